@@ -1,0 +1,83 @@
+"""Exceptions of Facets.
+
+Standard library only, so that any layer can import this module. Every message says
+what was wrong, what was expected and what was got.
+"""
+
+__all__ = [
+    "CheckpointError",
+    "ConfigError",
+    "ConflictError",
+    "FacetsError",
+    "IndexFormatError",
+    "InvalidInputError",
+    "NotFoundError",
+    "NotReadyError",
+    "OverloadedError",
+    "StorageError",
+]
+
+
+class FacetsError(Exception):
+    """Base of every error that Facets raises on purpose."""
+
+
+class InvalidInputError(FacetsError, ValueError):
+    """The caller's input breaks a documented rule. Permanent: change the input.
+
+    Attributes:
+        field: Path of the offending field, e.g. ``texts[3]``; empty when unknown.
+    """
+
+    def __init__(self, message: str, *, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class ConfigError(FacetsError, ValueError):
+    """A setting breaks its rule. Permanent: change the configuration and start again."""
+
+
+class NotFoundError(FacetsError, LookupError):
+    """A model, collection or document of that name does not exist.
+
+    Attributes:
+        resource_type: ``model``, ``collection`` or ``document``.
+        resource_name: The name that was asked for.
+    """
+
+    def __init__(self, message: str, *, resource_type: str = "", resource_name: str = "") -> None:
+        super().__init__(message)
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+
+
+class ConflictError(FacetsError):
+    """The thing exists already or is in a state that forbids the call; nothing was changed."""
+
+
+class CheckpointError(FacetsError):
+    """A model folder is missing, incomplete or damaged. Get the folder again."""
+
+
+class IndexFormatError(FacetsError):
+    """A vector index snapshot is damaged or of an unknown version. It is rebuilt from the store."""
+
+
+class StorageError(FacetsError):
+    """The document store could not read or write (disk full, damaged page, locked by another server).
+
+    What was acknowledged before is kept; the failed call stored nothing.
+    """
+
+
+class NotReadyError(FacetsError):
+    """The service is starting, draining or has not caught up. Transient: retry later."""
+
+
+class OverloadedError(FacetsError):
+    """The queue is full. Transient: retry after ``retry_after_s``; nothing of the request was done."""
+
+    def __init__(self, message: str, *, retry_after_s: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
