@@ -1,0 +1,87 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class DataType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DATA_TYPE_UNSPECIFIED: _ClassVar[DataType]
+    DATA_TYPE_FLOAT32: _ClassVar[DataType]
+    DATA_TYPE_FLOAT16: _ClassVar[DataType]
+DATA_TYPE_UNSPECIFIED: DataType
+DATA_TYPE_FLOAT32: DataType
+DATA_TYPE_FLOAT16: DataType
+
+class FacetArray(_message.Message):
+    __slots__ = ("shape", "dtype", "data")
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    shape: _containers.RepeatedScalarFieldContainer[int]
+    dtype: DataType
+    data: bytes
+    def __init__(self, shape: _Optional[_Iterable[int]] = ..., dtype: _Optional[_Union[DataType, str]] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class ModelVersion(_message.Message):
+    __slots__ = ("name", "revision")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    revision: str
+    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ...) -> None: ...
+
+class Timings(_message.Message):
+    __slots__ = ("queue_ms", "inference_ms", "total_ms")
+    QUEUE_MS_FIELD_NUMBER: _ClassVar[int]
+    INFERENCE_MS_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_MS_FIELD_NUMBER: _ClassVar[int]
+    queue_ms: float
+    inference_ms: float
+    total_ms: float
+    def __init__(self, queue_ms: _Optional[float] = ..., inference_ms: _Optional[float] = ..., total_ms: _Optional[float] = ...) -> None: ...
+
+class TokenStats(_message.Message):
+    __slots__ = ("num_tokens", "num_unknown_tokens", "truncated")
+    NUM_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    NUM_UNKNOWN_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    num_tokens: int
+    num_unknown_tokens: int
+    truncated: bool
+    def __init__(self, num_tokens: _Optional[int] = ..., num_unknown_tokens: _Optional[int] = ..., truncated: _Optional[bool] = ...) -> None: ...
+
+class NearestWord(_message.Message):
+    __slots__ = ("word", "cosine")
+    WORD_FIELD_NUMBER: _ClassVar[int]
+    COSINE_FIELD_NUMBER: _ClassVar[int]
+    word: str
+    cosine: float
+    def __init__(self, word: _Optional[str] = ..., cosine: _Optional[float] = ...) -> None: ...
+
+class FacetWords(_message.Message):
+    __slots__ = ("facet", "words")
+    FACET_FIELD_NUMBER: _ClassVar[int]
+    WORDS_FIELD_NUMBER: _ClassVar[int]
+    facet: int
+    words: _containers.RepeatedCompositeFieldContainer[NearestWord]
+    def __init__(self, facet: _Optional[int] = ..., words: _Optional[_Iterable[_Union[NearestWord, _Mapping]]] = ...) -> None: ...
+
+class FacetMatch(_message.Message):
+    __slots__ = ("first_facet", "second_facet", "cosine", "contribution", "first_words", "second_words")
+    FIRST_FACET_FIELD_NUMBER: _ClassVar[int]
+    SECOND_FACET_FIELD_NUMBER: _ClassVar[int]
+    COSINE_FIELD_NUMBER: _ClassVar[int]
+    CONTRIBUTION_FIELD_NUMBER: _ClassVar[int]
+    FIRST_WORDS_FIELD_NUMBER: _ClassVar[int]
+    SECOND_WORDS_FIELD_NUMBER: _ClassVar[int]
+    first_facet: int
+    second_facet: int
+    cosine: float
+    contribution: float
+    first_words: _containers.RepeatedCompositeFieldContainer[NearestWord]
+    second_words: _containers.RepeatedCompositeFieldContainer[NearestWord]
+    def __init__(self, first_facet: _Optional[int] = ..., second_facet: _Optional[int] = ..., cosine: _Optional[float] = ..., contribution: _Optional[float] = ..., first_words: _Optional[_Iterable[_Union[NearestWord, _Mapping]]] = ..., second_words: _Optional[_Iterable[_Union[NearestWord, _Mapping]]] = ...) -> None: ...

@@ -1,0 +1,282 @@
+from facets_proto.v1 import common_pb2 as _common_pb2
+from google.protobuf import struct_pb2 as _struct_pb2
+from google.rpc import status_pb2 as _status_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Document(_message.Message):
+    __slots__ = ("id", "text", "payload", "facet_embeddings", "revision")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    FACET_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    text: str
+    payload: _struct_pb2.Struct
+    facet_embeddings: _common_pb2.FacetArray
+    revision: int
+    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ..., revision: _Optional[int] = ...) -> None: ...
+
+class UpsertRequest(_message.Message):
+    __slots__ = ("collection", "documents")
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
+    collection: str
+    documents: _containers.RepeatedCompositeFieldContainer[Document]
+    def __init__(self, collection: _Optional[str] = ..., documents: _Optional[_Iterable[_Union[Document, _Mapping]]] = ...) -> None: ...
+
+class UpsertResponse(_message.Message):
+    __slots__ = ("num_upserted", "index_revision", "model", "timings")
+    NUM_UPSERTED_FIELD_NUMBER: _ClassVar[int]
+    INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    TIMINGS_FIELD_NUMBER: _ClassVar[int]
+    num_upserted: int
+    index_revision: int
+    model: _common_pb2.ModelVersion
+    timings: _common_pb2.Timings
+    def __init__(self, num_upserted: _Optional[int] = ..., index_revision: _Optional[int] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
+
+class UpsertStreamRequest(_message.Message):
+    __slots__ = ("open", "batch")
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    open: UpsertStreamOpen
+    batch: UpsertStreamBatch
+    def __init__(self, open: _Optional[_Union[UpsertStreamOpen, _Mapping]] = ..., batch: _Optional[_Union[UpsertStreamBatch, _Mapping]] = ...) -> None: ...
+
+class UpsertStreamOpen(_message.Message):
+    __slots__ = ("collection", "resume_token")
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    RESUME_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    collection: str
+    resume_token: str
+    def __init__(self, collection: _Optional[str] = ..., resume_token: _Optional[str] = ...) -> None: ...
+
+class UpsertStreamBatch(_message.Message):
+    __slots__ = ("sequence", "documents")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    documents: _containers.RepeatedCompositeFieldContainer[Document]
+    def __init__(self, sequence: _Optional[int] = ..., documents: _Optional[_Iterable[_Union[Document, _Mapping]]] = ...) -> None: ...
+
+class UpsertStreamResponse(_message.Message):
+    __slots__ = ("opened", "ack")
+    OPENED_FIELD_NUMBER: _ClassVar[int]
+    ACK_FIELD_NUMBER: _ClassVar[int]
+    opened: UpsertStreamOpened
+    ack: UpsertStreamAck
+    def __init__(self, opened: _Optional[_Union[UpsertStreamOpened, _Mapping]] = ..., ack: _Optional[_Union[UpsertStreamAck, _Mapping]] = ...) -> None: ...
+
+class UpsertStreamOpened(_message.Message):
+    __slots__ = ("resume_token", "last_acked_sequence", "max_unacked_batches")
+    RESUME_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    LAST_ACKED_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    MAX_UNACKED_BATCHES_FIELD_NUMBER: _ClassVar[int]
+    resume_token: str
+    last_acked_sequence: int
+    max_unacked_batches: int
+    def __init__(self, resume_token: _Optional[str] = ..., last_acked_sequence: _Optional[int] = ..., max_unacked_batches: _Optional[int] = ...) -> None: ...
+
+class UpsertStreamAck(_message.Message):
+    __slots__ = ("sequence", "num_upserted", "rejected_documents", "index_revision", "already_stored")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    NUM_UPSERTED_FIELD_NUMBER: _ClassVar[int]
+    REJECTED_DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
+    INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
+    ALREADY_STORED_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    num_upserted: int
+    rejected_documents: _containers.RepeatedCompositeFieldContainer[RejectedDocument]
+    index_revision: int
+    already_stored: bool
+    def __init__(self, sequence: _Optional[int] = ..., num_upserted: _Optional[int] = ..., rejected_documents: _Optional[_Iterable[_Union[RejectedDocument, _Mapping]]] = ..., index_revision: _Optional[int] = ..., already_stored: _Optional[bool] = ...) -> None: ...
+
+class RejectedDocument(_message.Message):
+    __slots__ = ("position", "id", "error")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    position: int
+    id: str
+    error: _status_pb2.Status
+    def __init__(self, position: _Optional[int] = ..., id: _Optional[str] = ..., error: _Optional[_Union[_status_pb2.Status, _Mapping]] = ...) -> None: ...
+
+class GetDocumentsRequest(_message.Message):
+    __slots__ = ("collection", "ids", "include_facets", "min_revision")
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_FACETS_FIELD_NUMBER: _ClassVar[int]
+    MIN_REVISION_FIELD_NUMBER: _ClassVar[int]
+    collection: str
+    ids: _containers.RepeatedScalarFieldContainer[str]
+    include_facets: bool
+    min_revision: int
+    def __init__(self, collection: _Optional[str] = ..., ids: _Optional[_Iterable[str]] = ..., include_facets: _Optional[bool] = ..., min_revision: _Optional[int] = ...) -> None: ...
+
+class GetDocumentsResponse(_message.Message):
+    __slots__ = ("documents", "missing_ids", "index_revision")
+    DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
+    MISSING_IDS_FIELD_NUMBER: _ClassVar[int]
+    INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
+    documents: _containers.RepeatedCompositeFieldContainer[Document]
+    missing_ids: _containers.RepeatedScalarFieldContainer[str]
+    index_revision: int
+    def __init__(self, documents: _Optional[_Iterable[_Union[Document, _Mapping]]] = ..., missing_ids: _Optional[_Iterable[str]] = ..., index_revision: _Optional[int] = ...) -> None: ...
+
+class DeleteDocumentsRequest(_message.Message):
+    __slots__ = ("collection", "ids")
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    collection: str
+    ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, collection: _Optional[str] = ..., ids: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class DeleteDocumentsResponse(_message.Message):
+    __slots__ = ("num_deleted", "index_revision")
+    NUM_DELETED_FIELD_NUMBER: _ClassVar[int]
+    INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
+    num_deleted: int
+    index_revision: int
+    def __init__(self, num_deleted: _Optional[int] = ..., index_revision: _Optional[int] = ...) -> None: ...
+
+class ListDocumentsRequest(_message.Message):
+    __slots__ = ("collection", "page_size", "page_token", "filter", "include_facets", "min_revision")
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_FACETS_FIELD_NUMBER: _ClassVar[int]
+    MIN_REVISION_FIELD_NUMBER: _ClassVar[int]
+    collection: str
+    page_size: int
+    page_token: str
+    filter: Filter
+    include_facets: bool
+    min_revision: int
+    def __init__(self, collection: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., filter: _Optional[_Union[Filter, _Mapping]] = ..., include_facets: _Optional[bool] = ..., min_revision: _Optional[int] = ...) -> None: ...
+
+class ListDocumentsResponse(_message.Message):
+    __slots__ = ("documents", "next_page_token", "index_revision")
+    DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
+    documents: _containers.RepeatedCompositeFieldContainer[Document]
+    next_page_token: str
+    index_revision: int
+    def __init__(self, documents: _Optional[_Iterable[_Union[Document, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., index_revision: _Optional[int] = ...) -> None: ...
+
+class Filter(_message.Message):
+    __slots__ = ("field", "all_of", "any_of", "none_of")
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    ALL_OF_FIELD_NUMBER: _ClassVar[int]
+    ANY_OF_FIELD_NUMBER: _ClassVar[int]
+    NONE_OF_FIELD_NUMBER: _ClassVar[int]
+    field: FieldCondition
+    all_of: FilterList
+    any_of: FilterList
+    none_of: FilterList
+    def __init__(self, field: _Optional[_Union[FieldCondition, _Mapping]] = ..., all_of: _Optional[_Union[FilterList, _Mapping]] = ..., any_of: _Optional[_Union[FilterList, _Mapping]] = ..., none_of: _Optional[_Union[FilterList, _Mapping]] = ...) -> None: ...
+
+class FilterList(_message.Message):
+    __slots__ = ("filters",)
+    FILTERS_FIELD_NUMBER: _ClassVar[int]
+    filters: _containers.RepeatedCompositeFieldContainer[Filter]
+    def __init__(self, filters: _Optional[_Iterable[_Union[Filter, _Mapping]]] = ...) -> None: ...
+
+class FieldCondition(_message.Message):
+    __slots__ = ("field", "equals", "one_of", "range", "exists")
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    EQUALS_FIELD_NUMBER: _ClassVar[int]
+    ONE_OF_FIELD_NUMBER: _ClassVar[int]
+    RANGE_FIELD_NUMBER: _ClassVar[int]
+    EXISTS_FIELD_NUMBER: _ClassVar[int]
+    field: str
+    equals: _struct_pb2.Value
+    one_of: _struct_pb2.ListValue
+    range: NumberRange
+    exists: bool
+    def __init__(self, field: _Optional[str] = ..., equals: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., one_of: _Optional[_Union[_struct_pb2.ListValue, _Mapping]] = ..., range: _Optional[_Union[NumberRange, _Mapping]] = ..., exists: _Optional[bool] = ...) -> None: ...
+
+class NumberRange(_message.Message):
+    __slots__ = ("gt", "gte", "lt", "lte")
+    GT_FIELD_NUMBER: _ClassVar[int]
+    GTE_FIELD_NUMBER: _ClassVar[int]
+    LT_FIELD_NUMBER: _ClassVar[int]
+    LTE_FIELD_NUMBER: _ClassVar[int]
+    gt: float
+    gte: float
+    lt: float
+    lte: float
+    def __init__(self, gt: _Optional[float] = ..., gte: _Optional[float] = ..., lt: _Optional[float] = ..., lte: _Optional[float] = ...) -> None: ...
+
+class SearchRequest(_message.Message):
+    __slots__ = ("collection", "queries", "top_k", "filter", "exact", "min_revision", "evidence", "num_words", "include_document")
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    QUERIES_FIELD_NUMBER: _ClassVar[int]
+    TOP_K_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    EXACT_FIELD_NUMBER: _ClassVar[int]
+    MIN_REVISION_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    NUM_WORDS_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_DOCUMENT_FIELD_NUMBER: _ClassVar[int]
+    collection: str
+    queries: _containers.RepeatedCompositeFieldContainer[SearchQuery]
+    top_k: int
+    filter: Filter
+    exact: bool
+    min_revision: int
+    evidence: bool
+    num_words: int
+    include_document: bool
+    def __init__(self, collection: _Optional[str] = ..., queries: _Optional[_Iterable[_Union[SearchQuery, _Mapping]]] = ..., top_k: _Optional[int] = ..., filter: _Optional[_Union[Filter, _Mapping]] = ..., exact: _Optional[bool] = ..., min_revision: _Optional[int] = ..., evidence: _Optional[bool] = ..., num_words: _Optional[int] = ..., include_document: _Optional[bool] = ...) -> None: ...
+
+class SearchQuery(_message.Message):
+    __slots__ = ("text", "facet_embeddings")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    FACET_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    facet_embeddings: _common_pb2.FacetArray
+    def __init__(self, text: _Optional[str] = ..., facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ...) -> None: ...
+
+class SearchResponse(_message.Message):
+    __slots__ = ("results", "index_revision", "exhaustive", "model", "timings")
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
+    EXHAUSTIVE_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    TIMINGS_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[SearchResult]
+    index_revision: int
+    exhaustive: bool
+    model: _common_pb2.ModelVersion
+    timings: _common_pb2.Timings
+    def __init__(self, results: _Optional[_Iterable[_Union[SearchResult, _Mapping]]] = ..., index_revision: _Optional[int] = ..., exhaustive: _Optional[bool] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
+
+class SearchResult(_message.Message):
+    __slots__ = ("hits",)
+    HITS_FIELD_NUMBER: _ClassVar[int]
+    hits: _containers.RepeatedCompositeFieldContainer[SearchHit]
+    def __init__(self, hits: _Optional[_Iterable[_Union[SearchHit, _Mapping]]] = ...) -> None: ...
+
+class SearchHit(_message.Message):
+    __slots__ = ("id", "score", "text", "payload", "evidence")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    score: float
+    text: str
+    payload: _struct_pb2.Struct
+    evidence: _containers.RepeatedCompositeFieldContainer[_common_pb2.FacetMatch]
+    def __init__(self, id: _Optional[str] = ..., score: _Optional[float] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., evidence: _Optional[_Iterable[_Union[_common_pb2.FacetMatch, _Mapping]]] = ...) -> None: ...

@@ -1,0 +1,101 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Normalization(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    NORMALIZATION_UNSPECIFIED: _ClassVar[Normalization]
+    NORMALIZATION_NONE: _ClassVar[Normalization]
+    NORMALIZATION_UNIT: _ClassVar[Normalization]
+NORMALIZATION_UNSPECIFIED: Normalization
+NORMALIZATION_NONE: Normalization
+NORMALIZATION_UNIT: Normalization
+
+class Model(_message.Message):
+    __slots__ = ("name", "revision", "task", "num_facets", "dim", "vocabulary_size", "max_tokens", "normalization", "is_default", "limits")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    NUM_FACETS_FIELD_NUMBER: _ClassVar[int]
+    DIM_FIELD_NUMBER: _ClassVar[int]
+    VOCABULARY_SIZE_FIELD_NUMBER: _ClassVar[int]
+    MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    NORMALIZATION_FIELD_NUMBER: _ClassVar[int]
+    IS_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    revision: str
+    task: str
+    num_facets: int
+    dim: int
+    vocabulary_size: int
+    max_tokens: int
+    normalization: Normalization
+    is_default: bool
+    limits: Limits
+    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., task: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., vocabulary_size: _Optional[int] = ..., max_tokens: _Optional[int] = ..., normalization: _Optional[_Union[Normalization, str]] = ..., is_default: _Optional[bool] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ...) -> None: ...
+
+class Limits(_message.Message):
+    __slots__ = ("max_texts_per_request", "max_text_bytes", "max_message_bytes", "max_pairs_per_request", "max_document_bytes", "max_sentences_per_document", "max_documents_per_upsert", "max_queries_per_search", "max_top_k", "max_page_size", "max_nearest_words", "max_concurrent_requests", "max_queued_requests", "max_stream_window")
+    MAX_TEXTS_PER_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    MAX_TEXT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_MESSAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_PAIRS_PER_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    MAX_DOCUMENT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_SENTENCES_PER_DOCUMENT_FIELD_NUMBER: _ClassVar[int]
+    MAX_DOCUMENTS_PER_UPSERT_FIELD_NUMBER: _ClassVar[int]
+    MAX_QUERIES_PER_SEARCH_FIELD_NUMBER: _ClassVar[int]
+    MAX_TOP_K_FIELD_NUMBER: _ClassVar[int]
+    MAX_PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    MAX_NEAREST_WORDS_FIELD_NUMBER: _ClassVar[int]
+    MAX_CONCURRENT_REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    MAX_QUEUED_REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    MAX_STREAM_WINDOW_FIELD_NUMBER: _ClassVar[int]
+    max_texts_per_request: int
+    max_text_bytes: int
+    max_message_bytes: int
+    max_pairs_per_request: int
+    max_document_bytes: int
+    max_sentences_per_document: int
+    max_documents_per_upsert: int
+    max_queries_per_search: int
+    max_top_k: int
+    max_page_size: int
+    max_nearest_words: int
+    max_concurrent_requests: int
+    max_queued_requests: int
+    max_stream_window: int
+    def __init__(self, max_texts_per_request: _Optional[int] = ..., max_text_bytes: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., max_pairs_per_request: _Optional[int] = ..., max_document_bytes: _Optional[int] = ..., max_sentences_per_document: _Optional[int] = ..., max_documents_per_upsert: _Optional[int] = ..., max_queries_per_search: _Optional[int] = ..., max_top_k: _Optional[int] = ..., max_page_size: _Optional[int] = ..., max_nearest_words: _Optional[int] = ..., max_concurrent_requests: _Optional[int] = ..., max_queued_requests: _Optional[int] = ..., max_stream_window: _Optional[int] = ...) -> None: ...
+
+class ListModelsRequest(_message.Message):
+    __slots__ = ("page_size", "page_token")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListModelsResponse(_message.Message):
+    __slots__ = ("models", "next_page_token")
+    MODELS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    models: _containers.RepeatedCompositeFieldContainer[Model]
+    next_page_token: str
+    def __init__(self, models: _Optional[_Iterable[_Union[Model, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class GetModelRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class GetModelResponse(_message.Message):
+    __slots__ = ("model",)
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    model: Model
+    def __init__(self, model: _Optional[_Union[Model, _Mapping]] = ...) -> None: ...
