@@ -1,0 +1,48 @@
+"""Settings of the document engine, checked on construction."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from facets.errors import ConfigError
+
+__all__ = ["EngineConfig"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EngineConfig:
+    """How collections are indexed and when their indexes are saved; every default was measured.
+
+    Attributes:
+        exact_max_facets: A collection of at most this many facets (documents x K) is searched exactly,
+            a larger one through FAISS. 0 or more.
+        code: What FAISS keeps of a facet: ``fp16`` (2 bytes a dimension) or ``int8`` (1 byte a
+            dimension). Scores are recomputed from the store either way.
+        recall_target: Share of the exact top 10 that an approximate search must find; the number of
+            probed lists is tuned to it on the collection's own facets. In (0, 1].
+        snapshot_every_writes: Documents written or deleted in a collection before its index is saved in the
+            background. At least 1.
+        snapshot_on_close: Whether closing the engine saves every changed index.
+        background: Whether a maintenance thread folds new documents into FAISS and saves snapshots. Tests
+            turn it off and call ``CollectionEngine.maintain`` themselves.
+        max_database_bytes: The document store never grows beyond this; None leaves it to the disk.
+    """
+
+    exact_max_facets: int = 100_000
+    code: Literal["fp16", "int8"] = "fp16"
+    recall_target: float = 0.99
+    snapshot_every_writes: int = 20_000
+    snapshot_on_close: bool = True
+    background: bool = True
+    max_database_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.exact_max_facets < 0:
+            raise ConfigError(f"exact_max_facets must be >= 0, got {self.exact_max_facets}")
+        if self.code not in ("fp16", "int8"):
+            raise ConfigError(f"code must be 'fp16' or 'int8', got {self.code!r}")
+        if not 0.0 < self.recall_target <= 1.0:
+            raise ConfigError(f"recall_target must be in (0, 1], got {self.recall_target}")
+        if self.snapshot_every_writes < 1:
+            raise ConfigError(f"snapshot_every_writes must be >= 1, got {self.snapshot_every_writes}")
+        if self.max_database_bytes is not None and self.max_database_bytes < 1:
+            raise ConfigError(f"max_database_bytes must be >= 1, got {self.max_database_bytes}")

@@ -1,0 +1,222 @@
+"""Documents, results and limits: the plain types that go in and out of the engine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "MAX_BATCH_DOCUMENTS",
+    "MAX_COLLECTION_NAME_LENGTH",
+    "MAX_CONFIG_BYTES",
+    "MAX_ID_BYTES",
+    "MAX_PAGE_SIZE",
+    "MAX_PAYLOAD_BYTES",
+    "MAX_PAYLOAD_DEPTH",
+    "MAX_TEXT_BYTES",
+    "MAX_TOP_K",
+    "CollectionInfo",
+    "CountResult",
+    "DeleteResult",
+    "Document",
+    "DocumentPage",
+    "GetResult",
+    "Hit",
+    "JsonValue",
+    "SearchResult",
+    "StoredDocument",
+    "UpsertResult",
+]
+
+MAX_COLLECTION_NAME_LENGTH = 64  # characters of [a-z0-9_-], the first one [a-z0-9]
+MAX_ID_BYTES = 512  # UTF-8 bytes of a document id; at least 1, no NUL
+MAX_TEXT_BYTES = 1024 * 1024  # UTF-8 bytes of a document's text
+MAX_PAYLOAD_BYTES = 64 * 1024  # UTF-8 bytes of a document's payload as compact JSON
+MAX_PAYLOAD_DEPTH = 32  # nested lists and objects in a payload
+MAX_CONFIG_BYTES = 64 * 1024  # UTF-8 bytes of a collection's config as compact JSON
+MAX_BATCH_DOCUMENTS = 10_000  # documents of one upsert; ids of one get or delete
+MAX_PAGE_SIZE = 1_000  # documents of one page of a listing
+MAX_TOP_K = 1_000  # hits of one query
+
+JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Document:
+    """A document to store.
+
+    Attributes:
+        id: The caller's name for it, unique in the collection, 1 to ``MAX_ID_BYTES`` bytes of UTF-8.
+        text: What was encoded, at most ``MAX_TEXT_BYTES`` bytes of UTF-8; may be empty.
+        facet_embeddings: ``[K, D]``, any float dtype, finite, magnitudes kept; K and D of the collection.
+        payload: JSON object of the caller's, at most ``MAX_PAYLOAD_BYTES``; filters look into it.
+    """
+
+    id: str
+    text: str
+    facet_embeddings: NDArray[np.floating]
+    payload: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredDocument:
+    """A document as the store holds it.
+
+    Attributes:
+        id: Its id.
+        text: Its text.
+        payload: Its payload.
+        revision: Revision of the write that stored it.
+        facet_embeddings: ``[K, D]`` float32 with magnitudes, as precise as half-precision unit vectors times
+            single-precision norms; None unless asked for.
+    """
+
+    id: str
+    text: str
+    payload: dict[str, JsonValue]
+    revision: int
+    facet_embeddings: NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CollectionInfo:
+    """What a collection is.
+
+    Attributes:
+        name: ``[a-z0-9][a-z0-9_-]{0,63}``.
+        model: Name of the model whose facets it holds.
+        model_revision: Revision of that model.
+        num_facets: K, facets of each document.
+        dim: D, dimensions of each facet.
+        created: When, UTC.
+        config: Free JSON object given at creation.
+        num_documents: Documents now stored.
+        index_kind: How it is searched now: ``exact`` or ``faiss-ivf-fp16`` / ``faiss-ivf-int8``.
+    """
+
+    name: str
+    model: str
+    model_revision: str
+    num_facets: int
+    dim: int
+    created: datetime
+    config: dict[str, JsonValue]
+    num_documents: int
+    index_kind: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UpsertResult:
+    """A durable write: it survives kill -9 and power loss.
+
+    Attributes:
+        revision: ``index_revision`` from which every read sees the write.
+        num_inserted: Documents whose id was new.
+        num_updated: Documents that replaced one of the same id.
+    """
+
+    revision: int
+    num_inserted: int
+    num_updated: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeleteResult:
+    """A durable delete.
+
+    Attributes:
+        revision: ``index_revision`` from which no read sees the deleted documents.
+        num_deleted: Documents that existed and are gone.
+    """
+
+    revision: int
+    num_deleted: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GetResult:
+    """Documents by id.
+
+    Attributes:
+        documents: Those found, in the order of the ids asked for.
+        missing: Ids that no document has, in the order asked for.
+        index_revision: Revision that was read.
+    """
+
+    documents: tuple[StoredDocument, ...]
+    missing: tuple[str, ...]
+    index_revision: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DocumentPage:
+    """One page of a listing, in the order of ids.
+
+    Attributes:
+        documents: At most ``page_size`` documents.
+        next_page_token: Token of the next page; empty on the last page.
+        index_revision: Revision that was read.
+    """
+
+    documents: tuple[StoredDocument, ...]
+    next_page_token: str
+    index_revision: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CountResult:
+    """Number of documents.
+
+    Attributes:
+        count: How many.
+        index_revision: Revision that was read.
+    """
+
+    count: int
+    index_revision: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hit:
+    """A document found, with its evidence.
+
+    Attributes:
+        id: Its id.
+        score: Max-over-facets cosine in [-1, 1], exact to 1e-3 (half-precision storage); higher is better.
+        text: Its text.
+        payload: Its payload.
+        query_facet: Which facet of the query, 0..K-1, ...
+        document_facet: ... met which facet of the document, 0..K-1.
+        facet: That facet of the document, ``[D]`` float32, unit norm: its nearest words explain the hit.
+        revision: Revision of the write that stored the document.
+    """
+
+    id: str
+    score: float
+    text: str
+    payload: dict[str, JsonValue]
+    query_facet: int
+    document_facet: int
+    facet: NDArray[np.float32]
+    revision: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchResult:
+    """Hits of every query.
+
+    Attributes:
+        hits: ``hits[q]`` are the hits of query q, best first, ties in the order of ids; fewer than ``top_k``
+            only when fewer documents exist (or pass the filter).
+        index_revision: Every write up to this revision was seen.
+        exhaustive: True when every allowed document was compared (exact search).
+        index_kind: ``exact``, ``faiss-ivf-fp16`` or ``faiss-ivf-int8``.
+    """
+
+    hits: tuple[tuple[Hit, ...], ...]
+    index_revision: int
+    exhaustive: bool
+    index_kind: str
