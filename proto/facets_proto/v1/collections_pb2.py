@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!facets_proto/v1/collections.proto\x12\tfacets.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc2\x01\n\nCollection\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x16\n\x0emodel_revision\x18\x03 \x01(\t\x12\x12\n\nnum_facets\x18\x04 \x01(\r\x12\x0b\n\x03\x64im\x18\x05 \x01(\r\x12\x15\n\rnum_documents\x18\x06 \x01(\x04\x12\x16\n\x0eindex_revision\x18\x07 \x01(\x04\x12/\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"6\n\x17\x43reateCollectionRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\"E\n\x18\x43reateCollectionResponse\x12)\n\ncollection\x18\x01 \x01(\x0b\x32\x15.facets.v1.Collection\"$\n\x14GetCollectionRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"B\n\x15GetCollectionResponse\x12)\n\ncollection\x18\x01 \x01(\x0b\x32\x15.facets.v1.Collection\"?\n\x16ListCollectionsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"^\n\x17ListCollectionsResponse\x12*\n\x0b\x63ollections\x18\x01 \x03(\x0b\x32\x15.facets.v1.Collection\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\'\n\x17\x44\x65leteCollectionRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"1\n\x18\x44\x65leteCollectionResponse\x12\x15\n\rnum_documents\x18\x01 \x01(\x04\x32\xfb\x02\n\x11\x43ollectionService\x12[\n\x10\x43reateCollection\x12\".facets.v1.CreateCollectionRequest\x1a#.facets.v1.CreateCollectionResponse\x12R\n\rGetCollection\x12\x1f.facets.v1.GetCollectionRequest\x1a .facets.v1.GetCollectionResponse\x12X\n\x0fListCollections\x12!.facets.v1.ListCollectionsRequest\x1a\".facets.v1.ListCollectionsResponse\x12[\n\x10\x44\x65leteCollection\x12\".facets.v1.DeleteCollectionRequest\x1a#.facets.v1.DeleteCollectionResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!facets_proto/v1/collections.proto\x12\tfacets.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd6\x01\n\nCollection\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x16\n\x0emodel_revision\x18\x03 \x01(\t\x12\x12\n\nnum_facets\x18\x04 \x01(\r\x12\x0b\n\x03\x64im\x18\x05 \x01(\r\x12\x15\n\rnum_documents\x18\x06 \x01(\x04\x12\x16\n\x0eindex_revision\x18\x07 \x01(\x04\x12/\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nindex_kind\x18\t \x01(\t\"6\n\x17\x43reateCollectionRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\"E\n\x18\x43reateCollectionResponse\x12)\n\ncollection\x18\x01 \x01(\x0b\x32\x15.facets.v1.Collection\"$\n\x14GetCollectionRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"B\n\x15GetCollectionResponse\x12)\n\ncollection\x18\x01 \x01(\x0b\x32\x15.facets.v1.Collection\"?\n\x16ListCollectionsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"^\n\x17ListCollectionsResponse\x12*\n\x0b\x63ollections\x18\x01 \x03(\x0b\x32\x15.facets.v1.Collection\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\'\n\x17\x44\x65leteCollectionRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"I\n\x18\x44\x65leteCollectionResponse\x12\x15\n\rnum_documents\x18\x01 \x01(\x04\x12\x16\n\x0eindex_revision\x18\x02 \x01(\x04\x32\xfb\x02\n\x11\x43ollectionService\x12[\n\x10\x43reateCollection\x12\".facets.v1.CreateCollectionRequest\x1a#.facets.v1.CreateCollectionResponse\x12R\n\rGetCollection\x12\x1f.facets.v1.GetCollectionRequest\x1a .facets.v1.GetCollectionResponse\x12X\n\x0fListCollections\x12!.facets.v1.ListCollectionsRequest\x1a\".facets.v1.ListCollectionsResponse\x12[\n\x10\x44\x65leteCollection\x12\".facets.v1.DeleteCollectionRequest\x1a#.facets.v1.DeleteCollectionResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,23 +33,23 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'facets_proto.v1.collections
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_COLLECTION']._serialized_start=82
-  _globals['_COLLECTION']._serialized_end=276
-  _globals['_CREATECOLLECTIONREQUEST']._serialized_start=278
-  _globals['_CREATECOLLECTIONREQUEST']._serialized_end=332
-  _globals['_CREATECOLLECTIONRESPONSE']._serialized_start=334
-  _globals['_CREATECOLLECTIONRESPONSE']._serialized_end=403
-  _globals['_GETCOLLECTIONREQUEST']._serialized_start=405
-  _globals['_GETCOLLECTIONREQUEST']._serialized_end=441
-  _globals['_GETCOLLECTIONRESPONSE']._serialized_start=443
-  _globals['_GETCOLLECTIONRESPONSE']._serialized_end=509
-  _globals['_LISTCOLLECTIONSREQUEST']._serialized_start=511
-  _globals['_LISTCOLLECTIONSREQUEST']._serialized_end=574
-  _globals['_LISTCOLLECTIONSRESPONSE']._serialized_start=576
-  _globals['_LISTCOLLECTIONSRESPONSE']._serialized_end=670
-  _globals['_DELETECOLLECTIONREQUEST']._serialized_start=672
-  _globals['_DELETECOLLECTIONREQUEST']._serialized_end=711
-  _globals['_DELETECOLLECTIONRESPONSE']._serialized_start=713
-  _globals['_DELETECOLLECTIONRESPONSE']._serialized_end=762
-  _globals['_COLLECTIONSERVICE']._serialized_start=765
-  _globals['_COLLECTIONSERVICE']._serialized_end=1144
+  _globals['_COLLECTION']._serialized_end=296
+  _globals['_CREATECOLLECTIONREQUEST']._serialized_start=298
+  _globals['_CREATECOLLECTIONREQUEST']._serialized_end=352
+  _globals['_CREATECOLLECTIONRESPONSE']._serialized_start=354
+  _globals['_CREATECOLLECTIONRESPONSE']._serialized_end=423
+  _globals['_GETCOLLECTIONREQUEST']._serialized_start=425
+  _globals['_GETCOLLECTIONREQUEST']._serialized_end=461
+  _globals['_GETCOLLECTIONRESPONSE']._serialized_start=463
+  _globals['_GETCOLLECTIONRESPONSE']._serialized_end=529
+  _globals['_LISTCOLLECTIONSREQUEST']._serialized_start=531
+  _globals['_LISTCOLLECTIONSREQUEST']._serialized_end=594
+  _globals['_LISTCOLLECTIONSRESPONSE']._serialized_start=596
+  _globals['_LISTCOLLECTIONSRESPONSE']._serialized_end=690
+  _globals['_DELETECOLLECTIONREQUEST']._serialized_start=692
+  _globals['_DELETECOLLECTIONREQUEST']._serialized_end=731
+  _globals['_DELETECOLLECTIONRESPONSE']._serialized_start=733
+  _globals['_DELETECOLLECTIONRESPONSE']._serialized_end=806
+  _globals['_COLLECTIONSERVICE']._serialized_start=809
+  _globals['_COLLECTIONSERVICE']._serialized_end=1188
 # @@protoc_insertion_point(module_scope)

@@ -10,7 +10,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Collection(_message.Message):
-    __slots__ = ("name", "model", "model_revision", "num_facets", "dim", "num_documents", "index_revision", "create_time")
+    __slots__ = ("name", "model", "model_revision", "num_facets", "dim", "num_documents", "index_revision", "create_time", "index_kind")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     MODEL_REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -19,6 +19,7 @@ class Collection(_message.Message):
     NUM_DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
     INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    INDEX_KIND_FIELD_NUMBER: _ClassVar[int]
     name: str
     model: str
     model_revision: str
@@ -27,7 +28,8 @@ class Collection(_message.Message):
     num_documents: int
     index_revision: int
     create_time: _timestamp_pb2.Timestamp
-    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ..., model_revision: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    index_kind: str
+    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ..., model_revision: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., index_kind: _Optional[str] = ...) -> None: ...
 
 class CreateCollectionRequest(_message.Message):
     __slots__ = ("name", "model")
@@ -78,7 +80,9 @@ class DeleteCollectionRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class DeleteCollectionResponse(_message.Message):
-    __slots__ = ("num_documents",)
+    __slots__ = ("num_documents", "index_revision")
     NUM_DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
+    INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
     num_documents: int
-    def __init__(self, num_documents: _Optional[int] = ...) -> None: ...
+    index_revision: int
+    def __init__(self, num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ...) -> None: ...

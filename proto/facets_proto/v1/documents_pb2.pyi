@@ -132,12 +132,14 @@ class GetDocumentsResponse(_message.Message):
     def __init__(self, documents: _Optional[_Iterable[_Union[Document, _Mapping]]] = ..., missing_ids: _Optional[_Iterable[str]] = ..., index_revision: _Optional[int] = ...) -> None: ...
 
 class DeleteDocumentsRequest(_message.Message):
-    __slots__ = ("collection", "ids")
+    __slots__ = ("collection", "ids", "filter")
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     IDS_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
     collection: str
     ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, collection: _Optional[str] = ..., ids: _Optional[_Iterable[str]] = ...) -> None: ...
+    filter: Filter
+    def __init__(self, collection: _Optional[str] = ..., ids: _Optional[_Iterable[str]] = ..., filter: _Optional[_Union[Filter, _Mapping]] = ...) -> None: ...
 
 class DeleteDocumentsResponse(_message.Message):
     __slots__ = ("num_deleted", "index_revision")
@@ -173,6 +175,24 @@ class ListDocumentsResponse(_message.Message):
     index_revision: int
     def __init__(self, documents: _Optional[_Iterable[_Union[Document, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., index_revision: _Optional[int] = ...) -> None: ...
 
+class CountDocumentsRequest(_message.Message):
+    __slots__ = ("collection", "filter", "min_revision")
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    MIN_REVISION_FIELD_NUMBER: _ClassVar[int]
+    collection: str
+    filter: Filter
+    min_revision: int
+    def __init__(self, collection: _Optional[str] = ..., filter: _Optional[_Union[Filter, _Mapping]] = ..., min_revision: _Optional[int] = ...) -> None: ...
+
+class CountDocumentsResponse(_message.Message):
+    __slots__ = ("num_documents", "index_revision")
+    NUM_DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
+    INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
+    num_documents: int
+    index_revision: int
+    def __init__(self, num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ...) -> None: ...
+
 class Filter(_message.Message):
     __slots__ = ("field", "all_of", "any_of", "none_of")
     FIELD_FIELD_NUMBER: _ClassVar[int]
@@ -192,18 +212,22 @@ class FilterList(_message.Message):
     def __init__(self, filters: _Optional[_Iterable[_Union[Filter, _Mapping]]] = ...) -> None: ...
 
 class FieldCondition(_message.Message):
-    __slots__ = ("field", "equals", "one_of", "range", "exists")
+    __slots__ = ("field", "equals", "one_of", "range", "exists", "string_range", "contains")
     FIELD_FIELD_NUMBER: _ClassVar[int]
     EQUALS_FIELD_NUMBER: _ClassVar[int]
     ONE_OF_FIELD_NUMBER: _ClassVar[int]
     RANGE_FIELD_NUMBER: _ClassVar[int]
     EXISTS_FIELD_NUMBER: _ClassVar[int]
+    STRING_RANGE_FIELD_NUMBER: _ClassVar[int]
+    CONTAINS_FIELD_NUMBER: _ClassVar[int]
     field: str
     equals: _struct_pb2.Value
     one_of: _struct_pb2.ListValue
     range: NumberRange
     exists: bool
-    def __init__(self, field: _Optional[str] = ..., equals: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., one_of: _Optional[_Union[_struct_pb2.ListValue, _Mapping]] = ..., range: _Optional[_Union[NumberRange, _Mapping]] = ..., exists: _Optional[bool] = ...) -> None: ...
+    string_range: StringRange
+    contains: _struct_pb2.Value
+    def __init__(self, field: _Optional[str] = ..., equals: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., one_of: _Optional[_Union[_struct_pb2.ListValue, _Mapping]] = ..., range: _Optional[_Union[NumberRange, _Mapping]] = ..., exists: _Optional[bool] = ..., string_range: _Optional[_Union[StringRange, _Mapping]] = ..., contains: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ...) -> None: ...
 
 class NumberRange(_message.Message):
     __slots__ = ("gt", "gte", "lt", "lte")
@@ -216,6 +240,18 @@ class NumberRange(_message.Message):
     lt: float
     lte: float
     def __init__(self, gt: _Optional[float] = ..., gte: _Optional[float] = ..., lt: _Optional[float] = ..., lte: _Optional[float] = ...) -> None: ...
+
+class StringRange(_message.Message):
+    __slots__ = ("gt", "gte", "lt", "lte")
+    GT_FIELD_NUMBER: _ClassVar[int]
+    GTE_FIELD_NUMBER: _ClassVar[int]
+    LT_FIELD_NUMBER: _ClassVar[int]
+    LTE_FIELD_NUMBER: _ClassVar[int]
+    gt: str
+    gte: str
+    lt: str
+    lte: str
+    def __init__(self, gt: _Optional[str] = ..., gte: _Optional[str] = ..., lt: _Optional[str] = ..., lte: _Optional[str] = ...) -> None: ...
 
 class SearchRequest(_message.Message):
     __slots__ = ("collection", "queries", "top_k", "filter", "exact", "min_revision", "evidence", "num_words", "include_document")
@@ -248,18 +284,20 @@ class SearchQuery(_message.Message):
     def __init__(self, text: _Optional[str] = ..., facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ...) -> None: ...
 
 class SearchResponse(_message.Message):
-    __slots__ = ("results", "index_revision", "exhaustive", "model", "timings")
+    __slots__ = ("results", "index_revision", "exhaustive", "model", "timings", "index_kind")
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
     EXHAUSTIVE_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TIMINGS_FIELD_NUMBER: _ClassVar[int]
+    INDEX_KIND_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[SearchResult]
     index_revision: int
     exhaustive: bool
     model: _common_pb2.ModelVersion
     timings: _common_pb2.Timings
-    def __init__(self, results: _Optional[_Iterable[_Union[SearchResult, _Mapping]]] = ..., index_revision: _Optional[int] = ..., exhaustive: _Optional[bool] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
+    index_kind: str
+    def __init__(self, results: _Optional[_Iterable[_Union[SearchResult, _Mapping]]] = ..., index_revision: _Optional[int] = ..., exhaustive: _Optional[bool] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., index_kind: _Optional[str] = ...) -> None: ...
 
 class SearchResult(_message.Message):
     __slots__ = ("hits",)
@@ -268,15 +306,17 @@ class SearchResult(_message.Message):
     def __init__(self, hits: _Optional[_Iterable[_Union[SearchHit, _Mapping]]] = ...) -> None: ...
 
 class SearchHit(_message.Message):
-    __slots__ = ("id", "score", "text", "payload", "evidence")
+    __slots__ = ("id", "score", "text", "payload", "evidence", "revision")
     ID_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
     EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
     id: str
     score: float
     text: str
     payload: _struct_pb2.Struct
     evidence: _containers.RepeatedCompositeFieldContainer[_common_pb2.FacetMatch]
-    def __init__(self, id: _Optional[str] = ..., score: _Optional[float] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., evidence: _Optional[_Iterable[_Union[_common_pb2.FacetMatch, _Mapping]]] = ...) -> None: ...
+    revision: int
+    def __init__(self, id: _Optional[str] = ..., score: _Optional[float] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., evidence: _Optional[_Iterable[_Union[_common_pb2.FacetMatch, _Mapping]]] = ..., revision: _Optional[int] = ...) -> None: ...

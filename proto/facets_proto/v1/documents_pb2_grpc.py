@@ -27,6 +27,7 @@ if _version_not_supported:
 
 class DocumentServiceStub:
     """Stores documents and searches them by their best facet. An acknowledged write survives a crash of the server.
+    Revisions count the writes of the server's data directory, over all collections.
     """
 
     def __init__(self, channel):
@@ -55,6 +56,11 @@ class DocumentServiceStub:
                 request_serializer=facets__proto_dot_v1_dot_documents__pb2.DeleteDocumentsRequest.SerializeToString,
                 response_deserializer=facets__proto_dot_v1_dot_documents__pb2.DeleteDocumentsResponse.FromString,
                 _registered_method=True)
+        self.CountDocuments = channel.unary_unary(
+                '/facets.v1.DocumentService/CountDocuments',
+                request_serializer=facets__proto_dot_v1_dot_documents__pb2.CountDocumentsRequest.SerializeToString,
+                response_deserializer=facets__proto_dot_v1_dot_documents__pb2.CountDocumentsResponse.FromString,
+                _registered_method=True)
         self.ListDocuments = channel.unary_unary(
                 '/facets.v1.DocumentService/ListDocuments',
                 request_serializer=facets__proto_dot_v1_dot_documents__pb2.ListDocumentsRequest.SerializeToString,
@@ -69,6 +75,7 @@ class DocumentServiceStub:
 
 class DocumentServiceServicer:
     """Stores documents and searches them by their best facet. An acknowledged write survives a crash of the server.
+    Revisions count the writes of the server's data directory, over all collections.
     """
 
     def Upsert(self, request, context):
@@ -95,14 +102,21 @@ class DocumentServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteDocuments(self, request, context):
-        """Deletes documents by id; ids that are not there are no error.
+        """Deletes documents by id or by filter, all of them or none; ids that are not there are no error.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CountDocuments(self, request, context):
+        """Number of documents, of those that match the filter when there is one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListDocuments(self, request, context):
-        """All documents of a collection, in the order of their ids.
+        """Documents of a collection, in the order of their ids (by code point).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -138,6 +152,11 @@ def add_DocumentServiceServicer_to_server(servicer, server):
                     request_deserializer=facets__proto_dot_v1_dot_documents__pb2.DeleteDocumentsRequest.FromString,
                     response_serializer=facets__proto_dot_v1_dot_documents__pb2.DeleteDocumentsResponse.SerializeToString,
             ),
+            'CountDocuments': grpc.unary_unary_rpc_method_handler(
+                    servicer.CountDocuments,
+                    request_deserializer=facets__proto_dot_v1_dot_documents__pb2.CountDocumentsRequest.FromString,
+                    response_serializer=facets__proto_dot_v1_dot_documents__pb2.CountDocumentsResponse.SerializeToString,
+            ),
             'ListDocuments': grpc.unary_unary_rpc_method_handler(
                     servicer.ListDocuments,
                     request_deserializer=facets__proto_dot_v1_dot_documents__pb2.ListDocumentsRequest.FromString,
@@ -158,6 +177,7 @@ def add_DocumentServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class DocumentService:
     """Stores documents and searches them by their best facet. An acknowledged write survives a crash of the server.
+    Revisions count the writes of the server's data directory, over all collections.
     """
 
     @staticmethod
@@ -258,6 +278,33 @@ class DocumentService:
             '/facets.v1.DocumentService/DeleteDocuments',
             facets__proto_dot_v1_dot_documents__pb2.DeleteDocumentsRequest.SerializeToString,
             facets__proto_dot_v1_dot_documents__pb2.DeleteDocumentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CountDocuments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/facets.v1.DocumentService/CountDocuments',
+            facets__proto_dot_v1_dot_documents__pb2.CountDocumentsRequest.SerializeToString,
+            facets__proto_dot_v1_dot_documents__pb2.CountDocumentsResponse.FromString,
             options,
             channel_credentials,
             insecure,
