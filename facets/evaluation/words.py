@@ -1,0 +1,221 @@
+"""Measures static word vectors: word similarity, analogies, sentence similarity by averaging.
+
+``python -m facets.evaluation.words --vectors FOLDER --data DIR`` prints one JSON object. DIR holds
+``words/similarity/EN-*.txt`` (word, word, score), ``words/analogies.txt.xz`` (four words a line, sections
+``: name``) and ``sts/stsb-train.tsv``, ``sts/stsb-dev.tsv`` (score, sentence, sentence).
+"""
+
+import argparse
+import json
+import lzma
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import pearsonr, spearmanr
+
+from facets.errors import ConfigError, FacetsError, InvalidInputError
+from facets.text.tokenizer import Tokenizer
+from facets.text.vocabulary import Vocabulary
+from facets.words.vectors import WordVectors, unit_rows
+
+__all__ = ["SentencePairs", "analogy_accuracy", "evaluate", "sentence_similarity", "word_similarity"]
+
+_SIF_ALPHA = 1e-4
+_ANALOGY_BLOCK = 512
+
+
+@dataclass(frozen=True, slots=True)
+class SentencePairs:
+    """Pairs of sentences as word rows, with the similarity people gave them."""
+
+    scores: NDArray[np.float64]  # [N]
+    first: tuple[NDArray[np.int64], ...]  # N arrays of known words' rows
+    second: tuple[NDArray[np.int64], ...]
+
+    @classmethod
+    def read(cls, path: Path, vocabulary: Vocabulary, tokenizer: Tokenizer) -> "SentencePairs":
+        """Reads ``score<TAB>sentence<TAB>sentence`` lines; punctuation and unknown words are left out.
+
+        Raises:
+            InvalidInputError: A line has another form; the message names file and line.
+        """
+        rows = [line.split("\t") for line in _read_text(path).splitlines()]
+        for number, row in enumerate(rows, start=1):
+            if len(row) != 3:
+                raise InvalidInputError(f"{path}, line {number}: expected 3 fields, got {len(row)}")
+        return cls(
+            np.array([float(row[0]) for row in rows]),
+            _known_rows([row[1] for row in rows], vocabulary, tokenizer),
+            _known_rows([row[2] for row in rows], vocabulary, tokenizer),
+        )
+
+
+def evaluate(words: WordVectors, data: Path) -> dict[str, dict[str, float]]:
+    """All measurements of one set of vectors.
+
+    Args:
+        words: The vectors; they are compared at unit length.
+        data: Folder with ``words/`` and ``sts/``.
+
+    Returns:
+        ``similarity`` (Spearman a set, their ``mean``, ``coverage``), ``analogies`` (accuracy of both kinds, ``all``,
+        ``coverage``), ``sts_dev`` and ``sts_train`` (Pearson a method; ``_low``: gold scores below the median).
+    """
+    tokenizer = Tokenizer()
+    train = SentencePairs.read(data / "sts/stsb-train.tsv", words.vocabulary, tokenizer)
+    dev = SentencePairs.read(data / "sts/stsb-dev.tsv", words.vocabulary, tokenizer)
+    return {
+        "similarity": word_similarity(words, data / "words/similarity"),
+        "analogies": analogy_accuracy(words, data / "words/analogies.txt.xz"),
+        "sts_dev": sentence_similarity(words, dev, fitted_on=train),
+        "sts_train": sentence_similarity(words, train, fitted_on=train),
+    }
+
+
+def word_similarity(words: WordVectors, folder: Path) -> dict[str, float]:
+    """Spearman's correlation of cosines with people's scores, over the pairs whose words are both known.
+
+    Returns:
+        One figure a file, their ``mean``, and ``coverage``, the share of all pairs that were known.
+
+    Raises:
+        ConfigError: The folder holds no ``EN-*.txt`` file.
+    """
+    files = sorted(folder.glob("EN-*.txt"))
+    if not files:
+        raise ConfigError(f"similarity sets must be {folder}/EN-*.txt, got no such file")
+    result: dict[str, float] = {}
+    num_pairs = num_known = 0
+    for path in files:
+        lines = [line.split() for line in _read_text(path).lower().splitlines()]
+        rows = np.array([words.vocabulary.rows(line[:2]) for line in lines])
+        gold = np.array([float(line[2]) for line in lines])
+        known = (rows < len(words)).all(axis=1)
+        units = words.unit_vectors[rows[known]]  # [N, 2, D]
+        result[path.stem.removeprefix("EN-")] = float(spearmanr((units[:, 0] * units[:, 1]).sum(1), gold[known])[0])
+        num_pairs += len(known)
+        num_known += int(known.sum())
+    return {**result, "mean": float(np.mean(list(result.values()))), "coverage": num_known / num_pairs}
+
+
+def analogy_accuracy(words: WordVectors, path: Path) -> dict[str, float]:
+    """Share of questions "a is to b as c is to ?" whose answer is the word nearest to ``b - a + c``.
+
+    The question's own words are no answers; questions with an unknown word are left out.
+
+    Returns:
+        ``semantic``, ``syntactic`` (sections ``gram...``), ``all``, and ``coverage``.
+    """
+    questions: list[NDArray[np.int64]] = []
+    is_syntactic: list[bool] = []
+    syntactic = False
+    for line in _read_text(path).lower().splitlines():
+        if line.startswith(":"):
+            syntactic = line.removeprefix(":").strip().startswith("gram")
+        elif line:
+            questions.append(words.vocabulary.rows(line.split()))
+            is_syntactic.append(syntactic)
+    rows = np.array(questions)
+    known = (rows < len(words)).all(axis=1)
+    rows, kind = rows[known], np.array(is_syntactic)[known]
+    right = np.concatenate([_answered(words, rows[i : i + _ANALOGY_BLOCK]) for i in range(0, len(rows), _ANALOGY_BLOCK)])
+    return {
+        "semantic": float(right[~kind].mean()),
+        "syntactic": float(right[kind].mean()),
+        "all": float(right.mean()),
+        "coverage": float(known.mean()),
+    }
+
+
+def _answered(words: WordVectors, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    units = words.unit_vectors
+    scores = (units[rows[:, 1]] - units[rows[:, 0]] + units[rows[:, 2]]) @ units.T  # [N, V]
+    np.put_along_axis(scores, rows[:, :3], -np.inf, axis=1)
+    return np.asarray(scores.argmax(axis=1) == rows[:, 3])
+
+
+def sentence_similarity(
+    words: WordVectors, pairs: SentencePairs, *, fitted_on: SentencePairs
+) -> dict[str, float]:
+    """Pearson's correlation of cosines of sentence averages with people's scores.
+
+    Args:
+        words: The vectors.
+        pairs: What to score.
+        fitted_on: Sentences whose first principal component SIF removes.
+
+    Returns:
+        ``average``, ``probability_average`` (weights alpha / (alpha + p(w)), alpha 1e-4) and ``sif`` (the same less
+        the first principal component), each also as ``..._low`` over the pairs scored below the median.
+    """
+    weights = _SIF_ALPHA / (_SIF_ALPHA + words.vocabulary.probabilities)
+    ones = np.ones_like(weights)
+    fitted = _averages(words, [*fitted_on.first, *fitted_on.second], weights)
+    component = np.linalg.svd(fitted, full_matrices=False)[2][:1]  # [1, D]
+    low = pairs.scores < np.median(pairs.scores)
+    result: dict[str, float] = {}
+    for method in ("average", "probability_average", "sif"):
+        both = [
+            _averages(words, sentences, ones if method == "average" else weights)
+            for sentences in (pairs.first, pairs.second)
+        ]
+        if method == "sif":
+            both = [averages - averages @ component.T @ component for averages in both]
+        cosines = (unit_rows(both[0]) * unit_rows(both[1])).sum(axis=1)
+        result[method] = float(pearsonr(cosines, pairs.scores)[0])
+        result[f"{method}_low"] = float(pearsonr(cosines[low], pairs.scores[low])[0])
+    return result
+
+
+def _averages(
+    words: WordVectors, sentences: Sequence[NDArray[np.int64]], weights: NDArray[np.float64]
+) -> NDArray[np.float32]:
+    """Weighted averages of unit word vectors, ``[N, D]``; zero for a sentence without a known word."""
+    result = np.zeros((len(sentences), words.dim), dtype=np.float32)
+    for row, rows in enumerate(sentences):
+        if len(rows):
+            result[row] = weights[rows] @ words.unit_vectors[rows] / len(rows)
+    return result
+
+
+def _known_rows(
+    texts: Sequence[str], vocabulary: Vocabulary, tokenizer: Tokenizer
+) -> tuple[NDArray[np.int64], ...]:
+    tokens = tokenizer.words(texts)
+    return tuple(
+        vocabulary.rows([word for word in words if word in vocabulary and any(map(str.isalnum, word))])
+        for words in tokens
+    )
+
+
+def _read_text(path: Path) -> str:
+    try:
+        data = lzma.open(path).read() if path.suffix == ".xz" else path.read_bytes()
+        return data.decode("utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    except (UnicodeDecodeError, lzma.LZMAError, EOFError) as error:
+        raise InvalidInputError(f"{path}: expected UTF-8 text, got a damaged file: {error}") from error
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints the measurements of a folder of word vectors as JSON; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m facets.evaluation.words", description=__doc__)
+    parser.add_argument("--vectors", type=Path, required=True, help="folder: vectors.safetensors, vocabulary.tsv")
+    parser.add_argument("--data", type=Path, required=True, help="folder with words/ and sts/")
+    options = parser.parse_args(arguments)
+    try:
+        result = evaluate(WordVectors.load(options.vectors), options.data)
+    except FacetsError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    sys.stdout.write(json.dumps(result, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

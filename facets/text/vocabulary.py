@@ -1,0 +1,127 @@
+"""The words a model knows, with their frequencies and rows."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from spacy.lang.en.stop_words import STOP_WORDS
+
+from facets.errors import CheckpointError, InvalidInputError
+
+__all__ = ["Vocabulary"]
+
+_TOTAL = "#total"
+
+
+class Vocabulary:
+    """Lower-case words and their counts in a corpus; row ``i`` belongs to ``words[i]``, row ``V`` to all others.
+
+    Attributes:
+        words: The ``V`` words, most frequent first as a rule.
+        counts: ``[V]``, int64, how often each occurs in the corpus.
+        total_count: Tokens of the whole corpus, those outside the vocabulary included.
+        probabilities: ``[V]``, float64, ``counts / total_count``: the p(w) of eq. 3.6 and of SIF.
+        is_stop: ``[V + 1]``, bool: stop words, tokens without a letter or digit, and the unknown row.
+        unknown_row: ``V``.
+
+    Example:
+        >>> vocabulary = Vocabulary(["the", "cat"], np.array([3, 1]), total_count=8)
+        >>> vocabulary.rows(["the", "dog", "cat"]).tolist()
+        [0, 2, 1]
+        >>> vocabulary.probabilities.tolist(), vocabulary.is_stop.tolist()
+        ([0.375, 0.125], [True, False, True])
+    """
+
+    def __init__(
+        self, words: Sequence[str], counts: NDArray[np.integer], *, total_count: int | None = None
+    ) -> None:
+        """Builds the look-up tables.
+
+        Args:
+            words: Distinct words.
+            counts: ``[V]``, not negative.
+            total_count: Tokens of the whole corpus; the sum of ``counts`` when not given.
+
+        Raises:
+            InvalidInputError: Lengths differ, a word occurs twice, a count is negative or the total too small.
+        """
+        self.words = tuple(words)
+        self.counts = np.ascontiguousarray(counts, dtype=np.int64)
+        if self.counts.shape != (len(self.words),):
+            raise InvalidInputError(f"counts must have shape ({len(self.words)},), got {self.counts.shape}")
+        if self.counts.size and self.counts.min() < 0:
+            raise InvalidInputError(f"counts must be >= 0, got {self.counts.min()}")
+        in_vocabulary = int(self.counts.sum())
+        self.total_count = in_vocabulary if total_count is None else total_count
+        if self.total_count < in_vocabulary:
+            raise InvalidInputError(f"total_count must be >= {in_vocabulary}, got {self.total_count}")
+        self._rows = {word: row for row, word in enumerate(self.words)}
+        if len(self._rows) != len(self.words):
+            twice = next(word for row, word in enumerate(self.words) if self._rows[word] != row)
+            raise InvalidInputError(f"words must be distinct, got {twice!r} twice")
+        self.unknown_row = len(self.words)
+        self.probabilities = self.counts / max(self.total_count, 1)
+        self.is_stop = np.array([*map(_is_stop_word, self.words), True], dtype=np.bool_)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._rows
+
+    def row(self, word: str) -> int:
+        """Row of a word, ``unknown_row`` for words outside; words are looked up as given, in lower case."""
+        return self._rows.get(word, self.unknown_row)
+
+    def rows(self, tokens: Sequence[str]) -> NDArray[np.int64]:
+        """Rows of tokens.
+
+        Args:
+            tokens: ``N`` lower-case tokens.
+
+        Returns:
+            ``[N]``, int64, in ``[0, V]``; ``V`` for tokens outside the vocabulary.
+        """
+        get, unknown = self._rows.get, self.unknown_row
+        return np.fromiter((get(token, unknown) for token in tokens), dtype=np.int64, count=len(tokens))
+
+    def save(self, path: Path) -> None:
+        """Writes a tab-separated file: the total first, then a word and its count a line, in row order."""
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(f"{_TOTAL}\t{self.total_count}\n")
+            file.writelines(f"{word}\t{count}\n" for word, count in zip(self.words, self.counts, strict=True))
+
+    @classmethod
+    def load(cls, path: Path) -> "Vocabulary":
+        """Reads what ``save`` wrote.
+
+        Raises:
+            CheckpointError: The file is missing or damaged; the message names file and line.
+        """
+        try:
+            lines = path.read_bytes().decode("utf-8").split("\n")
+        except OSError as error:
+            raise CheckpointError(f"cannot read the vocabulary {path}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise CheckpointError(f"{path}: expected UTF-8, got a bad byte at offset {error.start}") from error
+        if lines.pop() != "":
+            raise CheckpointError(f"{path}, line {len(lines) + 1}: expected a newline at the end, got a cut line")
+        words: list[str] = []
+        counts: list[int] = []
+        for number, line in enumerate(lines, start=1):
+            word, tab, count = line.partition("\t")
+            if not tab or not word or not (count.isascii() and count.isdigit()):
+                raise CheckpointError(f"{path}, line {number}: expected word<TAB>count, got {line[:60]!r}")
+            words.append(word)
+            counts.append(int(count))
+        if not words or words[0] != _TOTAL:
+            raise CheckpointError(f"{path}, line 1: expected {_TOTAL}<TAB>count, got {lines[:1]!r}")
+        try:
+            return cls(words[1:], np.array(counts[1:], dtype=np.int64), total_count=counts[0])
+        except InvalidInputError as error:
+            raise CheckpointError(f"{path}: {error}") from error
+
+
+def _is_stop_word(word: str) -> bool:
+    return word in STOP_WORDS or not any(map(str.isalnum, word))
