@@ -1,0 +1,203 @@
+"""The errors of the server and the one table from error class to gRPC status (AIP-193).
+
+Details of every error: exactly one ErrorInfo (reason, domain ``facets.dev``); BadRequest for bad fields,
+ResourceInfo for missing things, RetryInfo when trying again later helps. Only messages of ``FacetsError``
+reach the caller. Everything else is our own bug: INTERNAL with a fixed text, and the log gets the stack but not the
+exception's message, which may hold a caller's words.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import grpc
+from google.protobuf import any_pb2, duration_pb2
+from google.protobuf.message import Message
+from google.rpc import error_details_pb2, status_pb2
+from grpc_status import rpc_status
+
+from facets.errors import (
+    CheckpointError,
+    ConfigError,
+    ConflictError,
+    FacetsError,
+    IndexFormatError,
+    InvalidInputError,
+    NotFoundError,
+    NotReadyError,
+    OverloadedError,
+    StorageError,
+)
+
+__all__ = [
+    "DOMAIN",
+    "CallCancelledError",
+    "DeadlineExceededError",
+    "InvalidFieldsError",
+    "ModelFailureError",
+    "ModelMismatchError",
+    "SequenceGapError",
+    "UnauthenticatedError",
+    "code_of",
+    "grpc_status_of",
+    "reason_of",
+    "status_of",
+]
+
+DOMAIN = "facets.dev"
+INTERNAL_TEXT = "internal error"
+_MAX_MESSAGE_CHARS = 500  # a status travels in an HTTP/2 header of at most 8 KiB
+_MAX_VIOLATIONS = 8
+_NOT_READY_RETRY_S = 1.0
+
+
+class DeadlineExceededError(FacetsError):
+    """The caller's deadline passed before the work was done; it was dropped."""
+
+
+class CallCancelledError(FacetsError):
+    """The caller cancelled; the work was dropped."""
+
+
+class UnauthenticatedError(FacetsError):
+    """The call carries no key or one that the server does not know."""
+
+
+class SequenceGapError(FacetsError):
+    """A batch of a stream is not the one after the last; resume from the last acknowledged one."""
+
+
+class ModelMismatchError(FacetsError):
+    """A collection was made with another revision of its model; its embeddings do not compare with new ones."""
+
+
+class ModelFailureError(FacetsError):
+    """The model failed on these texts or returned numbers that are not finite."""
+
+
+class InvalidFieldsError(InvalidInputError):
+    """Several fields of one request break their rules.
+
+    Attributes:
+        violations: ``(field, message)`` of each, in the order of the request.
+    """
+
+    def __init__(self, violations: Sequence[tuple[str, str]]) -> None:
+        first_field, first_message = violations[0]
+        more = f" (and {len(violations) - 1} more)" if len(violations) > 1 else ""
+        super().__init__(first_message + more, field=first_field)
+        self.violations = tuple(violations)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    error: type[FacetsError]
+    code: grpc.StatusCode
+    reason: str
+
+
+# First match wins: a subclass stands before its base.
+_TABLE = (
+    _Row(InvalidInputError, grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT"),
+    _Row(NotFoundError, grpc.StatusCode.NOT_FOUND, "NOT_FOUND"),
+    _Row(ConflictError, grpc.StatusCode.ALREADY_EXISTS, "ALREADY_EXISTS"),
+    _Row(SequenceGapError, grpc.StatusCode.OUT_OF_RANGE, "SEQUENCE_GAP"),
+    _Row(OverloadedError, grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED"),
+    _Row(NotReadyError, grpc.StatusCode.UNAVAILABLE, "NOT_READY"),
+    _Row(DeadlineExceededError, grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"),
+    _Row(CallCancelledError, grpc.StatusCode.CANCELLED, "CANCELLED"),
+    _Row(UnauthenticatedError, grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED"),
+    _Row(ModelMismatchError, grpc.StatusCode.FAILED_PRECONDITION, "MODEL_MISMATCH"),
+    _Row(StorageError, grpc.StatusCode.ABORTED, "STORAGE_FAILED"),
+    _Row(IndexFormatError, grpc.StatusCode.DATA_LOSS, "INDEX_DAMAGED"),
+    _Row(CheckpointError, grpc.StatusCode.FAILED_PRECONDITION, "CHECKPOINT_DAMAGED"),
+    _Row(ConfigError, grpc.StatusCode.FAILED_PRECONDITION, "MISCONFIGURED"),
+)
+_INTERNAL = _Row(FacetsError, grpc.StatusCode.INTERNAL, "INTERNAL")
+
+
+class _Status(grpc.Status):
+    """What ``ServicerContext.abort_with_status`` takes."""
+
+    def __init__(
+        self, code: grpc.StatusCode, details: str, trailing_metadata: tuple[tuple[str, str | bytes], ...]
+    ) -> None:
+        self.code = code
+        self.details = details
+        self.trailing_metadata = trailing_metadata
+
+
+def code_of(error: BaseException) -> grpc.StatusCode:
+    """The canonical code of an error."""
+    return _row_of(error).code
+
+
+def reason_of(error: BaseException) -> str:
+    """The ErrorInfo reason of an error; free of caller's words, so it may be logged."""
+    return _row_of(error).reason
+
+
+def status_of(error: BaseException, *, request_id: str = "") -> status_pb2.Status:
+    """The error as google.rpc.Status with its details.
+
+    Args:
+        error: Any exception; those that are not in the table become INTERNAL with a fixed text.
+        request_id: Told in ErrorInfo.metadata when not empty.
+    """
+    row = _row_of(error)
+    message = INTERNAL_TEXT if row is _INTERNAL else str(error)[:_MAX_MESSAGE_CHARS]
+    info = error_details_pb2.ErrorInfo(reason=row.reason, domain=DOMAIN)
+    if request_id:
+        info.metadata["request_id"] = request_id
+    details: list[Message] = [info]
+    if isinstance(error, InvalidInputError):
+        details += _bad_request(error)
+    elif isinstance(error, NotFoundError) and error.resource_type:
+        details.append(
+            error_details_pb2.ResourceInfo(
+                resource_type=error.resource_type, resource_name=error.resource_name[:_MAX_MESSAGE_CHARS]
+            )
+        )
+    retry_after_s = _retry_after_s(error)
+    if retry_after_s is not None:
+        delay = duration_pb2.Duration()
+        delay.FromMilliseconds(round(retry_after_s * 1000))
+        details.append(error_details_pb2.RetryInfo(retry_delay=delay))
+    return status_pb2.Status(code=row.code.value[0], message=message, details=[_pack(d) for d in details])
+
+
+def grpc_status_of(error: BaseException, *, request_id: str = "") -> grpc.Status:
+    """The error as gRPC's own status; overload also tells gRPC's retry policy how long to wait."""
+    status = rpc_status.to_status(status_of(error, request_id=request_id))
+    metadata = tuple(status.trailing_metadata)
+    retry_after_s = _retry_after_s(error)
+    if retry_after_s is not None:
+        metadata += (("grpc-retry-pushback-ms", str(round(retry_after_s * 1000))),)
+    if request_id:
+        metadata += (("x-request-id", request_id),)
+    return _Status(status.code, status.details, metadata)
+
+
+def _row_of(error: BaseException) -> _Row:
+    return next((row for row in _TABLE if isinstance(error, row.error)), _INTERNAL)
+
+
+def _retry_after_s(error: BaseException) -> float | None:
+    if isinstance(error, OverloadedError):
+        return error.retry_after_s
+    return _NOT_READY_RETRY_S if isinstance(error, NotReadyError) else None
+
+
+def _bad_request(error: InvalidInputError) -> list[Message]:
+    violations = error.violations if isinstance(error, InvalidFieldsError) else ((error.field, str(error)),)
+    fields = [
+        error_details_pb2.BadRequest.FieldViolation(field=field, description=text[:_MAX_MESSAGE_CHARS])
+        for field, text in violations[:_MAX_VIOLATIONS]
+        if field
+    ]
+    return [error_details_pb2.BadRequest(field_violations=fields)] if fields else []
+
+
+def _pack(message: Message) -> any_pb2.Any:
+    packed = any_pb2.Any()
+    packed.Pack(message)
+    return packed

@@ -1,0 +1,73 @@
+"""Health that tells the truth: a service is SERVING only while it can answer.
+
+Everything is NOT_SERVING until the models are warm, again while a model keeps failing, and from the first
+moment of shutting down. A model that failed is probed with a real text, so that health comes back by itself.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from grpc_health.v1 import health_pb2
+from grpc_health.v1.health import HealthServicer
+
+__all__ = ["HealthMonitor"]
+
+logger = logging.getLogger(__name__)
+
+_CHECK_EVERY_S = 1.0
+
+
+class HealthMonitor:
+    """Keeps gRPC's standard health service up to date."""
+
+    def __init__(
+        self, servicer: HealthServicer, services: Mapping[str, Sequence[Callable[[], bool]]]
+    ) -> None:
+        """Sets everything to NOT_SERVING.
+
+        Args:
+            servicer: gRPC's health service.
+            services: Full service name -> checks that must all hold. The empty name (the whole server) is
+                SERVING when all services are.
+        """
+        self._servicer = servicer
+        self._services = dict(services)
+        self._shown: dict[str, bool] = {}
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="health", daemon=True)
+        for name in ("", *self._services):
+            self._show(name, False)
+
+    def start(self) -> None:
+        """Shows the true state from now on, checked every second; called once the models are warm."""
+        self._refresh()
+        self._thread.start()
+
+    def drain(self) -> None:
+        """Everything is NOT_SERVING from now on, for good."""
+        self._stopped.set()
+        with self._lock:
+            self._servicer.enter_graceful_shutdown()
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(_CHECK_EVERY_S):
+            self._refresh()
+
+    def _refresh(self) -> None:
+        states = {name: all(check() for check in checks) for name, checks in self._services.items()}
+        with self._lock:
+            if self._stopped.is_set():
+                return
+            for name, is_serving in {**states, "": all(states.values())}.items():
+                if self._shown.get(name) != is_serving:
+                    self._show(name, is_serving)
+                    logger.info(
+                        "health of %s: %s", name or "the server", "SERVING" if is_serving else "NOT_SERVING"
+                    )
+
+    def _show(self, name: str, is_serving: bool) -> None:
+        serving = health_pb2.HealthCheckResponse.ServingStatus
+        self._servicer.set(name, serving.SERVING if is_serving else serving.NOT_SERVING)
+        self._shown[name] = is_serving

@@ -1,0 +1,93 @@
+"""Prometheus metrics, in a registry of their own so that a process may hold several servers."""
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+__all__ = ["BatchMetrics", "CallMetrics"]
+
+_TIME_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_SIZE_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+
+
+class BatchMetrics:
+    """What the batchers do."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._texts = Histogram(
+            "facets_batch_texts",
+            "Texts in one forward pass",
+            ["model"],
+            buckets=_SIZE_BUCKETS,
+            registry=registry,
+        )
+        self._calls = Histogram(
+            "facets_batch_calls",
+            "Calls fused in one forward pass",
+            ["model"],
+            buckets=_SIZE_BUCKETS,
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "facets_inference_seconds",
+            "Time of one forward pass",
+            ["model"],
+            buckets=_TIME_BUCKETS,
+            registry=registry,
+        )
+        self._tokens = Counter("facets_tokens", "Tokens read by the model", ["model"], registry=registry)
+        self._dropped = Counter(
+            "facets_dropped_texts",
+            "Texts dropped before the model ran",
+            ["model", "reason"],
+            registry=registry,
+        )
+        self._queue = Gauge(
+            "facets_batch_queue_texts", "Texts waiting for the model now", ["model"], registry=registry
+        )
+
+    def watch_queue(self, model: str, depth: Callable[[], int]) -> None:
+        """Reads the depth of a model's queue whenever metrics are collected."""
+        self._queue.labels(model).set_function(depth)
+
+    def ran(self, model: str, *, texts: int, calls: int, tokens: int, seconds: float) -> None:
+        """Counts one forward pass."""
+        self._texts.labels(model).observe(texts)
+        self._calls.labels(model).observe(calls)
+        self._seconds.labels(model).observe(seconds)
+        self._tokens.labels(model).inc(tokens)
+
+    def dropped(self, model: str, reason: str) -> None:
+        """Counts one text that was dropped, ``expired`` or ``cancelled``."""
+        self._dropped.labels(model, reason).inc()
+
+
+class CallMetrics:
+    """What callers see."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._calls = Counter(
+            "facets_requests", "Calls by method and code", ["method", "code"], registry=registry
+        )
+        self._seconds = Histogram(
+            "facets_request_seconds",
+            "Time of a call in the server",
+            ["method"],
+            buckets=_TIME_BUCKETS,
+            registry=registry,
+        )
+        self._gauges = {
+            "running": Gauge("facets_running_requests", "Calls worked on now", registry=registry),
+            "waiting": Gauge("facets_queued_requests", "Calls waiting for admission now", registry=registry),
+            "streams": Gauge("facets_open_streams", "Streams open now", registry=registry),
+        }
+
+    def watch(self, name: str, value: Callable[[], int]) -> None:
+        """Reads ``running``, ``waiting`` or ``streams`` whenever metrics are collected."""
+        self._gauges[name].set_function(value)
+
+    def ended(self, method: str, code: str, seconds: float) -> None:
+        """Counts one call."""
+        self._calls.labels(method, code).inc()
+        self._seconds.labels(method).observe(seconds)

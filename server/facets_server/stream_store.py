@@ -1,0 +1,161 @@
+"""How far each ingest stream has got, durable beside the documents.
+
+A stream's position is written after its batch is durable in the document store and before the batch is
+acknowledged. So an acknowledged batch is never asked for again, and after a crash between the two writes one batch
+is stored twice under the same ids, which changes nothing.
+"""
+
+import contextlib
+import logging
+import sqlite3
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from facets.errors import ConflictError, InvalidInputError, NotFoundError, StorageError
+
+__all__ = ["OpenStream", "StreamStore"]
+
+logger = logging.getLogger(__name__)
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS streams (
+    token TEXT PRIMARY KEY,
+    collection TEXT NOT NULL,
+    collection_created TEXT NOT NULL,
+    last_sequence INTEGER NOT NULL,
+    updated REAL NOT NULL
+) WITHOUT ROWID
+"""
+_KEEP_S = 30 * 24 * 3600.0  # tokens not used for this long are forgotten when the server starts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenStream:
+    """A stream as one connection has opened it.
+
+    Attributes:
+        token: Opens it again.
+        last_sequence: Last batch stored, 0: none.
+        generation: Tells this connection from a later one with the same token.
+    """
+
+    token: str
+    last_sequence: int
+    generation: int
+
+
+class StreamStore:
+    """Positions of ingest streams in one small SQLite file; may be shared by threads."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens the file, creating it when absent.
+
+        A damaged file is set aside: its tokens are unknown afterwards and their streams start again, which
+        loses nothing since documents are stored elsewhere and storing them again changes nothing.
+
+        Raises:
+            StorageError: The file cannot be written.
+        """
+        self._lock = threading.Lock()
+        self._generations: dict[str, int] = {}
+        try:
+            self._connection = _open(path)
+        except sqlite3.OperationalError as error:
+            raise StorageError(f"{path} cannot be opened: {error}") from error
+        except sqlite3.DatabaseError as error:
+            aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
+            path.rename(aside)
+            for suffix in ("-wal", "-shm"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            logger.warning("%s is damaged (%s): set aside as %s", path, error, aside.name)
+            self._connection = _open(path)
+
+    def close(self) -> None:
+        """Closes the file."""
+        with self._lock:
+            self._connection.close()
+
+    def begin(self, *, collection: str, collection_created: str) -> OpenStream:
+        """Starts a new stream into a collection.
+
+        Raises:
+            StorageError: The position cannot be written.
+        """
+        token = uuid.uuid4().hex
+        with self._lock:
+            self._write(
+                "INSERT INTO streams VALUES (?, ?, ?, 0, ?)",
+                (token, collection, collection_created, time.time()),
+            )
+            return self._opened(token, 0)
+
+    def resume(self, token: str, *, collection: str, collection_created: str) -> OpenStream:
+        """Opens a stream again; an earlier connection with the same token can store nothing more.
+
+        Raises:
+            InvalidInputError: The token belongs to another collection.
+            NotFoundError: No stream has this token, or its collection was deleted and made again.
+        """
+        with self._lock:
+            row = self._connection.execute(
+                "SELECT collection, collection_created, last_sequence FROM streams WHERE token = ?", (token,)
+            ).fetchone()
+            if row is not None and row[0] != collection:
+                raise InvalidInputError(
+                    f"open.resume_token belongs to collection {row[0]!r}, got collection {collection!r}",
+                    field="open.resume_token",
+                )
+            if row is None or row[1] != collection_created:
+                raise NotFoundError(
+                    "open.resume_token is not known: start a new stream",
+                    resource_type="stream",
+                    resource_name=token,
+                )
+            return self._opened(token, row[2])
+
+    def advance(self, stream: OpenStream, sequence: int) -> None:
+        """Notes durably that the batch ``sequence`` and all before it are stored.
+
+        Raises:
+            ConflictError: The stream was opened again by another connection.
+            StorageError: The position cannot be written.
+        """
+        with self._lock:
+            if self._generations.get(stream.token) != stream.generation:
+                raise ConflictError(
+                    "the stream was opened again by another connection, which goes on with it"
+                )
+            self._write(
+                "UPDATE streams SET last_sequence = ?, updated = ? WHERE token = ?",
+                (sequence, time.time(), stream.token),
+            )
+
+    def _opened(self, token: str, last_sequence: int) -> OpenStream:
+        generation = self._generations.get(token, 0) + 1
+        self._generations[token] = generation
+        return OpenStream(token=token, last_sequence=last_sequence, generation=generation)
+
+    def _write(self, statement: str, values: tuple[object, ...]) -> None:
+        try:
+            with self._connection:
+                self._connection.execute(statement, values)
+        except sqlite3.Error as error:
+            raise StorageError(f"the position of the stream cannot be written: {error}") from error
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        with connection:
+            connection.execute(_SCHEMA)
+            connection.execute("DELETE FROM streams WHERE updated < ?", (time.time() - _KEEP_S,))
+    except sqlite3.Error:
+        with contextlib.suppress(sqlite3.Error):
+            connection.close()
+        raise
+    return connection
