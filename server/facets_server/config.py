@@ -47,6 +47,7 @@ class LimitsConfig:
     max_top_k: int = 1000
     max_page_size: int = 1000
     max_nearest_words: int = 100
+    max_evidence_hits: int = 1000  # queries x top_k of a search with evidence
 
     def __post_init__(self) -> None:
         _at_least(self, 1, *(f.name for f in fields(self)))

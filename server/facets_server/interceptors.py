@@ -148,7 +148,7 @@ def _call_of(method: str, context: grpc.ServicerContext) -> Call:
 
 
 def _lenient(decode: Callable[[bytes], Message]) -> Callable[[bytes], Message | _Undecodable]:
-    """gRPC answers INTERNAL when decoding raises; bytes from outside that are no message are the caller's fault."""
+    """GRPC answers INTERNAL when decoding raises; bytes from outside that are no message are the caller's fault."""
 
     def run(data: bytes) -> Message | _Undecodable:
         try:

@@ -86,9 +86,10 @@ class DocumentServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpsertStream(self, request_iterator, context):
-        """Bulk load. The first request opens the stream, each further one is a batch; each batch is acknowledged once it is
-        durable. After a broken connection or a crash open again with the resume token of any earlier reply: the server says
-        up to where it has stored. A bad document is rejected in the ack and the stream goes on.
+        """Bulk load. The first request opens the stream, each further one is a batch; each batch is acknowledged once it
+        is durable. After a broken connection or a crash open again with the resume token: the server says up to where
+        it has stored. A bad document is rejected in the ack and the stream goes on. Tokens that were not used for 30
+        days are forgotten.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

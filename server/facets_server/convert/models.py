@@ -1,0 +1,72 @@
+"""Models, versions, timings, token counts and nearest words."""
+
+from collections.abc import Sequence
+
+from facets_proto.v1 import common_pb2, models_pb2
+
+from facets_server.call import Call
+from facets_server.config import ServerConfig
+from facets_server.models import FacetModel, ServedModel, TextStats
+
+__all__ = ["model_to_proto", "nearest_to_proto", "stats_to_proto", "timings_to_proto", "version_to_proto"]
+
+
+def version_to_proto(model: FacetModel) -> common_pb2.ModelVersion:
+    """Name and revision of a model."""
+    return common_pb2.ModelVersion(name=model.name, revision=model.revision)
+
+
+def timings_to_proto(call: Call) -> common_pb2.Timings:
+    """Where the time of a call went so far."""
+    return common_pb2.Timings(
+        queue_ms=call.queue_ms, inference_ms=call.inference_ms, total_ms=call.elapsed_ms()
+    )
+
+
+def stats_to_proto(stats: Sequence[TextStats]) -> list[common_pb2.TokenStats]:
+    """Token counts of texts."""
+    return [
+        common_pb2.TokenStats(
+            num_tokens=s.num_tokens, num_unknown_tokens=s.num_unknown_tokens, truncated=s.truncated
+        )
+        for s in stats
+    ]
+
+
+def nearest_to_proto(words: Sequence[tuple[str, float]]) -> list[common_pb2.NearestWord]:
+    """Words and their cosines."""
+    return [common_pb2.NearestWord(word=word, cosine=cosine) for word, cosine in words]
+
+
+def model_to_proto(served: ServedModel, config: ServerConfig, *, is_default: bool) -> models_pb2.Model:
+    """What the server serves and within which limits."""
+    model = served.model
+    limits, admission = config.limits, config.admission
+    return models_pb2.Model(
+        name=model.name,
+        revision=model.revision,
+        task=model.task,
+        num_facets=model.num_facets,
+        dim=model.dim,
+        vocabulary_size=len(model.words),
+        max_tokens=model.max_tokens,
+        normalization=models_pb2.NORMALIZATION_NONE,
+        is_default=is_default,
+        limits=models_pb2.Limits(
+            max_texts_per_request=limits.max_texts_per_request,
+            max_text_bytes=limits.max_text_bytes,
+            max_message_bytes=limits.max_message_bytes,
+            max_pairs_per_request=limits.max_pairs_per_request,
+            max_document_bytes=limits.max_document_bytes,
+            max_sentences_per_document=limits.max_sentences_per_document,
+            max_documents_per_upsert=limits.max_documents_per_upsert,
+            max_queries_per_search=limits.max_queries_per_search,
+            max_top_k=limits.max_top_k,
+            max_page_size=limits.max_page_size,
+            max_nearest_words=limits.max_nearest_words,
+            max_concurrent_requests=admission.max_concurrent_requests,
+            max_queued_requests=admission.max_queued_requests,
+            max_stream_window=admission.max_stream_window,
+            max_evidence_hits=limits.max_evidence_hits,
+        ),
+    )

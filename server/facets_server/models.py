@@ -1,0 +1,241 @@
+"""The models a server serves, each behind its batcher."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.errors import ConfigError, NotFoundError
+from facets.text.tokenizer import Tokenizer
+from facets.words.vectors import WordVectors
+from facets_server.batcher import Batcher, PendingRows
+from facets_server.call import Call
+from facets_server.config import BatcherConfig
+from facets_server.metrics import BatchMetrics
+
+__all__ = ["CallEncoder", "Encoded", "FacetModel", "PendingTexts", "ServedModel", "ServedModels", "TextStats"]
+
+WARM_UP_TEXTS = (
+    "A short text.",
+    "A longer text that warms up the model with several more words than the first one.",
+)
+
+
+class FacetModel(Protocol):
+    """What the server needs of a model; ``facets.load`` returns one."""
+
+    @property
+    def name(self) -> str:
+        """Name in requests."""
+        ...
+
+    @property
+    def revision(self) -> str:
+        """Content hash: equal revisions give equal embeddings."""
+        ...
+
+    @property
+    def task(self) -> str:
+        """What it was trained for."""
+        ...
+
+    @property
+    def num_facets(self) -> int:
+        """K."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """D."""
+        ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens read of one text."""
+        ...
+
+    @property
+    def words(self) -> WordVectors:
+        """Word vectors in the space of the facets."""
+        ...
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Splits texts into sentences and tokens."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Facet embeddings ``[len(texts), K, D]``, magnitudes kept."""
+        ...
+
+    def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Word numbers of each text, in order."""
+        ...
+
+    def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
+        """``[len(rows), K, D]`` of what ``tokenize`` returned."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TextStats:
+    """Token counts of one text."""
+
+    num_tokens: int
+    num_unknown_tokens: int
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Texts as the model sees them.
+
+    Attributes:
+        facets: ``[texts, K, D]``, float32, magnitudes kept.
+        stats: Token counts of each text.
+    """
+
+    facets: NDArray[np.float32]
+    stats: tuple[TextStats, ...]
+
+
+class PendingTexts:
+    """Texts that wait for the model; made by ``ServedModel.submit``."""
+
+    def __init__(self, rows: PendingRows, stats: tuple[TextStats, ...], call: Call) -> None:
+        self.rows = rows
+        self._stats = stats
+        self._call = call
+
+    def result(self) -> Encoded:
+        """Waits for the embeddings and adds the times to the call.
+
+        Raises:
+            DeadlineExceededError: The deadline passed first.
+            CallCancelledError: The caller cancelled first.
+        """
+        encoded = self.rows.result()
+        self._call.queue_ms += encoded.queue_ms
+        self._call.inference_ms += encoded.inference_ms
+        return Encoded(encoded.facets, self._stats)
+
+
+class ServedModel:
+    """One model behind its batcher."""
+
+    def __init__(self, model: FacetModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
+        self.model = model
+        self.batcher = Batcher(model.encode_rows, config, name=model.name, metrics=metrics)
+        metrics.watch_queue(model.name, lambda: self.batcher.num_waiting_texts)
+
+    def submit(self, texts: Sequence[str], call: Call) -> PendingTexts:
+        """Tokenizes texts and puts them into the queue of the model.
+
+        Args:
+            texts: At least one; checked by the caller.
+            call: For whom.
+        """
+        call.check()
+        tokenized = self.model.tokenize(texts)
+        unknown = self.model.words.vocabulary.unknown_row
+        most = self.model.max_tokens
+        rows = [row[:most] for row in tokenized]
+        stats = tuple(
+            TextStats(len(row), int(np.count_nonzero(row == unknown)), len(whole) > most)
+            for row, whole in zip(rows, tokenized, strict=True)
+        )
+        call.num_items += len(texts)
+        return PendingTexts(self.batcher.submit(rows, call), stats, call)
+
+    def encode(self, texts: Sequence[str], call: Call) -> Encoded:
+        """``submit`` and wait."""
+        return self.submit(texts, call).result()
+
+    def warm_up(self) -> None:
+        """Runs the model once; raises what the model raises."""
+        self.encode(WARM_UP_TEXTS, Call(method="warm-up"))
+
+
+class CallEncoder:
+    """A model as the library's tasks want one, on behalf of one call: ``encode`` goes through the batcher."""
+
+    def __init__(self, served: ServedModel, call: Call) -> None:
+        self._served = served
+        self._call = call
+
+    @property
+    def num_facets(self) -> int:
+        """K."""
+        return self._served.model.num_facets
+
+    @property
+    def dim(self) -> int:
+        """D."""
+        return self._served.model.dim
+
+    @property
+    def words(self) -> WordVectors:
+        """Word vectors in the space of the facets."""
+        return self._served.model.words
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Splits texts into sentences and tokens."""
+        return self._served.model.tokenizer
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """``[len(texts), K, D]``, magnitudes kept."""
+        return self._served.encode(texts, self._call).facets
+
+
+class ServedModels:
+    """All models of a server; the first one is the default."""
+
+    def __init__(self, models: Sequence[FacetModel], config: BatcherConfig, metrics: BatchMetrics) -> None:
+        """Starts a batcher for each.
+
+        Raises:
+            ConfigError: There is no model, or two have the same name.
+        """
+        names = [model.name for model in models]
+        if not names:
+            raise ConfigError("models has 0 items, expected at least 1")
+        if len(set(names)) != len(names):
+            raise ConfigError(f"models must have distinct names, got {', '.join(names)}")
+        self._served = {model.name: ServedModel(model, config, metrics) for model in models}
+        self.default = self._served[names[0]]
+
+    def get(self, name: str) -> ServedModel:
+        """The model of that name; the default one for the empty name.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        if not name:
+            return self.default
+        if name not in self._served:
+            raise NotFoundError(
+                f"model {name!r} is not served, expected one of {', '.join(self._served)}",
+                resource_type="model",
+                resource_name=name,
+            )
+        return self._served[name]
+
+    def all(self) -> list[ServedModel]:
+        """The default model first, then the others by name."""
+        others = sorted(
+            (served for served in self._served.values() if served is not self.default),
+            key=lambda served: served.model.name,
+        )
+        return [self.default, *others]
+
+    def is_healthy(self) -> bool:
+        """True while every model answers."""
+        return all(served.batcher.is_healthy() for served in self._served.values())
+
+    def close(self) -> None:
+        """Ends the workers."""
+        for served in self._served.values():
+            served.batcher.close()

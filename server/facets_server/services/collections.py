@@ -1,0 +1,69 @@
+"""CollectionService: sets of documents that are searched together."""
+
+from facets_proto.v1 import collections_pb2, collections_pb2_grpc
+
+from facets.index import CollectionEngine
+from facets_server.call import Call
+from facets_server.config import LimitsConfig
+from facets_server.convert.documents import collection_to_proto
+from facets_server.models import ServedModels
+from facets_server.paging import page_of
+
+__all__ = ["CollectionService"]
+
+
+class CollectionService(collections_pb2_grpc.CollectionServiceServicer):
+    """Makes, tells and deletes collections."""
+
+    def __init__(self, models: ServedModels, engine: CollectionEngine, limits: LimitsConfig) -> None:
+        self._models = models
+        self._engine = engine
+        self._limits = limits
+
+    def CreateCollection(
+        self, request: collections_pb2.CreateCollectionRequest, call: Call
+    ) -> collections_pb2.CreateCollectionResponse:
+        """Makes an empty collection for the facets of one model."""
+        model = self._models.get(request.model).model
+        info = self._engine.create_collection(
+            request.name,
+            model=model.name,
+            model_revision=model.revision,
+            num_facets=model.num_facets,
+            dim=model.dim,
+        )
+        return collections_pb2.CreateCollectionResponse(
+            collection=collection_to_proto(info, self._engine.revision)
+        )
+
+    def GetCollection(
+        self, request: collections_pb2.GetCollectionRequest, call: Call
+    ) -> collections_pb2.GetCollectionResponse:
+        """One collection."""
+        revision = self._engine.revision
+        info = self._engine.get_collection(request.name)
+        return collections_pb2.GetCollectionResponse(collection=collection_to_proto(info, revision))
+
+    def ListCollections(
+        self, request: collections_pb2.ListCollectionsRequest, call: Call
+    ) -> collections_pb2.ListCollectionsResponse:
+        """All collections, by name."""
+        revision = self._engine.revision
+        page = page_of(
+            self._engine.list_collections(),
+            size=request.page_size,
+            token=request.page_token,
+            limit=self._limits.max_page_size,
+        )
+        return collections_pb2.ListCollectionsResponse(
+            collections=[collection_to_proto(info, revision) for info in page.items],
+            next_page_token=page.next_token,
+        )
+
+    def DeleteCollection(
+        self, request: collections_pb2.DeleteCollectionRequest, call: Call
+    ) -> collections_pb2.DeleteCollectionResponse:
+        """Deletes a collection with its documents."""
+        num_documents = self._engine.get_collection(request.name).num_documents
+        revision = self._engine.delete_collection(request.name)
+        return collections_pb2.DeleteCollectionResponse(num_documents=num_documents, index_revision=revision)

@@ -1,0 +1,98 @@
+"""EmbeddingService: texts to facets, and facets told in words."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from facets_proto.v1 import embedding_pb2, embedding_pb2_grpc
+
+from facets.errors import FacetsError
+from facets_server.admission import Admission
+from facets_server.call import Call
+from facets_server.checks import check_count, check_texts
+from facets_server.config import LimitsConfig
+from facets_server.convert.embedding import embeddings_to_proto
+from facets_server.errors import CallCancelledError, DeadlineExceededError, status_of
+from facets_server.models import PendingTexts, ServedModel, ServedModels
+from facets_server.streams import read_ahead
+
+__all__ = ["EmbeddingService"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A request of a stream whose texts wait for the model, or why they do not."""
+
+    sequence: int
+    request: embedding_pb2.EmbedRequest
+    call: Call
+    outcome: tuple[ServedModel, PendingTexts] | FacetsError
+
+
+class EmbeddingService(embedding_pb2_grpc.EmbeddingServiceServicer):
+    """Embeds texts."""
+
+    def __init__(self, models: ServedModels, admission: Admission, limits: LimitsConfig, window: int) -> None:
+        self._models = models
+        self._admission = admission
+        self._limits = limits
+        self._window = window
+
+    def Embed(self, request: embedding_pb2.EmbedRequest, call: Call) -> embedding_pb2.EmbedResponse:
+        """Facets of a batch of texts."""
+        served, pending = self._submit(request, call)
+        return embeddings_to_proto(pending.result(), served.model, request, call)
+
+    def EmbedStream(
+        self, requests: Iterator[embedding_pb2.EmbedStreamRequest], call: Call
+    ) -> Iterator[embedding_pb2.EmbedStreamResponse]:
+        """The same for a stream of batches, answered in order."""
+
+        def begin(request: embedding_pb2.EmbedStreamRequest) -> _Begun:
+            return self._begin(request, call.for_message())
+
+        for begun in read_ahead(requests, begin, window=self._window, admission=self._admission):
+            reply = self._finish(begun)
+            call.num_items += begun.call.num_items
+            call.inference_ms += begun.call.inference_ms
+            yield reply
+
+    def Explain(self, request: embedding_pb2.ExplainRequest, call: Call) -> embedding_pb2.ExplainResponse:
+        """Tokens with their attention, facets with their nearest words."""
+        raise NotImplementedError
+
+    def _submit(self, request: embedding_pb2.EmbedRequest, call: Call) -> tuple[ServedModel, PendingTexts]:
+        served = self._models.get(request.model)
+        check_count(request.texts, "texts", self._limits.max_texts_per_request)
+        check_texts(
+            ((f"texts[{i}]", text) for i, text in enumerate(request.texts)),
+            max_bytes=self._limits.max_text_bytes,
+        )
+        return served, served.submit(list(request.texts), call)
+
+    def _begin(self, request: embedding_pb2.EmbedStreamRequest, call: Call) -> _Begun:
+        permit = self._admission.permit(call, may_refuse=False)
+        try:
+            outcome = self._submit(request.request, call)
+        except FacetsError as error:
+            permit.release()
+            return _Begun(request.sequence, request.request, call, error)
+        except BaseException:
+            permit.release()
+            raise
+        outcome[1].rows.when_done(permit.release)
+        return _Begun(request.sequence, request.request, call, outcome)
+
+    def _finish(self, begun: _Begun) -> embedding_pb2.EmbedStreamResponse:
+        reply = embedding_pb2.EmbedStreamResponse(sequence=begun.sequence)
+        try:
+            if isinstance(begun.outcome, FacetsError):
+                raise begun.outcome
+            served, pending = begun.outcome
+            reply.response.CopyFrom(
+                embeddings_to_proto(pending.result(), served.model, begun.request, begun.call)
+            )
+        except (CallCancelledError, DeadlineExceededError):
+            raise  # the whole stream ends
+        except FacetsError as error:
+            reply.error.CopyFrom(status_of(error, request_id=begun.call.request_id))
+        return reply

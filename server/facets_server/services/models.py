@@ -1,0 +1,38 @@
+"""ModelService: what the server serves and within which limits."""
+
+from facets_proto.v1 import models_pb2, models_pb2_grpc
+
+from facets_server.call import Call
+from facets_server.config import ServerConfig
+from facets_server.convert.models import model_to_proto
+from facets_server.models import ServedModel, ServedModels
+from facets_server.paging import page_of
+
+__all__ = ["ModelService"]
+
+
+class ModelService(models_pb2_grpc.ModelServiceServicer):
+    """Tells the models and the limits."""
+
+    def __init__(self, models: ServedModels, config: ServerConfig) -> None:
+        self._models = models
+        self._config = config
+
+    def ListModels(self, request: models_pb2.ListModelsRequest, call: Call) -> models_pb2.ListModelsResponse:
+        """All models, the default first."""
+        page = page_of(
+            self._models.all(),
+            size=request.page_size,
+            token=request.page_token,
+            limit=self._config.limits.max_page_size,
+        )
+        return models_pb2.ListModelsResponse(
+            models=[self._to_proto(served) for served in page.items], next_page_token=page.next_token
+        )
+
+    def GetModel(self, request: models_pb2.GetModelRequest, call: Call) -> models_pb2.GetModelResponse:
+        """One model."""
+        return models_pb2.GetModelResponse(model=self._to_proto(self._models.get(request.name)))
+
+    def _to_proto(self, served: ServedModel) -> models_pb2.Model:
+        return model_to_proto(served, self._config, is_default=served is self._models.default)
