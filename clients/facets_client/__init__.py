@@ -1,0 +1,42 @@
+"""Client of a Facets server: strings and NumPy in, plain dataclasses out.
+
+Importing this package reads and sends nothing; the connection opens with the first call.
+"""
+
+from facets_client.aio import AsyncFacetsClient
+from facets_client.channel import TlsConfig
+from facets_client.client import FacetsClient
+from facets_client.errors import (
+    AlreadyExistsError,
+    DeadlineExceededError,
+    FacetsClientError,
+    FailedPreconditionError,
+    FieldViolation,
+    InvalidArgumentError,
+    NotFoundError,
+    OverloadedError,
+    PermissionDeniedError,
+    ServerError,
+    UnauthenticatedError,
+    UnavailableError,
+)
+from facets_client.results import Document
+
+__all__ = [
+    "AlreadyExistsError",
+    "AsyncFacetsClient",
+    "DeadlineExceededError",
+    "Document",
+    "FacetsClient",
+    "FacetsClientError",
+    "FailedPreconditionError",
+    "FieldViolation",
+    "InvalidArgumentError",
+    "NotFoundError",
+    "OverloadedError",
+    "PermissionDeniedError",
+    "ServerError",
+    "TlsConfig",
+    "UnauthenticatedError",
+    "UnavailableError",
+]

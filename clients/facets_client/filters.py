@@ -1,0 +1,97 @@
+"""Conditions on the payload of documents, for search and list.
+
+A field is named by its path, with dots into nested objects (``source.year``). A field that is
+missing meets only ``Exists(field, False)``. Values of different types never meet: ``Equals(f, "1")``
+does not find 1.
+
+Example:
+    >>> from facets_client.filters import AllOf, Equals, Range
+    >>> recent_english = AllOf((Equals("language", "en"), Range("source.year", gte=1990)))
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["AllOf", "AnyOf", "Contains", "Equals", "Exists", "Filter", "NoneOf", "OneOf", "Range"]
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Equals:
+    """The field equals this value."""
+
+    field: str
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """The field equals one of these values."""
+
+    field: str
+    values: Sequence[Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The field lies within all bounds that are given; at least one.
+
+    The bounds are all numbers, or all strings (compared by code point, so ISO 8601 dates work).
+    """
+
+    field: str
+    gt: float | str | None = None
+    gte: float | str | None = None
+    lt: float | str | None = None
+    lte: float | str | None = None
+
+    def __post_init__(self) -> None:
+        bounds = [bound for bound in (self.gt, self.gte, self.lt, self.lte) if bound is not None]
+        if not bounds:
+            raise ValueError(
+                f"range of {self.field!r} has no bound, expected at least one of gt, gte, lt, lte"
+            )
+
+        if len({isinstance(bound, str) for bound in bounds}) > 1:
+            raise ValueError(f"range of {self.field!r} mixes numbers and strings")
+
+
+@dataclass(frozen=True, slots=True)
+class Contains:
+    """The field is a list that has this value among its items."""
+
+    field: str
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """The field is there, or is missing when ``exists`` is False."""
+
+    field: str
+    exists: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """All of these hold."""
+
+    filters: "Sequence[Filter]"
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At least one of these holds."""
+
+    filters: "Sequence[Filter]"
+
+
+@dataclass(frozen=True, slots=True)
+class NoneOf:
+    """None of these holds."""
+
+    filters: "Sequence[Filter]"
+
+
+Filter = Equals | OneOf | Range | Contains | Exists | AllOf | AnyOf | NoneOf

@@ -1,0 +1,349 @@
+"""Records of a JSONL file, read in one pass and in bounded memory: plain, gzip, xz, or standard input.
+
+A record is one line, a JSON object with an id, a text and whatever else belongs to the document.
+What cannot be read becomes a ``Rejection`` with its line number and its reason, never an exception:
+one bad line must not stop a million good ones.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+__all__ = ["InputError", "Record", "RecordFormat", "RecordSource", "Rejection", "read_records"]
+
+# Waited for before anything else happens: short for a pipe that may be slow.
+_FILE_HEAD_BYTES = 65_536
+_STREAM_HEAD_BYTES = 4_096
+_GZIP_MAGIC = b"\x1f\x8b"
+_XZ_MAGIC = b"\xfd7zXZ\x00"
+EXCERPT_CHARS = 200
+# What zlib and lzma raise for damaged or cut-off data, beside their own classes.
+_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
+
+_TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", int: "a number", float: "a number"}
+
+
+class InputError(ValueError):
+    """The input cannot be read at all: no such file, a folder, no permission."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordFormat:
+    """How a line becomes a document.
+
+    Attributes:
+        id_field: Name of the field that holds the id (a string, or an integer, which becomes a string).
+        text_field: Name of the field that holds the text.
+        max_line_bytes: Longer lines are rejected without being held in memory.
+        max_text_bytes: Longer texts (in UTF-8) are rejected; 0 leaves it to the server.
+        max_id_bytes: Longer ids (in UTF-8) are rejected; 0 leaves it to the server.
+    """
+
+    id_field: str = "id"
+    text_field: str = "text"
+    max_line_bytes: int = 8 * 2**20
+    max_text_bytes: int = 0
+    max_id_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A good line: the document it holds and where the line ends."""
+
+    id: str
+    text: str
+    payload: dict[str, object]
+    line: int  # 1-based
+    end: int  # byte offset after the line, in the uncompressed stream
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A line that holds no usable document, and why."""
+
+    line: int  # 1-based
+    end: int  # byte offset after the line, in the uncompressed stream
+    reason: str  # stable word, e.g. invalid_json
+    message: str  # what, expected, got
+    id: str = ""  # when the line got that far
+    excerpt: str = ""  # first characters of the line
+
+
+class _UnusableError(Exception):
+    """Why a line holds no usable document."""
+
+    def __init__(self, reason: str, message: str, *, record_id: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.record_id = record_id
+
+
+class RecordSource:
+    """An opened input: raw bytes behind it, uncompressed lines in front.
+
+    The compression is told by the first bytes, not by the name, so that ``zcat`` and ``cat`` both work.
+
+    Attributes:
+        name: Path, or ``-`` for standard input.
+        size: Size of the file in bytes; None for a stream whose end nobody knows.
+        head_digest: SHA-256 of the first bytes (as stored, compressed or not; 64 KiB of a file, 4 KiB of
+            a stream): tells two inputs apart.
+    """
+
+    def __init__(self, name: str, stdin: BinaryIO | None = None) -> None:
+        self.name = name
+        self._raw, self.size = _open_raw(name, stdin)
+        head = _read_up_to(self._raw, _STREAM_HEAD_BYTES if self.size is None else _FILE_HEAD_BYTES)
+        self.head_digest = hashlib.sha256(head).hexdigest()
+        self._rest = _Rejoined(head, self._raw)
+        buffered = io.BufferedReader(self._rest, 1 << 18)
+        self.compression = _compression_of(head)
+        self._lines: BinaryIO
+        if self.compression == "gzip":
+            self._lines = cast(BinaryIO, gzip.GzipFile(fileobj=buffered))
+        elif self.compression == "xz":
+            self._lines = cast(BinaryIO, lzma.LZMAFile(buffered))
+        else:
+            self._lines = buffered
+
+    @property
+    def raw_position(self) -> int:
+        """Bytes of the stored input read so far: against ``size``, the progress."""
+        return self._rest.position
+
+    def skip(self, num_bytes: int) -> None:
+        """Moves ``num_bytes`` of uncompressed data forward; done once, before the first line is read.
+
+        Raises:
+            InputError: When the input ends or is damaged before that point.
+        """
+        if self.size is not None and self.compression == "plain":
+            self._rest.seek_raw(num_bytes)
+            self._lines = io.BufferedReader(self._rest, 1 << 18)
+            return
+        left = num_bytes
+        while left:
+            try:
+                block = self._lines.read(min(left, 1 << 20))
+            except _DAMAGED as error:
+                raise InputError(f"{self.name}: damaged before byte {num_bytes}: {error}") from error
+            if not block:
+                raise InputError(f"{self.name}: ends {left} bytes before byte {num_bytes}, where to resume")
+            left -= len(block)
+
+    def readline(self, limit: int) -> bytes:
+        """Next piece of a line, at most ``limit`` bytes; empty at the end."""
+        return self._lines.readline(limit)
+
+    def close(self) -> None:
+        """Closes the file; standard input stays open."""
+        if self.name != "-":
+            self._raw.close()
+
+    def __enter__(self) -> "RecordSource":
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+
+def read_records(
+    source: RecordSource, record_format: RecordFormat, *, line: int = 0, end: int = 0
+) -> Iterator[Record | Rejection]:
+    """Yields every line after (``line``, ``end``) as a record or a rejection, in order.
+
+    Blank lines are passed over. An input that is cut off or damaged ends with one rejection
+    (reason ``damaged_input``) that stands for everything that could not be read.
+
+    Args:
+        source: The input; moved to byte ``end`` when it is not 0.
+        record_format: Names of the fields, limits.
+        line: Number of lines before the first one to read.
+        end: Byte offset (uncompressed) of the first line to read.
+
+    Raises:
+        InputError: When the input ends before ``end``.
+    """
+    if end:
+        source.skip(end)
+    while True:
+        line += 1
+        try:
+            raw, length = _read_line(source, record_format.max_line_bytes)
+        except _DAMAGED as error:
+            message = f"the {source.compression} data is cut off or damaged after line {line - 1}: {error}"
+            yield Rejection(line, end, "damaged_input", message)
+            return
+        if not length:
+            return
+        end += length
+        if raw is None:
+            message = f"line has {length} bytes, the limit is {record_format.max_line_bytes}"
+            yield Rejection(line, end, "line_too_long", message)
+            continue
+        if line == 1:
+            raw = raw.removeprefix(b"\xef\xbb\xbf")
+        if raw.strip():
+            yield _parse(raw, record_format, line=line, end=end)
+
+
+def _parse(raw: bytes, record_format: RecordFormat, *, line: int, end: int) -> Record | Rejection:
+    """Turns one line into a record, or says why not."""
+    try:
+        fields = _json_object(raw)
+        record_id = _take_id(fields, record_format)
+        text = _take_text(fields, record_format, record_id)
+    except _UnusableError as error:
+        excerpt = raw[: 4 * EXCERPT_CHARS].decode("utf-8", "replace").rstrip("\r\n")[:EXCERPT_CHARS]
+        return Rejection(line, end, error.reason, error.message, id=error.record_id, excerpt=excerpt)
+    return Record(record_id, text, fields, line, end)
+
+
+def _json_object(raw: bytes) -> dict[str, object]:
+    try:
+        value = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        message = f"invalid UTF-8: byte 0x{raw[error.start]:02x} at column {error.start + 1}"
+        raise _UnusableError("invalid_utf8", message) from error
+    except json.JSONDecodeError as error:
+        cut = "" if raw.endswith(b"\n") else "; the last line has no line end: it may be cut off"
+        raise _UnusableError(
+            "invalid_json", f"invalid JSON: {error.msg} at column {error.colno}{cut}"
+        ) from error
+    except RecursionError as error:
+        raise _UnusableError("invalid_json", "JSON is nested too deeply") from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise _UnusableError("invalid_json", f"invalid JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise _UnusableError("not_an_object", f"expected a JSON object, got {_type_name(value)}")
+    return value
+
+
+def _refuse_constant(name: str) -> object:
+    raise _UnusableError("invalid_json", f"{name} is not JSON")
+
+
+def _take_id(fields: dict[str, object], record_format: RecordFormat) -> str:
+    name = record_format.id_field
+    if name not in fields:
+        raise _UnusableError("missing_id", f"field {name!r} is missing")
+    value = fields.pop(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str):
+        raise _UnusableError("invalid_id", f"field {name!r} must be a string, got {_type_name(value)}")
+    if not value:
+        raise _UnusableError("invalid_id", f"field {name!r} is empty")
+    num_bytes = len(value.encode("utf-8", "surrogatepass"))
+    if record_format.max_id_bytes and num_bytes > record_format.max_id_bytes:
+        message = f"id has {num_bytes} bytes, the limit is {record_format.max_id_bytes}"
+        raise _UnusableError("id_too_long", message, record_id=value[:EXCERPT_CHARS])
+    return value
+
+
+def _take_text(fields: dict[str, object], record_format: RecordFormat, record_id: str) -> str:
+    name = record_format.text_field
+    if name not in fields:
+        raise _UnusableError("missing_text", f"field {name!r} is missing", record_id=record_id)
+    value = fields.pop(name)
+    if not isinstance(value, str):
+        message = f"field {name!r} must be a string, got {_type_name(value)}"
+        raise _UnusableError("invalid_text", message, record_id=record_id)
+    if not value.strip():
+        raise _UnusableError("empty_text", f"field {name!r} has no text", record_id=record_id)
+    num_bytes = len(value.encode("utf-8", "surrogatepass"))
+    if record_format.max_text_bytes and num_bytes > record_format.max_text_bytes:
+        message = f"text has {num_bytes} bytes, the limit is {record_format.max_text_bytes}"
+        raise _UnusableError("text_too_long", message, record_id=record_id)
+    return value
+
+
+def _type_name(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return _TYPE_NAMES[type(value)]
+
+
+def _read_line(source: RecordSource, limit: int) -> tuple[bytes | None, int]:
+    """One line and its length; None for a line over the limit, whose bytes are dropped as they come."""
+    piece = source.readline(limit + 1)
+    if len(piece) <= limit or piece.endswith(b"\n"):
+        return piece, len(piece)
+    length = len(piece)
+    while piece and not piece.endswith(b"\n"):
+        piece = source.readline(1 << 18)
+        length += len(piece)
+    return None, length
+
+
+class _Rejoined(io.RawIOBase):
+    """The head that was read to tell the input, then the rest of it: one stream again."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self._head = memoryview(head)
+        self._rest = rest
+        self.position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        target = memoryview(cast(bytearray, buffer)).cast("B")
+        if self._head:
+            count = min(len(target), len(self._head))
+            target[:count] = self._head[:count]
+            self._head = self._head[count:]
+        else:
+            block = _read_some(self._rest, len(target))
+            count = len(block)
+            target[:count] = block
+        self.position += count
+        return count
+
+    def seek_raw(self, position: int) -> None:
+        """Goes to a byte of a plain file."""
+        self._head = memoryview(b"")
+        self._rest.seek(position)
+        self.position = position
+
+
+def _open_raw(name: str, stdin: BinaryIO | None) -> tuple[BinaryIO, int | None]:
+    if name == "-":
+        return stdin or sys.stdin.buffer, None
+    path = Path(name)
+    try:
+        if path.is_dir():
+            raise InputError(f"{name}: expected a JSONL file, got a folder")
+        stream = path.open("rb")
+    except OSError as error:
+        raise InputError(f"{name}: cannot be opened: {error.strerror or error}") from error
+    return stream, (path.stat().st_size if path.is_file() else None)
+
+
+def _read_up_to(stream: BinaryIO, size: int) -> bytes:
+    """Reads until ``size`` bytes or the end: a pipe gives less at a time."""
+    pieces: list[bytes] = []
+    while size > 0 and (block := stream.read(size)):
+        pieces.append(block)
+        size -= len(block)
+    return b"".join(pieces)
+
+
+def _read_some(stream: BinaryIO, size: int) -> bytes:
+    """Reads what is there, so that a slow pipe is not waited for longer than needed."""
+    return stream.read1(size) if isinstance(stream, io.BufferedReader) else stream.read(size)
+
+
+def _compression_of(head: bytes) -> str:
+    if head.startswith(_GZIP_MAGIC):
+        return "gzip"
+    return "xz" if head.startswith(_XZ_MAGIC) else "plain"

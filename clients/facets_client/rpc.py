@@ -1,0 +1,101 @@
+"""The calls of ``facets.v1`` as a table: path, request class, response class.
+
+The generated stubs are untyped and come per service and per kind of channel; this table is typed
+and serves the sync and the asyncio channel alike.
+"""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from facets_proto.v1 import (
+    collections_pb2,
+    documents_pb2,
+    embedding_pb2,
+    models_pb2,
+    similarity_pb2,
+    summarization_pb2,
+)
+from google.protobuf import wrappers_pb2
+from google.protobuf.message import Message
+
+RequestT = TypeVar("RequestT", bound=Message)
+ResponseT = TypeVar("ResponseT", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Rpc(Generic[RequestT, ResponseT]):
+    """One call: where it goes, what it takes, what it gives."""
+
+    service: str  # full name, e.g. facets.v1.EmbeddingService
+    method: str
+    request: type[RequestT]
+    response: type[ResponseT]
+
+    @property
+    def path(self) -> str:
+        """Path of the call on the wire."""
+        return f"/{self.service}/{self.method}"
+
+
+_COLLECTIONS = "facets.v1.CollectionService"
+_DOCUMENTS = "facets.v1.DocumentService"
+_EMBEDDING = "facets.v1.EmbeddingService"
+_MODELS = "facets.v1.ModelService"
+_SIMILARITY = "facets.v1.SimilarityService"
+_SUMMARIZATION = "facets.v1.SummarizationService"
+
+SERVICES = (_EMBEDDING, _SIMILARITY, _SUMMARIZATION, _COLLECTIONS, _DOCUMENTS, _MODELS)
+
+EMBED = Rpc(_EMBEDDING, "Embed", embedding_pb2.EmbedRequest, embedding_pb2.EmbedResponse)
+EMBED_STREAM = Rpc(
+    _EMBEDDING, "EmbedStream", embedding_pb2.EmbedStreamRequest, embedding_pb2.EmbedStreamResponse
+)
+EXPLAIN = Rpc(_EMBEDDING, "Explain", embedding_pb2.ExplainRequest, embedding_pb2.ExplainResponse)
+SCORE = Rpc(_SIMILARITY, "Score", similarity_pb2.ScoreRequest, similarity_pb2.ScoreResponse)
+SUMMARIZE = Rpc(
+    _SUMMARIZATION, "Summarize", summarization_pb2.SummarizeRequest, summarization_pb2.SummarizeResponse
+)
+CREATE_COLLECTION = Rpc(
+    _COLLECTIONS,
+    "CreateCollection",
+    collections_pb2.CreateCollectionRequest,
+    collections_pb2.CreateCollectionResponse,
+)
+GET_COLLECTION = Rpc(
+    _COLLECTIONS, "GetCollection", collections_pb2.GetCollectionRequest, collections_pb2.GetCollectionResponse
+)
+LIST_COLLECTIONS = Rpc(
+    _COLLECTIONS,
+    "ListCollections",
+    collections_pb2.ListCollectionsRequest,
+    collections_pb2.ListCollectionsResponse,
+)
+DELETE_COLLECTION = Rpc(
+    _COLLECTIONS,
+    "DeleteCollection",
+    collections_pb2.DeleteCollectionRequest,
+    collections_pb2.DeleteCollectionResponse,
+)
+UPSERT = Rpc(_DOCUMENTS, "Upsert", documents_pb2.UpsertRequest, documents_pb2.UpsertResponse)
+UPSERT_STREAM = Rpc(
+    _DOCUMENTS, "UpsertStream", documents_pb2.UpsertStreamRequest, documents_pb2.UpsertStreamResponse
+)
+GET_DOCUMENTS = Rpc(
+    _DOCUMENTS, "GetDocuments", documents_pb2.GetDocumentsRequest, documents_pb2.GetDocumentsResponse
+)
+DELETE_DOCUMENTS = Rpc(
+    _DOCUMENTS, "DeleteDocuments", documents_pb2.DeleteDocumentsRequest, documents_pb2.DeleteDocumentsResponse
+)
+COUNT_DOCUMENTS = Rpc(
+    _DOCUMENTS, "CountDocuments", documents_pb2.CountDocumentsRequest, documents_pb2.CountDocumentsResponse
+)
+LIST_DOCUMENTS = Rpc(
+    _DOCUMENTS, "ListDocuments", documents_pb2.ListDocumentsRequest, documents_pb2.ListDocumentsResponse
+)
+SEARCH = Rpc(_DOCUMENTS, "Search", documents_pb2.SearchRequest, documents_pb2.SearchResponse)
+LIST_MODELS = Rpc(_MODELS, "ListModels", models_pb2.ListModelsRequest, models_pb2.ListModelsResponse)
+GET_MODEL = Rpc(_MODELS, "GetModel", models_pb2.GetModelRequest, models_pb2.GetModelResponse)
+
+# grpc.health.v1 without one more dependency: its request is one string and its response one enum, both in
+# field 1, which on the wire is what these two wrappers are.
+HEALTH_CHECK = Rpc("grpc.health.v1.Health", "Check", wrappers_pb2.StringValue, wrappers_pb2.Int32Value)
