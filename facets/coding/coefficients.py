@@ -1,0 +1,184 @@
+"""Coefficients of non-negative sparse coding, batched, on CPU and GPU.
+
+Shape suffixes: B texts, K facets, N targets, D dimensions.
+
+For every target ``w`` of a text with facets ``F = [c_1 .. c_K]`` we solve the
+K-dimensional box-constrained quadratic programme of Chang 2022, eq. 3.1::
+
+    min_m  ||F m - w||^2 + l1_weight * sum(m)      subject to  0 <= m <= 1
+
+It only needs the Gram matrix ``H = F^T F`` and the correlations ``b = F^T w``: half
+its gradient is ``H m - b + l1_weight / 2``. Coordinate descent minimises exactly in one
+coefficient at a time, so its steps need no step size and it stops after a few sweeps;
+all targets of all texts take the same step at once.
+"""
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "gram_and_correlations",
+    "kkt_residual",
+    "kmeans_coefficients",
+    "reconstruction_error",
+    "solve_coefficients",
+]
+
+# A facet shorter than this is treated as zero: its coefficient is undetermined, so it stays 0.
+_MIN_SQUARED_NORM = 1e-12
+
+
+def gram_and_correlations(facets_BKD: Tensor, targets_BND: Tensor) -> tuple[Tensor, Tensor]:
+    """Gram matrix of the facets and their inner products with the targets.
+
+    Args:
+        facets_BKD: Facets, ``[B, K, D]``, floating point.
+        targets_BND: Targets, ``[B, N, D]``, same dtype.
+
+    Returns:
+        ``[B, K, K]`` and ``[B, K, N]``, all the solver needs.
+
+    Raises:
+        ValueError: The batch sizes or the dimensions differ.
+    """
+    if facets_BKD.ndim != 3 or targets_BND.ndim != 3:
+        raise ValueError(
+            f"facets must be [B, K, D] and targets [B, N, D], got {tuple(facets_BKD.shape)} and {tuple(targets_BND.shape)}"
+        )
+    if facets_BKD.shape[0] != targets_BND.shape[0] or facets_BKD.shape[2] != targets_BND.shape[2]:
+        raise ValueError(
+            f"facets {tuple(facets_BKD.shape)} and targets {tuple(targets_BND.shape)} must agree in batch and dimension"
+        )
+    return facets_BKD @ facets_BKD.mT, facets_BKD @ targets_BND.mT
+
+
+@torch.no_grad()
+def solve_coefficients(
+    gram_BKK: Tensor,
+    correlations_BKN: Tensor,
+    *,
+    l1_weight: float,
+    max_sweeps: int = 100,
+    tolerance: float = 1e-4,
+    check_every: int = 4,
+) -> Tensor:
+    """Optimal coefficients of eq. 3.1, treated as constants by autograd (algorithm 1).
+
+    Args:
+        gram_BKK: ``H = F^T F``, ``[B, K, K]``, symmetric positive semi-definite.
+        correlations_BKN: ``F^T W``, ``[B, K, N]``.
+        l1_weight: lambda, >= 0.
+        max_sweeps: Upper limit of sweeps over the K coefficients.
+        tolerance: Stop when the largest ``kkt_residual`` is at most this.
+        check_every: Sweeps between two checks.
+
+    Returns:
+        ``[B, K, N]`` coefficients in ``[0, 1]``, dtype of the correlations.
+
+    Example:
+        >>> import torch
+        >>> gram, correlations = torch.eye(2)[None], torch.tensor([[[0.9], [0.1]]])
+        >>> solve_coefficients(gram, correlations, l1_weight=0.4).flatten().tolist()
+        [0.699999988079071, 0.0]
+
+    References:
+        Chang 2022, eq. 3.1.
+    """
+    num_facets = gram_BKK.shape[1]
+    # Coefficient first, so that one coordinate of every target is one contiguous block.
+    columns_KKB = gram_BKK.permute(2, 1, 0).contiguous()
+    gradient_KBN = (0.5 * l1_weight - correlations_BKN).transpose(0, 1).contiguous()
+    coefficients_KBN = torch.zeros_like(gradient_KBN)
+    squared_norms_KB1 = gram_BKK.diagonal(dim1=1, dim2=2).T.unsqueeze(-1)
+    curvature_KB1 = squared_norms_KB1.clamp_min(_MIN_SQUARED_NORM)
+    negative_steps_KB1 = torch.where(squared_norms_KB1 > _MIN_SQUARED_NORM, -1.0 / curvature_KB1, 0.0)
+    for sweep in range(1, max_sweeps + 1):
+        for k in range(num_facets):
+            current_BN = coefficients_KBN[k]
+            updated_BN = torch.addcmul(current_BN, gradient_KBN[k], negative_steps_KB1[k]).clamp_(0.0, 1.0)
+            change_BN = updated_BN - current_BN
+            # [K, B, 1] * [1, B, N]: a changed coefficient moves every gradient by its Gram column.
+            gradient_KBN.addcmul_(columns_KKB[k].unsqueeze(-1), change_BN.unsqueeze(0))
+            coefficients_KBN[k] = updated_BN
+        if num_facets == 1 or (sweep % check_every == 0 and _residual(coefficients_KBN, gradient_KBN) <= tolerance):
+            break
+    return coefficients_KBN.transpose(0, 1)
+
+
+def _residual(coefficients: Tensor, half_gradient: Tensor) -> float:
+    """Largest move of a projected gradient step: zero exactly at the optimum."""
+    return (
+        float((coefficients - (coefficients - half_gradient).clamp_(0.0, 1.0)).abs().max())
+        if coefficients.numel()
+        else 0.0
+    )
+
+
+def kkt_residual(coefficients_BKN: Tensor, gram_BKK: Tensor, correlations_BKN: Tensor, *, l1_weight: float) -> float:
+    """How far coefficients are from satisfying the optimality conditions of eq. 3.1.
+
+    The conditions hold exactly when ``m = clip(m - g, 0, 1)`` with ``g = H m - b + l1_weight / 2``.
+
+    Args:
+        coefficients_BKN: ``[B, K, N]``.
+        gram_BKK: ``[B, K, K]``.
+        correlations_BKN: ``[B, K, N]``.
+        l1_weight: lambda.
+
+    Returns:
+        The largest violation over all coefficients, >= 0; 0 is optimal.
+    """
+    half_gradient_BKN = gram_BKK @ coefficients_BKN - correlations_BKN + 0.5 * l1_weight
+    return _residual(coefficients_BKN, half_gradient_BKN)
+
+
+@torch.no_grad()
+def kmeans_coefficients(gram_BKK: Tensor, correlations_BKN: Tensor) -> Tensor:
+    """One facet a target: the closest after scaling it by eta in ``[0, 1]`` (the ablation).
+
+    ``eta_k = clip(b_k / H_kk, 0, 1)`` as in Chang 2022, eq. 3.8; all other coefficients are 0.
+
+    Args:
+        gram_BKK: ``[B, K, K]``.
+        correlations_BKN: ``[B, K, N]``.
+
+    Returns:
+        ``[B, K, N]`` coefficients in ``[0, 1]``, at most one non-zero for each target.
+    """
+    squared_norms_BK1 = gram_BKK.diagonal(dim1=1, dim2=2).unsqueeze(-1).clamp_min(_MIN_SQUARED_NORM)
+    eta_BKN = (correlations_BKN / squared_norms_BK1).clamp_(0.0, 1.0)
+    # ||eta c - w||^2 - ||w||^2
+    errors_BKN = eta_BKN * (eta_BKN * squared_norms_BK1 - 2 * correlations_BKN)
+    best_B1N = errors_BKN.argmin(dim=1, keepdim=True)
+    return torch.zeros_like(eta_BKN).scatter_(1, best_B1N, eta_BKN.gather(1, best_B1N))
+
+
+def reconstruction_error(
+    coefficients_BKN: Tensor,
+    gram_BKK: Tensor,
+    correlations_BKN: Tensor,
+    *,
+    weights_BN: Tensor,
+    squared_norms_BN: Tensor | float = 1.0,
+) -> Tensor:
+    """``sum_n weight_n ||F m_n - w_n||^2``, differentiable in the Gram matrix and the correlations.
+
+    Expanding the square as ``m^T H m - 2 m^T b + ||w||^2`` avoids every ``[B, N, D]`` temporary.
+
+    Args:
+        coefficients_BKN: ``[B, K, N]``, constants.
+        gram_BKK: ``[B, K, K]``.
+        correlations_BKN: ``[B, K, N]``.
+        weights_BN: Weight of each target, ``[B, N]``; 0 for padding.
+        squared_norms_BN: ``||w||^2``, 1 for unit vectors.
+
+    Returns:
+        ``[B]`` errors, >= 0.
+
+    References:
+        Chang 2022, eq. 3.1 (Er).
+    """
+    weighted_BKN = coefficients_BKN * weights_BN.unsqueeze(1)
+    quadratic_B = ((weighted_BKN @ coefficients_BKN.mT) * gram_BKK).sum(dim=(1, 2))
+    linear_B = (weighted_BKN * correlations_BKN).sum(dim=(1, 2))
+    return quadratic_B - 2 * linear_B + (weights_BN * squared_norms_BN).sum(dim=1)

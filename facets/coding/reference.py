@@ -1,0 +1,96 @@
+"""Slow, obvious solutions of the coefficient problem; tests and benchmarks compare with them.
+
+Shape suffixes: K facets, N targets, D dimensions.
+"""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from torch import Tensor
+
+__all__ = ["objective", "reference_coefficients", "rmsprop_coefficients"]
+
+
+def objective(
+    facets_KD: NDArray[np.floating],
+    targets_ND: NDArray[np.floating],
+    coefficients_KN: NDArray[np.floating],
+    *,
+    l1_weight: float,
+) -> float:
+    """``||F M - W||^2 + l1_weight * sum(M)`` as Chang 2022, eq. 3.1 writes it."""
+    residual_ND = coefficients_KN.T @ facets_KD - targets_ND
+    return float((residual_ND**2).sum() + l1_weight * np.abs(coefficients_KN).sum())
+
+
+def reference_coefficients(
+    facets_KD: NDArray[np.floating], targets_ND: NDArray[np.floating], *, l1_weight: float
+) -> NDArray[np.float64]:
+    """Solves eq. 3.1 one target at a time with SciPy's L-BFGS-B in double precision.
+
+    Args:
+        facets_KD: ``[K, D]``.
+        targets_ND: ``[N, D]``.
+        l1_weight: lambda, >= 0.
+
+    Returns:
+        ``[K, N]`` coefficients in ``[0, 1]``.
+    """
+    facets_KD = facets_KD.astype(np.float64)
+    columns = []
+    for target_D in targets_ND.astype(np.float64):
+
+        def value_and_gradient(
+            m_K: NDArray[np.float64], w_D: NDArray[np.float64] = target_D
+        ) -> tuple[float, NDArray[np.float64]]:
+            residual_D = m_K @ facets_KD - w_D
+            return float(residual_D @ residual_D + l1_weight * m_K.sum()), 2 * facets_KD @ residual_D + l1_weight
+
+        start_K = np.full(len(facets_KD), 0.5)
+        solution = minimize(
+            value_and_gradient,
+            start_K,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, 1.0)] * len(facets_KD),
+            options={"ftol": 1e-14, "gtol": 1e-10, "maxiter": 1000},
+        )
+        columns.append(solution.x)
+    return np.stack(columns, axis=1)
+
+
+def rmsprop_coefficients(
+    facets_BKD: Tensor,
+    targets_BND: Tensor,
+    *,
+    l1_weight: float,
+    num_steps: int = 60,
+    learning_rate: float = 0.05,
+) -> Tensor:
+    """The solver the paper names: RMSprop on the coefficients, clamped to ``[0, 1]`` after each step.
+
+    Args:
+        facets_BKD: ``[B, K, D]``.
+        targets_BND: ``[B, N, D]``.
+        l1_weight: lambda, >= 0.
+        num_steps: Steps.
+        learning_rate: Step size.
+
+    Returns:
+        ``[B, K, N]`` coefficients in ``[0, 1]``.
+
+    References:
+        Chang 2022, section 3.2.1.2.
+    """
+    shape = (facets_BKD.shape[0], facets_BKD.shape[1], targets_BND.shape[1])
+    coefficients_BKN = torch.zeros(shape, requires_grad=True)
+    optimizer = torch.optim.RMSprop([coefficients_BKN], lr=learning_rate)
+    for _ in range(num_steps):
+        optimizer.zero_grad()
+        residual_BND = coefficients_BKN.mT @ facets_BKD - targets_BND
+        (residual_BND.square().sum() + l1_weight * coefficients_BKN.abs().sum()).backward()
+        optimizer.step()
+        with torch.no_grad():
+            coefficients_BKN.clamp_(0.0, 1.0)
+    return coefficients_BKN.detach()

@@ -1,0 +1,137 @@
+r"""The checkpoint folder: everything a model needs, loaded from its path alone, offline.
+
+::
+
+    config.json          format, name, task, network settings, where the word vectors are
+    model.safetensors    weights, half precision
+    vocabulary.tsv       words and counts            \\  or `words` in config.json names another
+    vectors.safetensors  word vectors, half precision /  checkpoint folder, relative to this one
+    README.md            model card
+"""
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from facets.config import FacetModelConfig
+from facets.errors import CheckpointError, ConfigError, NotFoundError
+
+__all__ = ["CheckpointConfig", "checkpoint_revision", "read_checkpoint", "write_checkpoint"]
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckpointConfig:
+    """What ``config.json`` holds.
+
+    Attributes:
+        name: The model's name, unique among the models of a server.
+        task: ``sentences``, ``relations`` or ``papers``.
+        model: Shape of the network.
+        l1_weight: lambda of eq. 3.1 it was trained with; scoring uses the same.
+        words: Folder of the word vectors, relative to the checkpoint; ``.`` is the checkpoint itself.
+        training: Facts about the training run, for people.
+    """
+
+    name: str
+    task: str
+    model: FacetModelConfig
+    l1_weight: float = 0.4
+    words: str = "."
+    training: dict[str, Any] = field(default_factory=dict)
+
+
+def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, Tensor]) -> None:
+    """Writes configuration and weights; each file appears whole or not at all.
+
+    Args:
+        folder: Made when absent.
+        config: See ``CheckpointConfig``.
+        tensors: Named weights; floating point ones are stored in half precision.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    halves = {
+        name: (tensor.half() if tensor.is_floating_point() else tensor).detach().cpu().contiguous()
+        for name, tensor in tensors.items()
+    }
+    weights = folder / "model.safetensors.part"
+    save_file(halves, weights)
+    os.replace(weights, folder / "model.safetensors")
+    values = {
+        "format": _FORMAT,
+        "name": config.name,
+        "task": config.task,
+        "model": config.model.to_dict(),
+        "l1_weight": config.l1_weight,
+        "words": config.words,
+        "training": config.training,
+    }
+    part = folder / "config.json.part"
+    part.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+    os.replace(part, folder / "config.json")
+
+
+def read_checkpoint(folder: Path) -> tuple[CheckpointConfig, dict[str, Tensor]]:
+    """Reads what ``write_checkpoint`` wrote; floating point tensors come back in float32.
+
+    Raises:
+        NotFoundError: There is no such folder.
+        CheckpointError: A file is missing or damaged, or the format is unknown.
+    """
+    if not folder.is_dir():
+        raise NotFoundError(f"no model folder at {folder}", resource_type="model", resource_name=str(folder))
+    config = _read_config(folder / "config.json")
+    weights = folder / "model.safetensors"
+    try:
+        tensors = load_file(weights)
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{weights}: expected the model's weights, the file is missing") from error
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(f"{weights}: expected a safetensors file, it is damaged: {error}") from error
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise CheckpointError(f"{weights}: tensor {name} has NaN or infinite values, expected finite ones")
+    return config, {name: t.float() if t.is_floating_point() else t for name, t in tensors.items()}
+
+
+def checkpoint_revision(*files: Path) -> str:
+    """Twelve hexadecimal digits that change with the content of any of the files."""
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()[:12]
+
+
+def _read_config(path: Path) -> CheckpointConfig:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path}: expected the model's configuration, the file is missing") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path}: expected JSON, got {error}") from error
+    if not isinstance(values, dict) or values.get("format") != _FORMAT:
+        found = values.get("format") if isinstance(values, dict) else type(values).__name__
+        raise CheckpointError(f"{path}: expected checkpoint format {_FORMAT}, got {found!r}")
+    try:
+        return CheckpointConfig(
+            name=str(values["name"]),
+            task=str(values["task"]),
+            model=FacetModelConfig.from_dict(values["model"]),
+            l1_weight=float(values["l1_weight"]),
+            words=str(values["words"]),
+            training=dict(values["training"]),
+        )
+    except KeyError as error:
+        raise CheckpointError(f"{path}: setting {error} is missing") from error
+    except (ConfigError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: {error}") from error

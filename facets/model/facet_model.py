@@ -1,0 +1,250 @@
+"""The model people use: texts in, facet embeddings out.
+
+Shape suffixes: B texts, L tokens, K facets, D dimensions.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from facets.errors import CheckpointError, InvalidInputError, NotFoundError
+from facets.model.checkpoint import CheckpointConfig, checkpoint_revision, read_checkpoint, write_checkpoint
+from facets.model.network import FacetNetwork
+from facets.text.tokenizer import Tokenizer
+from facets.words.vectors import WordVectors
+
+__all__ = ["DEFAULT_MODEL", "FacetModel", "find_model", "load"]
+
+DEFAULT_MODEL = "facets-en"
+# Tokens of one forward pass, padding included: large enough for full matrix products, small enough for the cache.
+_BATCH_TOKENS = 4096
+_COMPONENT_PREFIX = "common_component."
+
+
+class FacetModel:
+    """Turns texts into K facet embeddings each, on one device.
+
+    Attributes:
+        name: Name of the checkpoint.
+        revision: Changes when weights, settings or word vectors change.
+        task: ``sentences``.
+        num_facets: K.
+        dim: D, also the width of the word vectors.
+        max_tokens: Longer texts are cut after so many tokens.
+        l1_weight: lambda of eq. 3.1, for scoring.
+        words: The target space: vocabulary and word vectors.
+        tokenizer: Sentence and token splitting.
+        common_components: Directions SIF removes, ``[D]`` each; keys ``plain`` and ``attention``.
+    """
+
+    def __init__(
+        self,
+        network: FacetNetwork,
+        words: WordVectors,
+        *,
+        config: CheckpointConfig,
+        revision: str = "unsaved",
+        common_components: dict[str, NDArray[np.float32]] | None = None,
+        device: str = "cpu",
+    ) -> None:
+        self._config = config
+        self._device = torch.device(device)
+        self._network = network.to(self._device).eval().requires_grad_(False)
+        self.revision = revision
+        self.words = words
+        self.tokenizer = Tokenizer()
+        self.common_components = dict(common_components or {})
+
+    @property
+    def config(self) -> CheckpointConfig:
+        """What the checkpoint says about itself."""
+        return self._config
+
+    @property
+    def name(self) -> str:
+        """Name of the checkpoint."""
+        return self._config.name
+
+    @property
+    def task(self) -> str:
+        """What the model was trained for."""
+        return self._config.task
+
+    @property
+    def num_facets(self) -> int:
+        """K, the number of facets of every text."""
+        return self._config.model.num_facets
+
+    @property
+    def dim(self) -> int:
+        """D, the width of a facet."""
+        return self._config.model.dim
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens of a text that are read; the rest is cut."""
+        return self._config.model.max_tokens
+
+    @property
+    def l1_weight(self) -> float:
+        """Lambda of eq. 3.1."""
+        return self._config.l1_weight
+
+    def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Vocabulary rows of each text's first ``max_tokens`` words.
+
+        Args:
+            texts: Any number of texts.
+
+        Returns:
+            One int64 array ``[L]`` a text; row ``len(words)`` stands for an unknown word.
+
+        Raises:
+            TypeError: ``texts`` is one ``str``.
+        """
+        limit = self.max_tokens
+        return [self.words.vocabulary.rows(words[:limit]) for words in self.tokenizer.words(texts)]
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Facet embeddings of texts.
+
+        Args:
+            texts: Any number of texts, each with at least one word; unknown words count.
+
+        Returns:
+            ``[len(texts), K, D]`` float32, in the order of the texts, magnitudes kept.
+
+        Raises:
+            InvalidInputError: A text has no word at all.
+            TypeError: ``texts`` is one ``str``.
+
+        Example:
+            >>> import facets
+            >>> model = facets.load()
+            >>> model.encode(["A man is lifting weights in a garage."]).shape
+            (1, 10, 256)
+        """
+        rows = self.tokenize(texts)
+        for position, tokens in enumerate(rows):
+            if len(tokens) == 0:
+                raise InvalidInputError(
+                    f"texts[{position}] has no words, expected at least one", field=f"texts[{position}]"
+                )
+        return self.encode_rows(rows)
+
+    @torch.inference_mode()
+    def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
+        """Facet embeddings of tokenized texts, batched by length.
+
+        Args:
+            rows: Output of ``tokenize``; any lengths up to ``max_tokens``.
+
+        Returns:
+            ``[len(rows), K, D]`` float32 in the given order.
+        """
+        facets_BKD = np.empty((len(rows), self.num_facets, self.dim), dtype=np.float32)
+        lengths_B = np.fromiter((len(r) for r in rows), dtype=np.int64, count=len(rows))
+        order_B = np.argsort(-lengths_B, kind="stable")
+        start = 0
+        while start < len(order_B):
+            # Longest first: the first text fixes the width, so the count follows from the token budget.
+            width = int(lengths_B[order_B[start]]) + 1
+            batch = order_B[start : start + max(1, _BATCH_TOKENS // width)]
+            facets_BKD[batch] = self._forward([rows[i] for i in batch], lengths_B[batch]).float().cpu().numpy()
+            start += len(batch)
+        return facets_BKD
+
+    def _forward(self, rows: list[NDArray[np.int64]], lengths_B: NDArray[np.int64]) -> Tensor:
+        width = max(1, int(lengths_B.max()))
+        mask_BL = np.arange(width) < lengths_B[:, None]
+        rows_BL = np.zeros(mask_BL.shape, dtype=np.int64)
+        rows_BL[mask_BL] = np.concatenate(rows) if len(rows) else rows_BL[mask_BL]
+        facets_BKD: Tensor = self._network(
+            torch.from_numpy(rows_BL).to(self._device), torch.from_numpy(lengths_B).to(self._device)
+        )
+        return facets_BKD
+
+    def save(self, folder: Path) -> None:
+        """Writes a checkpoint folder; word vectors too, unless the configuration shares another folder's."""
+        tensors = dict(self._network.state_dict())
+        tensors |= {_COMPONENT_PREFIX + name: torch.from_numpy(v) for name, v in self.common_components.items()}
+        write_checkpoint(folder, self._config, tensors)
+        if self._config.words == ".":
+            self.words.save(folder)
+
+
+def load(name_or_path: str | Path | None = None, *, device: str = "cpu") -> FacetModel:
+    """Loads a model, offline.
+
+    Args:
+        name_or_path: A shipped model's name, or a checkpoint folder; None is the default model.
+        device: ``cpu``, ``cuda``, ``cuda:1`` ...
+
+    Returns:
+        The model, ready to encode.
+
+    Raises:
+        NotFoundError: No model of that name, no such folder.
+        CheckpointError: The folder is incomplete or damaged.
+    """
+    folder = find_model(DEFAULT_MODEL if name_or_path is None else name_or_path)
+    config, tensors = read_checkpoint(folder)
+    words_folder = (folder / config.words).resolve()
+    words = WordVectors.load(words_folder)
+    if words.dim != config.model.dim:
+        raise CheckpointError(
+            f"{folder}: word vectors have {words.dim} dimensions, the model expects {config.model.dim}"
+        )
+    components = {
+        name.removeprefix(_COMPONENT_PREFIX): tensors.pop(name).numpy()
+        for name in list(tensors)
+        if name.startswith(_COMPONENT_PREFIX)
+    }
+    network = FacetNetwork(config.model, torch.from_numpy(words.unit_vectors))
+    try:
+        network.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise CheckpointError(f"{folder}: the weights do not fit config.json: {error}") from error
+    revision = checkpoint_revision(
+        folder / "config.json",
+        folder / "model.safetensors",
+        words_folder / "vectors.safetensors",
+        words_folder / "vocabulary.tsv",
+    )
+    return FacetModel(network, words, config=config, revision=revision, common_components=components, device=device)
+
+
+def find_model(name_or_path: str | Path) -> Path:
+    """Folder of a model: the path itself, or the shipped model of that name.
+
+    Shipped models lie in ``models/`` of a source checkout, or in ``share/facets/models`` of the
+    environment that a wheel was installed into.
+
+    Raises:
+        NotFoundError: Neither exists; the message lists the shipped models.
+    """
+    path = Path(name_or_path)
+    if path.is_dir():
+        return path
+    roots = [Path(__file__).parents[2] / "models", Path(sys.prefix) / "share" / "facets" / "models"]
+    for root in roots:
+        for folder in (root / path, root / "baselines" / path):
+            if len(path.parts) == 1 and (folder / "config.json").is_file():
+                return folder
+    shipped = sorted({f.parent.name for root in roots for f in root.glob("**/config.json")})
+    raise NotFoundError(
+        f"no model {str(name_or_path)!r}: expected a checkpoint folder or one of {', '.join(shipped) or 'none shipped here'}",
+        resource_type="model",
+        resource_name=str(name_or_path),
+    )
+
+
+def new_model(config: CheckpointConfig, words: WordVectors, *, seed: int) -> FacetModel:
+    """An untrained model with seeded weights, for tests and as a starting point."""
+    torch.manual_seed(seed)
+    return FacetModel(FacetNetwork(config.model, torch.from_numpy(words.unit_vectors)), words, config=config)

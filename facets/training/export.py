@@ -1,0 +1,56 @@
+"""From a training run to a checkpoint folder that can be shipped."""
+
+import json
+import logging
+from pathlib import Path
+
+import torch
+
+from facets.config import SentenceTrainingConfig
+from facets.model.checkpoint import CheckpointConfig
+from facets.model.facet_model import FacetModel
+from facets.model.network import FacetNetwork
+from facets.training.corpus import PackedCorpus
+from facets.words.vectors import WordVectors
+
+__all__ = ["export_sentence_model"]
+
+logger = logging.getLogger(__name__)
+
+
+def export_sentence_model(config: SentenceTrainingConfig, run_dir: Path, *, words: str = ".") -> FacetModel:
+    """Writes ``run_dir/model`` from ``run_dir/checkpoint.pt``.
+
+    Args:
+        config: Settings of the run.
+        run_dir: Folder of the run.
+        words: ``.`` stores the word vectors with the model; otherwise another checkpoint's folder, relative.
+
+    Returns:
+        The model as it was written.
+    """
+    state = torch.load(run_dir / "checkpoint.pt", map_location="cpu", weights_only=True)
+    vectors = WordVectors.load(Path(config.words))
+    network = FacetNetwork(config.model, torch.from_numpy(vectors.unit_vectors))
+    network.load_state_dict(state["network"])
+    curve = [json.loads(line) for line in (run_dir / "curve.jsonl").read_text(encoding="utf-8").splitlines()]
+    meta = PackedCorpus.open(Path(config.corpus)).meta
+    checkpoint = CheckpointConfig(
+        name=config.name,
+        task="sentences",
+        model=config.model,
+        l1_weight=config.l1_weight,
+        words=words,
+        training={
+            "loss": config.loss,
+            "seed": config.seed,
+            "presentations": state["step"] * config.batch_size,
+            "seconds": round(state["seconds"], 1),
+            "validation_loss": curve[-1]["validation_loss"],
+            "corpus_sentences": meta.num_sentences,
+            "corpus_tokens": meta.num_tokens,
+        },
+    )
+    model = FacetModel(network, vectors, config=checkpoint)
+    model.save(run_dir / "model")
+    return model
