@@ -19,8 +19,8 @@ class EngineConfig:
             dimension). Scores are recomputed from the store either way.
         recall_target: Share of the exact top 10 that an approximate search must find; the number of
             probed lists is tuned to it on the collection's own facets. In (0, 1].
-        snapshot_every_writes: Documents written or deleted in a collection before its index is saved in the
-            background. At least 1.
+        snapshot_every_writes: Documents added to a collection's FAISS index before it is saved in the background.
+            At least 1.
         snapshot_on_close: Whether closing the engine saves every changed index.
         background: Whether a maintenance thread folds new documents into FAISS and saves snapshots. Tests
             turn it off and call ``CollectionEngine.maintain`` themselves.

@@ -41,7 +41,7 @@ MAX_BATCH_DOCUMENTS = 10_000  # documents of one upsert; ids of one get or delet
 MAX_PAGE_SIZE = 1_000  # documents of one page of a listing
 MAX_TOP_K = 1_000  # hits of one query
 
-JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

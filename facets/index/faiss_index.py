@@ -1,0 +1,409 @@
+"""FAISS inverted lists over single facets, grouped into documents.
+
+Shape letters: N documents, Q queries, K facets, D dimensions, C candidates.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.errors import IndexFormatError
+from facets.index.base import HALF_PRECISION_ERROR, Candidates, select_candidates
+
+__all__ = ["DUPLICATE_ERROR", "FaissIndex", "duplicate_facets"]
+
+# Facets of one document closer than this (Euclidean distance of unit vectors, which bounds the difference of
+# any cosine) are stored once: it costs less than a thousandth of a score, and rescoring repairs even that.
+DUPLICATE_ERROR = 1.0e-3
+_TRAIN_PER_LIST = 40  # FAISS asks for at least 39 training vectors per list
+_TRAIN_STEPS = 8
+_MIN_PROBES = 4
+_TUNE_QUERIES = 96
+_TUNE_TOP_K = 10
+_SEED = 12345
+
+Code = Literal["fp16", "int8"]
+_QUANTIZERS = {
+    "fp16": faiss.ScalarQuantizer.QT_fp16,
+    "int8": faiss.ScalarQuantizer.QT_8bit,
+}
+
+
+def duplicate_facets(facets_NKD: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Marks facets that nearly equal an earlier, unmarked facet of the same document, ``[N, K]``."""
+    facets = facets_NKD.astype(np.float32)
+    squared_NK = np.einsum("nkd,nkd->nk", facets, facets)
+    gram_NKK = facets @ facets.transpose(0, 2, 1)
+    # float32 differences of nearly equal numbers are noise below 1e-6, so the bound is the larger of the two
+    close = squared_NK[:, :, None] + squared_NK[:, None, :] - 2 * gram_NKK <= DUPLICATE_ERROR**2
+    marked = np.zeros(squared_NK.shape, dtype=np.bool_)
+    for facet in range(1, facets.shape[1]):
+        marked[:, facet] = (close[:, facet, :facet] & ~marked[:, :facet]).any(axis=1)
+    return marked
+
+
+class FaissIndex:
+    """Inverted lists of compressed facets; see :class:`facets.index.base.FacetIndex`.
+
+    A document gets the next free slot, and its facets the FAISS ids ``slot * K + facet``, so nothing is ever
+    renumbered. Removed documents stay in the lists until :meth:`purge`, masked by a bitmap that the scan
+    consults. Create with :meth:`train`, then add.
+    """
+
+    def __init__(
+        self,
+        index: faiss.IndexIVF,
+        *,
+        num_facets: int,
+        code: Code,
+        rows: NDArray[np.int64] | None = None,
+        code_error: float = 0.0,
+        trained_documents: int = 0,
+    ) -> None:
+        self.num_facets = num_facets
+        self.dim = int(index.d)
+        self.code = code
+        self.trained_documents = trained_documents
+        self._index = index
+        self._rows = np.empty(0, dtype=np.int64) if rows is None else rows  # -1: removed
+        self._num_masked = 0  # removed, but still in the lists
+        self._num_documents = int(np.count_nonzero(self._rows >= 0))
+        self._code_error = code_error
+
+    @classmethod
+    def train(
+        cls, sample_MD: NDArray[np.floating], *, num_facets: int, num_documents: int, code: Code = "fp16"
+    ) -> "FaissIndex":
+        """Places the inverted lists for a collection of about ``num_documents``.
+
+        Args:
+            sample_MD: Unit-norm facets drawn from the collection, ``[M, D]``; :meth:`sample_size` of them.
+            num_facets: K.
+            num_documents: Expected size; a few times more or fewer only cost speed.
+            code: How facets are kept.
+
+        Returns:
+            An empty index.
+        """
+        sample = np.ascontiguousarray(sample_MD, dtype=np.float32)
+        num_lists = cls._num_lists(num_documents * num_facets, len(sample))
+        quantizer = faiss.IndexFlatIP(sample.shape[1])
+        index = faiss.IndexIVFScalarQuantizer(
+            quantizer, sample.shape[1], num_lists, _QUANTIZERS[code], faiss.METRIC_INNER_PRODUCT, False
+        )
+        quantizer.this.disown()  # type: ignore[attr-defined]  # SWIG's own handle
+        index.own_fields = True
+        index.cp.niter = _TRAIN_STEPS
+        index.cp.seed = _SEED
+        index.cp.min_points_per_centroid = 1
+        index.train(sample)
+        index.nprobe = num_lists
+        return cls(index, num_facets=num_facets, code=code, trained_documents=num_documents)
+
+    @staticmethod
+    def _num_lists(num_vectors: int, sample_size: int) -> int:
+        return max(1, min(2 * math.isqrt(num_vectors), sample_size // _TRAIN_PER_LIST))
+
+    @classmethod
+    def sample_size(cls, num_vectors: int) -> int:
+        """How many facets :meth:`train` wants of a collection of ``num_vectors`` facets."""
+        return min(num_vectors, _TRAIN_PER_LIST * 2 * math.isqrt(num_vectors))
+
+    @property
+    def kind(self) -> str:
+        """``faiss-ivf-fp16`` or ``faiss-ivf-int8``."""
+        return f"faiss-ivf-{self.code}"
+
+    @property
+    def score_error(self) -> float:
+        """Rounding, the duplicates left out, and for int8 the largest code error seen."""
+        return HALF_PRECISION_ERROR + DUPLICATE_ERROR + self._code_error
+
+    @property
+    def num_probes(self) -> int:
+        """Lists scanned for a facet of a query."""
+        return int(self._index.nprobe)
+
+    @property
+    def num_vectors(self) -> int:
+        """Facets in the lists, those of removed documents included."""
+        return int(self._index.ntotal)
+
+    def __len__(self) -> int:
+        """Documents in the index."""
+        return self._num_documents
+
+    def rows(self) -> NDArray[np.int64]:
+        """Row numbers of the documents, ``[N]`` int64, in the order of addition."""
+        return self._rows[self._rows >= 0]
+
+    def assign(self, facets_NKD: NDArray[np.floating]) -> NDArray[np.int64]:
+        """Nearest list of every facet, ``[N * K]``: the slow part of :meth:`add`, safe beside searches."""
+        vectors = np.ascontiguousarray(facets_NKD.reshape(-1, self.dim), dtype=np.float32)
+        lists: NDArray[np.int64] = self._index.quantizer.search(vectors, 1)[1].ravel()
+        return lists
+
+    def add(
+        self,
+        rows: NDArray[np.int64],
+        facets_NKD: NDArray[np.floating],
+        lists: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Adds documents; see :meth:`facets.index.base.FacetIndex.add`.
+
+        Args:
+            rows: ``[N]`` int64.
+            facets_NKD: ``[N, K, D]``, unit norm.
+            lists: What :meth:`assign` gave for them; computed when None.
+        """
+        if not len(rows):
+            return
+        lists = self.assign(facets_NKD) if lists is None else lists
+        kept = ~duplicate_facets(facets_NKD).ravel()
+        vectors = np.ascontiguousarray(facets_NKD.reshape(-1, self.dim)[kept], dtype=np.float32)
+        first = len(self._rows) * self.num_facets
+        ids = np.arange(first, first + len(kept), dtype=np.int64)[kept]
+        lists = np.ascontiguousarray(lists[kept])
+        self._index.add_core(len(vectors), faiss.swig_ptr(vectors), faiss.swig_ptr(ids), faiss.swig_ptr(lists))
+        if self.code == "int8":
+            quantizer = self._index.sq  # type: ignore[attr-defined]  # of every scalar quantizer index
+            decoded = quantizer.decode(quantizer.compute_codes(vectors))
+            worst = float(np.linalg.norm(decoded - vectors, axis=1).max())
+            self._code_error = max(self._code_error, worst)
+        self._rows = np.concatenate([self._rows, rows])
+        self._num_documents += len(rows)
+
+    def remove(self, rows: NDArray[np.int64]) -> int:
+        """Removes documents; see :meth:`facets.index.base.FacetIndex.remove`."""
+        gone = np.isin(self._rows, rows) & (self._rows >= 0)
+        removed = int(np.count_nonzero(gone))
+        self._rows[gone] = -1
+        self._num_documents -= removed
+        self._num_masked += removed
+        return removed
+
+    @property
+    def num_masked(self) -> int:
+        """Removed documents whose facets are still scanned and skipped."""
+        return self._num_masked
+
+    def purge(self) -> None:
+        """Takes the facets of removed documents out of the lists: one pass over the ids."""
+        if self._num_masked:
+            self._index.remove_ids(_selector(np.repeat(self._rows < 0, self.num_facets)))
+            self._num_masked = 0
+
+    def tune(self, facets_MD: NDArray[np.floating], recall_target: float) -> float:
+        """Sets the number of probed lists: the fewest that find ``recall_target`` of the exact top 10.
+
+        Args:
+            facets_MD: Facets of documents in the index that serve as queries, ``[M, D]`` unit norm; each finds its
+                own document first, which is not counted.
+            recall_target: In (0, 1].
+
+        Returns:
+            The recall reached on this sample, in [0, 1].
+        """
+        queries = np.ascontiguousarray(facets_MD[:_TUNE_QUERIES], dtype=np.float32)[:, None, :]
+        truth = self.search(queries, _TUNE_TOP_K + 1, exhaustive=True).rows[:, 1 : _TUNE_TOP_K + 1]
+        probes, recall = min(_MIN_PROBES, self._index.nlist), 1.0
+        while True:
+            self._index.nprobe = probes
+            found = self.search(queries, _TUNE_TOP_K + 1).rows[:, 1 : _TUNE_TOP_K + 1]
+            recall = _overlap(truth, found)
+            if recall >= recall_target or probes >= self._index.nlist:
+                return recall
+            probes = min(2 * probes, self._index.nlist)
+
+    def search(
+        self,
+        query_QKD: NDArray[np.float32],
+        top_k: int,
+        *,
+        allowed_rows: NDArray[np.int64] | None = None,
+        exhaustive: bool = False,
+    ) -> Candidates:
+        """Finds candidates in the probed lists; see :meth:`facets.index.base.FacetIndex.search`.
+
+        With a filter more lists are probed, inversely to the share of allowed documents, and all of them when
+        that still gives fewer than ``min(top_k, documents allowed)``.
+        """
+        allowed = self._rows >= 0
+        if allowed_rows is not None:
+            allowed &= np.isin(self._rows, allowed_rows)
+        num_allowed = int(np.count_nonzero(allowed))
+        if not num_allowed or not self.num_vectors:
+            return _no_candidates(len(query_QKD))
+        parameters = faiss.SearchParametersIVF()
+        if num_allowed < self._num_documents or self._num_masked:
+            selector = _selector(np.repeat(allowed, self.num_facets))
+            parameters.sel = selector  # a bare pointer: the name above keeps it alive until we return
+        wanted = self._index.nprobe * self._num_documents / num_allowed
+        parameters.nprobe = int(min(wanted, self._index.nlist))
+        exhaustive = exhaustive or parameters.nprobe == self._index.nlist
+        if not exhaustive:
+            found = self._search_lists(query_QKD, top_k, parameters, exhaustive=False)
+            if (found.rows >= 0).sum(axis=1).min() >= min(top_k, num_allowed):
+                return found
+        parameters.nprobe = int(self._index.nlist)
+        return self._search_lists(query_QKD, top_k, parameters, exhaustive=True)
+
+    def _search_lists(
+        self,
+        query_QKD: NDArray[np.float32],
+        top_k: int,
+        parameters: faiss.SearchParametersIVF,
+        *,
+        exhaustive: bool,
+    ) -> Candidates:
+        num_queries, query_facets, dim = query_QKD.shape
+        vectors = np.ascontiguousarray(query_QKD.reshape(-1, dim), dtype=np.float32)
+        depth = min(top_k * self.num_facets, self.num_vectors)
+        scores, ids = self._index.search(vectors, depth, params=parameters)
+        margin = 2 * self.score_error
+        lines: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
+        for query in range(num_queries):
+            part = slice(query * query_facets, (query + 1) * query_facets)
+            slots, best = _group(ids[part].ravel() // self.num_facets, scores[part].ravel())
+            kth = best[top_k - 1] if len(best) >= top_k else np.float32(-np.inf)
+            # A full list that ends above the cut may hide documents that tie with, or round to, the top_k-th.
+            if exhaustive and (ids[part, -1] >= 0).any() and scores[part, -1].max() >= kth - margin:
+                slots, best = self._range(vectors[part], float(kth) - margin, parameters)
+            lines.append((slots, best))
+        width = max((len(slots) for slots, _ in lines), default=0)
+        rows_QC = np.full((num_queries, width), -1, dtype=np.int64)
+        scores_QC = np.full((num_queries, width), -np.inf, dtype=np.float32)
+        for query, (slots, best) in enumerate(lines):
+            rows_QC[query, : len(slots)] = self._rows[slots]
+            scores_QC[query, : len(slots)] = best
+        return select_candidates(rows_QC, scores_QC, top_k, margin=margin, exhaustive=exhaustive)
+
+    def _range(
+        self, vectors_KD: NDArray[np.float32], threshold: float, parameters: faiss.SearchParametersIVF
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Every document of a score above the threshold."""
+        radius = max(threshold, -2.0)
+        _, scores, ids = self._index.range_search(vectors_KD, radius, params=parameters)
+        return _group(ids // self.num_facets, scores)
+
+    def write(self, sink: Callable[[bytes], object]) -> None:
+        """Streams the FAISS part to ``sink``; :attr:`slots` and :meth:`describe` are the rest."""
+
+        def write(data: bytes) -> None:
+            sink(bytes(data))
+
+        writer = faiss.PyCallbackIOWriter(write)  # type: ignore[attr-defined]  # missing in the stubs
+        faiss.write_index(self._index, writer)
+
+    @property
+    def slots(self) -> NDArray[np.int64]:
+        """Row number of every slot, -1 where the document was removed."""
+        return self._rows
+
+    def describe(self) -> dict[str, int | float | str]:
+        """The small numbers that :meth:`read` needs."""
+        return {
+            "num_facets": self.num_facets,
+            "dim": self.dim,
+            "code": self.code,
+            "code_error": self._code_error,
+            "trained_documents": self.trained_documents,
+        }
+
+    @classmethod
+    def read(
+        cls,
+        source: Callable[[int], bytes],
+        slots: NDArray[np.int64],
+        description: dict[str, int | float | str],
+    ) -> "FaissIndex":
+        """Restores an index from what :meth:`write`, :attr:`slots` and :meth:`describe` gave.
+
+        Raises:
+            IndexFormatError: FAISS cannot read it, or the parts contradict each other.
+        """
+        try:
+            reader = faiss.PyCallbackIOReader(source)  # type: ignore[attr-defined]  # as above
+            index = faiss.read_index(reader)
+        except RuntimeError as error:
+            raise IndexFormatError(f"FAISS cannot read the index: {error}") from error
+        dim, num_facets, code = description["dim"], description["num_facets"], description["code"]
+        if not isinstance(index, faiss.IndexIVFScalarQuantizer) or index.d != dim or code not in _QUANTIZERS:
+            raise IndexFormatError(f"expected inverted lists of dimension {dim}, got {type(index).__name__}")
+        restored = cls(
+            index,
+            num_facets=int(num_facets),
+            code="int8" if code == "int8" else "fp16",
+            rows=slots.copy(),
+            code_error=float(description["code_error"]),
+            trained_documents=int(description["trained_documents"]),
+        )
+        if restored.num_vectors > len(slots) * restored.num_facets:
+            raise IndexFormatError(f"{restored.num_vectors} facets for {len(slots)} documents")
+        restored._num_masked = int(np.count_nonzero(slots < 0))
+        return restored
+
+
+def build(
+    chunks: Callable[[], Iterable[tuple[NDArray[np.int64], NDArray[np.float16]]]],
+    *,
+    num_documents: int,
+    num_facets: int,
+    code: Code,
+    recall_target: float,
+) -> FaissIndex | None:
+    """Trains, fills and tunes an index; None when the chunks turn out to be empty.
+
+    Args:
+        chunks: Gives the documents from the beginning each time it is called: ``[n]`` rows, ``[n, K, D]`` facets.
+        num_documents: How many there are, about; at least 1.
+        num_facets: K.
+        code: How facets are kept.
+        recall_target: See :meth:`FaissIndex.tune`.
+    """
+    rng = np.random.default_rng(_SEED)
+    share = min(1.0, FaissIndex.sample_size(num_documents * num_facets) / (num_documents * num_facets))
+    parts = []
+    for _, facets_NKD in chunks():
+        vectors = facets_NKD.reshape(-1, facets_NKD.shape[2])
+        parts.append(vectors[rng.random(len(vectors)) < share])
+    if not sum(map(len, parts)):
+        return None
+    sample = rng.permutation(np.concatenate(parts))
+    index = FaissIndex.train(sample, num_facets=num_facets, num_documents=num_documents, code=code)
+    for rows, facets_NKD in chunks():
+        index.add(rows, facets_NKD)
+    index.tune(sample, recall_target)
+    return index
+
+
+def _group(slots: NDArray[np.int64], scores: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The best score of every slot, best first; negative slots are none."""
+    order = np.argsort(-scores, kind="stable")
+    order = order[slots[order] >= 0]
+    found, first = np.unique(slots[order], return_index=True)
+    by_score = np.argsort(first)
+    return found[by_score], scores[order][first[by_score]]
+
+
+def _selector(allowed: NDArray[np.bool_]) -> faiss.IDSelectorBitmap:
+    # FAISS's Python wrapper takes the array and keeps it alive; its stubs describe the C++ constructor
+    return faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))  # type: ignore[call-arg,arg-type]
+
+
+def _no_candidates(num_queries: int) -> Candidates:
+    return Candidates(
+        rows=np.empty((num_queries, 0), dtype=np.int64),
+        scores=np.empty((num_queries, 0), dtype=np.float32),
+        exhaustive=True,
+    )
+
+
+def _overlap(truth: NDArray[np.int64], found: NDArray[np.int64]) -> float:
+    """Share of the truth that was found, ``[Q, C]`` against ``[Q, C']``; -1 is none."""
+    hits = ((truth[:, :, None] == found[:, None, :]).any(axis=2) & (truth >= 0)).sum()
+    return float(hits) / max(1, int((truth >= 0).sum()))

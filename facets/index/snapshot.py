@@ -1,0 +1,168 @@
+"""Snapshots of FAISS indexes: one file, verified before a byte of it is believed.
+
+Version 1: magic, version and header length (``<8sII``); the header, JSON in UTF-8; the row number of every slot,
+int64 little-endian; the FAISS part; SHA-256 of all that.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from facets.errors import IndexFormatError
+from facets.index.faiss_index import FaissIndex
+
+__all__ = ["SnapshotIdentity", "load_snapshot", "read_snapshot", "write_snapshot"]
+
+logger = logging.getLogger(__name__)
+
+_MAGIC = b"FACETSIX"
+_VERSION = 1
+_PREFIX = struct.Struct("<8sII")
+_DIGEST_BYTES = hashlib.sha256().digest_size
+_BUFFER = 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SnapshotIdentity:
+    """What a snapshot belongs to; one that differs is foreign.
+
+    Attributes:
+        store_id: Of the document store.
+        collection: Number of the collection.
+        num_facets: K.
+        dim: D.
+        revision: Revision of the data directory that the index had reached. When reading: the store's, which the
+            snapshot's must not exceed.
+    """
+
+    store_id: str
+    collection: int
+    num_facets: int
+    dim: int
+    revision: int
+
+
+def write_snapshot(path: Path, index: FaissIndex, identity: SnapshotIdentity) -> None:
+    """Writes a snapshot atomically: a crash leaves the old file or the new one.
+
+    Raises:
+        OSError: The disk is full or cannot be written; the old snapshot stays.
+    """
+    header = {
+        "store_id": identity.store_id,
+        "collection": identity.collection,
+        "revision": identity.revision,
+        "num_slots": len(index.slots),
+        "index": index.describe(),
+    }
+    encoded = json.dumps(header, sort_keys=True).encode()
+    temporary = path.with_suffix(".tmp")
+    try:
+        with open(temporary, "wb", buffering=_BUFFER) as file:
+            digest = hashlib.sha256()
+
+            def sink(data: bytes) -> None:
+                digest.update(data)
+                file.write(data)
+
+            sink(_PREFIX.pack(_MAGIC, _VERSION, len(encoded)))
+            sink(encoded)
+            sink(index.slots.astype("<i8").tobytes())
+            index.write(sink)
+            file.write(digest.digest())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def read_snapshot(path: Path, identity: SnapshotIdentity) -> FaissIndex:
+    """Reads a snapshot after verifying its checksum and whose it is.
+
+    Raises:
+        IndexFormatError: Damaged, truncated, foreign, or of an unknown version.
+        FileNotFoundError: There is none.
+    """
+    with open(path, "rb", buffering=_BUFFER) as file:
+        body_bytes = _verify(file)
+        magic, version, header_bytes = _PREFIX.unpack(file.read(_PREFIX.size))
+        if magic != _MAGIC or version != _VERSION:
+            raise IndexFormatError(f"snapshot has version {version}, expected {_VERSION}")
+        header = json.loads(file.read(header_bytes))
+        description = header["index"]
+        found = SnapshotIdentity(
+            store_id=header["store_id"],
+            collection=header["collection"],
+            num_facets=description["num_facets"],
+            dim=description["dim"],
+            revision=min(header["revision"], identity.revision),
+        )
+        if found != identity:
+            raise IndexFormatError(f"snapshot belongs to {found}, expected {identity}")
+        if header["revision"] > identity.revision:
+            raise IndexFormatError(
+                f"snapshot is of revision {header['revision']}, newer than the store's {identity.revision}"
+            )
+        slots = np.frombuffer(file.read(8 * header["num_slots"]), dtype="<i8").astype(np.int64)
+        return FaissIndex.read(_bounded_reader(file, body_bytes), slots, description)
+
+
+def load_snapshot(path: Path, identity: SnapshotIdentity) -> FaissIndex | None:
+    """Reads a snapshot, or sets it aside as ``*.damaged`` when it cannot be trusted; None then, or without one."""
+    try:
+        return read_snapshot(path, identity)
+    except FileNotFoundError:
+        return None
+    except (IndexFormatError, OSError) as error:
+        aside = path.with_suffix(".damaged")
+        logger.warning("index snapshot %s set aside as %s, rebuilding: %s", path, aside.name, error)
+        path.replace(aside)
+        return None
+
+
+def _verify(file: BinaryIO) -> int:
+    """Compares the checksum; returns the length before it and leaves the file at its start."""
+    size = file.seek(0, os.SEEK_END)
+    body_bytes = size - _DIGEST_BYTES
+    if body_bytes < _PREFIX.size:
+        raise IndexFormatError(f"snapshot has {size} bytes, expected more than {_PREFIX.size + _DIGEST_BYTES}")
+    file.seek(0)
+    if file.read(len(_MAGIC)) != _MAGIC:
+        raise IndexFormatError("file is not a Facets index snapshot")
+    file.seek(0)
+    digest = hashlib.sha256()
+    left = body_bytes
+    while left:
+        data = file.read(min(left, _BUFFER))
+        if not data:
+            raise IndexFormatError("snapshot became shorter while it was read")
+        digest.update(data)
+        left -= len(data)
+    if file.read(_DIGEST_BYTES) != digest.digest():
+        raise IndexFormatError("snapshot is damaged: its checksum differs")
+    file.seek(0)
+    return body_bytes
+
+
+def _bounded_reader(file: BinaryIO, end: int) -> Callable[[int], bytes]:
+    """Reads up to the checksum and no further."""
+
+    def read(num_bytes: int) -> bytes:
+        return file.read(min(num_bytes, end - file.tell()))
+
+    return read
