@@ -1,0 +1,7 @@
+"""The facet model: encoders, facet decoder, checkpoints."""
+
+from facets.model.checkpoint import CheckpointConfig
+from facets.model.facet_model import DEFAULT_MODEL, FacetModel, find_model, load, new_model
+from facets.model.network import FacetNetwork
+
+__all__ = ["DEFAULT_MODEL", "CheckpointConfig", "FacetModel", "FacetNetwork", "find_model", "load", "new_model"]

