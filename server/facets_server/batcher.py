@@ -137,9 +137,7 @@ Item = tuple[PendingRows, int]
 class Batcher:
     """Fuses the rows of concurrent calls into batches for one model."""
 
-    def __init__(
-        self, encode_rows: EncodeRows, config: BatcherConfig, *, name: str, metrics: BatchMetrics
-    ) -> None:
+    def __init__(self, encode_rows: EncodeRows, config: BatcherConfig, *, name: str, metrics: BatchMetrics) -> None:
         """Starts the worker thread.
 
         Args:

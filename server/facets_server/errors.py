@@ -2,8 +2,8 @@
 
 Details of every error: exactly one ErrorInfo (reason, domain ``facets.dev``); BadRequest for bad fields,
 ResourceInfo for missing things, RetryInfo when trying again later helps. Only messages of ``FacetsError``
-reach the caller. Everything else is our own bug: INTERNAL with a fixed text, and the log gets the stack but not the
-exception's message, which may hold a caller's words.
+reach the caller. Everything else is our own bug: INTERNAL with a fixed text, and the log gets the stack but
+not the exception's message, which may hold a caller's words.
 """
 
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ class SequenceGapError(FacetsError):
 
 
 class ModelMismatchError(FacetsError):
-    """A collection was made with another revision of its model; its embeddings do not compare with new ones."""
+    """A collection was made with another revision of its model: its embeddings do not compare with new ones."""
 
 
 class ModelFailureError(FacetsError):

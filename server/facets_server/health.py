@@ -21,9 +21,7 @@ _CHECK_EVERY_S = 1.0
 class HealthMonitor:
     """Keeps gRPC's standard health service up to date."""
 
-    def __init__(
-        self, servicer: HealthServicer, services: Mapping[str, Sequence[Callable[[], bool]]]
-    ) -> None:
+    def __init__(self, servicer: HealthServicer, services: Mapping[str, Sequence[Callable[[], bool]]]) -> None:
         """Sets everything to NOT_SERVING.
 
         Args:
@@ -63,11 +61,9 @@ class HealthMonitor:
             for name, is_serving in {**states, "": all(states.values())}.items():
                 if self._shown.get(name) != is_serving:
                     self._show(name, is_serving)
-                    logger.info(
-                        "health of %s: %s", name or "the server", "SERVING" if is_serving else "NOT_SERVING"
-                    )
+                    logger.info("health of %s: %s", name or "the server", "SERVING" if is_serving else "NOT_SERVING")
 
     def _show(self, name: str, is_serving: bool) -> None:
-        serving = health_pb2.HealthCheckResponse.ServingStatus
-        self._servicer.set(name, serving.SERVING if is_serving else serving.NOT_SERVING)
+        states = health_pb2.HealthCheckResponse
+        self._servicer.set(name, states.SERVING if is_serving else states.NOT_SERVING)
         self._shown[name] = is_serving

@@ -1,7 +1,7 @@
 """Documents on their way into a collection: checked, encoded, stored.
 
-The same for one call and for the batches of a stream. A call stores all of its documents or none; a batch of a
-stream stores the good ones and names the others with the reason.
+The same for one call and for the batches of a stream. A call stores all of its documents or none; a batch
+of a stream stores the good ones and names the others with the reason.
 """
 
 import re
@@ -199,9 +199,7 @@ class Ingest:
         ]
 
 
-def open_ingest(
-    engine: CollectionEngine, models: ServedModels, collection: str, *, max_text_bytes: int
-) -> Ingest:
+def open_ingest(engine: CollectionEngine, models: ServedModels, collection: str, *, max_text_bytes: int) -> Ingest:
     """The way into a collection.
 
     Raises:

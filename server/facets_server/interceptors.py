@@ -52,9 +52,7 @@ class KeyInterceptor(grpc.ServerInterceptor):
             return handler
 
         def refuse(_: object, context: grpc.ServicerContext) -> None:
-            error = UnauthenticatedError(
-                "the call needs metadata 'authorization: Bearer KEY' with a known key"
-            )
+            error = UnauthenticatedError("the call needs metadata 'authorization: Bearer KEY' with a known key")
             context.abort_with_status(grpc_status_of(error))
 
         kind = ("stream" if handler.request_streaming else "unary") + "_" + (
@@ -161,7 +159,5 @@ def _lenient(decode: Callable[[bytes], Message]) -> Callable[[bytes], Message | 
 
 def _checked(request: Message | _Undecodable) -> Message:
     if isinstance(request, _Undecodable):
-        raise InvalidInputError(
-            "the request cannot be decoded: expected a protobuf message with UTF-8 strings"
-        )
+        raise InvalidInputError("the request cannot be decoded: expected a protobuf message with UTF-8 strings")
     return request

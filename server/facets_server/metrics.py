@@ -43,9 +43,7 @@ class BatchMetrics:
             ["model", "reason"],
             registry=registry,
         )
-        self._queue = Gauge(
-            "facets_batch_queue_texts", "Texts waiting for the model now", ["model"], registry=registry
-        )
+        self._queue = Gauge("facets_batch_queue_texts", "Texts waiting for the model now", ["model"], registry=registry)
 
     def watch_queue(self, model: str, depth: Callable[[], int]) -> None:
         """Reads the depth of a model's queue whenever metrics are collected."""
@@ -67,9 +65,7 @@ class CallMetrics:
     """What callers see."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._calls = Counter(
-            "facets_requests", "Calls by method and code", ["method", "code"], registry=registry
-        )
+        self._calls = Counter("facets_requests", "Calls by method and code", ["method", "code"], registry=registry)
         self._seconds = Histogram(
             "facets_request_seconds",
             "Time of a call in the server",

@@ -71,7 +71,7 @@ class FacetModel(Protocol):
         ...
 
     def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """Word numbers of each text, in order."""
+        """Vocabulary rows of each text's first ``max_tokens`` tokens, in order."""
         ...
 
     def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
@@ -138,16 +138,19 @@ class ServedModel:
             call: For whom.
         """
         call.check()
-        tokenized = self.model.tokenize(texts)
+        rows = self.model.tokenize(texts)
         unknown = self.model.words.vocabulary.unknown_row
-        most = self.model.max_tokens
-        rows = [row[:most] for row in tokenized]
         stats = tuple(
-            TextStats(len(row), int(np.count_nonzero(row == unknown)), len(whole) > most)
-            for row, whole in zip(rows, tokenized, strict=True)
+            TextStats(len(row), int(np.count_nonzero(row == unknown)), self._is_cut(text, row))
+            for text, row in zip(texts, rows, strict=True)
         )
         call.num_items += len(texts)
         return PendingTexts(self.batcher.submit(rows, call), stats, call)
+
+    def _is_cut(self, text: str, row: NDArray[np.int64]) -> bool:
+        """True when the text has more tokens than the model reads."""
+        most = self.model.max_tokens
+        return len(row) >= most and len(self.model.tokenizer.words([text])[0]) > most
 
     def encode(self, texts: Sequence[str], call: Call) -> Encoded:
         """``submit`` and wait."""

@@ -147,12 +147,8 @@ def _evidence(
     if not num_words or not any(hits):
         return tuple(() for _ in hits)
     met = sorted({(place, hit.query_facet) for place, found in enumerate(hits) for hit in found})
-    of_query = dict(
-        zip(met, model.words.nearest(np.stack([facets[p][k] for p, k in met]), num_words), strict=True)
-    )
-    of_documents = iter(
-        model.words.nearest(np.stack([hit.facet for found in hits for hit in found]), num_words)
-    )
+    of_query = dict(zip(met, model.words.nearest(np.stack([facets[p][k] for p, k in met]), num_words), strict=True))
+    of_documents = iter(model.words.nearest(np.stack([hit.facet for found in hits for hit in found]), num_words))
     return tuple(
         tuple(Evidence(of_query[place, hit.query_facet], next(of_documents)) for hit in found)
         for place, found in enumerate(hits)

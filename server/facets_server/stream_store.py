@@ -1,8 +1,8 @@
 """How far each ingest stream has got, durable beside the documents.
 
 A stream's position is written after its batch is durable in the document store and before the batch is
-acknowledged. So an acknowledged batch is never asked for again, and after a crash between the two writes one batch
-is stored twice under the same ids, which changes nothing.
+acknowledged. So an acknowledged batch is never asked for again, and after a crash between the two writes
+one batch is stored twice under the same ids, which changes nothing.
 """
 
 import contextlib
@@ -125,9 +125,7 @@ class StreamStore:
         """
         with self._lock:
             if self._generations.get(stream.token) != stream.generation:
-                raise ConflictError(
-                    "the stream was opened again by another connection, which goes on with it"
-                )
+                raise ConflictError("the stream was opened again by another connection, which goes on with it")
             self._write(
                 "UPDATE streams SET last_sequence = ?, updated = ? WHERE token = ?",
                 (sequence, time.time(), stream.token),

@@ -1,7 +1,7 @@
 """Reading a stream ahead: the next requests are begun while the answer to the first is still being made.
 
-Answers keep the order of the requests. At most ``window`` requests are begun and not yet answered; gRPC's flow
-control holds back the rest.
+Answers keep the order of the requests. At most ``window`` requests are begun and not yet answered; gRPC's
+flow control holds back the rest.
 """
 
 import queue

@@ -61,9 +61,7 @@ def array_from_proto(message: common_pb2.FacetArray, field: str, *, num_axes: in
         )
     array = np.frombuffer(message.data, dtype).reshape(shape).astype(np.float32)
     if not np.isfinite(array).all():
-        raise InvalidInputError(
-            f"{field}.data must be finite numbers, got NaN or infinity", field=f"{field}.data"
-        )
+        raise InvalidInputError(f"{field}.data must be finite numbers, got NaN or infinity", field=f"{field}.data")
     return array
 
 

@@ -128,9 +128,7 @@ def opened_to_proto(stream: OpenStream, window: int) -> documents_pb2.UpsertStre
     )
 
 
-def ack_to_proto(
-    sequence: int, stored: StoredBatch, already_stored: bool
-) -> documents_pb2.UpsertStreamResponse:
+def ack_to_proto(sequence: int, stored: StoredBatch, already_stored: bool) -> documents_pb2.UpsertStreamResponse:
     """The acknowledgement of a durable batch."""
     return documents_pb2.UpsertStreamResponse(
         ack=documents_pb2.UpsertStreamAck(

@@ -27,4 +27,5 @@ def embeddings_to_proto(
 
 def _unit_length(facets: NDArray[np.float32]) -> NDArray[np.float32]:
     lengths = np.linalg.norm(facets, axis=-1, keepdims=True)
-    return np.divide(facets, lengths, out=np.zeros_like(facets), where=lengths > 0)
+    unit: NDArray[np.float32] = np.divide(facets, lengths, out=np.zeros_like(facets), where=lengths > 0)
+    return unit

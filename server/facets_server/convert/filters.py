@@ -53,9 +53,7 @@ class _Converter:
 def _field(message: documents_pb2.FieldCondition, field: str) -> Filter:
     path = message.field
     if not path:
-        raise InvalidInputError(
-            f"{field}.field is empty, expected the name of a field", field=f"{field}.field"
-        )
+        raise InvalidInputError(f"{field}.field is empty, expected the name of a field", field=f"{field}.field")
     test = message.WhichOneof("test")
     if test == "equals":
         return Equals(path, _scalar(message.equals, f"{field}.equals"))
@@ -64,9 +62,7 @@ def _field(message: documents_pb2.FieldCondition, field: str) -> Filter:
     if test == "one_of":
         values = [_scalar(v, f"{field}.one_of[{i}]") for i, v in enumerate(message.one_of.values)]
         if not values:
-            raise InvalidInputError(
-                f"{field}.one_of has 0 items, expected at least 1", field=f"{field}.one_of"
-            )
+            raise InvalidInputError(f"{field}.one_of has 0 items, expected at least 1", field=f"{field}.one_of")
         return In(path, values)
     if test == "exists":
         return Exists(path) if message.exists else Not(Exists(path))
@@ -78,11 +74,9 @@ def _field(message: documents_pb2.FieldCondition, field: str) -> Filter:
 
 
 def _range(path: str, message: documents_pb2.NumberRange | documents_pb2.StringRange, field: str) -> Range:
-    bounds = {name: getattr(message, name) for name in ("gt", "gte", "lt", "lte") if message.HasField(name)}  # type: ignore[arg-type]
+    bounds = {name: getattr(message, name) for name in ("gt", "gte", "lt", "lte") if message.HasField(name)}
     if not bounds:
-        raise InvalidInputError(
-            f"{field} has no bound, expected at least one of gt, gte, lt, lte", field=field
-        )
+        raise InvalidInputError(f"{field} has no bound, expected at least one of gt, gte, lt, lte", field=field)
     return Range(path=path, **bounds)
 
 
@@ -96,6 +90,4 @@ def _scalar(value: struct_pb2.Value, field: str) -> Scalar:
         return value.bool_value
     if kind == "number_value":
         return value.number_value
-    raise InvalidInputError(
-        f"{field} must be a string, number, boolean or null, got {kind or 'nothing'}", field=field
-    )
+    raise InvalidInputError(f"{field} must be a string, number, boolean or null, got {kind or 'nothing'}", field=field)

@@ -18,17 +18,13 @@ def version_to_proto(model: FacetModel) -> common_pb2.ModelVersion:
 
 def timings_to_proto(call: Call) -> common_pb2.Timings:
     """Where the time of a call went so far."""
-    return common_pb2.Timings(
-        queue_ms=call.queue_ms, inference_ms=call.inference_ms, total_ms=call.elapsed_ms()
-    )
+    return common_pb2.Timings(queue_ms=call.queue_ms, inference_ms=call.inference_ms, total_ms=call.elapsed_ms())
 
 
 def stats_to_proto(stats: Sequence[TextStats]) -> list[common_pb2.TokenStats]:
     """Token counts of texts."""
     return [
-        common_pb2.TokenStats(
-            num_tokens=s.num_tokens, num_unknown_tokens=s.num_unknown_tokens, truncated=s.truncated
-        )
+        common_pb2.TokenStats(num_tokens=s.num_tokens, num_unknown_tokens=s.num_unknown_tokens, truncated=s.truncated)
         for s in stats
     ]
 

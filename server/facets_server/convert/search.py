@@ -26,23 +26,15 @@ def search_from_proto(request: documents_pb2.SearchRequest, limits: LimitsConfig
         InvalidInputError: A rule of the request is broken; ``field`` names where.
     """
     check_count(request.queries, "queries", limits.max_queries_per_search)
-    texts = [
-        (f"queries[{i}].text", q.text)
-        for i, q in enumerate(request.queries)
-        if q.WhichOneof("query") == "text"
-    ]
+    texts = [(f"queries[{i}].text", q.text) for i, q in enumerate(request.queries) if q.WhichOneof("query") == "text"]
     check_texts(texts, max_bytes=limits.max_text_bytes)
     queries = []
     for i, query in enumerate(request.queries):
         kind = query.WhichOneof("query")
         if kind is None:
-            raise InvalidInputError(
-                f"queries[{i}] has no text and no facet_embeddings", field=f"queries[{i}]"
-            )
+            raise InvalidInputError(f"queries[{i}] has no text and no facet_embeddings", field=f"queries[{i}]")
         field = f"queries[{i}].facet_embeddings"
-        queries.append(
-            query.text if kind == "text" else array_from_proto(query.facet_embeddings, field, num_axes=2)
-        )
+        queries.append(query.text if kind == "text" else array_from_proto(query.facet_embeddings, field, num_axes=2))
     top_k = request.top_k if request.HasField("top_k") else min(_DEFAULT_TOP_K, limits.max_top_k)
     check_number(top_k, "top_k", limits.max_top_k)
     if request.evidence and top_k * len(queries) > limits.max_evidence_hits:

@@ -32,9 +32,7 @@ class CollectionService(collections_pb2_grpc.CollectionServiceServicer):
             num_facets=model.num_facets,
             dim=model.dim,
         )
-        return collections_pb2.CreateCollectionResponse(
-            collection=collection_to_proto(info, self._engine.revision)
-        )
+        return collections_pb2.CreateCollectionResponse(collection=collection_to_proto(info, self._engine.revision))
 
     def GetCollection(
         self, request: collections_pb2.GetCollectionRequest, call: Call

@@ -39,16 +39,12 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         self._models = models
         self._engine = engine
         self._limits = limits
-        self._stream = IngestStream(
-            models, engine, streams=streams, admission=admission, limits=limits, window=window
-        )
+        self._stream = IngestStream(models, engine, streams=streams, admission=admission, limits=limits, window=window)
 
     def Upsert(self, request: documents_pb2.UpsertRequest, call: Call) -> documents_pb2.UpsertResponse:
         """Stores all documents of the request or none."""
         check_count(request.documents, "documents", self._limits.max_documents_per_upsert)
-        ingest = open_ingest(
-            self._engine, self._models, request.collection, max_text_bytes=self._limits.max_text_bytes
-        )
+        ingest = open_ingest(self._engine, self._models, request.collection, max_text_bytes=self._limits.max_text_bytes)
         call.num_items = len(request.documents)
         batch = ingest.prepare(incoming_from_proto(request.documents), call)
         return upserted_to_proto(ingest.store_all(batch), ingest.served.model, call)
@@ -89,9 +85,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
             check_count(request.ids, "ids", self._limits.max_documents_per_upsert)
             result = self._engine.delete(request.collection, ids=list(request.ids))
         call.num_items = result.num_deleted
-        return documents_pb2.DeleteDocumentsResponse(
-            num_deleted=result.num_deleted, index_revision=result.revision
-        )
+        return documents_pb2.DeleteDocumentsResponse(num_deleted=result.num_deleted, index_revision=result.revision)
 
     def CountDocuments(
         self, request: documents_pb2.CountDocumentsRequest, call: Call
@@ -102,9 +96,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
             filter=filter_from_proto(request.filter) if request.HasField("filter") else None,
             min_revision=request.min_revision or None,
         )
-        return documents_pb2.CountDocumentsResponse(
-            num_documents=result.count, index_revision=result.index_revision
-        )
+        return documents_pb2.CountDocumentsResponse(num_documents=result.count, index_revision=result.index_revision)
 
     def ListDocuments(
         self, request: documents_pb2.ListDocumentsRequest, call: Call

@@ -88,9 +88,7 @@ class EmbeddingService(embedding_pb2_grpc.EmbeddingServiceServicer):
             if isinstance(begun.outcome, FacetsError):
                 raise begun.outcome
             served, pending = begun.outcome
-            reply.response.CopyFrom(
-                embeddings_to_proto(pending.result(), served.model, begun.request, begun.call)
-            )
+            reply.response.CopyFrom(embeddings_to_proto(pending.result(), served.model, begun.request, begun.call))
         except (CallCancelledError, DeadlineExceededError):
             raise  # the whole stream ends
         except FacetsError as error:

@@ -1,7 +1,7 @@
 """The protocol of UpsertStream: open, batches, durable acknowledgements, resume.
 
-While one batch is being stored the next ones are already being encoded. A batch is acknowledged after its documents
-and then its sequence number are durable, so that a client may forget what was acknowledged.
+While one batch is being stored the next ones are already being encoded. A batch is acknowledged after its
+documents and then its sequence number are durable, so that a client may forget what was acknowledged.
 """
 
 from collections.abc import Iterator
@@ -80,16 +80,12 @@ class IngestStream:
             if begun.batch is not None:
                 stored = ingest.store_good(begun.batch)
                 self._streams.advance(stream, begun.sequence)
-            yield ack_to_proto(
-                begun.sequence, stored or StoredBatch(0, (), self._engine.revision), stored is None
-            )
+            yield ack_to_proto(begun.sequence, stored or StoredBatch(0, (), self._engine.revision), stored is None)
 
     def _open(self, message: documents_pb2.UpsertStreamOpen) -> OpenStream:
         created = self._engine.get_collection(message.collection).created.isoformat()
         if message.resume_token:
-            return self._streams.resume(
-                message.resume_token, collection=message.collection, collection_created=created
-            )
+            return self._streams.resume(message.resume_token, collection=message.collection, collection_created=created)
         return self._streams.begin(collection=message.collection, collection_created=created)
 
 
