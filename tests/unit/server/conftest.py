@@ -1,76 +1,16 @@
-"""A fake model (hash of tokens -> fixed vectors) and a server on localhost:0 around it."""
+"""A server on localhost:0 around a fake model."""
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import grpc
-import numpy as np
 import pytest
 from facets_server.app import FacetsServer, create_server
 from facets_server.config import AdmissionConfig, BatcherConfig, LimitsConfig, ServerConfig
-from numpy.typing import NDArray
+from tests_server_fakes import FakeModel
 
 from facets.index import CollectionEngine, EngineConfig
-from facets.text.tokenizer import Tokenizer
-from facets.text.vocabulary import Vocabulary
-from facets.words.vectors import WordVectors
-
-WORDS = (
-    "the a of and in to is cat dog kitten puppy animal car truck engine wheel road river sea water boat ship "
-    "music song guitar piano bread cheese wine table chair house city king queen war peace sun moon star . ,"
-).split()
-NUM_FACETS, DIM, MAX_TOKENS = 3, 32, 16
-
-
-class FakeModel:
-    """Facets are fixed random vectors chosen by the tokens of the text.
-
-    Attributes:
-        batches: Number of texts of each forward pass so far.
-        gate: Forward passes wait while it is cleared.
-        poison: Word that makes a forward pass fail.
-    """
-
-    task = "sentences"
-    num_facets = NUM_FACETS
-    dim = DIM
-    max_tokens = MAX_TOKENS
-    l1_weight = 0.4
-
-    def __init__(self, name: str = "fake", revision: str = "r1") -> None:
-        self.name = name
-        self.revision = revision
-        random = np.random.default_rng(7)
-        vectors = random.normal(size=(len(WORDS), DIM)).astype(np.float32)
-        counts = np.arange(len(WORDS), 0, -1) * 10
-        self.words = WordVectors(Vocabulary(WORDS, counts), vectors)
-        self.tokenizer = Tokenizer()
-        self.common_components: dict[str, NDArray[np.float32]] = {}
-        self.batches: list[int] = []
-        self.gate = threading.Event()
-        self.gate.set()
-        self.started = threading.Event()
-        self.poison = ""
-
-    def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        return [self.words.vocabulary.rows(words[:MAX_TOKENS]) for words in self.tokenizer.words(texts)]
-
-    def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
-        self.batches.append(len(rows))
-        self.started.set()
-        assert self.gate.wait(30), "the test forgot to open the gate"
-        if self.poison and any(self.words.vocabulary.row(self.poison) in row for row in rows):
-            raise RuntimeError(f"cannot read {self.poison}")
-        return np.stack([self._facets(row) for row in rows])
-
-    def _facets(self, row: NDArray[np.int64]) -> NDArray[np.float32]:
-        random = np.random.default_rng([int(number) for number in row])
-        return random.normal(size=(NUM_FACETS, DIM)).astype(np.float32)
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return self.encode_rows(self.tokenize(texts))
 
 
 @dataclass
