@@ -186,6 +186,7 @@ class CollectionEngine:
                 dim=dim,
                 config=encoded,
             )
+            self._keeper.live(record)
             self._revision = revision
         return self._info(record, 0)
 

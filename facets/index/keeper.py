@@ -56,7 +56,6 @@ class IndexKeeper:
             if path not in known:
                 path.unlink()
         if self._config.background:
-            self._wake.set()
             self._thread = threading.Thread(target=self._run, name="facets-index-maintenance", daemon=True)
             self._thread.start()
 
@@ -75,6 +74,8 @@ class IndexKeeper:
                 found = self._load(record)
                 self._records[record.number] = record
                 self._live[record.number] = found
+                if found.is_due():
+                    self._wake.set()
             return found
 
     def peek(self, record: CollectionRecord) -> LiveIndex | None:

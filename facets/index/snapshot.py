@@ -10,7 +10,7 @@ import logging
 import os
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -110,13 +110,13 @@ def read_snapshot(path: Path, identity: SnapshotIdentity) -> FaissIndex:
             collection=header["collection"],
             num_facets=description["num_facets"],
             dim=description["dim"],
-            revision=min(header["revision"], identity.revision),
+            revision=header["revision"],
         )
-        if found != identity:
+        if replace(found, revision=identity.revision) != identity:
             raise IndexFormatError(f"snapshot belongs to {found}, expected {identity}")
-        if header["revision"] > identity.revision:
+        if found.revision > identity.revision:
             raise IndexFormatError(
-                f"snapshot is of revision {header['revision']}, newer than the store's {identity.revision}"
+                f"snapshot is of revision {found.revision}, newer than the store's {identity.revision}"
             )
         slots = np.frombuffer(file.read(8 * header["num_slots"]), dtype="<i8").astype(np.int64)
         return FaissIndex.read(_bounded_reader(file, body_bytes), slots, description)
