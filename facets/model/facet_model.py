@@ -40,6 +40,7 @@ class FacetModel:
         l1_weight: lambda of eq. 3.1, for scoring.
         words: The target space: vocabulary and word vectors.
         tokenizer: Sentence and token splitting.
+        network: The PyTorch module, in evaluation mode.
         common_components: Directions SIF removes, ``[D]`` each; keys ``plain`` and ``attention``.
     """
 
@@ -55,7 +56,7 @@ class FacetModel:
     ) -> None:
         self._config = config
         self._device = torch.device(device)
-        self._network = network.to(self._device).eval().requires_grad_(False)
+        self.network = network.to(self._device).eval().requires_grad_(False)
         self.revision = revision
         self.words = words
         self.tokenizer = Tokenizer()
@@ -108,7 +109,7 @@ class FacetModel:
         Raises:
             TypeError: ``texts`` is one ``str``.
         """
-        encoder = self._network.encoder
+        encoder = self.network.encoder
         if isinstance(encoder, BackboneEncoder):
             return encoder.tokenize(texts, self.max_tokens)
         return self.word_rows(texts)
@@ -182,14 +183,14 @@ class FacetModel:
         mask_BL = np.arange(width) < lengths_B[:, None]
         rows_BL = np.zeros(mask_BL.shape, dtype=np.int64)
         rows_BL[mask_BL] = np.concatenate(rows) if len(rows) else rows_BL[mask_BL]
-        facets_BKD: Tensor = self._network(
+        facets_BKD: Tensor = self.network(
             torch.from_numpy(rows_BL).to(self._device), torch.from_numpy(lengths_B).to(self._device)
         )
         return facets_BKD
 
     def save(self, folder: Path) -> None:
         """Writes a checkpoint folder; word vectors too, unless the configuration shares another folder's."""
-        tensors = dict(self._network.state_dict())
+        tensors = dict(self.network.state_dict())
         tensors |= {_COMPONENT_PREFIX + name: torch.from_numpy(v) for name, v in self.common_components.items()}
         write_checkpoint(folder, self._config, tensors)
         if self._config.words == ".":

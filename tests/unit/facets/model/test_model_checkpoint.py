@@ -1,0 +1,122 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from facets.errors import CheckpointError, InvalidInputError, NotFoundError
+from facets.model import FacetModel, load
+from safetensors.numpy import load_file, save_file
+from toys import toy_model
+
+TEXTS = ["a man lifting weights", "the dog plays guitar", "zebra"]
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> tuple[FacetModel, Path]:
+    model = toy_model()
+    model.common_components["plain"] = np.eye(1, 32, dtype=np.float32)[0]
+    model.save(tmp_path / "toy")
+    return model, tmp_path / "toy"
+
+
+def test_a_loaded_model_gives_the_same_facets(saved: tuple[FacetModel, Path]) -> None:
+    model, folder = saved
+    loaded = load(folder)
+    # Weights and word vectors are stored in half precision.
+    np.testing.assert_allclose(loaded.encode(TEXTS), model.encode(TEXTS), atol=0.02)
+    np.testing.assert_array_equal(loaded.common_components["plain"], model.common_components["plain"])
+    assert (loaded.name, loaded.num_facets, loaded.dim) == ("toy", 3, 32)
+
+
+def test_the_revision_follows_the_content(saved: tuple[FacetModel, Path]) -> None:
+    _, folder = saved
+    revision = load(folder).revision
+    assert load(folder).revision == revision
+    toy_model(num_facets=4).save(folder)
+    assert load(folder).revision != revision
+
+
+def test_a_model_may_share_the_word_vectors_of_another(saved: tuple[FacetModel, Path]) -> None:
+    model, folder = saved
+    shared = folder.parent / "baselines" / "toy-k1"
+    shared.mkdir(parents=True)
+    values = json.loads((folder / "config.json").read_text())
+    values["words"] = "../../toy"
+    (shared / "config.json").write_text(json.dumps(values))
+    (shared / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
+    np.testing.assert_array_equal(load(shared).encode(TEXTS), load(folder).encode(TEXTS))
+    assert model.num_facets == 3
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "vectors.safetensors", "vocabulary.tsv"])
+@pytest.mark.parametrize("damage", ["missing", "cut", "garbage"])
+def test_a_damaged_file_is_named(saved: tuple[FacetModel, Path], name: str, damage: str) -> None:
+    path = saved[1] / name
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(content[: len(content) // 2] if damage == "cut" else b"\xff\x00garbage" * 50)
+    with pytest.raises(CheckpointError, match=name.replace(".", r"\.")):
+        load(saved[1])
+
+
+def test_weights_with_nan_are_refused(saved: tuple[FacetModel, Path]) -> None:
+    tensors = load_file(saved[1] / "model.safetensors")
+    next(iter(tensors.values())).flat[0] = np.nan
+    save_file(tensors, saved[1] / "model.safetensors")
+    with pytest.raises(CheckpointError, match="NaN"):
+        load(saved[1])
+
+
+def test_weights_of_another_shape_are_refused(saved: tuple[FacetModel, Path]) -> None:
+    path = saved[1] / "config.json"
+    values = json.loads(path.read_text())
+    values["model"]["num_facets"] = 5
+    path.write_text(json.dumps(values))
+    with pytest.raises(CheckpointError, match="do not fit"):
+        load(saved[1])
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value"), [("model", "dim", 33), ("model", "colour", 1), (None, "format", 99), (None, "task", None)]
+)
+def test_a_wrong_setting_is_refused(
+    saved: tuple[FacetModel, Path], section: str | None, key: str, value: object
+) -> None:
+    path = saved[1] / "config.json"
+    values = json.loads(path.read_text())
+    target = values[section] if section else values
+    if value is None:
+        del target[key]
+    else:
+        target[key] = value
+    path.write_text(json.dumps(values))
+    with pytest.raises(CheckpointError, match=key):
+        load(saved[1])
+
+
+def test_an_unknown_name_lists_what_is_shipped() -> None:
+    with pytest.raises(NotFoundError, match="no-such-model"):
+        load("no-such-model")
+
+
+def test_texts_without_words_are_refused() -> None:
+    model = toy_model()
+    for text in ("", "   ", "\n\t"):
+        with pytest.raises(InvalidInputError, match=r"texts\[1\]"):
+            model.encode(["fine", text])
+    with pytest.raises(TypeError, match="sequence"):
+        model.encode("one string")  # type: ignore[arg-type]
+
+
+def test_unknown_and_stop_words_still_give_facets() -> None:
+    facets = toy_model().encode(["qqqq zzzz", "the a", "!!!"])
+    assert np.isfinite(facets).all()
+    assert toy_model().encode([]).shape == (0, 3, 32)
+
+
+def test_long_texts_are_cut() -> None:
+    model = toy_model(max_tokens=5)
+    long, cut = model.encode(["dog plays guitar a man " + "music " * 50, "dog plays guitar a man"])
+    np.testing.assert_allclose(long, cut, atol=1e-6)
