@@ -7,7 +7,6 @@
 
 import argparse
 import json
-import lzma
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr
 
 from facets.errors import ConfigError, FacetsError, InvalidInputError
+from facets.text.files import DAMAGED_FILE_ERRORS, open_binary
 from facets.text.tokenizer import Tokenizer
 from facets.text.vocabulary import Vocabulary
 from facets.words.vectors import WordVectors, unit_rows
@@ -94,7 +94,7 @@ def word_similarity(words: WordVectors, folder: Path) -> dict[str, float]:
         lines = [line.split() for line in _read_text(path).lower().splitlines()]
         rows = np.array([words.vocabulary.rows(line[:2]) for line in lines])
         gold = np.array([float(line[2]) for line in lines])
-        known = (rows < len(words)).all(axis=1)
+        known = np.asarray((rows < len(words)).all(axis=1))
         units = words.unit_vectors[rows[known]]  # [N, 2, D]
         result[path.stem.removeprefix("EN-")] = float(spearmanr((units[:, 0] * units[:, 1]).sum(1), gold[known])[0])
         num_pairs += len(known)
@@ -120,9 +120,11 @@ def analogy_accuracy(words: WordVectors, path: Path) -> dict[str, float]:
             questions.append(words.vocabulary.rows(line.split()))
             is_syntactic.append(syntactic)
     rows = np.array(questions)
-    known = (rows < len(words)).all(axis=1)
+    known = np.asarray((rows < len(words)).all(axis=1))
     rows, kind = rows[known], np.array(is_syntactic)[known]
-    right = np.concatenate([_answered(words, rows[i : i + _ANALOGY_BLOCK]) for i in range(0, len(rows), _ANALOGY_BLOCK)])
+    right = np.concatenate(
+        [_answered(words, rows[i : i + _ANALOGY_BLOCK]) for i in range(0, len(rows), _ANALOGY_BLOCK)]
+    )
     return {
         "semantic": float(right[~kind].mean()),
         "syntactic": float(right[kind].mean()),
@@ -138,9 +140,7 @@ def _answered(words: WordVectors, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     return np.asarray(scores.argmax(axis=1) == rows[:, 3])
 
 
-def sentence_similarity(
-    words: WordVectors, pairs: SentencePairs, *, fitted_on: SentencePairs
-) -> dict[str, float]:
+def sentence_similarity(words: WordVectors, pairs: SentencePairs, *, fitted_on: SentencePairs) -> dict[str, float]:
     """Pearson's correlation of cosines of sentence averages with people's scores.
 
     Args:
@@ -182,9 +182,7 @@ def _averages(
     return result
 
 
-def _known_rows(
-    texts: Sequence[str], vocabulary: Vocabulary, tokenizer: Tokenizer
-) -> tuple[NDArray[np.int64], ...]:
+def _known_rows(texts: Sequence[str], vocabulary: Vocabulary, tokenizer: Tokenizer) -> tuple[NDArray[np.int64], ...]:
     tokens = tokenizer.words(texts)
     return tuple(
         vocabulary.rows([word for word in words if word in vocabulary and any(map(str.isalnum, word))])
@@ -194,11 +192,9 @@ def _known_rows(
 
 def _read_text(path: Path) -> str:
     try:
-        data = lzma.open(path).read() if path.suffix == ".xz" else path.read_bytes()
-        return data.decode("utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
-    except (UnicodeDecodeError, lzma.LZMAError, EOFError) as error:
+        with open_binary(path) as file:
+            return file.read().decode("utf-8")
+    except (UnicodeDecodeError, *DAMAGED_FILE_ERRORS) as error:
         raise InvalidInputError(f"{path}: expected UTF-8 text, got a damaged file: {error}") from error
 
 

@@ -9,9 +9,9 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import spacy
-from spacy.language import Language
 
 from facets.text._boundaries import is_boundary
 
@@ -21,9 +21,14 @@ _PIECE = re.compile(r"\S+")
 # Everything that str.splitlines takes for the end of a line; a newline always ends a sentence.
 _LINE = re.compile("[^\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]+")
 # A stop with what may close a quotation after it, then white space; full-width stops need no white space.
-_CANDIDATE = re.compile("[.!?\u2026]+[\"')\\]}\u2019\u201d\u00bb]*(?=\\s)|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d]*")
+# Possessive and only at the first stop of a run: linear on endless runs of stops.
+_CANDIDATE = re.compile(
+    "(?<![.!?\u2026])[.!?\u2026]++[\"')\\]}\u2019\u201d\u00bb]*+(?=\\s)|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d]*"
+)
+# Half of a character in UTF-16, which spaCy cannot store.
+_SURROGATE = re.compile("[\ud800-\udfff]")
 # Longer pieces are cut before spaCy sees them: its rules need quadratic time on one endless "word".
-_MAX_PIECE_CHARS = 512
+_MAX_PIECE_CHARS = 128
 _MAX_CACHED_PIECE_CHARS = 48
 _MAX_CACHED_PIECES = 500_000
 
@@ -58,7 +63,7 @@ class Tokenizer:
     """
 
     def __init__(self) -> None:
-        self._nlp = _english()
+        self._nlp = spacy.blank("en")
         self._lock = threading.Lock()
         self._words: dict[str, tuple[str, ...]] = {}
 
@@ -75,7 +80,7 @@ class Tokenizer:
             TypeError: ``texts`` is a single string.
         """
         _check_sequence(texts, "tokenize")
-        return [list(self._tokens(text)) for text in texts]
+        return [self._tokens(text) for text in texts]
 
     def words(self, texts: Sequence[str]) -> list[list[str]]:
         """Lower-cased tokens of each text, without offsets: the fast path of encoding.
@@ -90,15 +95,9 @@ class Tokenizer:
             TypeError: ``texts`` is a single string.
         """
         _check_sequence(texts, "words")
-        cache = self._words
-        result = []
-        for text in texts:
-            words: list[str] = []
-            for piece in text.split():
-                found = cache.get(piece)
-                words += self._split_words(piece) if found is None else found
-            result.append(words)
-        return result
+        pieces = [text.split() for text in texts]
+        cache, long = self._look_up(set(chain.from_iterable(pieces)))
+        return [[word for piece in row for word in cache.get(piece) or long[piece]] for row in pieces]
 
     def sentences(self, text: str) -> list[Sentence]:
         """Sentences of a text, in order; together they hold every character that is not white space.
@@ -122,30 +121,39 @@ class Tokenizer:
                     start = cut
         return sentences
 
-    def _tokens(self, text: str) -> Iterator[Token]:
-        for match in _PIECE.finditer(text):
-            start = match.start()
-            for word in self._split(match.group()):
-                yield Token(word, start, start + len(word))
-                start += len(word)
-
-    def _split_words(self, piece: str) -> tuple[str, ...]:
-        words = tuple(word.lower() for word in self._split(piece))
-        if len(piece) <= _MAX_CACHED_PIECE_CHARS:
-            if len(self._words) >= _MAX_CACHED_PIECES:
-                self._words.clear()
-            self._words[piece] = words
-        return words
-
-    def _split(self, piece: str) -> list[str]:
-        parts = [piece[i : i + _MAX_PIECE_CHARS] for i in range(0, len(piece), _MAX_PIECE_CHARS)]
-        # The memory zone gives spaCy's copies of the strings back: a long-running server meets endless new ones.
+    def _tokens(self, text: str) -> list[Token]:
+        tokens: list[Token] = []
         with self._lock, self._nlp.memory_zone():
-            return [token.text for part in parts for token in self._nlp.tokenizer(part)]
+            for match in _PIECE.finditer(text):
+                start = match.start()
+                for word in self._split(match.group()):
+                    tokens.append(Token(word, start, start + len(word)))
+                    start += len(word)
+        return tokens
 
+    def _look_up(self, pieces: set[str]) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+        """Two dictionaries that together hold the words of all pieces: the cache, and the pieces too long for it."""
+        cache = self._words
+        missing = pieces.difference(cache)
+        if not missing:
+            return cache, {}
+        if len(cache) + len(missing) > _MAX_CACHED_PIECES:
+            # A new dictionary: other threads may still be reading the old one.
+            cache, missing = {}, pieces
+        long: dict[str, tuple[str, ...]] = {}
+        with self._lock, self._nlp.memory_zone():
+            for piece in missing:
+                words = tuple(word.lower() for word in self._split(piece))
+                (cache if len(piece) <= _MAX_CACHED_PIECE_CHARS else long)[piece] = words
+        self._words = cache
+        return cache, long
 
-def _english() -> Language:
-    return spacy.blank("en")
+    def _split(self, piece: str) -> Iterator[str]:
+        """Tokens of a piece; needs the lock and a memory zone, which gives spaCy's copies of the strings back."""
+        for start in range(0, len(piece), _MAX_PIECE_CHARS):
+            part = piece[start : start + _MAX_PIECE_CHARS]
+            for token in self._nlp.tokenizer(_SURROGATE.sub("\ufffd", part)):
+                yield part[token.idx : token.idx + len(token)]
 
 
 def _cuts(text: str, start: int, end: int) -> Iterator[int]:

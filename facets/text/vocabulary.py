@@ -33,9 +33,7 @@ class Vocabulary:
         ([0.375, 0.125], [True, False, True])
     """
 
-    def __init__(
-        self, words: Sequence[str], counts: NDArray[np.integer], *, total_count: int | None = None
-    ) -> None:
+    def __init__(self, words: Sequence[str], counts: NDArray[np.integer], *, total_count: int | None = None) -> None:
         """Builds the look-up tables.
 
         Args:

@@ -1,20 +1,18 @@
 """Text corpora: reading them in a stream, packing them into arrays of word rows, opening what was packed."""
 
-import gzip
 import hashlib
 import json
-import lzma
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from glob import glob
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
+from facets.text.files import DAMAGED_FILE_ERRORS, open_binary
 from facets.text.vocabulary import Vocabulary
 
 __all__ = ["CorpusMeta", "PackedCorpus", "expand_files", "read_documents"]
@@ -80,28 +78,17 @@ def read_documents(path: Path) -> Iterator[list[str]]:
 
 def _read_lines(path: Path) -> Iterator[str]:
     number = 0
-    with _open_binary(path) as file:
+    with open_binary(path) as file:
         try:
             for number, line in enumerate(file, start=1):  # noqa: B007  (the error names the line)
                 yield line.decode("utf-8").strip()
         except UnicodeDecodeError as error:
             bad = error.object[error.start]
             raise InvalidInputError(f"{path}, line {number}: expected UTF-8, got byte 0x{bad:02x}") from error
-        except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
+        except DAMAGED_FILE_ERRORS as error:
             raise InvalidInputError(
                 f"{path}, after line {number}: expected more compressed data, got {error}"
             ) from error
-
-
-def _open_binary(path: Path) -> IO[bytes]:
-    try:
-        if path.suffix == ".xz":
-            return lzma.open(path)
-        if path.suffix == ".gz":
-            return gzip.open(path)
-        return path.open("rb")
-    except OSError as error:
-        raise ConfigError(f"cannot read the corpus file {path}: {error.strerror}") from error
 
 
 def file_sha256(path: Path) -> str:
@@ -175,9 +162,7 @@ class PackedCorpus:
         _check_offsets(path / "paragraph_offsets.npy", paragraphs, meta.num_sentences)
         _check_offsets(path / "document_offsets.npy", documents, meta.num_sentences)
         if len(tokens) and int(tokens.max()) > len(vocabulary):
-            raise CheckpointError(
-                f"{path / 'tokens.npy'}: expected rows up to {len(vocabulary)}, got {tokens.max()}"
-            )
+            raise CheckpointError(f"{path / 'tokens.npy'}: expected rows up to {len(vocabulary)}, got {tokens.max()}")
         return cls(
             path,
             tokens=tokens,
@@ -199,9 +184,7 @@ def _read_meta(path: Path) -> CorpusMeta:
         values = json.loads(path.read_text(encoding="utf-8"))
         meta = CorpusMeta(**{**values, "files": tuple(map(tuple, values["files"]))})
     except OSError as error:
-        raise CheckpointError(
-            f"cannot read {path}: {error.strerror}; the corpus was not packed to the end"
-        ) from error
+        raise CheckpointError(f"cannot read {path}: {error.strerror}; the corpus was not packed to the end") from error
     except (ValueError, TypeError, KeyError) as error:
         raise CheckpointError(f"{path}: expected the description of a packed corpus, got {error}") from error
     if meta.format != FORMAT:
@@ -209,9 +192,9 @@ def _read_meta(path: Path) -> CorpusMeta:
     return meta
 
 
-def _map_array(path: Path, dtypes: tuple[str, ...], length: int) -> NDArray[np.generic]:
+def _map_array(path: Path, dtypes: tuple[str, ...], length: int) -> NDArray[Any]:
     try:
-        array: NDArray[np.generic] = np.load(path, mmap_mode="r", allow_pickle=False)
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
         raise CheckpointError(f"cannot read {path}: {error}") from error
     except ValueError as error:
@@ -223,7 +206,7 @@ def _map_array(path: Path, dtypes: tuple[str, ...], length: int) -> NDArray[np.g
     return array
 
 
-def _check_offsets(path: Path, offsets: NDArray[np.generic], end: int) -> None:
+def _check_offsets(path: Path, offsets: NDArray[Any], end: int) -> None:
     values = np.asarray(offsets)
     if values[0] != 0 or values[-1] != end or bool(np.any(np.diff(values) <= 0)):
         raise CheckpointError(f"{path}: expected offsets growing from 0 to {end}, got others")

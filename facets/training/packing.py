@@ -246,9 +246,7 @@ def _has_letter(word: str) -> bool:
     return word.isalpha() or any(map(str.isalpha, word))
 
 
-def _choose_words(
-    collected: _Collected, max_words: int, min_count: int
-) -> tuple[Vocabulary, NDArray[np.uint32]]:
+def _choose_words(collected: _Collected, max_words: int, min_count: int) -> tuple[Vocabulary, NDArray[np.uint32]]:
     """The vocabulary, and the row of every word number (``V`` outside the vocabulary)."""
     counts = collected.counts
     frequent = np.flatnonzero(counts >= min_count).tolist()

@@ -1,4 +1,4 @@
-"""Word vectors trained on a packed corpus: continuous bag of words with negative sampling, by gensim."""
+"""Word vectors trained on a corpus: continuous bag of words with negative sampling, by gensim."""
 
 import logging
 import tempfile
@@ -8,16 +8,17 @@ from pathlib import Path
 import numpy as np
 from gensim.models import Word2Vec
 from gensim.models.callbacks import CallbackAny2Vec
+from numpy.typing import NDArray
 
-from facets.errors import ConfigError
-from facets.training.corpus import PackedCorpus
+from facets.errors import ConfigError, InvalidInputError
+from facets.text.vocabulary import Vocabulary
 from facets.words.vectors import WordVectors, unit_rows
 
 __all__ = ["CbowConfig", "train_cbow"]
 
 logger = logging.getLogger(__name__)
 
-_PARAGRAPHS_AT_A_TIME = 20_000
+_CONTEXTS_AT_A_TIME = 20_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,13 +31,16 @@ class CbowConfig:
     num_negatives: int = 10
     subsample: float = 1e-4  # words more frequent than this share of the corpus are thinned out
     learning_rate: float = 0.05
-    num_threads: int = 2  # the result varies from run to run with more than one
+    num_threads: int = 2  # with more than one the result varies a little from run to run
     seed: int = 1
 
     def __post_init__(self) -> None:
         for name in ("dim", "window", "num_epochs", "num_negatives", "num_threads"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be >= 1, got {getattr(self, name)}")
+        for name in ("subsample", "learning_rate"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"{name} must be > 0, got {getattr(self, name)}")
 
 
 class _EpochLog(CallbackAny2Vec):  # type: ignore[misc]  # gensim has no types
@@ -48,29 +52,44 @@ class _EpochLog(CallbackAny2Vec):  # type: ignore[misc]  # gensim has no types
         logger.info("epoch %d of %d", self._epoch, model.epochs)
 
 
-def train_cbow(corpus: PackedCorpus, config: CbowConfig) -> WordVectors:
-    """Trains vectors of all words of a packed corpus, in the order of its rows, at unit length.
-
-    A paragraph is a context of its own; unknown words are left out.
+def train_cbow(
+    vocabulary: Vocabulary,
+    tokens: NDArray[np.unsignedinteger],
+    context_offsets: NDArray[np.int64],
+    *,
+    config: CbowConfig | None = None,
+    scratch_dir: Path | None = None,
+) -> WordVectors:
+    """Trains vectors of all words of a vocabulary on a corpus of word rows.
 
     Args:
-        corpus: The corpus.
+        vocabulary: The words.
+        tokens: ``[T]``, vocabulary rows, ``V`` for unknown words, which are left out.
+        context_offsets: ``[P + 1]``, in tokens: windows do not reach over the borders of paragraph ``i``,
+            ``tokens[context_offsets[i]:context_offsets[i + 1]]``.
         config: The settings.
+        scratch_dir: Where the text for gensim is written for the time of the training (about as many bytes as
+            the corpus has characters); the system's place for temporary files when not given.
 
     Returns:
-        Unit vectors ``[V, dim]``, less their mean.
+        Unit vectors ``[V, dim]``, their mean removed.
+
+    Raises:
+        InvalidInputError: The corpus has no known word.
     """
-    vocabulary = corpus.vocabulary
-    with tempfile.TemporaryDirectory(dir=corpus.path, prefix=".cbow-") as scratch:
+    config = config or CbowConfig()
+    with tempfile.TemporaryDirectory(dir=scratch_dir, prefix=".cbow-") as scratch:
         text_path = Path(scratch) / "paragraphs.txt"
-        num_words = _write_paragraphs(corpus, text_path)
+        num_words = _write_text(vocabulary, tokens, context_offsets, text_path)
+        if num_words == 0:
+            raise InvalidInputError("the corpus must have a word of the vocabulary, got none")
         model = Word2Vec(
             vector_size=config.dim,
             window=config.window,
             negative=config.num_negatives,
             sample=config.subsample,
             alpha=config.learning_rate,
-            min_count=1,
+            min_count=0,
             sg=0,
             workers=config.num_threads,
             seed=config.seed,
@@ -78,7 +97,7 @@ def train_cbow(corpus: PackedCorpus, config: CbowConfig) -> WordVectors:
         model.build_vocab_from_freq(dict(zip(vocabulary.words, vocabulary.counts.tolist(), strict=True)))
         model.train(
             corpus_file=str(text_path),
-            total_examples=corpus.meta.num_paragraphs,
+            total_examples=len(context_offsets) - 1,
             total_words=num_words,
             epochs=config.num_epochs,
             callbacks=[_EpochLog()],
@@ -87,19 +106,19 @@ def train_cbow(corpus: PackedCorpus, config: CbowConfig) -> WordVectors:
     return WordVectors(vocabulary, unit_rows(vectors - vectors.mean(axis=0)))
 
 
-def _write_paragraphs(corpus: PackedCorpus, path: Path) -> int:
-    """Writes a paragraph a line for gensim; returns how many words were written."""
-    words = np.array([*corpus.vocabulary.words, ""], dtype=object)
-    unknown = corpus.vocabulary.unknown_row
-    starts = corpus.sentence_offsets[corpus.paragraph_offsets]  # in tokens
+def _write_text(
+    vocabulary: Vocabulary, tokens: NDArray[np.unsignedinteger], offsets: NDArray[np.int64], path: Path
+) -> int:
+    """Writes the known words of a context a line; returns how many words were written."""
+    words = np.array(vocabulary.words, dtype=object)
     num_words = 0
     with path.open("w", encoding="utf-8") as file:
-        for first in range(0, len(starts) - 1, _PARAGRAPHS_AT_A_TIME):
-            bounds = starts[first : first + _PARAGRAPHS_AT_A_TIME + 1]
-            rows = np.asarray(corpus.tokens[bounds[0] : bounds[-1]])
+        for first in range(0, len(offsets) - 1, _CONTEXTS_AT_A_TIME):
+            bounds = offsets[first : first + _CONTEXTS_AT_A_TIME + 1]
+            rows = np.asarray(tokens[bounds[0] : bounds[-1]])
             for start, end in zip(bounds[:-1] - bounds[0], bounds[1:] - bounds[0], strict=True):
                 known = rows[start:end]
-                known = known[known < unknown]
+                known = known[known < vocabulary.unknown_row]
                 num_words += len(known)
                 file.write(" ".join(words[known]) + "\n")
     return num_words

@@ -1,0 +1,135 @@
+"""Builds the static word vectors of a packed corpus: distilled, trained, and both blended.
+
+``python -m facets.training.words --corpus PACKED --encoder MODEL --out FOLDER [--texts FILE]...``
+"""
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.errors import ConfigError, FacetsError
+from facets.text.files import open_binary
+from facets.text.tokenizer import Tokenizer
+from facets.training.corpus import PackedCorpus
+from facets.words.distill import DistillConfig, distill
+from facets.words.postprocess import blend, remove_common
+from facets.words.train import CbowConfig, train_cbow
+from facets.words.vectors import WordVectors
+
+__all__ = ["WordVectorsConfig", "build_word_vectors", "sample_sentences"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WordVectorsConfig:
+    """Settings of the whole recipe; the defaults are those of ``docs/word-vectors.md``."""
+
+    dim: int = 256
+    num_sentences: int = 12_000  # of the corpus, encoded for the distillation
+    min_sentence_tokens: int = 6
+    max_sentence_tokens: int = 25
+    cbow_weight: float = 0.6  # length of the trained vectors beside the distilled ones; 0 trains none
+    num_removed: int = 3  # leading principal components removed from the trained vectors
+    seed: int = 1
+    cbow: CbowConfig = field(default_factory=CbowConfig)
+    distill: DistillConfig = field(default_factory=DistillConfig)
+
+    def __post_init__(self) -> None:
+        if self.num_sentences < 0:
+            raise ConfigError(f"num_sentences must be >= 0, got {self.num_sentences}")
+        if self.cbow_weight < 0:
+            raise ConfigError(f"cbow_weight must be >= 0, got {self.cbow_weight}")
+        if not 1 <= self.min_sentence_tokens <= self.max_sentence_tokens:
+            raise ConfigError(
+                f"min_sentence_tokens must be in [1, {self.max_sentence_tokens}], got {self.min_sentence_tokens}"
+            )
+
+
+def build_word_vectors(
+    corpus: PackedCorpus, encoder_path: Path, config: WordVectorsConfig, *, texts: Sequence[str] = ()
+) -> WordVectors:
+    """Distilled vectors, blended with vectors trained on the corpus.
+
+    Args:
+        corpus: The corpus; the result has its vocabulary in its order.
+        encoder_path: Folder of a sentence-transformers model.
+        config: The settings.
+        texts: Further sentences for the distillation, of the kind the vectors will be used on.
+
+    Returns:
+        Unit vectors ``[V, dim]``.
+    """
+    vocabulary = corpus.vocabulary
+    own = [vocabulary.rows(words) for words in Tokenizer().words(texts)]
+    distilled = distill(
+        vocabulary, encoder_path, sentences=[*own, *sample_sentences(corpus, config)], config=config.distill
+    )
+    if config.cbow_weight == 0:
+        return distilled
+    paragraphs = corpus.sentence_offsets[corpus.paragraph_offsets]
+    trained = train_cbow(vocabulary, corpus.tokens, paragraphs, config=config.cbow, scratch_dir=corpus.path)
+    trained = WordVectors(vocabulary, remove_common(trained.vectors, config.num_removed))
+    return blend(distilled, trained, second_weight=config.cbow_weight, dim=config.dim)
+
+
+def sample_sentences(corpus: PackedCorpus, config: WordVectorsConfig) -> list[NDArray[np.unsignedinteger]]:
+    """Word rows of ``num_sentences`` random sentences of the corpus with the wanted length, unknown words included."""
+    lengths = np.diff(corpus.sentence_offsets)
+    fit = np.flatnonzero((lengths >= config.min_sentence_tokens) & (lengths <= config.max_sentence_tokens))
+    random = np.random.default_rng(config.seed)
+    chosen = random.choice(fit, min(config.num_sentences, len(fit)), replace=False)
+    return [np.asarray(corpus.sentence(row)) for row in chosen]
+
+
+def _read_texts(paths: Sequence[Path]) -> list[str]:
+    """All fields of tab-separated lines but numbers: a file of sentences or of scored pairs."""
+    texts = []
+    for path in paths:
+        with open_binary(path) as file:
+            fields = [text for line in file for text in line.decode("utf-8").strip().split("\t")]
+        texts += [text for text in fields if " " in text]
+    return texts
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Builds and saves word vectors; the exit code."""
+    defaults = WordVectorsConfig()
+    parser = argparse.ArgumentParser(prog="python -m facets.training.words", description=__doc__)
+    parser.add_argument("--corpus", type=Path, required=True, help="folder of the packed corpus")
+    parser.add_argument("--encoder", type=Path, required=True, help="folder of a sentence-transformers model")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write")
+    parser.add_argument(
+        "--texts", type=Path, action="append", default=[], help="file with further sentences, a line each"
+    )
+    parser.add_argument(
+        "--sentences", type=int, default=defaults.num_sentences, help="sentences of the corpus to encode"
+    )
+    parser.add_argument("--cbow-weight", type=float, default=defaults.cbow_weight, help="0: distilled vectors only")
+    parser.add_argument("--seed", type=int, default=defaults.seed)
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+    try:
+        config = WordVectorsConfig(
+            num_sentences=options.sentences,
+            cbow_weight=options.cbow_weight,
+            seed=options.seed,
+            cbow=CbowConfig(seed=options.seed),
+        )
+        corpus = PackedCorpus.open(options.corpus)
+        texts = _read_texts(options.texts)
+        build_word_vectors(corpus, options.encoder, config, texts=texts).save(options.out)
+    except FacetsError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
