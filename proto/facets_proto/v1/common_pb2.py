@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66\x61\x63\x65ts_proto/v1/common.proto\x12\tfacets.v1\"M\n\nFacetArray\x12\r\n\x05shape\x18\x01 \x03(\r\x12\"\n\x05\x64type\x18\x02 \x01(\x0e\x32\x13.facets.v1.DataType\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\".\n\x0cModelVersion\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\t\"C\n\x07Timings\x12\x10\n\x08queue_ms\x18\x01 \x01(\x01\x12\x14\n\x0cinference_ms\x18\x02 \x01(\x01\x12\x10\n\x08total_ms\x18\x03 \x01(\x01\"O\n\nTokenStats\x12\x12\n\nnum_tokens\x18\x01 \x01(\r\x12\x1a\n\x12num_unknown_tokens\x18\x02 \x01(\r\x12\x11\n\ttruncated\x18\x03 \x01(\x08\"+\n\x0bNearestWord\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\x0e\n\x06\x63osine\x18\x02 \x01(\x02\"B\n\nFacetWords\x12\r\n\x05\x66\x61\x63\x65t\x18\x01 \x01(\r\x12%\n\x05words\x18\x02 \x03(\x0b\x32\x16.facets.v1.NearestWord\"\xb8\x01\n\nFacetMatch\x12\x13\n\x0b\x66irst_facet\x18\x01 \x01(\r\x12\x14\n\x0csecond_facet\x18\x02 \x01(\r\x12\x0e\n\x06\x63osine\x18\x03 \x01(\x02\x12\x14\n\x0c\x63ontribution\x18\x04 \x01(\x02\x12+\n\x0b\x66irst_words\x18\x05 \x03(\x0b\x32\x16.facets.v1.NearestWord\x12,\n\x0csecond_words\x18\x06 \x03(\x0b\x32\x16.facets.v1.NearestWord*S\n\x08\x44\x61taType\x12\x19\n\x15\x44\x41TA_TYPE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x44\x41TA_TYPE_FLOAT32\x10\x01\x12\x15\n\x11\x44\x41TA_TYPE_FLOAT16\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66\x61\x63\x65ts_proto/v1/common.proto\x12\tfacets.v1\"M\n\nFacetArray\x12\r\n\x05shape\x18\x01 \x03(\r\x12\"\n\x05\x64type\x18\x02 \x01(\x0e\x32\x13.facets.v1.DataType\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\".\n\x0cModelVersion\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\t\"C\n\x07Timings\x12\x10\n\x08queue_ms\x18\x01 \x01(\x01\x12\x14\n\x0cinference_ms\x18\x02 \x01(\x01\x12\x10\n\x08total_ms\x18\x03 \x01(\x01\"O\n\nTokenStats\x12\x12\n\nnum_tokens\x18\x01 \x01(\r\x12\x1a\n\x12num_unknown_tokens\x18\x02 \x01(\r\x12\x11\n\ttruncated\x18\x03 \x01(\x08\"+\n\x0bNearestWord\x12\x0c\n\x04word\x18\x01 \x01(\t\x12\x0e\n\x06\x63osine\x18\x02 \x01(\x02\"l\n\nFacetWords\x12\r\n\x05\x66\x61\x63\x65t\x18\x01 \x01(\r\x12%\n\x05words\x18\x02 \x03(\x0b\x32\x16.facets.v1.NearestWord\x12(\n\x06tokens\x18\x03 \x03(\x0b\x32\x18.facets.v1.AttendedToken\".\n\rAttendedToken\x12\r\n\x05token\x18\x01 \x01(\r\x12\x0e\n\x06\x63osine\x18\x02 \x01(\x02\"\\\n\x0eTokenAttention\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05start\x18\x02 \x01(\r\x12\x0b\n\x03\x65nd\x18\x03 \x01(\r\x12\x11\n\tattention\x18\x04 \x01(\x02\x12\r\n\x05known\x18\x05 \x01(\x08\"\xb8\x01\n\nFacetMatch\x12\x13\n\x0b\x66irst_facet\x18\x01 \x01(\r\x12\x14\n\x0csecond_facet\x18\x02 \x01(\r\x12\x0e\n\x06\x63osine\x18\x03 \x01(\x02\x12\x14\n\x0c\x63ontribution\x18\x04 \x01(\x02\x12+\n\x0b\x66irst_words\x18\x05 \x03(\x0b\x32\x16.facets.v1.NearestWord\x12,\n\x0csecond_words\x18\x06 \x03(\x0b\x32\x16.facets.v1.NearestWord*S\n\x08\x44\x61taType\x12\x19\n\x15\x44\x41TA_TYPE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x44\x41TA_TYPE_FLOAT32\x10\x01\x12\x15\n\x11\x44\x41TA_TYPE_FLOAT16\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'facets_proto.v1.common_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DATATYPE']._serialized_start=620
-  _globals['_DATATYPE']._serialized_end=703
+  _globals['_DATATYPE']._serialized_start=804
+  _globals['_DATATYPE']._serialized_end=887
   _globals['_FACETARRAY']._serialized_start=43
   _globals['_FACETARRAY']._serialized_end=120
   _globals['_MODELVERSION']._serialized_start=122
@@ -44,7 +44,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_NEARESTWORD']._serialized_start=320
   _globals['_NEARESTWORD']._serialized_end=363
   _globals['_FACETWORDS']._serialized_start=365
-  _globals['_FACETWORDS']._serialized_end=431
-  _globals['_FACETMATCH']._serialized_start=434
-  _globals['_FACETMATCH']._serialized_end=618
+  _globals['_FACETWORDS']._serialized_end=473
+  _globals['_ATTENDEDTOKEN']._serialized_start=475
+  _globals['_ATTENDEDTOKEN']._serialized_end=521
+  _globals['_TOKENATTENTION']._serialized_start=523
+  _globals['_TOKENATTENTION']._serialized_end=615
+  _globals['_FACETMATCH']._serialized_start=618
+  _globals['_FACETMATCH']._serialized_end=802
 # @@protoc_insertion_point(module_scope)

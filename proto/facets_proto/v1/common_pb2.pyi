@@ -63,12 +63,36 @@ class NearestWord(_message.Message):
     def __init__(self, word: _Optional[str] = ..., cosine: _Optional[float] = ...) -> None: ...
 
 class FacetWords(_message.Message):
-    __slots__ = ("facet", "words")
+    __slots__ = ("facet", "words", "tokens")
     FACET_FIELD_NUMBER: _ClassVar[int]
     WORDS_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
     facet: int
     words: _containers.RepeatedCompositeFieldContainer[NearestWord]
-    def __init__(self, facet: _Optional[int] = ..., words: _Optional[_Iterable[_Union[NearestWord, _Mapping]]] = ...) -> None: ...
+    tokens: _containers.RepeatedCompositeFieldContainer[AttendedToken]
+    def __init__(self, facet: _Optional[int] = ..., words: _Optional[_Iterable[_Union[NearestWord, _Mapping]]] = ..., tokens: _Optional[_Iterable[_Union[AttendedToken, _Mapping]]] = ...) -> None: ...
+
+class AttendedToken(_message.Message):
+    __slots__ = ("token", "cosine")
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    COSINE_FIELD_NUMBER: _ClassVar[int]
+    token: int
+    cosine: float
+    def __init__(self, token: _Optional[int] = ..., cosine: _Optional[float] = ...) -> None: ...
+
+class TokenAttention(_message.Message):
+    __slots__ = ("text", "start", "end", "attention", "known")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    ATTENTION_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    start: int
+    end: int
+    attention: float
+    known: bool
+    def __init__(self, text: _Optional[str] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., attention: _Optional[float] = ..., known: _Optional[bool] = ...) -> None: ...
 
 class FacetMatch(_message.Message):
     __slots__ = ("first_facet", "second_facet", "cosine", "contribution", "first_words", "second_words")

@@ -75,21 +75,7 @@ class TextExplanation(_message.Message):
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     FACETS_FIELD_NUMBER: _ClassVar[int]
     TOKEN_STATS_FIELD_NUMBER: _ClassVar[int]
-    tokens: _containers.RepeatedCompositeFieldContainer[TokenAttention]
+    tokens: _containers.RepeatedCompositeFieldContainer[_common_pb2.TokenAttention]
     facets: _containers.RepeatedCompositeFieldContainer[_common_pb2.FacetWords]
     token_stats: _common_pb2.TokenStats
-    def __init__(self, tokens: _Optional[_Iterable[_Union[TokenAttention, _Mapping]]] = ..., facets: _Optional[_Iterable[_Union[_common_pb2.FacetWords, _Mapping]]] = ..., token_stats: _Optional[_Union[_common_pb2.TokenStats, _Mapping]] = ...) -> None: ...
-
-class TokenAttention(_message.Message):
-    __slots__ = ("text", "start", "end", "attention", "known")
-    TEXT_FIELD_NUMBER: _ClassVar[int]
-    START_FIELD_NUMBER: _ClassVar[int]
-    END_FIELD_NUMBER: _ClassVar[int]
-    ATTENTION_FIELD_NUMBER: _ClassVar[int]
-    KNOWN_FIELD_NUMBER: _ClassVar[int]
-    text: str
-    start: int
-    end: int
-    attention: float
-    known: bool
-    def __init__(self, text: _Optional[str] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., attention: _Optional[float] = ..., known: _Optional[bool] = ...) -> None: ...
+    def __init__(self, tokens: _Optional[_Iterable[_Union[_common_pb2.TokenAttention, _Mapping]]] = ..., facets: _Optional[_Iterable[_Union[_common_pb2.FacetWords, _Mapping]]] = ..., token_stats: _Optional[_Union[_common_pb2.TokenStats, _Mapping]] = ...) -> None: ...

@@ -78,7 +78,11 @@ class PairScore(_message.Message):
     def __init__(self, score: _Optional[float] = ..., calibrated_score: _Optional[float] = ..., explanation: _Optional[_Union[PairExplanation, _Mapping]] = ...) -> None: ...
 
 class PairExplanation(_message.Message):
-    __slots__ = ("matches",)
+    __slots__ = ("matches", "first_tokens", "second_tokens")
     MATCHES_FIELD_NUMBER: _ClassVar[int]
+    FIRST_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    SECOND_TOKENS_FIELD_NUMBER: _ClassVar[int]
     matches: _containers.RepeatedCompositeFieldContainer[_common_pb2.FacetMatch]
-    def __init__(self, matches: _Optional[_Iterable[_Union[_common_pb2.FacetMatch, _Mapping]]] = ...) -> None: ...
+    first_tokens: _containers.RepeatedCompositeFieldContainer[_common_pb2.TokenAttention]
+    second_tokens: _containers.RepeatedCompositeFieldContainer[_common_pb2.TokenAttention]
+    def __init__(self, matches: _Optional[_Iterable[_Union[_common_pb2.FacetMatch, _Mapping]]] = ..., first_tokens: _Optional[_Iterable[_Union[_common_pb2.TokenAttention, _Mapping]]] = ..., second_tokens: _Optional[_Iterable[_Union[_common_pb2.TokenAttention, _Mapping]]] = ...) -> None: ...
