@@ -102,9 +102,7 @@ class AsyncFacetsClient:
     ) -> AsyncIterator[results.FacetsArray]:
         """Facet embeddings of any number of texts in bounded memory."""
         check_sequence("texts", texts)
-        operation = self._operations.embed_stream(
-            model=model, normalize=normalize, dtype=dtype, batch_size=batch_size
-        )
+        operation = self._operations.embed_stream(model=model, normalize=normalize, dtype=dtype, batch_size=batch_size)
         return self._run_stream(operation, texts)
 
     async def explain(
@@ -192,9 +190,7 @@ class AsyncFacetsClient:
         resume_token: str = "",
     ) -> AsyncIterator[results.StreamAck]:
         """Stores any number of documents in bounded memory; a bad one is rejected in its ack."""
-        operation = self._operations.upsert_stream(
-            collection, batch_size=batch_size, resume_token=resume_token
-        )
+        operation = self._operations.upsert_stream(collection, batch_size=batch_size, resume_token=resume_token)
         return self._run_stream(operation, documents)
 
     async def get_documents(
@@ -202,9 +198,7 @@ class AsyncFacetsClient:
     ) -> results.FoundDocuments:
         """Documents by id, in the order of the ids, and the ids that are not there."""
         return await self._run(
-            self._operations.get_documents(
-                collection, ids, include_facets=include_facets, min_revision=min_revision
-            )
+            self._operations.get_documents(collection, ids, include_facets=include_facets, min_revision=min_revision)
         )
 
     async def delete_documents(

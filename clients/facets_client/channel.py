@@ -47,9 +47,7 @@ class TlsConfig:
 def channel_options(tls: TlsConfig | None) -> list[tuple[str, str | int]]:
     """Options of the channel, the retry policy among them."""
     service_config = {
-        "methodConfig": [
-            {"name": [{"service": service} for service in SERVICES], "retryPolicy": RETRY_POLICY}
-        ]
+        "methodConfig": [{"name": [{"service": service} for service in SERVICES], "retryPolicy": RETRY_POLICY}]
     }
     options: list[tuple[str, str | int]] = [
         ("grpc.max_receive_message_length", MAX_REPLY_BYTES),

@@ -132,9 +132,7 @@ class FacetsClient:
             One array ``[num_facets, dim]`` for each text, in order.
         """
         check_sequence("texts", texts)
-        operation = self._operations.embed_stream(
-            model=model, normalize=normalize, dtype=dtype, batch_size=batch_size
-        )
+        operation = self._operations.embed_stream(model=model, normalize=normalize, dtype=dtype, batch_size=batch_size)
         return self._run_stream(operation, texts)
 
     def explain(
@@ -262,9 +260,7 @@ class FacetsClient:
         Yields:
             One ack for each batch, in order, once the batch is durable.
         """
-        operation = self._operations.upsert_stream(
-            collection, batch_size=batch_size, resume_token=resume_token
-        )
+        operation = self._operations.upsert_stream(collection, batch_size=batch_size, resume_token=resume_token)
         return self._run_stream(operation, documents)
 
     def open_upsert_session(self, collection: str, *, resume_token: str = "") -> UpsertSession:
@@ -282,9 +278,7 @@ class FacetsClient:
     ) -> results.FoundDocuments:
         """Documents by id, in the order of the ids, and the ids that are not there."""
         return self._run(
-            self._operations.get_documents(
-                collection, ids, include_facets=include_facets, min_revision=min_revision
-            )
+            self._operations.get_documents(collection, ids, include_facets=include_facets, min_revision=min_revision)
         )
 
     def delete_documents(
@@ -297,9 +291,7 @@ class FacetsClient:
             raise ValueError("ids and where exclude each other, got both")
         return self._run(self._operations.delete_matching(collection, where))
 
-    def count_documents(
-        self, collection: str, *, where: filters.Filter | None = None, min_revision: int = 0
-    ) -> int:
+    def count_documents(self, collection: str, *, where: filters.Filter | None = None, min_revision: int = 0) -> int:
         """Number of documents, of those that match the filter when there is one."""
         operation = self._operations.count_documents(collection, where=where, min_revision=min_revision)
         return self._run(operation)

@@ -78,9 +78,7 @@ def call(rpc: Rpc[RequestT, ResponseT], request: RequestT) -> Operation[Response
     return reply
 
 
-def call_part(
-    rpc: Rpc[RequestT, ResponseT], request: RequestT, *, field: str, offset: int
-) -> Operation[ResponseT]:
+def call_part(rpc: Rpc[RequestT, ResponseT], request: RequestT, *, field: str, offset: int) -> Operation[ResponseT]:
     """One unary call with a part of the caller's items: an error names items by their place in the whole."""
     try:
         return (yield from call(rpc, request))
@@ -101,8 +99,7 @@ def move_indices(error: FacetsClientError, field: str, offset: int) -> None:
     error.details = moved(error.details)
     error.args = (f"{error.code.name}: {error.details}",)
     error.field_violations = tuple(
-        FieldViolation(moved(violation.field), moved(violation.description))
-        for violation in error.field_violations
+        FieldViolation(moved(violation.field), moved(violation.description)) for violation in error.field_violations
     )
 
 

@@ -49,9 +49,7 @@ class Range:
     def __post_init__(self) -> None:
         bounds = [bound for bound in (self.gt, self.gte, self.lt, self.lte) if bound is not None]
         if not bounds:
-            raise ValueError(
-                f"range of {self.field!r} has no bound, expected at least one of gt, gte, lt, lte"
-            )
+            raise ValueError(f"range of {self.field!r} has no bound, expected at least one of gt, gte, lt, lte")
 
         if len({isinstance(bound, str) for bound in bounds}) > 1:
             raise ValueError(f"range of {self.field!r} mixes numbers and strings")

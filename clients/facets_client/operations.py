@@ -192,9 +192,7 @@ class Operations:
 
     # Documents
 
-    def upsert(
-        self, collection: str, documents: Sequence[results.Document]
-    ) -> Operation[results.WriteResult]:
+    def upsert(self, collection: str, documents: Sequence[results.Document]) -> Operation[results.WriteResult]:
         """Stores documents, request by request."""
         messages = [documents_convert.from_document(document) for document in documents]
         sizes = [message.ByteSize() for message in messages]
@@ -234,13 +232,9 @@ class Operations:
         reply = yield from call(rpc.DELETE_DOCUMENTS, request)
         return results.WriteResult(reply.num_deleted, reply.index_revision)
 
-    def count_documents(
-        self, collection: str, *, where: filters.Filter | None, min_revision: int
-    ) -> Operation[int]:
+    def count_documents(self, collection: str, *, where: filters.Filter | None, min_revision: int) -> Operation[int]:
         """Number of documents."""
-        request = documents_convert.count_documents_request(
-            collection, where=where, min_revision=min_revision
-        )
+        request = documents_convert.count_documents_request(collection, where=where, min_revision=min_revision)
         reply = yield from call(rpc.COUNT_DOCUMENTS, request)
         return int(reply.num_documents)
 
@@ -288,7 +282,14 @@ class Operations:
         check_sequence("queries", queries)
         sizes = [text_bytes(query) if isinstance(query, str) else 4 * query.size for query in queries]
         parts = []
-        for part in (yield from self._slices("queries", sizes, "", lambda it: it.max_queries_per_search)):
+
+        def max_queries(limits: results.Limits) -> int:
+            if not (evidence and limits.max_evidence_hits):
+                return limits.max_queries_per_search
+            with_evidence = max(1, limits.max_evidence_hits // max(1, top_k))
+            return min(limits.max_queries_per_search or with_evidence, with_evidence)
+
+        for part in (yield from self._slices("queries", sizes, "", max_queries)):
             request = documents_convert.search_request(
                 collection,
                 queries[part],
@@ -322,9 +323,7 @@ class Operations:
                 more = bool(texts)
                 sizes = [text_bytes(text) for text in texts]
                 for part in slices(sizes, max_items=0, max_bytes=limits.max_message_bytes):
-                    request = texts_convert.embed_request(
-                        texts[part], model=model, normalize=normalize, dtype=dtype
-                    )
+                    request = texts_convert.embed_request(texts[part], model=model, normalize=normalize, dtype=dtype)
                     offset = num_taken + part.start
                     yield Send(texts_convert.embed_stream_request(offset, request))
                     under_way.append(offset)

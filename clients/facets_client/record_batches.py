@@ -42,9 +42,7 @@ class Batch:
     num_bytes: int = ENVELOPE_BYTES
 
 
-def batches(
-    items: Iterable[Record | Rejection], *, batch_size: int, max_message_bytes: int
-) -> Iterator[Batch]:
+def batches(items: Iterable[Record | Rejection], *, batch_size: int, max_message_bytes: int) -> Iterator[Batch]:
     """Groups records in order.
 
     A record whose id came up among the last ``DUPLICATE_WINDOW`` ones is rejected: one batch must not hold an
@@ -80,9 +78,7 @@ def batches(
         yield batch
 
 
-def _convert(
-    record: Record, seen: dict[str, int], max_message_bytes: int
-) -> documents_pb2.Document | Rejection:
+def _convert(record: Record, seen: dict[str, int], max_message_bytes: int) -> documents_pb2.Document | Rejection:
     """The record as a document on the wire, or why it is none."""
     if record.id in seen:
         message = f"id was there before, at line {seen[record.id]}"
@@ -103,6 +99,4 @@ def _convert(
 
 def reject(record: Record, reason: str, message: str) -> Rejection:
     """A record that is not stored."""
-    return Rejection(
-        record.line, record.end, reason, message, id=record.id, excerpt=record.text[:EXCERPT_CHARS]
-    )
+    return Rejection(record.line, record.end, reason, message, id=record.id, excerpt=record.text[:EXCERPT_CHARS])

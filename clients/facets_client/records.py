@@ -126,7 +126,8 @@ class RecordSource:
         Raises:
             InputError: When the input ends or is damaged before that point.
         """
-        if self.size is not None and self.compression == "plain":
+        if self.size is not None and isinstance(self._lines, io.BufferedReader):
+            self._lines.detach()  # else its end would close what is behind it
             self._rest.seek_raw(num_bytes)
             self._lines = io.BufferedReader(self._rest, 1 << 18)
             return
@@ -216,9 +217,7 @@ def _json_object(raw: bytes) -> dict[str, object]:
         raise _UnusableError("invalid_utf8", message) from error
     except json.JSONDecodeError as error:
         cut = "" if raw.endswith(b"\n") else "; the last line has no line end: it may be cut off"
-        raise _UnusableError(
-            "invalid_json", f"invalid JSON: {error.msg} at column {error.colno}{cut}"
-        ) from error
+        raise _UnusableError("invalid_json", f"invalid JSON: {error.msg} at column {error.colno}{cut}") from error
     except RecursionError as error:
         raise _UnusableError("invalid_json", "JSON is nested too deeply") from error
     except ValueError as error:  # an integer of thousands of digits

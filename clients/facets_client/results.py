@@ -323,6 +323,7 @@ class Limits:
     max_concurrent_requests: int
     max_queued_requests: int
     max_stream_window: int
+    max_evidence_hits: int
 
 
 @dataclass(frozen=True, slots=True)

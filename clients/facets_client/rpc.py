@@ -47,14 +47,10 @@ _SUMMARIZATION = "facets.v1.SummarizationService"
 SERVICES = (_EMBEDDING, _SIMILARITY, _SUMMARIZATION, _COLLECTIONS, _DOCUMENTS, _MODELS)
 
 EMBED = Rpc(_EMBEDDING, "Embed", embedding_pb2.EmbedRequest, embedding_pb2.EmbedResponse)
-EMBED_STREAM = Rpc(
-    _EMBEDDING, "EmbedStream", embedding_pb2.EmbedStreamRequest, embedding_pb2.EmbedStreamResponse
-)
+EMBED_STREAM = Rpc(_EMBEDDING, "EmbedStream", embedding_pb2.EmbedStreamRequest, embedding_pb2.EmbedStreamResponse)
 EXPLAIN = Rpc(_EMBEDDING, "Explain", embedding_pb2.ExplainRequest, embedding_pb2.ExplainResponse)
 SCORE = Rpc(_SIMILARITY, "Score", similarity_pb2.ScoreRequest, similarity_pb2.ScoreResponse)
-SUMMARIZE = Rpc(
-    _SUMMARIZATION, "Summarize", summarization_pb2.SummarizeRequest, summarization_pb2.SummarizeResponse
-)
+SUMMARIZE = Rpc(_SUMMARIZATION, "Summarize", summarization_pb2.SummarizeRequest, summarization_pb2.SummarizeResponse)
 CREATE_COLLECTION = Rpc(
     _COLLECTIONS,
     "CreateCollection",
@@ -77,12 +73,8 @@ DELETE_COLLECTION = Rpc(
     collections_pb2.DeleteCollectionResponse,
 )
 UPSERT = Rpc(_DOCUMENTS, "Upsert", documents_pb2.UpsertRequest, documents_pb2.UpsertResponse)
-UPSERT_STREAM = Rpc(
-    _DOCUMENTS, "UpsertStream", documents_pb2.UpsertStreamRequest, documents_pb2.UpsertStreamResponse
-)
-GET_DOCUMENTS = Rpc(
-    _DOCUMENTS, "GetDocuments", documents_pb2.GetDocumentsRequest, documents_pb2.GetDocumentsResponse
-)
+UPSERT_STREAM = Rpc(_DOCUMENTS, "UpsertStream", documents_pb2.UpsertStreamRequest, documents_pb2.UpsertStreamResponse)
+GET_DOCUMENTS = Rpc(_DOCUMENTS, "GetDocuments", documents_pb2.GetDocumentsRequest, documents_pb2.GetDocumentsResponse)
 DELETE_DOCUMENTS = Rpc(
     _DOCUMENTS, "DeleteDocuments", documents_pb2.DeleteDocumentsRequest, documents_pb2.DeleteDocumentsResponse
 )

@@ -22,9 +22,7 @@ def to_array(message: common_pb2.FacetArray) -> results.FacetsArray:
         raise ValueError(f"array has dtype {message.dtype}, expected one of {sorted(_DTYPES)}")
     num_bytes = math.prod(message.shape) * np.dtype(dtype).itemsize
     if num_bytes != len(message.data):
-        raise ValueError(
-            f"array of shape {list(message.shape)} has {len(message.data)} bytes, not {num_bytes}"
-        )
+        raise ValueError(f"array of shape {list(message.shape)} has {len(message.data)} bytes, not {num_bytes}")
     flat = np.frombuffer(message.data, dtype=dtype)
     native: results.FacetsArray = flat.astype(flat.dtype.newbyteorder("="), copy=True)
     return native.reshape(tuple(message.shape))

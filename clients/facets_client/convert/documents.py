@@ -79,9 +79,7 @@ def to_document(message: documents_pb2.Document) -> results.Document:
     )
 
 
-def upsert_request(
-    collection: str, documents: Sequence[documents_pb2.Document]
-) -> documents_pb2.UpsertRequest:
+def upsert_request(collection: str, documents: Sequence[documents_pb2.Document]) -> documents_pb2.UpsertRequest:
     """A batch that is stored whole or not at all."""
     return documents_pb2.UpsertRequest(collection=collection, documents=documents)
 
@@ -92,9 +90,7 @@ def stream_open(collection: str, resume_token: str) -> documents_pb2.UpsertStrea
     return documents_pb2.UpsertStreamRequest(open=opening)
 
 
-def stream_batch(
-    sequence: int, documents: Sequence[documents_pb2.Document]
-) -> documents_pb2.UpsertStreamRequest:
+def stream_batch(sequence: int, documents: Sequence[documents_pb2.Document]) -> documents_pb2.UpsertStreamRequest:
     """One numbered batch of an upsert stream."""
     batch = documents_pb2.UpsertStreamBatch(sequence=sequence, documents=documents)
     return documents_pb2.UpsertStreamRequest(batch=batch)
@@ -153,9 +149,7 @@ def count_documents_request(
 ) -> documents_pb2.CountDocumentsRequest:
     """Documents to count; None counts all."""
     condition = None if where is None else from_filter(where)
-    return documents_pb2.CountDocumentsRequest(
-        collection=collection, filter=condition, min_revision=min_revision
-    )
+    return documents_pb2.CountDocumentsRequest(collection=collection, filter=condition, min_revision=min_revision)
 
 
 def list_documents_request(

@@ -1,6 +1,7 @@
 """Requests and replies about texts and models: embed, explain, score, summarize, models, health."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import Literal
 
 import numpy as np
@@ -23,18 +24,12 @@ _METHOD_PREFIX = "SIMILARITY_METHOD_"
 _HEALTH = {0: "UNKNOWN", 1: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
 
 
-def embed_request(
-    texts: Sequence[str], *, model: str, normalize: bool, dtype: DTypeName
-) -> embedding_pb2.EmbedRequest:
+def embed_request(texts: Sequence[str], *, model: str, normalize: bool, dtype: DTypeName) -> embedding_pb2.EmbedRequest:
     """Texts to embed and how."""
-    return embedding_pb2.EmbedRequest(
-        texts=texts, model=model, normalize=normalize, dtype=_DTYPE_NUMBERS[dtype]
-    )
+    return embedding_pb2.EmbedRequest(texts=texts, model=model, normalize=normalize, dtype=_DTYPE_NUMBERS[dtype])
 
 
-def embed_stream_request(
-    sequence: int, request: embedding_pb2.EmbedRequest
-) -> embedding_pb2.EmbedStreamRequest:
+def embed_stream_request(sequence: int, request: embedding_pb2.EmbedRequest) -> embedding_pb2.EmbedStreamRequest:
     """One numbered request of an embedding stream."""
     return embedding_pb2.EmbedStreamRequest(sequence=sequence, request=request)
 
@@ -61,9 +56,7 @@ def to_stream_array(reply: embedding_pb2.EmbedStreamResponse) -> results.FacetsA
     return to_array(reply.response.facet_embeddings)
 
 
-def explain_request(
-    texts: Sequence[str], *, model: str, num_words: int | None
-) -> embedding_pb2.ExplainRequest:
+def explain_request(texts: Sequence[str], *, model: str, num_words: int | None) -> embedding_pb2.ExplainRequest:
     """Texts to explain; None leaves the number of words to the server."""
     return embedding_pb2.ExplainRequest(texts=texts, model=model, num_words=num_words)
 
@@ -72,9 +65,7 @@ def to_explanations(reply: embedding_pb2.ExplainResponse) -> list[results.Explan
     """Explanations in the order of the texts."""
     return [
         results.Explanation(
-            tokens=tuple(
-                results.TokenAttention(t.text, t.start, t.end, t.attention, t.known) for t in item.tokens
-            ),
+            tokens=tuple(results.TokenAttention(t.text, t.start, t.end, t.attention, t.known) for t in item.tokens),
             facets=tuple(results.FacetWords(f.facet, _to_words(f.words)) for f in item.facets),
             token_stats=to_token_stats(item.token_stats),
         )
@@ -181,8 +172,7 @@ def to_summaries(reply: summarization_pb2.SummarizeResponse) -> list[results.Sum
     return [
         results.Summary(
             sentences=tuple(
-                results.SummarySentence(s.text, s.sentence, s.start, s.end, s.selection, s.gain)
-                for s in item.sentences
+                results.SummarySentence(s.text, s.sentence, s.start, s.end, s.selection, s.gain) for s in item.sentences
             ),
             num_sentences_in_document=item.num_sentences_in_document,
             num_words=item.num_words,
@@ -219,8 +209,7 @@ def to_model(message: models_pb2.Model) -> results.Model:
 
 
 def _to_limits(message: models_pb2.Limits) -> results.Limits:
-    fields = models_pb2.Limits.DESCRIPTOR.fields
-    return results.Limits(**{field.name: getattr(message, field.name) for field in fields})
+    return results.Limits(**{field.name: getattr(message, field.name) for field in fields(results.Limits)})
 
 
 def to_model_version(message: common_pb2.ModelVersion) -> results.ModelVersion:

@@ -1,0 +1,5 @@
+"""The ``facets`` command."""
+
+from facets_client.cli.main import app, main
+
+__all__ = ["app", "main"]

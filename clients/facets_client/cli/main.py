@@ -1,0 +1,173 @@
+"""The ``facets`` command: its global options, its subcommands, its exit codes."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from facets_client.channel import TlsConfig
+from facets_client.cli import collections, documents, index, search, server, texts
+from facets_client.cli.output import say
+from facets_client.cli.settings import ExitCode, Settings, exit_code_of, sentence_of
+from facets_client.client import DEFAULT_TARGET, DEFAULT_TIMEOUT_S
+from facets_client.errors import FacetsClientError
+from facets_client.index_state import StateError
+from facets_client.records import InputError
+
+__all__ = ["app", "main"]
+
+_EXIT_CODES = """
+Exit codes: 0 done; 1 done, but some records were rejected; 2 wrong usage or input; 3 server unreachable, not
+serving or overloaded; 4 server error; 5 key missing or refused; 130 interrupted.
+
+Environment: FACETS_TARGET, FACETS_API_KEY, NO_COLOR, XDG_STATE_HOME.
+"""
+
+# Understood before and after the subcommand; True: takes a value.
+_GLOBAL_OPTIONS = {
+    "--target": True,
+    "--timeout-s": True,
+    "--api-key": True,
+    "--ca-cert": True,
+    "--tls": False,
+    "--json": False,
+}
+
+
+class _Group(TyperGroup):
+    """Takes the global options anywhere, and ends every failure with one sentence and an exit code."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, _global_options_first(args))
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # whoever read our output has seen enough: facets ... | head
+            _drop_output()
+            raise typer.Exit(ExitCode.BROKEN_PIPE) from None
+
+    def main(self, *args: Any, **kwargs: Any) -> NoReturn:
+        kwargs["standalone_mode"] = False
+        try:
+            code = super().main(*args, **kwargs)
+            sys.stdout.flush()
+            sys.exit(code or ExitCode.OK)
+        except BrokenPipeError:
+            _drop_output()
+            sys.exit(ExitCode.BROKEN_PIPE)
+        except typer.TyperException as error:
+            _fail(error.format_message() or "no command given: see facets --help", ExitCode.USAGE)
+        except (InputError, StateError, ValueError, TypeError) as error:
+            if isinstance(error, FacetsClientError):
+                _fail(sentence_of(error), exit_code_of(error))
+            _fail(str(error), ExitCode.USAGE)
+        except FacetsClientError as error:
+            _fail(sentence_of(error), exit_code_of(error))
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            _fail(f"{where}{error.strerror or error}", ExitCode.USAGE)
+        except KeyboardInterrupt:
+            _fail("interrupted", ExitCode.INTERRUPTED)
+        except typer.Abort:
+            _fail("stopped: nothing was done", ExitCode.USAGE)
+
+
+def _global_options_first(args: Sequence[str]) -> list[str]:
+    """Moves global options that stand behind the subcommand before it."""
+    first: list[str] = []
+    others: list[str] = []
+    position = 0
+    while position < len(args):
+        argument = args[position]
+        if argument == "--":
+            return [*first, *others, *args[position:]]
+        name, has_value, _ = argument.partition("=")
+        takes_value = _GLOBAL_OPTIONS.get(name)
+        if takes_value is None:
+            others.append(argument)
+        elif takes_value and not has_value:
+            if position + 1 == len(args):
+                raise typer.BadParameter(f"option {name} expects a value, got none")
+            first += args[position : position + 2]
+            position += 1
+        else:
+            first.append(argument)
+        position += 1
+    return [*first, *others]
+
+
+def _fail(sentence: str, code: int) -> NoReturn:
+    say(f"facets: {sentence}")
+    sys.exit(code)
+
+
+def _drop_output() -> None:
+    """Sends what is still buffered nowhere, so that the interpreter does not complain on its way out."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+app = typer.Typer(
+    name="facets",
+    cls=_Group,
+    invoke_without_command=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog=_EXIT_CODES,
+)
+
+
+@app.callback()
+def _global(
+    context: typer.Context,
+    target: Annotated[
+        str, typer.Option(envvar="FACETS_TARGET", help="Server as HOST:PORT.", show_default=True)
+    ] = DEFAULT_TARGET,
+    json: Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")] = False,
+    timeout_s: Annotated[float, typer.Option(help="Seconds for one request.")] = DEFAULT_TIMEOUT_S,
+    api_key: Annotated[
+        str | None, typer.Option(envvar="FACETS_API_KEY", help="Key, if the server asks for one.")
+    ] = None,
+    tls: Annotated[bool, typer.Option("--tls", help="Encrypt, trusting well-known authorities.")] = False,
+    ca_cert: Annotated[Path | None, typer.Option(help="Encrypt, trusting this PEM file.")] = None,
+) -> None:
+    """Texts as several vectors each: embed, explain, compare, summarize, index, search.
+
+    Global options are understood before and after the subcommand.
+
+    \b
+    Examples:
+      facets health
+      facets collections create news
+      facets index articles.jsonl.gz --collection news
+      facets search "who won the cup" --collection news --top-k 10
+      facets --target search.example.org:50051 --json similarity "a dog" "a cat"
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(ExitCode.USAGE)
+    certificates = TlsConfig(root_certificates=ca_cert.read_bytes()) if ca_cert else None
+    context.obj = Settings(target=target, json=json, timeout_s=timeout_s, api_key=api_key, tls=certificates or tls)
+
+
+app.command("embed")(texts.embed)
+app.command("explain")(texts.explain)
+app.command("similarity")(texts.similarity)
+app.command("summarize")(texts.summarize)
+app.add_typer(collections.app, name="collections")
+app.command("index")(index.index)
+app.command("search")(search.search)
+app.add_typer(documents.app, name="documents")
+app.command("models")(server.models)
+app.command("health")(server.health)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app()

@@ -1,0 +1,153 @@
+"""What the ``facets`` command prints: tables for people, JSON for programs, progress on standard error."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import typer
+from rich import box
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from facets_client.results import Explanation, FacetMatch, NearestWord, TokenAttention
+
+_PIPED_WIDTH = 120
+_SHADES = ("", "on grey11", "on grey23", "on dark_green", "on green4", "black on green3", "black on green1")
+
+
+def stdout() -> Console:
+    """Standard output; wider than a terminal's default when it is no terminal."""
+    console = Console(highlight=False, soft_wrap=False)
+    return console if console.is_terminal else Console(highlight=False, width=_PIPED_WIDTH)
+
+
+def say(sentence: str) -> None:
+    """One line on standard error."""
+    typer.echo(clean(sentence), err=True)
+
+
+def print_json(value: object) -> None:
+    """One JSON value on one line."""
+    typer.echo(json.dumps(value, default=_jsonable, allow_nan=False))
+
+
+def _jsonable(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, np.ndarray):
+        return value.astype(np.float64).tolist()
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+def clean(text: str) -> str:
+    """Text on one line without control characters, which could command the terminal."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def shortened(text: str, max_chars: int) -> str:
+    """The beginning of a text, on one line."""
+    text = " ".join(clean(text[: 4 * max_chars]).split())
+    return text if len(text) <= max_chars else text[: max_chars - 3] + "..."
+
+
+def table(*columns: str, right: Sequence[str] = ()) -> Table:
+    """An empty table; columns named in ``right`` are aligned to the right."""
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return made
+
+
+def add_row(made: Table, *cells: object) -> None:
+    """Adds a row of plain values; nothing in them is markup."""
+    made.add_row(*(cell if isinstance(cell, Text) else Text(clean(str(cell))) for cell in cells))
+
+
+def words(nearest: Iterable[NearestWord]) -> str:
+    """Nearest words in one line."""
+    return ", ".join(word.word for word in nearest)
+
+
+def match_line(match: FacetMatch, first: str, second: str) -> Text:
+    """Which facet met which, in words."""
+    line = Text(style="dim")
+    line.append(clean(f"{first} facet {match.first_facet} ({words(match.first_words)})"))
+    line.append(clean(f" met {second} facet {match.second_facet} ({words(match.second_words)})"))
+    line.append(f", cosine {match.cosine:.3f}")
+    return line
+
+
+def print_explanation(console: Console, explanation: Explanation) -> None:
+    """Tokens shaded by attention, then the facets with their words."""
+    console.print(_shaded(explanation.tokens, in_color=bool(console.color_system) and not console.no_color))
+    stats = explanation.token_stats
+    cut = ", the end of the text was not read" if stats.truncated else ""
+    note = f"{stats.num_tokens} tokens, {stats.num_unknown_tokens} unknown{cut}"
+    console.print(Text(note, style="dim"))
+    facets = table("facet", "nearest words (cosine)", right=("facet",))
+    for facet in explanation.facets:
+        told = ", ".join(f"{word.word} ({word.cosine:.2f})" for word in facet.words)
+        add_row(facets, facet.facet, told)
+    console.print(facets)
+
+
+def _shaded(tokens: Sequence[TokenAttention], *, in_color: bool) -> Text:
+    """Tokens with a background that grows with attention; without colour, with a digit behind."""
+    strongest = max((token.attention for token in tokens), default=0.0) or 1.0
+    line = Text()
+    for token in tokens:
+        share = max(0.0, token.attention / strongest)
+        if in_color:
+            shade = _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))]
+            line.append(clean(token.text), style=Style.parse(shade) if shade else "")
+            line.append(" ")
+        else:
+            digit = f"/{min(9, int(share * 10))}" if token.known else "/-"
+            line.append(f"{clean(token.text)}{digit} ")
+    return line
+
+
+def progress_bar(*, shown: bool | None, counted: str) -> Progress:
+    """A progress bar on standard error.
+
+    Args:
+        shown: None: only when standard error is a terminal.
+        counted: What is counted: ``texts``, or ``percent`` for a share of 100 with a status text.
+    """
+    console = Console(stderr=True, highlight=False)
+    columns: list[ProgressColumn] = [SpinnerColumn("line"), BarColumn()]
+    if counted == "percent":
+        columns += [TextColumn("{task.percentage:>3.0f}%"), TextColumn("{task.description}", markup=False)]
+    else:
+        columns += [MofNCompleteColumn(), TextColumn(counted)]
+    columns += [TimeElapsedColumn(), TimeRemainingColumn()]
+    shown = console.is_terminal if shown is None else shown
+    return Progress(*columns, console=console, disable=not shown, transient=True)
+
+
+def is_interactive() -> bool:
+    """Whether a person can be asked."""
+    return sys.stdin.isatty()
+
+
+def facets_shape(array: np.ndarray[Any, Any]) -> str:
+    """Shape of an array as people write it."""
+    return " x ".join(str(length) for length in array.shape)

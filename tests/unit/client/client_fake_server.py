@@ -1,0 +1,518 @@
+# ruff: noqa: N802 (gRPC names the methods)
+"""A small Facets server for tests of the client: the real protocol, numbers made of hashes, faults on demand."""
+
+import hashlib
+import threading
+from collections import defaultdict, deque
+from concurrent import futures
+from dataclasses import dataclass, field
+
+import grpc
+import numpy as np
+from facets_proto.v1 import (
+    collections_pb2,
+    collections_pb2_grpc,
+    common_pb2,
+    documents_pb2,
+    documents_pb2_grpc,
+    embedding_pb2,
+    embedding_pb2_grpc,
+    models_pb2,
+    models_pb2_grpc,
+    similarity_pb2,
+    similarity_pb2_grpc,
+    summarization_pb2,
+    summarization_pb2_grpc,
+)
+from google.protobuf import any_pb2, duration_pb2
+from google.rpc import code_pb2, error_details_pb2, status_pb2
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_status import rpc_status
+
+NUM_FACETS, DIM = 3, 4
+MODEL = common_pb2.ModelVersion(name="fake", revision="abc123")
+
+
+def fake_facets(text: str) -> np.ndarray:
+    """``[NUM_FACETS, DIM]`` float32, always the same for the same text."""
+    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+    return np.random.default_rng(seed).normal(size=(NUM_FACETS, DIM)).astype(np.float32)
+
+
+def status_of(code: grpc.StatusCode, message: str, *, reason="", field="", retry_after_s=0.0, request_id=""):
+    details = [error_details_pb2.ErrorInfo(reason=reason, domain="facets.dev")]
+    if request_id:
+        details[0].metadata["request_id"] = request_id
+    if field:
+        violation = error_details_pb2.BadRequest.FieldViolation(field=field, description=message)
+        details.append(error_details_pb2.BadRequest(field_violations=[violation]))
+    if retry_after_s:
+        seconds = int(retry_after_s)
+        delay = duration_pb2.Duration(seconds=seconds, nanos=int((retry_after_s - seconds) * 1e9))
+        details.append(error_details_pb2.RetryInfo(retry_delay=delay))
+    packed = []
+    for detail in details:
+        packed.append(any_pb2.Any())
+        packed[-1].Pack(detail)
+    return status_pb2.Status(code=code.value[0], message=message, details=packed)
+
+
+@dataclass
+class World:
+    """What the server holds and how it misbehaves."""
+
+    max_texts: int = 4
+    max_documents: int = 8
+    max_text_bytes: int = 1_000
+    max_message_bytes: int = 60_000
+    window: int = 3
+    max_evidence_hits: int = 0
+    api_key: str | None = None
+    collections: dict = field(default_factory=dict)  # name -> Collection
+    documents: dict = field(default_factory=lambda: defaultdict(dict))  # name -> id -> Document
+    stores: dict = field(default_factory=lambda: defaultdict(int))  # id -> how often it was stored
+    streams: dict = field(default_factory=dict)  # token -> last sequence
+    revision: int = 0
+    faults: dict = field(default_factory=lambda: defaultdict(deque))  # method -> statuses to fail with
+    calls: list = field(default_factory=list)  # (method, request)
+    num_streams: int = 0
+    break_after_acks: deque = field(default_factory=deque)  # one entry a stream: acks before it breaks
+    break_before_ack: bool = False  # the broken batch is stored, its ack is lost
+    pushback_ms: str = ""  # what the server asks of automatic retries
+    silent: bool = False  # streams never answer
+    pace: threading.Semaphore | None = None  # one permit for each ack
+
+    def enter(self, method, request, context):
+        self.calls.append((method, request))
+        if self.api_key:
+            sent = dict(context.invocation_metadata()).get("authorization")
+            if sent != f"Bearer {self.api_key}":
+                fail(context, status_of(grpc.StatusCode.UNAUTHENTICATED, "the call needs a known key"))
+        if self.faults[method]:
+            fail(context, self.faults[method].popleft(), self.pushback_ms)
+
+    def count(self, method):
+        return sum(1 for name, _ in self.calls if name == method)
+
+    def store(self, collection, documents):
+        self.revision += 1
+        for document in documents:
+            stored = documents_pb2.Document()
+            stored.CopyFrom(document)
+            stored.revision = self.revision
+            self.documents[collection][document.id] = stored
+            self.stores[document.id] += 1
+
+    def need_collection(self, name, context):
+        if name not in self.collections:
+            message = f"collection {name!r} does not exist"
+            fail(context, status_of(grpc.StatusCode.NOT_FOUND, message, reason="NOT_FOUND"))
+
+
+def fail(context, status, pushback_ms=""):
+    made = rpc_status.to_status(status)
+    if pushback_ms:
+        pushback = ("grpc-retry-pushback-ms", pushback_ms)
+        made = made._replace(trailing_metadata=(*made.trailing_metadata, pushback))
+    context.abort_with_status(made)
+
+
+def bad_text(text, world):
+    if not text.strip():
+        return "text is empty, expected at least one character"
+    if "REFUSE" in text:
+        return "text is refused"
+    if len(text.encode()) > world.max_text_bytes:
+        return f"text has {len(text.encode())} bytes, the limit is {world.max_text_bytes}"
+    return None
+
+
+def check_texts(texts, world, context, name="texts"):
+    if len(texts) > world.max_texts:
+        message = f"{name} has {len(texts)} items, the limit is {world.max_texts}"
+        fail(context, status_of(grpc.StatusCode.INVALID_ARGUMENT, message, field=name))
+    for position, text in enumerate(texts):
+        problem = bad_text(text, world)
+        if problem:
+            where = f"{name}[{position}]"
+            status = status_of(
+                grpc.StatusCode.INVALID_ARGUMENT, f"{where}: {problem}", reason="INVALID_INPUT", field=where
+            )
+            fail(context, status)
+
+
+def facet_array(array, dtype=common_pb2.DATA_TYPE_FLOAT32):
+    kind = "<f2" if dtype == common_pb2.DATA_TYPE_FLOAT16 else "<f4"
+    dtype = dtype or common_pb2.DATA_TYPE_FLOAT32
+    return common_pb2.FacetArray(shape=array.shape, dtype=dtype, data=array.astype(kind).tobytes())
+
+
+def fake_match(world):
+    near = [common_pb2.NearestWord(word="dog", cosine=0.9), common_pb2.NearestWord(word="cat", cosine=0.5)]
+    return common_pb2.FacetMatch(
+        first_facet=1, second_facet=2, cosine=0.75, contribution=1.0, first_words=near, second_words=near
+    )
+
+
+class Embedding(embedding_pb2_grpc.EmbeddingServiceServicer):
+    def __init__(self, world):
+        self.world = world
+
+    def reply(self, request):
+        arrays = np.stack([fake_facets(text) for text in request.texts])
+        return embedding_pb2.EmbedResponse(
+            facet_embeddings=facet_array(arrays, request.dtype),
+            token_stats=[common_pb2.TokenStats(num_tokens=len(text.split())) for text in request.texts],
+            model=MODEL,
+            timings=common_pb2.Timings(total_ms=1.0),
+        )
+
+    def Embed(self, request, context):
+        self.world.enter("Embed", request, context)
+        check_texts(request.texts, self.world, context)
+        return self.reply(request)
+
+    def EmbedStream(self, requests, context):
+        self.world.enter("EmbedStream", None, context)
+        for item in requests:
+            self.world.calls.append(("EmbedStream.request", item))
+            if self.world.silent:
+                threading.Event().wait(5)
+            problems = [(i, bad_text(text, self.world)) for i, text in enumerate(item.request.texts)]
+            bad = next(((i, problem) for i, problem in problems if problem), None)
+            if bad:
+                status = status_of(
+                    grpc.StatusCode.INVALID_ARGUMENT, f"texts[{bad[0]}]: {bad[1]}", field=f"texts[{bad[0]}]"
+                )
+                yield embedding_pb2.EmbedStreamResponse(sequence=item.sequence, error=status)
+            else:
+                yield embedding_pb2.EmbedStreamResponse(sequence=item.sequence, response=self.reply(item.request))
+
+    def Explain(self, request, context):
+        self.world.enter("Explain", request, context)
+        check_texts(request.texts, self.world, context)
+        explanations = []
+        for text in request.texts:
+            tokens, start = [], 0
+            for word in text.split():
+                start = text.index(word, start)
+                tokens.append(
+                    embedding_pb2.TokenAttention(
+                        text=word, start=start, end=start + len(word), attention=len(word) / 4, known=True
+                    )
+                )
+            words = [common_pb2.NearestWord(word="dog", cosine=0.9)] * (request.num_words or 5)
+            facets = [common_pb2.FacetWords(facet=k, words=words) for k in range(NUM_FACETS)]
+            stats = common_pb2.TokenStats(num_tokens=len(tokens), num_unknown_tokens=1, truncated=True)
+            explanations.append(embedding_pb2.TextExplanation(tokens=tokens, facets=facets, token_stats=stats))
+        return embedding_pb2.ExplainResponse(explanations=explanations, model=MODEL)
+
+
+class Similarity(similarity_pb2_grpc.SimilarityServiceServicer):
+    def __init__(self, world):
+        self.world = world
+
+    def Score(self, request, context):
+        self.world.enter("Score", request, context)
+        scores = []
+        for pair in request.pairs:
+            one, other = fake_facets(pair.first).ravel(), fake_facets(pair.second).ravel()
+            cosine = float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+            score = similarity_pb2.PairScore(score=cosine)
+            if request.calibrated:
+                score.calibrated_score = (cosine + 1) / 2
+            if request.explain:
+                score.explanation.matches.append(fake_match(self.world))
+            scores.append(score)
+        return similarity_pb2.ScoreResponse(
+            scores=scores,
+            method=request.method or similarity_pb2.SIMILARITY_METHOD_CODEBOOK,
+            attention=request.attention,
+            model=MODEL,
+            timings=common_pb2.Timings(total_ms=1.0),
+        )
+
+
+class Summarization(summarization_pb2_grpc.SummarizationServiceServicer):
+    def __init__(self, world):
+        self.world = world
+
+    def Summarize(self, request, context):
+        self.world.enter("Summarize", request, context)
+        summaries = []
+        for document in request.documents:
+            if document.WhichOneof("source") == "text":
+                sentences = [part.strip() + "." for part in document.text.split(".") if part.strip()]
+            else:
+                sentences = list(document.sentences.sentences)
+            kept = sentences[: request.num_sentences or 3]
+            summaries.append(
+                summarization_pb2.Summary(
+                    sentences=[
+                        summarization_pb2.SummarySentence(text=text, sentence=i, selection=i, gain=1 / (i + 1))
+                        for i, text in enumerate(kept)
+                    ],
+                    num_sentences_in_document=len(sentences),
+                    num_words=len(" ".join(kept).split()),
+                )
+            )
+        return summarization_pb2.SummarizeResponse(summaries=summaries, model=MODEL)
+
+
+class Collections(collections_pb2_grpc.CollectionServiceServicer):
+    def __init__(self, world):
+        self.world = world
+
+    def CreateCollection(self, request, context):
+        self.world.enter("CreateCollection", request, context)
+        if request.name in self.world.collections:
+            message = f"collection {request.name!r} exists already"
+            fail(context, status_of(grpc.StatusCode.ALREADY_EXISTS, message, reason="ALREADY_EXISTS"))
+        return collections_pb2.CreateCollectionResponse(collection=self.world.make(request.name))
+
+    def GetCollection(self, request, context):
+        self.world.enter("GetCollection", request, context)
+        self.world.need_collection(request.name, context)
+        found = self.world.collections[request.name]
+        found.num_documents = len(self.world.documents[request.name])
+        return collections_pb2.GetCollectionResponse(collection=found)
+
+    def ListCollections(self, request, context):
+        self.world.enter("ListCollections", request, context)
+        names = sorted(self.world.collections)
+        start = int(request.page_token or 0)
+        page = [self.world.collections[name] for name in names[start : start + 2]]
+        token = str(start + 2) if start + 2 < len(names) else ""
+        return collections_pb2.ListCollectionsResponse(collections=page, next_page_token=token)
+
+    def DeleteCollection(self, request, context):
+        self.world.enter("DeleteCollection", request, context)
+        self.world.need_collection(request.name, context)
+        del self.world.collections[request.name]
+        documents = self.world.documents.pop(request.name, {})
+        return collections_pb2.DeleteCollectionResponse(num_documents=len(documents))
+
+
+class Documents(documents_pb2_grpc.DocumentServiceServicer):
+    def __init__(self, world):
+        self.world = world
+
+    def Upsert(self, request, context):
+        self.world.enter("Upsert", request, context)
+        self.world.need_collection(request.collection, context)
+        for position, document in enumerate(request.documents):
+            problem = bad_text(document.text, self.world)
+            if problem:
+                where = f"documents[{position}].text"
+                fail(context, status_of(grpc.StatusCode.INVALID_ARGUMENT, f"{where}: {problem}", field=where))
+        self.world.store(request.collection, request.documents)
+        return documents_pb2.UpsertResponse(
+            num_upserted=len(request.documents), index_revision=self.world.revision, model=MODEL
+        )
+
+    def UpsertStream(self, requests, context):
+        world = self.world
+        world.enter("UpsertStream", None, context)
+        opening = next(requests).open
+        world.need_collection(opening.collection, context)
+        token = opening.resume_token
+        if token and token not in world.streams:
+            message = "the resume token is unknown"
+            fail(context, status_of(grpc.StatusCode.NOT_FOUND, message, reason="NOT_FOUND"))
+        if not token:
+            token = f"stream-{len(world.streams) + 1}"
+            world.streams[token] = 0
+        world.num_streams += 1
+        acks_left = world.break_after_acks.popleft() if world.break_after_acks else None
+        yield documents_pb2.UpsertStreamResponse(
+            opened=documents_pb2.UpsertStreamOpened(
+                resume_token=token,
+                last_acked_sequence=world.streams[token],
+                max_unacked_batches=world.window,
+            )
+        )
+        for item in requests:
+            batch = item.batch
+            if acks_left == 0 and not world.break_before_ack:
+                fail(context, status_of(grpc.StatusCode.UNAVAILABLE, "the server is stopping"))
+            if world.silent:
+                threading.Event().wait(5)
+            if world.pace:
+                world.pace.acquire()
+            ack = self.acked(opening.collection, token, batch, context)
+            if acks_left == 0:
+                fail(context, status_of(grpc.StatusCode.UNAVAILABLE, "the server is stopping"))
+            acks_left = None if acks_left is None else acks_left - 1
+            yield documents_pb2.UpsertStreamResponse(ack=ack)
+
+    def acked(self, collection, token, batch, context):
+        world = self.world
+        if batch.sequence > world.streams[token] + 1:
+            fail(context, status_of(grpc.StatusCode.OUT_OF_RANGE, "a batch is missing"))
+        if batch.sequence <= world.streams[token]:
+            return documents_pb2.UpsertStreamAck(sequence=batch.sequence, already_stored=True)
+        assert 1 <= len(batch.documents) <= world.max_documents
+        assert len({document.id for document in batch.documents}) == len(batch.documents)
+        good, rejected = [], []
+        for position, document in enumerate(batch.documents):
+            problem = bad_text(document.text, world)
+            if problem:
+                error = status_of(grpc.StatusCode.INVALID_ARGUMENT, problem, reason="INVALID_INPUT")
+                rejected.append(documents_pb2.RejectedDocument(position=position, id=document.id, error=error))
+            else:
+                good.append(document)
+        world.store(collection, good)
+        world.streams[token] = batch.sequence
+        return documents_pb2.UpsertStreamAck(
+            sequence=batch.sequence,
+            num_upserted=len(good),
+            rejected_documents=rejected,
+            index_revision=world.revision,
+        )
+
+    def GetDocuments(self, request, context):
+        self.world.enter("GetDocuments", request, context)
+        self.world.need_collection(request.collection, context)
+        stored = self.world.documents[request.collection]
+        found = []
+        for name in request.ids:
+            if name in stored:
+                document = documents_pb2.Document()
+                document.CopyFrom(stored[name])
+                if request.include_facets:
+                    document.facet_embeddings.CopyFrom(facet_array(fake_facets(document.text)))
+                found.append(document)
+        return documents_pb2.GetDocumentsResponse(
+            documents=found,
+            missing_ids=[name for name in request.ids if name not in stored],
+            index_revision=self.world.revision,
+        )
+
+    def DeleteDocuments(self, request, context):
+        self.world.enter("DeleteDocuments", request, context)
+        stored = self.world.documents[request.collection]
+        ids = list(request.ids) or list(stored)
+        num_deleted = sum(1 for name in ids if stored.pop(name, None) is not None)
+        self.world.revision += 1
+        return documents_pb2.DeleteDocumentsResponse(num_deleted=num_deleted, index_revision=self.world.revision)
+
+    def CountDocuments(self, request, context):
+        self.world.enter("CountDocuments", request, context)
+        self.world.need_collection(request.collection, context)
+        return documents_pb2.CountDocumentsResponse(num_documents=len(self.world.documents[request.collection]))
+
+    def ListDocuments(self, request, context):
+        self.world.enter("ListDocuments", request, context)
+        self.world.need_collection(request.collection, context)
+        stored = self.world.documents[request.collection]
+        size = request.page_size or 3
+        names = sorted(name for name in stored if name > request.page_token)
+        page = [stored[name] for name in names[:size]]
+        token = names[size - 1] if len(names) > size else ""
+        return documents_pb2.ListDocumentsResponse(documents=page, next_page_token=token)
+
+    def Search(self, request, context):
+        self.world.enter("Search", request, context)
+        self.world.need_collection(request.collection, context)
+        found = []
+        for query in request.queries:
+            facets = fake_facets(query.text).ravel()
+            hits = []
+            for document in self.world.documents[request.collection].values():
+                other = fake_facets(document.text).ravel()
+                cosine = float(facets @ other / np.linalg.norm(facets) / np.linalg.norm(other))
+                hit = documents_pb2.SearchHit(
+                    id=document.id, score=cosine, text=document.text, revision=document.revision
+                )
+                hit.payload.CopyFrom(document.payload)
+                if request.evidence:
+                    hit.evidence.append(fake_match(self.world))
+                hits.append(hit)
+            hits.sort(key=lambda hit: (-hit.score, hit.id))
+            found.append(documents_pb2.SearchResult(hits=hits[: request.top_k or 10]))
+        return documents_pb2.SearchResponse(
+            results=found,
+            index_revision=self.world.revision,
+            exhaustive=True,
+            index_kind="exact",
+            model=MODEL,
+        )
+
+
+class Models(models_pb2_grpc.ModelServiceServicer):
+    def __init__(self, world):
+        self.world = world
+
+    def model(self):
+        return models_pb2.Model(
+            name="fake",
+            revision="abc123",
+            task="sentences",
+            num_facets=NUM_FACETS,
+            dim=DIM,
+            normalization=models_pb2.NORMALIZATION_NONE,
+            is_default=True,
+            limits=models_pb2.Limits(
+                max_texts_per_request=self.world.max_texts,
+                max_text_bytes=self.world.max_text_bytes,
+                max_message_bytes=self.world.max_message_bytes,
+                max_pairs_per_request=self.world.max_texts,
+                max_documents_per_upsert=self.world.max_documents,
+                max_queries_per_search=2,
+                max_stream_window=self.world.window,
+                max_evidence_hits=self.world.max_evidence_hits,
+            ),
+        )
+
+    def ListModels(self, request, context):
+        self.world.enter("ListModels", request, context)
+        return models_pb2.ListModelsResponse(models=[self.model()])
+
+    def GetModel(self, request, context):
+        self.world.enter("GetModel", request, context)
+        if request.name not in ("", "fake"):
+            message = f"model {request.name!r} does not exist"
+            fail(context, status_of(grpc.StatusCode.NOT_FOUND, message, reason="NOT_FOUND"))
+        return models_pb2.GetModelResponse(model=self.model())
+
+
+class FakeServer:
+    """Serves a world on a port of its own; can be stopped and started again on the same port."""
+
+    def __init__(self, world: World | None = None, port: int = 0):
+        self.world = world or World()
+        self.world.make = self.make
+        self.health = health.HealthServicer()
+        self.server = grpc.server(futures.ThreadPoolExecutor(8), options=[("grpc.so_reuseport", 0)])
+        embedding_pb2_grpc.add_EmbeddingServiceServicer_to_server(Embedding(self.world), self.server)
+        similarity_pb2_grpc.add_SimilarityServiceServicer_to_server(Similarity(self.world), self.server)
+        summarization_pb2_grpc.add_SummarizationServiceServicer_to_server(Summarization(self.world), self.server)
+        collections_pb2_grpc.add_CollectionServiceServicer_to_server(Collections(self.world), self.server)
+        documents_pb2_grpc.add_DocumentServiceServicer_to_server(Documents(self.world), self.server)
+        models_pb2_grpc.add_ModelServiceServicer_to_server(Models(self.world), self.server)
+        health_pb2_grpc.add_HealthServicer_to_server(self.health, self.server)
+        self.port = self.server.add_insecure_port(f"localhost:{port}")
+        self.server.start()
+
+    @property
+    def target(self):
+        return f"localhost:{self.port}"
+
+    def make(self, name):
+        collection = collections_pb2.Collection(
+            name=name, model="fake", model_revision="abc123", num_facets=NUM_FACETS, dim=DIM, index_kind="exact"
+        )
+        self.world.revision += 1
+        collection.create_time.FromSeconds(1_700_000_000 + self.world.revision)
+        self.world.collections[name] = collection
+        return collection
+
+    def serve_health(self, services):
+        for service in services:
+            self.health.set(service, health_pb2.HealthCheckResponse.SERVING)
+
+    def stop(self):
+        self.server.stop(None).wait()
+
+
+__all__ = ["DIM", "NUM_FACETS", "FakeServer", "World", "code_pb2", "fake_facets", "status_of"]

@@ -1,0 +1,89 @@
+import asyncio
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from client_fake_server import FakeServer
+from facets_client import AsyncFacetsClient, FacetsClient
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """Environment of a subprocess that finds the client, installed or not, and keeps its state to itself."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
+    kept["PYTHONPATH"] = os.pathsep.join(str(ROOT / folder) for folder in ("clients", "proto"))
+    kept["XDG_STATE_HOME"] = str(tmp_path / "state")
+    return kept
+
+
+@pytest.fixture
+def server():
+    fake = FakeServer()
+    fake.make("news")
+    yield fake
+    fake.stop()
+
+
+@pytest.fixture
+def world(server):
+    return server.world
+
+
+class BlockingView:
+    """An asynchronous client seen through blocking eyes, so that one test serves both."""
+
+    def __init__(self, *args, **kwargs):
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._client = AsyncFacetsClient(*args, **kwargs)
+
+    def _wait(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=30)
+
+    def __getattr__(self, name):
+        method = getattr(self._client, name)
+
+        def call(*args, **kwargs):
+            returned = method(*args, **kwargs)
+            if hasattr(returned, "__aiter__"):
+                return self._iterate(returned)
+            return self._wait(returned)
+
+        return call
+
+    def _iterate(self, iterator):
+        while True:
+            try:
+                yield self._wait(anext(iterator))
+            except StopAsyncIteration:
+                return
+
+    def close(self):
+        self._wait(self._client.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+@pytest.fixture(params=["blocking", "asyncio"])
+def make_client(request, server):
+    """Makes clients of the server; each test runs once with either kind."""
+    made = []
+
+    def make(target=server.target, **kwargs):
+        kind = FacetsClient if request.param == "blocking" else BlockingView
+        made.append(kind(target, **{"timeout_s": 10, **kwargs}))
+        return made[-1]
+
+    yield make
+    for client in made:
+        client.close()
+
+
+@pytest.fixture
+def client(make_client):
+    return make_client()
