@@ -1,0 +1,120 @@
+"""Semantic textual similarity: correlation of scores with people's (Chang 2022, table 3.2)."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import pearsonr, spearmanr
+
+from facets.errors import InvalidInputError
+from facets.evaluation.files import read_lines
+from facets.tasks.interface import TextModel
+from facets.tasks.similarity import WORD_METHODS, PairScorer, SimilarityMethod
+
+__all__ = ["ATTENTION_SUFFIX", "STS_METHODS", "ScoredPairs", "correlations", "evaluate_sts", "read_sts"]
+
+ATTENTION_SUFFIX = "+attention"
+STS_METHODS = (
+    *SimilarityMethod,
+    *(f"{method}{ATTENTION_SUFFIX}" for method in SimilarityMethod if method in WORD_METHODS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPairs:
+    """Pairs of sentences with the similarity people gave them."""
+
+    gold: NDArray[np.float64]  # [P]
+    pairs: tuple[tuple[str, str], ...]
+
+
+def read_sts(path: Path) -> ScoredPairs:
+    """Reads ``score<TAB>sentence<TAB>sentence`` lines.
+
+    Raises:
+        ConfigError: The file cannot be read.
+        InvalidInputError: A line has another form, or there is none; the message names file and line.
+    """
+    gold: list[float] = []
+    pairs: list[tuple[str, str]] = []
+    for place, line in read_lines(path):
+        fields = line.split("\t")
+        if len(fields) != 3:
+            raise InvalidInputError(f"{place}: expected score<TAB>sentence<TAB>sentence, got {len(fields)} fields")
+        gold.append(_score(fields[0], place))
+        for name, sentence in zip(("first", "second"), fields[1:], strict=True):
+            if not sentence.strip():
+                raise InvalidInputError(f"{place}: expected a {name} sentence, got an empty one")
+        pairs.append((fields[1], fields[2]))
+    if not pairs:
+        raise InvalidInputError(f"{path}: expected at least one line, got an empty file")
+    return ScoredPairs(np.array(gold), tuple(pairs))
+
+
+def evaluate_sts(
+    model: TextModel, data: ScoredPairs, methods: Sequence[str] = STS_METHODS
+) -> dict[str, dict[str, float | None]]:
+    """Correlations of every method's scores with people's.
+
+    Args:
+        model: The model.
+        data: The pairs; every sentence is encoded once for all methods.
+        methods: Of ``STS_METHODS``.
+
+    Returns:
+        ``correlations`` of each method, in the given order.
+
+    Raises:
+        ConfigError: The model lacks what ``sif`` removes, or the package for ``wmd`` is missing.
+    """
+    scorer = PairScorer(model, data.pairs)
+    result = {}
+    for name in methods:
+        method = SimilarityMethod(name.removesuffix(ATTENTION_SUFFIX))
+        scores_P = scorer.scores(method, attention=name.endswith(ATTENTION_SUFFIX))
+        result[str(name)] = correlations(scores_P, data.gold)
+    return result
+
+
+def correlations(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64]) -> dict[str, float | None]:
+    """Pearson's and Spearman's correlation.
+
+    Args:
+        scores_P: Scores of a method, ``[P]``.
+        gold_P: People's scores, ``[P]``.
+
+    Returns:
+        ``pearson``, ``spearman`` over all pairs; ``pearson_low``, ``spearman_low`` over the pairs whose gold score
+        is below the median. In ``[-1, 1]``; None where fewer than two pairs or equal scores leave it undefined.
+
+    References:
+        Chang 2022, section 3.2.2.3 (STSB Low).
+    """
+    low_P = gold_P < np.median(gold_P)
+    return {
+        "pearson": _correlation(pearsonr, scores_P, gold_P),
+        "spearman": _correlation(spearmanr, scores_P, gold_P),
+        "pearson_low": _correlation(pearsonr, scores_P[low_P], gold_P[low_P]),
+        "spearman_low": _correlation(spearmanr, scores_P[low_P], gold_P[low_P]),
+    }
+
+
+def _correlation(
+    statistic: Callable[..., tuple[float, float]], scores: NDArray[np.floating], gold: NDArray[np.float64]
+) -> float | None:
+    if len(scores) < 2 or np.ptp(scores) == 0 or np.ptp(gold) == 0:
+        return None
+    return float(statistic(scores.astype(np.float64), gold)[0])
+
+
+def _score(text: str, place: str) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = math.nan
+    if not math.isfinite(score):
+        raise InvalidInputError(f"{place}: expected a number as score, got {text[:40]!r}")
+    return score

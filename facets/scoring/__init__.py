@@ -1,0 +1,38 @@
+"""Pure functions on facet arrays and word vectors; higher is better, the range stands in each docstring."""
+
+from facets.scoring.averages import (
+    ALPHA,
+    average,
+    cosine_score,
+    fit_common_component,
+    probability_average,
+    probability_weights,
+    remove_component,
+    sif,
+)
+from facets.scoring.codebook import codebook_contributions, codebook_score
+from facets.scoring.coverage import coverage, coverage_gain, word_coverage
+from facets.scoring.facet_match import attention, best_facet_match, max_facet_score, unit_facets
+from facets.scoring.transport import probability_wmd, wmd
+
+__all__ = [
+    "ALPHA",
+    "attention",
+    "average",
+    "best_facet_match",
+    "codebook_contributions",
+    "codebook_score",
+    "cosine_score",
+    "coverage",
+    "coverage_gain",
+    "fit_common_component",
+    "max_facet_score",
+    "probability_average",
+    "probability_weights",
+    "probability_wmd",
+    "remove_component",
+    "sif",
+    "unit_facets",
+    "wmd",
+    "word_coverage",
+]
