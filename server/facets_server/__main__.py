@@ -47,16 +47,19 @@ def _serve(config: ServerConfig) -> int:
     require_extra("server", "torch", "faiss", "spacy", "grpc_health", "grpc_reflection", "prometheus_client")
     # Loading these takes seconds; a wrong setting or --help answers at once.
     from facets.index import CollectionEngine
-    from facets.model.facet_model import load
+    from facets.model.facet_model import DEFAULT_MODEL, find_model, load
     from facets_server.app import create_server
+    from facets_server.calibration import Calibration
 
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, _setter(stop))
     _check_port(config)
     with CollectionEngine.open(config.data_dir) as engine:
-        models = [load(name) for name in config.models or (None,)]
-        server = create_server(models, engine, config)
+        folders = [find_model(name) for name in config.models or (DEFAULT_MODEL,)]
+        models = [load(folder) for folder in folders]
+        calibrations = {model.name: Calibration.load(folder) for model, folder in zip(models, folders, strict=True)}
+        server = create_server(models, engine, config, calibrations=calibrations)
         try:
             if config.metrics_port >= 0:
                 server.serve_metrics(config.metrics_port)

@@ -12,7 +12,7 @@ batcher -> forward pass with other calls -> engine -> reply; any error -> table 
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,6 +26,10 @@ from facets_proto.v1 import (
     embedding_pb2_grpc,
     models_pb2,
     models_pb2_grpc,
+    similarity_pb2,
+    similarity_pb2_grpc,
+    summarization_pb2,
+    summarization_pb2_grpc,
 )
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import HealthServicer
@@ -35,6 +39,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from facets.errors import ConfigError
 from facets.index import CollectionEngine
 from facets_server.admission import Admission
+from facets_server.calibration import Calibration
 from facets_server.config import SecurityConfig, ServerConfig
 from facets_server.health import HealthMonitor
 from facets_server.interceptors import CallInterceptor, KeyInterceptor
@@ -44,6 +49,8 @@ from facets_server.services.collections import CollectionService
 from facets_server.services.documents import DocumentService
 from facets_server.services.embedding import EmbeddingService
 from facets_server.services.models import ModelService
+from facets_server.services.similarity import SimilarityService
+from facets_server.services.summarization import SummarizationService
 from facets_server.stream_store import StreamStore
 
 __all__ = ["FacetsServer", "create_server"]
@@ -132,13 +139,20 @@ class FacetsServer:
             self._stop_metrics = None
 
 
-def create_server(models: Sequence[FacetModel], engine: CollectionEngine, config: ServerConfig) -> FacetsServer:
+def create_server(
+    models: Sequence[FacetModel],
+    engine: CollectionEngine,
+    config: ServerConfig,
+    *,
+    calibrations: Mapping[str, Calibration] | None = None,
+) -> FacetsServer:
     """Builds a server and binds its port; nothing is global, so a process may hold several.
 
     Args:
         models: At least one; the first is the default.
         engine: The documents; the caller closes it after the server has stopped.
         config: Checked settings.
+        calibrations: Similarity curves by the name of the model; models without any need none.
 
     Raises:
         ConfigError: The port is in use, or keys or certificates cannot be read.
@@ -159,7 +173,7 @@ def create_server(models: Sequence[FacetModel], engine: CollectionEngine, config
         options=_options(config),
     )
     port = _bind(server, config)
-    served = ServedModels(models, config.batcher, batch_metrics)
+    served = ServedModels(models, config.batcher, batch_metrics, calibrations or {})
     streams = StreamStore(config.data_dir / _STREAMS_FILE)
     services = _services(served, engine, streams, admission, config)
     for servicer, add in services.values():
@@ -197,6 +211,14 @@ def _services(
         embedding_pb2.DESCRIPTOR.services_by_name["EmbeddingService"].full_name: (
             EmbeddingService(models, admission, limits, window),
             embedding_pb2_grpc.add_EmbeddingServiceServicer_to_server,
+        ),
+        similarity_pb2.DESCRIPTOR.services_by_name["SimilarityService"].full_name: (
+            SimilarityService(models, limits),
+            similarity_pb2_grpc.add_SimilarityServiceServicer_to_server,
+        ),
+        summarization_pb2.DESCRIPTOR.services_by_name["SummarizationService"].full_name: (
+            SummarizationService(models, limits),
+            summarization_pb2_grpc.add_SummarizationServiceServicer_to_server,
         ),
         collections_pb2.DESCRIPTOR.services_by_name["CollectionService"].full_name: (
             CollectionService(models, engine, limits),

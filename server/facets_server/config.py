@@ -239,4 +239,4 @@ def _from_text(variable: str, text: str, kind: object) -> object:
 
 def _type_name(kind: object) -> str:
     names = {int: "integer", float: "number", str: "string", tuple[str, ...]: "list of strings"}
-    return names.get(kind, "path")  # type: ignore[call-overload, no-any-return]
+    return names.get(kind, "path")  # type: ignore[call-overload]

@@ -54,7 +54,9 @@ class HealthMonitor:
             self._refresh()
 
     def _refresh(self) -> None:
-        states = {name: all(check() for check in checks) for name, checks in self._services.items()}
+        distinct = {check for checks in self._services.values() for check in checks}
+        holds = {check: check() for check in distinct}
+        states = {name: all(holds[check] for check in checks) for name, checks in self._services.items()}
         with self._lock:
             if self._stopped.is_set():
                 return

@@ -1,6 +1,8 @@
 """The models a server serves, each behind its batcher."""
 
-from collections.abc import Sequence
+import logging
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,12 +13,16 @@ from facets.errors import ConfigError, NotFoundError
 from facets.text.tokenizer import Tokenizer
 from facets.words.vectors import WordVectors
 from facets_server.batcher import Batcher, PendingRows
+from facets_server.calibration import Calibration
 from facets_server.call import Call
 from facets_server.config import BatcherConfig
 from facets_server.metrics import BatchMetrics
 
 __all__ = ["CallEncoder", "Encoded", "FacetModel", "PendingTexts", "ServedModel", "ServedModels", "TextStats"]
 
+logger = logging.getLogger(__name__)
+
+_PROBE_S = 30.0
 WARM_UP_TEXTS = (
     "A short text.",
     "A longer text that warms up the model with several more words than the first one.",
@@ -54,6 +60,16 @@ class FacetModel(Protocol):
     @property
     def max_tokens(self) -> int:
         """Tokens read of one text."""
+        ...
+
+    @property
+    def l1_weight(self) -> float:
+        """Lambda of the sparse coding it was trained with."""
+        ...
+
+    @property
+    def common_components(self) -> Mapping[str, NDArray[np.float32]]:
+        """Directions that ``sif`` removes."""
         ...
 
     @property
@@ -125,8 +141,11 @@ class PendingTexts:
 class ServedModel:
     """One model behind its batcher."""
 
-    def __init__(self, model: FacetModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
+    def __init__(
+        self, model: FacetModel, config: BatcherConfig, metrics: BatchMetrics, calibration: Calibration
+    ) -> None:
         self.model = model
+        self.calibration = calibration
         self.batcher = Batcher(model.encode_rows, config, name=model.name, metrics=metrics)
         metrics.watch_queue(model.name, lambda: self.batcher.num_waiting_texts)
 
@@ -160,6 +179,17 @@ class ServedModel:
         """Runs the model once; raises what the model raises."""
         self.encode(WARM_UP_TEXTS, Call(method="warm-up"))
 
+    def is_healthy(self) -> bool:
+        """True while the model answers; after failures in a row it is asked with texts of our own."""
+        if self.batcher.is_healthy():
+            return True
+        try:
+            self.encode(WARM_UP_TEXTS, Call(method="probe", deadline=time.monotonic() + _PROBE_S))
+        except Exception as error:  # whatever it is: the model does not answer
+            logger.warning("model %s does not answer: %s", self.model.name, type(error).__name__)
+            return False
+        return True
+
 
 class CallEncoder:
     """A model as the library's tasks want one, on behalf of one call: ``encode`` goes through the batcher."""
@@ -174,9 +204,19 @@ class CallEncoder:
         return self._served.model.num_facets
 
     @property
-    def dim(self) -> int:
-        """D."""
-        return self._served.model.dim
+    def max_tokens(self) -> int:
+        """Tokens read of one text."""
+        return self._served.model.max_tokens
+
+    @property
+    def l1_weight(self) -> float:
+        """Lambda of the sparse coding it was trained with."""
+        return self._served.model.l1_weight
+
+    @property
+    def common_components(self) -> Mapping[str, NDArray[np.float32]]:
+        """Directions that ``sif`` removes."""
+        return self._served.model.common_components
 
     @property
     def words(self) -> WordVectors:
@@ -196,7 +236,13 @@ class CallEncoder:
 class ServedModels:
     """All models of a server; the first one is the default."""
 
-    def __init__(self, models: Sequence[FacetModel], config: BatcherConfig, metrics: BatchMetrics) -> None:
+    def __init__(
+        self,
+        models: Sequence[FacetModel],
+        config: BatcherConfig,
+        metrics: BatchMetrics,
+        calibrations: Mapping[str, Calibration],
+    ) -> None:
         """Starts a batcher for each.
 
         Raises:
@@ -207,7 +253,10 @@ class ServedModels:
             raise ConfigError("models has 0 items, expected at least 1")
         if len(set(names)) != len(names):
             raise ConfigError(f"models must have distinct names, got {', '.join(names)}")
-        self._served = {model.name: ServedModel(model, config, metrics) for model in models}
+        self._served = {
+            model.name: ServedModel(model, config, metrics, calibrations.get(model.name, Calibration()))
+            for model in models
+        }
         self.default = self._served[names[0]]
 
     def get(self, name: str) -> ServedModel:
@@ -236,7 +285,7 @@ class ServedModels:
 
     def is_healthy(self) -> bool:
         """True while every model answers."""
-        return all(served.batcher.is_healthy() for served in self._served.values())
+        return all(served.is_healthy() for served in self._served.values())
 
     def close(self) -> None:
         """Ends the workers."""

@@ -1,15 +1,24 @@
 """Embeddings of texts."""
 
+from collections.abc import Sequence
+
 import numpy as np
-from facets_proto.v1 import embedding_pb2
+from facets_proto.v1 import common_pb2, embedding_pb2
 from numpy.typing import NDArray
 
+from facets.tasks.explanation import FacetExplanation, TextExplanation
 from facets_server.call import Call
 from facets_server.convert.arrays import array_to_proto
-from facets_server.convert.models import stats_to_proto, timings_to_proto, version_to_proto
+from facets_server.convert.models import (
+    nearest_to_proto,
+    stats_to_proto,
+    timings_to_proto,
+    tokens_to_proto,
+    version_to_proto,
+)
 from facets_server.models import Encoded, FacetModel
 
-__all__ = ["embeddings_to_proto"]
+__all__ = ["embeddings_to_proto", "explanations_to_proto"]
 
 
 def embeddings_to_proto(
@@ -22,6 +31,32 @@ def embeddings_to_proto(
         token_stats=stats_to_proto(encoded.stats),
         model=version_to_proto(model),
         timings=timings_to_proto(call),
+    )
+
+
+def explanations_to_proto(
+    explanations: Sequence[TextExplanation], encoded: Encoded, model: FacetModel, call: Call
+) -> embedding_pb2.ExplainResponse:
+    """Texts as the model sees them."""
+    return embedding_pb2.ExplainResponse(
+        explanations=[
+            embedding_pb2.TextExplanation(
+                tokens=tokens_to_proto(explanation.tokens),
+                facets=[_facet(facet) for facet in explanation.facets],
+                token_stats=stats,
+            )
+            for explanation, stats in zip(explanations, stats_to_proto(encoded.stats), strict=True)
+        ],
+        model=version_to_proto(model),
+        timings=timings_to_proto(call),
+    )
+
+
+def _facet(facet: FacetExplanation) -> common_pb2.FacetWords:
+    return common_pb2.FacetWords(
+        facet=facet.facet,
+        words=nearest_to_proto([(word.word, word.cosine) for word in facet.words]),
+        tokens=[common_pb2.AttendedToken(token=token, cosine=cosine) for token, cosine in facet.tokens],
     )
 
 

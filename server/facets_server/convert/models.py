@@ -2,13 +2,25 @@
 
 from collections.abc import Sequence
 
-from facets_proto.v1 import common_pb2, models_pb2
+from facets_proto.v1 import common_pb2, documents_pb2, embedding_pb2, models_pb2, similarity_pb2
 
+from facets.tasks.explanation import TokenAttention
 from facets_server.call import Call
-from facets_server.config import ServerConfig
+from facets_server.checks import check_number
+from facets_server.config import LimitsConfig, ServerConfig
 from facets_server.models import FacetModel, ServedModel, TextStats
 
-__all__ = ["model_to_proto", "nearest_to_proto", "stats_to_proto", "timings_to_proto", "version_to_proto"]
+__all__ = [
+    "model_to_proto",
+    "nearest_to_proto",
+    "num_words_of",
+    "stats_to_proto",
+    "timings_to_proto",
+    "tokens_to_proto",
+    "version_to_proto",
+]
+
+_DEFAULT_NUM_WORDS = 5
 
 
 def version_to_proto(model: FacetModel) -> common_pb2.ModelVersion:
@@ -32,6 +44,29 @@ def stats_to_proto(stats: Sequence[TextStats]) -> list[common_pb2.TokenStats]:
 def nearest_to_proto(words: Sequence[tuple[str, float]]) -> list[common_pb2.NearestWord]:
     """Words and their cosines."""
     return [common_pb2.NearestWord(word=word, cosine=cosine) for word, cosine in words]
+
+
+def tokens_to_proto(tokens: Sequence[TokenAttention]) -> list[common_pb2.TokenAttention]:
+    """Tokens and how much they matter."""
+    return [
+        common_pb2.TokenAttention(
+            text=token.text, start=token.start, end=token.end, attention=token.attention, known=token.known
+        )
+        for token in tokens
+    ]
+
+
+def num_words_of(
+    request: documents_pb2.SearchRequest | embedding_pb2.ExplainRequest | similarity_pb2.ScoreRequest,
+    limits: LimitsConfig,
+) -> int:
+    """How many nearest words a request asks for.
+
+    Raises:
+        InvalidInputError: None or too many.
+    """
+    num_words = request.num_words if request.HasField("num_words") else _DEFAULT_NUM_WORDS
+    return check_number(num_words, "num_words", limits.max_nearest_words)
 
 
 def model_to_proto(served: ServedModel, config: ServerConfig, *, is_default: bool) -> models_pb2.Model:

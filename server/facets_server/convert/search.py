@@ -10,12 +10,11 @@ from facets_server.config import LimitsConfig
 from facets_server.convert.arrays import array_from_proto
 from facets_server.convert.documents import payload_to_proto
 from facets_server.convert.filters import filter_from_proto
-from facets_server.convert.models import nearest_to_proto, timings_to_proto, version_to_proto
+from facets_server.convert.models import nearest_to_proto, num_words_of, timings_to_proto, version_to_proto
 from facets_server.searching import Evidence, Found, SearchQuery
 
-__all__ = ["DEFAULT_NUM_WORDS", "hits_to_proto", "search_from_proto"]
+__all__ = ["hits_to_proto", "search_from_proto"]
 
-DEFAULT_NUM_WORDS = 5
 _DEFAULT_TOP_K = 10
 
 
@@ -42,8 +41,7 @@ def search_from_proto(request: documents_pb2.SearchRequest, limits: LimitsConfig
             f"queries x top_k with evidence is {top_k * len(queries)}, the limit is {limits.max_evidence_hits}",
             field="top_k",
         )
-    num_words = request.num_words if request.HasField("num_words") else DEFAULT_NUM_WORDS
-    check_number(num_words, "num_words", limits.max_nearest_words)
+    num_words = num_words_of(request, limits)
     return SearchQuery(
         collection=request.collection,
         queries=tuple(queries),

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from facets_proto.v1 import embedding_pb2, embedding_pb2_grpc
 
 from facets.errors import FacetsError
+from facets.tasks.explanation import explain_encoded
 from facets_server.admission import Admission
 from facets_server.call import Call
 from facets_server.checks import check_count, check_texts
 from facets_server.config import LimitsConfig
-from facets_server.convert.embedding import embeddings_to_proto
+from facets_server.convert.embedding import embeddings_to_proto, explanations_to_proto
+from facets_server.convert.models import num_words_of
 from facets_server.errors import CallCancelledError, DeadlineExceededError, status_of
 from facets_server.models import PendingTexts, ServedModel, ServedModels
 from facets_server.streams import read_ahead
@@ -58,9 +60,15 @@ class EmbeddingService(embedding_pb2_grpc.EmbeddingServiceServicer):
 
     def Explain(self, request: embedding_pb2.ExplainRequest, call: Call) -> embedding_pb2.ExplainResponse:
         """Tokens with their attention, facets with their nearest words."""
-        raise NotImplementedError
+        num_words = num_words_of(request, self._limits)
+        served, pending = self._submit(request, call)
+        encoded = pending.result()
+        explanations = explain_encoded(served.model, list(request.texts), encoded.facets, top_k=num_words)
+        return explanations_to_proto(explanations, encoded, served.model, call)
 
-    def _submit(self, request: embedding_pb2.EmbedRequest, call: Call) -> tuple[ServedModel, PendingTexts]:
+    def _submit(
+        self, request: embedding_pb2.EmbedRequest | embedding_pb2.ExplainRequest, call: Call
+    ) -> tuple[ServedModel, PendingTexts]:
         served = self._models.get(request.model)
         check_count(request.texts, "texts", self._limits.max_texts_per_request)
         check_texts(

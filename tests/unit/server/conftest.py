@@ -1,12 +1,13 @@
 """A server on localhost:0 around a fake model."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import grpc
 import pytest
 from facets_server.app import FacetsServer, create_server
+from facets_server.calibration import Calibration
 from facets_server.config import AdmissionConfig, BatcherConfig, LimitsConfig, ServerConfig
 from tests_server_fakes import FakeModel
 
@@ -46,6 +47,7 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         limits: LimitsConfig | None = None,
         batcher: BatcherConfig | None = None,
         config: ServerConfig | None = None,
+        calibrations: Mapping[str, Calibration] | None = None,
     ) -> Running:
         config = replace(
             config or ServerConfig(),
@@ -58,13 +60,14 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         )
         served = list(models) or [FakeModel()]
         engine = CollectionEngine.open(config.data_dir, EngineConfig(background=False))
-        server = create_server(served, engine, config)
+        server = create_server(served, engine, config, calibrations=calibrations)
         channel = grpc.insecure_channel(f"127.0.0.1:{server.port}")
         running = Running(server, served[0], engine, channel, config, served[1:])
         started.append(running)
         server.start()
         return running
 
+    make.started = started  # type: ignore[attr-defined]
     yield make
     for running in started:
         running.model.gate.set()

@@ -40,7 +40,8 @@ class FakeModel:
         counts = np.arange(len(WORDS), 0, -1) * 10
         self.words = WordVectors(Vocabulary(WORDS, counts), vectors)
         self.tokenizer = Tokenizer()
-        self.common_components: dict[str, NDArray[np.float32]] = {}
+        component = vectors.mean(axis=0) / np.linalg.norm(vectors.mean(axis=0))
+        self.common_components = {"plain": component, "attention": component}
         self.batches: list[int] = []
         self.gate = threading.Event()
         self.gate.set()

@@ -1,0 +1,119 @@
+"""Pairs and their scores."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from facets_proto.v1 import common_pb2, similarity_pb2
+from numpy.typing import NDArray
+
+from facets.errors import InvalidInputError
+from facets.tasks.similarity import FacetMatch, PairExplanation, PairScores, SimilarityMethod
+from facets_server.call import Call
+from facets_server.checks import check_count, check_texts
+from facets_server.config import LimitsConfig
+from facets_server.convert.models import (
+    nearest_to_proto,
+    num_words_of,
+    timings_to_proto,
+    tokens_to_proto,
+    version_to_proto,
+)
+from facets_server.models import FacetModel
+
+__all__ = ["ScoringQuery", "scores_to_proto", "scoring_from_proto"]
+
+_METHODS = {
+    similarity_pb2.SIMILARITY_METHOD_UNSPECIFIED: SimilarityMethod.CODEBOOK,
+    similarity_pb2.SIMILARITY_METHOD_CODEBOOK: SimilarityMethod.CODEBOOK,
+    similarity_pb2.SIMILARITY_METHOD_MAX_FACET: SimilarityMethod.MAX_FACET,
+    similarity_pb2.SIMILARITY_METHOD_AVERAGE: SimilarityMethod.AVERAGE,
+    similarity_pb2.SIMILARITY_METHOD_PROBABILITY_AVERAGE: SimilarityMethod.PROBABILITY_AVERAGE,
+    similarity_pb2.SIMILARITY_METHOD_SIF: SimilarityMethod.SIF,
+    similarity_pb2.SIMILARITY_METHOD_WMD: SimilarityMethod.WMD,
+    similarity_pb2.SIMILARITY_METHOD_PROBABILITY_WMD: SimilarityMethod.PROBABILITY_WMD,
+}
+_NUMBERS = {method: number for number, method in _METHODS.items() if number}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScoringQuery:
+    """A checked request."""
+
+    pairs: tuple[tuple[str, str], ...]
+    method: SimilarityMethod
+    attention: bool
+    explain: bool
+    num_words: int
+
+
+def scoring_from_proto(request: similarity_pb2.ScoreRequest, limits: LimitsConfig) -> ScoringQuery:
+    """A request as a checked query.
+
+    Raises:
+        InvalidInputError: A rule of the request is broken; ``field`` names where.
+    """
+    check_count(request.pairs, "pairs", limits.max_pairs_per_request)
+    check_texts(
+        (
+            (f"pairs[{i}].{side}", getattr(pair, side))
+            for i, pair in enumerate(request.pairs)
+            for side in ("first", "second")
+        ),
+        max_bytes=limits.max_text_bytes,
+    )
+    if request.method not in _METHODS:
+        raise InvalidInputError(f"method must be a known one, got number {request.method}", field="method")
+    return ScoringQuery(
+        pairs=tuple((pair.first, pair.second) for pair in request.pairs),
+        method=_METHODS[request.method],
+        attention=request.attention,
+        explain=request.explain,
+        num_words=num_words_of(request, limits),
+    )
+
+
+def scores_to_proto(
+    scores: PairScores,
+    query: ScoringQuery,
+    calibrated: NDArray[np.float64] | None,
+    model: FacetModel,
+    call: Call,
+) -> similarity_pb2.ScoreResponse:
+    """Scores with what the query asks for."""
+    pairs = [similarity_pb2.PairScore(score=score) for score in scores.scores]
+    if calibrated is not None:
+        for pair, value in zip(pairs, calibrated, strict=True):
+            pair.calibrated_score = value
+    if query.explain:
+        for pair, explanation in zip(pairs, scores.explanations, strict=True):
+            pair.explanation.CopyFrom(_explanation(explanation))
+    return similarity_pb2.ScoreResponse(
+        scores=pairs,
+        method=_NUMBERS[query.method],
+        attention=query.attention,
+        model=version_to_proto(model),
+        timings=timings_to_proto(call),
+    )
+
+
+def _explanation(explanation: PairExplanation) -> similarity_pb2.PairExplanation:
+    return similarity_pb2.PairExplanation(
+        matches=_matches(explanation.matches),
+        first_tokens=tokens_to_proto(explanation.first_tokens),
+        second_tokens=tokens_to_proto(explanation.second_tokens),
+    )
+
+
+def _matches(matches: Sequence[FacetMatch]) -> list[common_pb2.FacetMatch]:
+    return [
+        common_pb2.FacetMatch(
+            first_facet=match.first_facet,
+            second_facet=match.second_facet,
+            cosine=match.cosine,
+            contribution=match.contribution,
+            first_words=nearest_to_proto([(word.word, word.cosine) for word in match.first_words]),
+            second_words=nearest_to_proto([(word.word, word.cosine) for word in match.second_words]),
+        )
+        for match in matches
+    ]

@@ -1,0 +1,181 @@
+import grpc
+import numpy as np
+import pytest
+from facets_proto.v1 import (
+    embedding_pb2,
+    embedding_pb2_grpc,
+    similarity_pb2,
+    similarity_pb2_grpc,
+    summarization_pb2,
+    summarization_pb2_grpc,
+)
+from facets_server.calibration import Calibration, fit_curve
+
+from facets.errors import CheckpointError
+from facets.tasks.similarity import SimilarityMethod, score_pairs
+from facets.tasks.summarization import summarize
+
+DOCUMENT = "The cat is in the house. A boat and a ship. The king and the queen. Cheese and wine on the table."
+METHODS = {
+    similarity_pb2.SIMILARITY_METHOD_CODEBOOK: SimilarityMethod.CODEBOOK,
+    similarity_pb2.SIMILARITY_METHOD_MAX_FACET: SimilarityMethod.MAX_FACET,
+    similarity_pb2.SIMILARITY_METHOD_AVERAGE: SimilarityMethod.AVERAGE,
+    similarity_pb2.SIMILARITY_METHOD_PROBABILITY_AVERAGE: SimilarityMethod.PROBABILITY_AVERAGE,
+    similarity_pb2.SIMILARITY_METHOD_SIF: SimilarityMethod.SIF,
+    similarity_pb2.SIMILARITY_METHOD_WMD: SimilarityMethod.WMD,
+    similarity_pb2.SIMILARITY_METHOD_PROBABILITY_WMD: SimilarityMethod.PROBABILITY_WMD,
+}
+PAIRS = (("the cat and the dog", "a kitten"), ("a boat", "a boat"), ("zzz", "the of"))
+
+
+@pytest.fixture
+def score(running):
+    return similarity_pb2_grpc.SimilarityServiceStub(running.channel).Score
+
+
+@pytest.fixture
+def summarize_call(running):
+    return summarization_pb2_grpc.SummarizationServiceStub(running.channel).Summarize
+
+
+def pairs_of(*pairs):
+    return [similarity_pb2.TextPair(first=first, second=second) for first, second in pairs]
+
+
+@pytest.mark.parametrize("attention", [False, True])
+@pytest.mark.parametrize("number", METHODS)
+def test_every_method_equals_the_library(running, score, number, attention):
+    is_facet_method = number <= similarity_pb2.SIMILARITY_METHOD_MAX_FACET
+    request = similarity_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), method=number, attention=attention)
+    if is_facet_method and attention:
+        with pytest.raises(grpc.RpcError) as raised:
+            score(request, timeout=10)
+        assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        return
+    reply = score(request, timeout=10)
+    expected = score_pairs(running.model, PAIRS, METHODS[number], attention=attention).scores
+    np.testing.assert_allclose([pair.score for pair in reply.scores], expected, atol=1e-6)
+    assert (reply.method, reply.attention) == (number, attention)
+
+
+def test_method_defaults_to_codebook(score):
+    reply = score(similarity_pb2.ScoreRequest(pairs=pairs_of(*PAIRS)), timeout=10)
+    assert reply.method == similarity_pb2.SIMILARITY_METHOD_CODEBOOK
+    assert reply.scores[1].score == max(pair.score for pair in reply.scores)
+
+
+def test_explanation_tells_which_facets_met(score):
+    request = similarity_pb2.ScoreRequest(pairs=pairs_of(("the cat", "a dog")), explain=True, num_words=2)
+    explanation = score(request, timeout=10).scores[0].explanation
+    assert sum(match.contribution for match in explanation.matches) == pytest.approx(1.0, abs=1e-5)
+    assert all(len(match.first_words) == len(match.second_words) == 2 for match in explanation.matches)
+    assert [token.text for token in explanation.first_tokens] == ["the", "cat"]
+
+
+def test_bad_pairs_are_named(score):
+    with pytest.raises(grpc.RpcError) as raised:
+        score(similarity_pb2.ScoreRequest(pairs=pairs_of(("cat", " "))), timeout=10)
+    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "pairs[0].second" in raised.value.details()
+
+
+def test_scores_are_calibrated_by_the_models_curve(make_server, monkeypatch, tmp_path):
+    curve = fit_curve([-1.0, -0.5, -0.5, 0.0], [0.1, 0.5, 0.3, 0.8])
+    Calibration({"codebook": curve}).save(tmp_path)
+    running = make_server(calibrations={"fake": Calibration.load(tmp_path)})
+    score = similarity_pb2_grpc.SimilarityServiceStub(running.channel).Score
+    reply = score(similarity_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True), timeout=10)
+    for pair in reply.scores:
+        assert pair.calibrated_score == pytest.approx(np.interp(pair.score, curve.scores, curve.calibrated), abs=1e-5)
+    with pytest.raises(grpc.RpcError) as raised:
+        score(
+            similarity_pb2.ScoreRequest(
+                pairs=pairs_of(*PAIRS), calibrated=True, method=similarity_pb2.SIMILARITY_METHOD_WMD
+            ),
+            timeout=10,
+        )
+    assert raised.value.code() == grpc.StatusCode.FAILED_PRECONDITION
+
+
+def test_a_fitted_curve_is_monotone_and_has_the_least_squared_error():
+    random = np.random.default_rng(3)
+    scores = np.sort(random.normal(size=300))
+    gold = np.clip(0.5 + 0.2 * scores + random.normal(scale=0.2, size=300), 0, 1)
+    curve = fit_curve(scores.tolist(), gold.tolist())
+    assert (np.diff(curve.calibrated) >= 0).all()
+    error = np.square(curve.apply(scores) - gold).mean()
+    line = np.polynomial.Polynomial.fit(scores, gold, 1)(scores)
+    assert error < np.square(line - gold).mean() * 1.05
+
+
+def test_a_damaged_calibration_file_is_told(tmp_path):
+    (tmp_path / "calibration.json").write_text('{"format": 1, "curves": {"codebook": {"scores": [1, 0]')
+    with pytest.raises(CheckpointError, match=r"calibration\.json"):
+        Calibration.load(tmp_path)
+
+
+@pytest.mark.parametrize("budget", [{"num_sentences": 2}, {"max_words": 9}, {}])
+@pytest.mark.parametrize("order", ["original", "selection"])
+def test_summaries_equal_the_library(running, summarize_call, budget, order):
+    sentences = ["A song for the piano.", "The road and the car."]
+    request = summarization_pb2.SummarizeRequest(
+        documents=[
+            summarization_pb2.SummaryDocument(text=DOCUMENT),
+            summarization_pb2.SummaryDocument(sentences=summarization_pb2.SentenceList(sentences=sentences)),
+        ],
+        order=getattr(summarization_pb2, f"SUMMARY_ORDER_{order.upper()}"),
+        query="a boat",
+        **budget,
+    )
+    reply = summarize_call(request, timeout=10)
+    expected = summarize(running.model, [DOCUMENT, sentences], order=order, query="a boat", **budget)
+    for got, want in zip(reply.summaries, expected, strict=True):
+        assert [s.text for s in got.sentences] == [s.text for s in want.sentences]
+        assert [s.selection for s in got.sentences] == [s.selection for s in want.sentences]
+        assert got.num_sentences_in_document == want.num_sentences_in_document
+        assert got.num_words == want.num_words
+    for sentence in reply.summaries[0].sentences:
+        assert DOCUMENT[sentence.start : sentence.end] == sentence.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"documents": []}, "documents"),
+        ({"documents": [summarization_pb2.SummaryDocument()]}, "documents[0]"),
+        ({"documents": [summarization_pb2.SummaryDocument(text=" \n")]}, "documents[0].text"),
+        ({"num_sentences": 0}, "num_sentences"),
+        ({"max_words": 0}, "max_words"),
+        ({"order": 9}, "order"),
+        ({"query": "  "}, "query"),
+        (
+            {
+                "documents": [
+                    summarization_pb2.SummaryDocument(sentences=summarization_pb2.SentenceList(sentences=["a", ""]))
+                ]
+            },
+            "documents[0].sentences.sentences[1]",
+        ),
+    ],
+)
+def test_bad_summary_requests_are_refused(summarize_call, settings, field):
+    settings = {"documents": [summarization_pb2.SummaryDocument(text=DOCUMENT)], **settings}
+    with pytest.raises(grpc.RpcError) as raised:
+        summarize_call(summarization_pb2.SummarizeRequest(**settings), timeout=10)
+    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert field in raised.value.details()
+
+
+def test_explain_tells_tokens_with_offsets_and_facets_in_words(running):
+    text = "The cat, zzz \u00e9t\u00e9"
+    stub = embedding_pb2_grpc.EmbeddingServiceStub(running.channel)
+    reply = stub.Explain(embedding_pb2.ExplainRequest(texts=[text, "boat"], num_words=4), timeout=10)
+    tokens = reply.explanations[0].tokens
+    assert [text[token.start : token.end] for token in tokens] == [token.text for token in tokens]
+    assert [token.known for token in tokens] == [True, True, True, False, False]
+    assert all(token.attention >= 0 for token in tokens)
+    facets = reply.explanations[1].facets
+    assert [facet.facet for facet in facets] == [0, 1, 2]
+    nearest = running.model.words.nearest(running.model.encode(["boat"])[0], 4)
+    assert [[word.word for word in facet.words] for facet in facets] == [[w for w, _ in words] for words in nearest]
+    assert reply.explanations[0].token_stats.num_unknown_tokens == 2
