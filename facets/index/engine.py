@@ -363,15 +363,17 @@ class CollectionEngine:
             raise InvalidInputError(f"top_k must be 1 to {MAX_TOP_K}, got {top_k}", field="top_k")
         if filter is not None:
             validate(filter)
-        query_QKD = _unit_queries(query_facets, self._record(name).dim)
+        record = self._record(name)
+        query_QKD = _unit_queries(query_facets, record.dim)
         for attempt in range(_SEARCH_ATTEMPTS):
             last = attempt == _SEARCH_ATTEMPTS - 1
             with self._keeper.write_lock if last else nullcontext():
                 revision = self._revision
                 _check_revision(revision, min_revision)
-                found = self._search_once(self._record(name), query_QKD, top_k, filter, exact)
+                found = self._search_once(record, query_QKD, top_k, filter, exact)
             if found is not None:
                 return replace(found, index_revision=revision)
+            record = self._record(name)  # the collection itself may be gone, or another one
         raise StorageError(f"collection {name!r} disagrees with its index: restart the server to rebuild it")
 
     def _search_once(

@@ -1,6 +1,8 @@
 """Keeps the index of every collection in memory, in step with the store, and saved on disk."""
 
+import ctypes
 import logging
+import sys
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -114,7 +116,9 @@ class IndexKeeper:
                 record = self._records.get(number)
                 if record is None:
                     continue
-                live.maintain(self._store, self._closing.is_set)
+                if live.is_due():
+                    live.maintain(self._store, self._closing.is_set)
+                    _return_free_memory()
                 if live.num_unsaved >= self._config.snapshot_every_writes:
                     self._save(record, live)
 
@@ -172,3 +176,11 @@ class IndexKeeper:
             except (FacetsError, OSError, RuntimeError, MemoryError):
                 # The index stays as it was and searches stay right; the next write tries again.
                 logger.exception("index maintenance failed")
+
+
+def _return_free_memory() -> None:
+    """Gives what training freed back to the system; glibc would keep it: 580 MB after 60,000 documents."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # absent in other C libraries
+        if trim is not None:
+            trim(0)

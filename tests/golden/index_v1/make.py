@@ -1,0 +1,51 @@
+"""Writes the golden data directory of format version 1; run once per format version, never to mend a test.
+
+python tests/golden/index_v1/make.py
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from facets.index import CollectionEngine, Document, EngineConfig
+
+HERE = Path(__file__).resolve().parent
+
+
+def main() -> None:
+    """Writes ``directory/`` and ``expected.json`` beside this file."""
+    rng = np.random.default_rng(1)
+    facets = rng.standard_normal((60, 2, 32)).astype(np.float32)
+    queries = rng.standard_normal((3, 2, 32)).astype(np.float32)
+    documents = [
+        Document(
+            id=f"d{number:02}",
+            text=f"Text {number}: na\u00efve caf\u00e9",
+            facet_embeddings=facets[number],
+            payload={"number": number, "tags": ["even" if number % 2 == 0 else "odd"], "nothing": None},
+        )
+        for number in range(60)
+    ]
+    config = EngineConfig(background=False, exact_max_facets=0)
+    with CollectionEngine.open(HERE / "directory", config) as engine:
+        engine.create_collection(
+            "golden", model="toy", model_revision="1", num_facets=2, dim=32, config={"language": "en"}
+        )
+        engine.upsert("golden", documents[:50])
+        engine.maintain()
+        engine.delete("golden", ids=["d07"])
+        engine.upsert("golden", [*documents[50:], documents[3]])
+        found = engine.search("golden", queries, top_k=5, exact=True)
+        expected = {
+            "revision": engine.revision,
+            "queries": queries.tolist(),
+            "hits": [[[hit.id, hit.score, hit.query_facet, hit.document_facet] for hit in hits] for hits in found.hits],
+            "d05": {"text": documents[5].text, "payload": documents[5].payload, "facets": facets[5].tolist()},
+        }
+    (HERE / "directory" / "lock").unlink()
+    (HERE / "expected.json").write_text(json.dumps(expected) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
