@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "AttendedToken",
     "Collection",
     "Document",
     "DocumentPage",
@@ -103,11 +104,20 @@ class NearestWord:
 
 
 @dataclass(frozen=True, slots=True)
+class AttendedToken:
+    """A token close to a facet."""
+
+    token: int  # place among the tokens of the same explanation
+    cosine: float  # in (0, 1]
+
+
+@dataclass(frozen=True, slots=True)
 class FacetWords:
     """One facet told in words, closest first."""
 
     facet: int
     words: tuple[NearestWord, ...]
+    tokens: tuple[AttendedToken, ...]  # tokens of the text that the facet attends to, strongest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +159,8 @@ class PairScore:
     score: float
     calibrated_score: float | None  # in [0, 1]; None unless asked for
     matches: tuple[FacetMatch, ...]  # largest contribution first; empty unless asked for
+    first_tokens: tuple[TokenAttention, ...]  # tokens of the first text; empty unless asked for
+    second_tokens: tuple[TokenAttention, ...]  # tokens of the second text; empty unless asked for
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,20 +97,22 @@ def match_line(match: FacetMatch, first: str, second: str) -> Text:
 
 def print_explanation(console: Console, explanation: Explanation) -> None:
     """Tokens shaded by attention, then the facets with their words."""
-    console.print(_shaded(explanation.tokens, in_color=bool(console.color_system) and not console.no_color))
+    console.print(shaded(explanation.tokens, console))
     stats = explanation.token_stats
     cut = ", the end of the text was not read" if stats.truncated else ""
     note = f"{stats.num_tokens} tokens, {stats.num_unknown_tokens} unknown{cut}"
     console.print(Text(note, style="dim"))
-    facets = table("facet", "nearest words (cosine)", right=("facet",))
+    facets = table("facet", "nearest words (cosine)", "attends to", right=("facet",))
     for facet in explanation.facets:
         told = ", ".join(f"{word.word} ({word.cosine:.2f})" for word in facet.words)
-        add_row(facets, facet.facet, told)
+        attended = [explanation.tokens[item.token].text for item in facet.tokens]
+        add_row(facets, facet.facet, told, ", ".join(attended))
     console.print(facets)
 
 
-def _shaded(tokens: Sequence[TokenAttention], *, in_color: bool) -> Text:
+def shaded(tokens: Sequence[TokenAttention], console: Console) -> Text:
     """Tokens with a background that grows with attention; without colour, with a digit behind."""
+    in_color = console.color_system is not None and not console.no_color
     strongest = max((token.attention for token in tokens), default=0.0) or 1.0
     line = Text()
     for token in tokens:

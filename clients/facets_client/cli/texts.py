@@ -7,6 +7,7 @@ from typing import Annotated, BinaryIO
 
 import numpy as np
 import typer
+from rich.console import Console
 from rich.text import Text
 
 from facets_client.cli.output import (
@@ -17,6 +18,7 @@ from facets_client.cli.output import (
     print_json,
     progress_bar,
     say,
+    shaded,
     shortened,
     stdout,
     table,
@@ -24,7 +26,9 @@ from facets_client.cli.output import (
 from facets_client.cli.settings import settings_of
 from facets_client.convert.texts import Method, Order
 from facets_client.records import InputError
-from facets_client.results import FacetsArray
+from facets_client.results import FacetsArray, PairScore
+
+_MEETINGS_SHOWN = 5
 
 Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts.", show_default=False)]
 FileOption = Annotated[
@@ -163,9 +167,21 @@ def similarity(
     for (one, other), pair in zip(pairs, scores.pairs, strict=True):
         mapped = [] if pair.calibrated_score is None else [f"{pair.calibrated_score:.3f}"]
         add_row(shown, f"{pair.score:.4f}", *mapped, shortened(one, 60), shortened(other, 60))
-        for match in pair.matches[:5]:
-            shown.add_row(Text(f"{match.contribution:.0%}"), *[""] * len(mapped), match_line(match, "1st", "2nd"))
-    stdout().print(shown)
+    console = stdout()
+    console.print(shown)
+    if explain:
+        for pair in scores.pairs:
+            _print_meetings(console, pair)
+
+
+def _print_meetings(console: Console, pair: PairScore) -> None:
+    """The tokens of both texts by attention, then the facets that met, by what they contribute."""
+    console.print(shaded(pair.first_tokens, console))
+    console.print(shaded(pair.second_tokens, console))
+    for match in pair.matches[:_MEETINGS_SHOWN]:
+        line = Text(f"{match.contribution:>4.0%}  ")
+        console.print(line.append_text(match_line(match, "1st", "2nd")))
+    console.print()
 
 
 def summarize(

@@ -65,12 +65,21 @@ def to_explanations(reply: embedding_pb2.ExplainResponse) -> list[results.Explan
     """Explanations in the order of the texts."""
     return [
         results.Explanation(
-            tokens=tuple(results.TokenAttention(t.text, t.start, t.end, t.attention, t.known) for t in item.tokens),
-            facets=tuple(results.FacetWords(f.facet, _to_words(f.words)) for f in item.facets),
+            tokens=_to_tokens(item.tokens),
+            facets=tuple(_to_facet_words(facet) for facet in item.facets),
             token_stats=to_token_stats(item.token_stats),
         )
         for item in reply.explanations
     ]
+
+
+def _to_tokens(tokens: Iterable[common_pb2.TokenAttention]) -> tuple[results.TokenAttention, ...]:
+    return tuple(results.TokenAttention(t.text, t.start, t.end, t.attention, t.known) for t in tokens)
+
+
+def _to_facet_words(facet: common_pb2.FacetWords) -> results.FacetWords:
+    tokens = tuple(results.AttendedToken(item.token, item.cosine) for item in facet.tokens)
+    return results.FacetWords(facet.facet, _to_words(facet.words), tokens)
 
 
 def to_token_stats(stats: common_pb2.TokenStats) -> results.TokenStats:
@@ -126,6 +135,8 @@ def to_scores(parts: Sequence[similarity_pb2.ScoreResponse]) -> results.Scores:
             score=item.score,
             calibrated_score=item.calibrated_score if item.HasField("calibrated_score") else None,
             matches=to_matches(item.explanation.matches),
+            first_tokens=_to_tokens(item.explanation.first_tokens),
+            second_tokens=_to_tokens(item.explanation.second_tokens),
         )
         for part in parts
         for item in part.scores

@@ -197,12 +197,13 @@ class Embedding(embedding_pb2_grpc.EmbeddingServiceServicer):
             for word in text.split():
                 start = text.index(word, start)
                 tokens.append(
-                    embedding_pb2.TokenAttention(
+                    common_pb2.TokenAttention(
                         text=word, start=start, end=start + len(word), attention=len(word) / 4, known=True
                     )
                 )
             words = [common_pb2.NearestWord(word="dog", cosine=0.9)] * (request.num_words or 5)
-            facets = [common_pb2.FacetWords(facet=k, words=words) for k in range(NUM_FACETS)]
+            attended = [common_pb2.AttendedToken(token=len(tokens) - 1, cosine=0.5)]
+            facets = [common_pb2.FacetWords(facet=k, words=words, tokens=attended) for k in range(NUM_FACETS)]
             stats = common_pb2.TokenStats(num_tokens=len(tokens), num_unknown_tokens=1, truncated=True)
             explanations.append(embedding_pb2.TextExplanation(tokens=tokens, facets=facets, token_stats=stats))
         return embedding_pb2.ExplainResponse(explanations=explanations, model=MODEL)
@@ -223,6 +224,8 @@ class Similarity(similarity_pb2_grpc.SimilarityServiceServicer):
                 score.calibrated_score = (cosine + 1) / 2
             if request.explain:
                 score.explanation.matches.append(fake_match(self.world))
+                score.explanation.first_tokens.add(text=pair.first, attention=1.0, known=True)
+                score.explanation.second_tokens.add(text=pair.second, attention=0.0)
             scores.append(score)
         return similarity_pb2.ScoreResponse(
             scores=scores,

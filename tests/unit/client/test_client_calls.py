@@ -144,6 +144,7 @@ def test_explain(client):
     assert [facet.facet for facet in first.facets] == list(range(NUM_FACETS))
     assert len(first.facets[0].words) == 2
     assert first.token_stats.truncated
+    assert first.facets[2].tokens[0].token == 2
 
 
 def test_score(client, world):
@@ -153,6 +154,8 @@ def test_score(client, world):
     assert scores.pairs[-1].score == pytest.approx(1.0)
     assert scores.pairs[-1].calibrated_score == pytest.approx(1.0)
     assert scores.pairs[0].matches[0].first_words[0].word == "dog"
+    assert scores.pairs[0].first_tokens[0].text == "a 0"
+    assert not scores.pairs[0].second_tokens[0].known
     assert (scores.method, scores.attention) == ("sif", True)
     assert world.count("Score") == 3
 
