@@ -44,14 +44,16 @@ class SentencePairs:
             InvalidInputError: A line has another form; the message names file and line.
         """
         rows = [line.split("\t") for line in _read_text(path).splitlines()]
+        scores = np.empty(len(rows))
         for number, row in enumerate(rows, start=1):
             if len(row) != 3:
                 raise InvalidInputError(f"{path}, line {number}: expected 3 fields, got {len(row)}")
-        return cls(
-            np.array([float(row[0]) for row in rows]),
-            _known_rows([row[1] for row in rows], vocabulary, tokenizer),
-            _known_rows([row[2] for row in rows], vocabulary, tokenizer),
-        )
+            try:
+                scores[number - 1] = float(row[0])
+            except ValueError as error:
+                raise InvalidInputError(f"{path}, line {number}: expected a number, got {row[0]!r}") from error
+        first, second = (_known_rows([row[i] for row in rows], vocabulary, tokenizer) for i in (1, 2))
+        return cls(scores, first, second)
 
 
 def evaluate(words: WordVectors, data: Path) -> dict[str, dict[str, float]]:

@@ -3,12 +3,13 @@
 import gzip
 import lzma
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
 
-from facets.errors import ConfigError
+from facets.errors import ConfigError, InvalidInputError
 
-__all__ = ["DAMAGED_FILE_ERRORS", "open_binary"]
+__all__ = ["DAMAGED_FILE_ERRORS", "open_binary", "read_lines"]
 
 DAMAGED_FILE_ERRORS = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 """What reading a cut or damaged ``.xz`` or ``.gz`` file raises."""
@@ -28,3 +29,24 @@ def open_binary(path: Path) -> IO[bytes]:
         return path.open("rb")
     except OSError as error:
         raise ConfigError(f"cannot read the file {path}: {error.strerror}") from error
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Lines of a text file without surrounding white space, in a stream; ``.xz`` and ``.gz`` are unpacked on the way.
+
+    Raises:
+        ConfigError: The file cannot be opened.
+        InvalidInputError: A line is not UTF-8, or the file is cut or damaged; the message names file and line.
+    """
+    number = 0
+    with open_binary(path) as file:
+        try:
+            for number, line in enumerate(file, start=1):  # noqa: B007  (the error names the line)
+                yield line.decode("utf-8").strip()
+        except UnicodeDecodeError as error:
+            bad = error.object[error.start]
+            raise InvalidInputError(f"{path}, line {number}: expected UTF-8, got byte 0x{bad:02x}") from error
+        except DAMAGED_FILE_ERRORS as error:
+            raise InvalidInputError(
+                f"{path}, after line {number}: expected more compressed data, got {error}"
+            ) from error

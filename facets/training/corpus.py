@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.errors import CheckpointError, ConfigError, InvalidInputError
-from facets.text.files import DAMAGED_FILE_ERRORS, open_binary
+from facets.errors import CheckpointError, ConfigError
+from facets.text.files import read_lines
 from facets.text.vocabulary import Vocabulary
 
 __all__ = ["CorpusMeta", "PackedCorpus", "expand_files", "read_documents"]
@@ -65,7 +65,7 @@ def read_documents(path: Path) -> Iterator[list[str]]:
         ConfigError: The file cannot be opened.
     """
     paragraphs: list[str] = []
-    for line in _read_lines(path):
+    for line in read_lines(path):
         if line.startswith(_TITLE) or not line:
             if paragraphs:
                 yield paragraphs
@@ -74,21 +74,6 @@ def read_documents(path: Path) -> Iterator[list[str]]:
             paragraphs.append(line)
     if paragraphs:
         yield paragraphs
-
-
-def _read_lines(path: Path) -> Iterator[str]:
-    number = 0
-    with open_binary(path) as file:
-        try:
-            for number, line in enumerate(file, start=1):  # noqa: B007  (the error names the line)
-                yield line.decode("utf-8").strip()
-        except UnicodeDecodeError as error:
-            bad = error.object[error.start]
-            raise InvalidInputError(f"{path}, line {number}: expected UTF-8, got byte 0x{bad:02x}") from error
-        except DAMAGED_FILE_ERRORS as error:
-            raise InvalidInputError(
-                f"{path}, after line {number}: expected more compressed data, got {error}"
-            ) from error
 
 
 def file_sha256(path: Path) -> str:

@@ -103,6 +103,8 @@ def pack_corpus(
         if not collected.sentence_lengths:
             raise ConfigError(f"the corpus must have a sentence of {min_words} words, got none in {len(files)} files")
         vocabulary, rows = _choose_words(collected, max_words, min_count)
+        if not len(vocabulary):
+            raise ConfigError(f"min_count must leave a word, got {min_count} and counts up to {collected.counts.max()}")
         num_unknown = _write_tokens(numbers, rows, Path(scratch) / "tokens.npy", len(vocabulary))
         shutil.move(Path(scratch) / "tokens.npy", out_dir / "tokens.npy")
     vocabulary.save(out_dir / "vocabulary.tsv")

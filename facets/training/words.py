@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import ConfigError, FacetsError
-from facets.text.files import open_binary
+from facets.text.files import read_lines
 from facets.text.tokenizer import Tokenizer
 from facets.training.corpus import PackedCorpus
 from facets.words.distill import DistillConfig, distill
@@ -89,13 +89,8 @@ def sample_sentences(corpus: PackedCorpus, config: WordVectorsConfig) -> list[ND
 
 
 def _read_texts(paths: Sequence[Path]) -> list[str]:
-    """All fields of tab-separated lines but numbers: a file of sentences or of scored pairs."""
-    texts = []
-    for path in paths:
-        with open_binary(path) as file:
-            fields = [text for line in file for text in line.decode("utf-8").strip().split("\t")]
-        texts += [text for text in fields if " " in text]
-    return texts
+    """All fields with more than one word: of a file of sentences, or of scored pairs of them."""
+    return [text for path in paths for line in read_lines(path) for text in line.split("\t") if " " in text]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
