@@ -1,0 +1,157 @@
+"""Starts the service on this machine, indexes the bundled samples, shows one search, and keeps serving.
+
+What ``make serve`` runs. Everything is done with the two commands a user has, ``facets-server`` and ``facets``;
+this script only starts them one after the other. Ctrl-C or SIGTERM drains the server and ends with its exit code.
+"""
+
+import argparse
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from facets_client import FacetsClient, FacetsClientError
+
+__all__ = ["main"]
+
+SAMPLES = Path(__file__).resolve().parents[1] / "samples" / "wikipedia.jsonl"
+COLLECTION = "samples"
+QUERY = "Which machines let people travel under the sea?"
+START_LIMIT_S = 120.0
+
+TRY = """
+The server is up at {target}. In another terminal, in this folder:
+
+  source {activate}{export}
+  facets search "a disease spread by insects" --collection {collection} --top-k 3
+  facets search "winning by points" --collection {collection} --where topic=sport
+  facets explain "The striker scored in extra time."
+  facets similarity "A dog is barking." "A puppy makes noise."
+  facets index YOUR-FILE.jsonl --collection mine --create
+  facets --help
+
+Documents are kept in {data_dir}. Ctrl-C stops the server.
+"""
+
+
+class _StopServingError(Exception):
+    """Ctrl-C or SIGTERM came."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serves until told to stop; returns the server's exit code."""
+    arguments = _parser().parse_args(argv)
+    sentence = _port_problem(arguments.host, arguments.port)
+    if sentence:
+        sys.stderr.write(f"serve: {sentence}\n")
+        return 2
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
+    server = subprocess.Popen(_server_command(arguments))
+    try:
+        _show(arguments, server)
+        return server.wait()
+    except _StopServingError:
+        return _drain(server)
+    except (FacetsClientError, subprocess.CalledProcessError) as error:
+        sys.stderr.write(f"serve: the samples could not be shown: {error}\n")
+        return _drain(server) or 1
+    finally:
+        if server.poll() is None:
+            _drain(server)
+
+
+def _show(arguments: argparse.Namespace, server: subprocess.Popen[bytes]) -> None:
+    target = f"{arguments.host}:{arguments.port}"
+    if not _wait_until_serving(target, server):
+        return  # it said why
+    state = arguments.data_dir / "samples.index-state"
+    rejected = arguments.data_dir / "samples.rejected.jsonl"
+    load = ["index", str(SAMPLES), "--collection", COLLECTION, "--create"]
+    _facets(target, load, hidden=["--state", str(state), "--rejected", str(rejected)])
+    _facets(target, ["search", QUERY, "--collection", COLLECTION, "--top-k", "3"])
+    activate = Path(sys.executable).parent / "activate"
+    export = "" if arguments.port == 50051 else f"\n  export FACETS_TARGET={target}"
+    sys.stdout.write(
+        TRY.format(
+            target=target, activate=activate, export=export, collection=COLLECTION, data_dir=arguments.data_dir
+        )
+    )
+    sys.stdout.flush()
+
+
+def _wait_until_serving(target: str, server: subprocess.Popen[bytes]) -> bool:
+    """Polls the health service; False when the server ended."""
+    end = time.monotonic() + START_LIMIT_S
+    with FacetsClient(target, timeout_s=1.0) as client:
+        while server.poll() is None:
+            try:
+                if all(status == "SERVING" for status in client.health().values()):
+                    return True
+            except FacetsClientError:
+                if time.monotonic() > end:
+                    raise
+            time.sleep(0.2)
+    return False
+
+
+def _facets(target: str, words: Sequence[str], *, hidden: Sequence[str] = ()) -> None:
+    """Runs ``facets`` and shows its line first; ``hidden`` options are left out of that."""
+    shown = " ".join(f'"{word}"' if " " in word else word for word in words)
+    sys.stdout.write(f"\n$ facets {shown}\n")
+    sys.stdout.flush()
+    command = [str(Path(sys.executable).with_name("facets")), "--target", target, *words, *hidden]
+    subprocess.run(command, check=True)
+
+
+def _server_command(arguments: argparse.Namespace) -> list[str]:
+    options = {
+        "--host": arguments.host,
+        "--port": arguments.port,
+        "--data-dir": arguments.data_dir,
+        "--log-level": arguments.log_level,
+    }
+    command = [str(Path(sys.executable).with_name("facets-server"))]
+    for name, value in options.items():
+        command += [name, str(value)]
+    return command + (["--model", arguments.model] if arguments.model else [])
+
+
+def _drain(server: subprocess.Popen[bytes]) -> int:
+    """Asks the server to stop and waits until its running calls have ended."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    server.terminate()
+    return server.wait()
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise _StopServingError
+
+
+def _port_problem(host: str, port: int) -> str:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return f"port {port} cannot be used ({error.strerror}): choose another one, make serve PORT={port + 1}"
+    return ""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Serves the bundled samples on this machine.")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=int, default=50051, help="port to listen on")
+    parser.add_argument("--data-dir", type=Path, default=Path("data/serve"), help="where documents are kept")
+    parser.add_argument("--model", default="", help="shipped model or checkpoint folder; default: the shipped one")
+    parser.add_argument("--log-level", default="WARNING", help="INFO shows every request")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
