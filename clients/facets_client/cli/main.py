@@ -1,5 +1,6 @@
 """The ``facets`` command: its global options, its subcommands, its exit codes."""
 
+import importlib.metadata
 import os
 import sys
 from collections.abc import Sequence
@@ -47,6 +48,10 @@ class _Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except FacetsClientError as error:
+            target = ctx.obj.target if isinstance(ctx.obj, Settings) else ""
+            _say_failed(sentence_of(error, target))
+            raise typer.Exit(exit_code_of(error)) from error
         except BrokenPipeError:  # whoever read our output has seen enough: facets ... | head
             _drop_output()
             raise typer.Exit(ExitCode.BROKEN_PIPE) from None
@@ -63,11 +68,7 @@ class _Group(TyperGroup):
         except typer.TyperException as error:
             _fail(error.format_message() or "no command given: see facets --help", ExitCode.USAGE)
         except (InputError, StateError, ValueError, TypeError) as error:
-            if isinstance(error, FacetsClientError):
-                _fail(sentence_of(error), exit_code_of(error))
             _fail(str(error), ExitCode.USAGE)
-        except FacetsClientError as error:
-            _fail(sentence_of(error), exit_code_of(error))
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             _fail(f"{where}{error.strerror or error}", ExitCode.USAGE)
@@ -102,8 +103,19 @@ def _global_options_first(args: Sequence[str]) -> list[str]:
 
 
 def _fail(sentence: str, code: int) -> NoReturn:
-    say(f"facets: {sentence}")
+    _say_failed(sentence)
     sys.exit(code)
+
+
+def _say_failed(sentence: str) -> None:
+    say(f"facets: {sentence}")
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("facets")
+    except importlib.metadata.PackageNotFoundError:
+        return "(not installed)"
 
 
 def _drop_output() -> None:
@@ -136,6 +148,7 @@ def _global(
     ] = None,
     tls: Annotated[bool, typer.Option("--tls", help="Encrypt, trusting well-known authorities.")] = False,
     ca_cert: Annotated[Path | None, typer.Option(help="Encrypt, trusting this PEM file.")] = None,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False,
 ) -> None:
     """Texts as several vectors each: embed, explain, compare, summarize, index, search.
 
@@ -149,6 +162,9 @@ def _global(
       facets search "who won the cup" --collection news --top-k 10
       facets --target search.example.org:50051 --json similarity "a dog" "a cat"
     """
+    if version:
+        typer.echo(f"facets {_version()}")
+        raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(ExitCode.USAGE)

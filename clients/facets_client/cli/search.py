@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
 from facets_client.cli.output import clean, match_line, print_json, shortened, stdout
@@ -78,6 +79,5 @@ def _print_hit(console: Console, rank: int, hit: SearchHit, *, full: bool) -> No
         lines.append(Text(clean(", ".join(f"{name}: {value}" for name, value in hit.payload.items()))))
     lines += [match_line(match, "query", "document") for match in hit.evidence]
     for line in lines:
-        line.pad_left(0)
-        console.print(line, new_line_start=False, soft_wrap=False)
+        console.print(Padding(line, (0, 0, 0, 4)))
     console.print()

@@ -1,5 +1,6 @@
 """Global settings of the ``facets`` command, its exit codes, and errors as sentences."""
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -19,6 +20,8 @@ from facets_client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
+
+_GRPC_NOISE = re.compile(r"failed to connect to all addresses; last error: [A-Z]+: ")
 
 
 class ExitCode(IntEnum):
@@ -79,15 +82,15 @@ def exit_code_of(error: FacetsClientError) -> ExitCode:
     return next((code for kind, code in _EXIT_CODES if isinstance(error, kind)), ExitCode.SERVER)
 
 
-def sentence_of(error: FacetsClientError) -> str:
-    """An error as one sentence for a person."""
+def sentence_of(error: FacetsClientError, target: str) -> str:
+    """An error of the server at ``target`` as one sentence for a person."""
     details = " ".join(error.details.split()).rstrip(".")
     if isinstance(error, UnavailableError):
-        return f"the server is not available: {details}"
+        return f"the server at {target} is not available: {_GRPC_NOISE.sub('', details)}"
     if isinstance(error, OverloadedError):
-        return f"the server is overloaded: {details}"
+        return f"the server at {target} is overloaded: {details}"
     if isinstance(error, DeadlineExceededError):
-        return f"no answer in time (see --timeout-s): {details}"
+        return f"no answer from the server at {target} in time (see --timeout-s): {details}"
     if exit_code_of(error) is ExitCode.SERVER:
         request = f" (request {error.request_id})" if error.request_id else ""
         return f"the server failed: {details}{request}"

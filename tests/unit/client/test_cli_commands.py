@@ -70,6 +70,10 @@ def test_without_a_command(facets):
     assert "count" in facets("documents", code=2).stderr
 
 
+def test_version(facets):
+    assert facets("--version").stdout.startswith("facets ")
+
+
 def test_embed_table(facets):
     out = facets("embed", "first text", "second [bold]text\x1b[31m").stdout
     assert f"{NUM_FACETS} x {DIM}" in out
@@ -250,6 +254,7 @@ def test_server_errors_and_no_server(facets, server):
     assert "r-17" in facets("similarity", "a", "b", code=4).stderr
     sentence = facets("--target", "localhost:1", "--timeout-s", "1", "models", code=3).stderr
     assert "not available" in sentence or "no answer" in sentence
+    assert "localhost:1" in sentence
 
 
 def test_index_tells_totals(facets, tmp_path, server):
