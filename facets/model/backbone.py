@@ -7,6 +7,7 @@ import importlib
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -45,12 +46,12 @@ class BackboneEncoder(nn.Module):
             backbone = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
         except (OSError, ValueError) as error:
             raise CheckpointError(f"expected a sentence-transformers model in {folder}, got: {error}") from error
-        transformer = backbone[0]
-        self.tokenizer = transformer.tokenizer
+        transformer: Any = backbone[0]
+        self._pieces: Any = transformer.tokenizer
         self._tuned = config.tune_backbone
-        network = transformer.auto_model.requires_grad_(config.tune_backbone)
+        network: Any = transformer.auto_model.requires_grad_(config.tune_backbone)
         # Held in a list when frozen, so that its weights are not in the state dictionary.
-        self._frozen = [] if config.tune_backbone else [network]
+        self._frozen: list[Any] = [] if config.tune_backbone else [network]
         self.backbone = network if config.tune_backbone else None
         self.output = nn.Linear(network.config.hidden_size, config.hidden_dim)
 
@@ -58,16 +59,17 @@ class BackboneEncoder(nn.Module):
         """Word piece ids of each text's first ``max_tokens`` pieces, without special pieces."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Longer than the backbone reads: it is cut right here.
-            encoded = self.tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+            encoded = self._pieces(list(texts), add_special_tokens=False)["input_ids"]
         return [np.asarray(ids[:max_tokens], dtype=np.int64) for ids in encoded]
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
         """See ``facets.model.encoders.Encoder``; the state of the opening piece is dropped."""
-        network = self.backbone if self.backbone is not None else self._frozen[0].to(rows_BL.device)
+        network: Any = self.backbone if self.backbone is not None else self._frozen[0].to(rows_BL.device)
+        pieces = self._pieces
         steps_L = torch.arange(rows_BL.shape[1] + 2, device=rows_BL.device)
-        ids_BL = torch.nn.functional.pad(rows_BL, (1, 1), value=self.tokenizer.pad_token_id)
-        ids_BL[:, 0] = self.tokenizer.cls_token_id
-        ids_BL = ids_BL.scatter(1, lengths_B.unsqueeze(1) + 1, self.tokenizer.sep_token_id)
+        ids_BL = torch.nn.functional.pad(rows_BL, (1, 1), value=pieces.pad_token_id)
+        ids_BL[:, 0] = pieces.cls_token_id
+        ids_BL = ids_BL.scatter(1, lengths_B.unsqueeze(1) + 1, pieces.sep_token_id)
         mask_BL = (steps_L <= lengths_B.unsqueeze(1) + 1).long()
         network.train(self.training and self._tuned)
         with torch.set_grad_enabled(self._tuned and torch.is_grad_enabled()):

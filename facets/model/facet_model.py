@@ -257,7 +257,7 @@ def find_model(name_or_path: str | Path) -> Path:
                 return folder
     shipped = sorted({f.parent.name for root in roots for f in root.glob("**/config.json")})
     raise NotFoundError(
-        f"no model {str(name_or_path)!r}: expected a checkpoint folder or one of {', '.join(shipped) or 'none shipped here'}",
+        f"no model {str(name_or_path)!r}: expected a checkpoint folder or one of {', '.join(shipped) or 'none here'}",
         resource_type="model",
         resource_name=str(name_or_path),
     )

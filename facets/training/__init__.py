@@ -1,0 +1,1 @@
+"""Training: packed corpora, batches, the loop, export."""

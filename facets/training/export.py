@@ -1,21 +1,23 @@
 """From a training run to a checkpoint folder that can be shipped."""
 
 import json
-import logging
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from facets.config import SentenceTrainingConfig
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.facet_model import FacetModel
 from facets.model.network import FacetNetwork
+from facets.tasks.text_words import fit_common_components
 from facets.training.corpus import PackedCorpus
 from facets.words.vectors import WordVectors
 
 __all__ = ["export_sentence_model"]
 
-logger = logging.getLogger(__name__)
+# More sentences move the first principal component by less than its rounding.
+_COMPONENT_SENTENCES = 20_000
 
 
 def export_sentence_model(config: SentenceTrainingConfig, run_dir: Path, *, words: str = ".") -> FacetModel:
@@ -52,5 +54,16 @@ def export_sentence_model(config: SentenceTrainingConfig, run_dir: Path, *, word
         },
     )
     model = FacetModel(network, vectors, config=checkpoint)
+    model.common_components = fit_common_components(
+        model, _training_texts(PackedCorpus.open(Path(config.corpus)), config)
+    )
     model.save(run_dir / "model")
     return model
+
+
+def _training_texts(corpus: PackedCorpus, config: SentenceTrainingConfig) -> list[str]:
+    """Sentences the common components of SIF are fitted on, as text again: known words between spaces."""
+    rng = np.random.default_rng([config.seed, 5])
+    chosen = rng.choice(corpus.num_sentences, min(_COMPONENT_SENTENCES, corpus.num_sentences), replace=False)
+    words = np.array([*corpus.vocabulary.words, ""], dtype=object)
+    return [text for text in (" ".join(words[corpus.sentence(row)]).strip() for row in chosen) if text]

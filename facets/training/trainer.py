@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import pickle
 import signal
 import time
 from collections.abc import Iterator
@@ -107,7 +108,7 @@ class SentenceTrainer:
             state = torch.load(path, map_location=self._device, weights_only=True)
         except FileNotFoundError as error:
             raise CheckpointError(f"nothing to resume: {path} does not exist") from error
-        except (RuntimeError, EOFError, OSError, ValueError) as error:
+        except (RuntimeError, EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
             raise CheckpointError(f"{path} is damaged: {error}") from error
         if state["config"] != self._config.to_dict():
             changed = [k for k, v in self._config.to_dict().items() if state["config"].get(k) != v]

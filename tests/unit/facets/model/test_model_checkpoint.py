@@ -3,10 +3,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from facets.errors import CheckpointError, InvalidInputError, NotFoundError
-from facets.model import FacetModel, load
 from safetensors.numpy import load_file, save_file
 from toys import toy_model
+
+from facets.errors import CheckpointError, InvalidInputError, NotFoundError
+from facets.model import FacetModel, load
 
 TEXTS = ["a man lifting weights", "the dog plays guitar", "zebra"]
 
@@ -79,7 +80,8 @@ def test_weights_of_another_shape_are_refused(saved: tuple[FacetModel, Path]) ->
 
 
 @pytest.mark.parametrize(
-    ("section", "key", "value"), [("model", "dim", 33), ("model", "colour", 1), (None, "format", 99), (None, "task", None)]
+    ("section", "key", "value"),
+    [("model", "dim", 33), ("model", "colour", 1), (None, "format", 99), (None, "task", None)],
 )
 def test_a_wrong_setting_is_refused(
     saved: tuple[FacetModel, Path], section: str | None, key: str, value: object
