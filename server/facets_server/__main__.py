@@ -32,9 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = _config(_parser().parse_args(argv))
     except ConfigError as error:
         return _fail(error, EXIT_BAD_SETTING)
-    logging.basicConfig(
-        level=config.log_level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s"
-    )
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    for package in ("facets", "facets_server"):  # other packages only when they warn
+        logging.getLogger(package).setLevel(config.log_level)
     try:
         return _serve(config)
     except ConfigError as error:
@@ -45,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _serve(config: ServerConfig) -> int:
     require_extra("server", "torch", "faiss", "spacy", "grpc_health", "grpc_reflection", "prometheus_client")
+    _check_port(config)
     # Loading these takes seconds; a wrong setting or --help answers at once.
     from facets.index import CollectionEngine
     from facets.model.facet_model import DEFAULT_MODEL, find_model, load
@@ -54,7 +55,6 @@ def _serve(config: ServerConfig) -> int:
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, _setter(stop))
-    _check_port(config)
     with CollectionEngine.open(config.data_dir) as engine:
         folders = [find_model(name) for name in config.models or (DEFAULT_MODEL,)]
         models = [load(folder) for folder in folders]

@@ -48,6 +48,7 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         batcher: BatcherConfig | None = None,
         config: ServerConfig | None = None,
         calibrations: Mapping[str, Calibration] | None = None,
+        max_database_bytes: int | None = None,
     ) -> Running:
         config = replace(
             config or ServerConfig(),
@@ -59,7 +60,9 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
             batcher=batcher or BatcherConfig(),
         )
         served = list(models) or [FakeModel()]
-        engine = CollectionEngine.open(config.data_dir, EngineConfig(background=False))
+        engine = CollectionEngine.open(
+            config.data_dir, EngineConfig(background=False, max_database_bytes=max_database_bytes)
+        )
         server = create_server(served, engine, config, calibrations=calibrations)
         channel = grpc.insecure_channel(f"127.0.0.1:{server.port}")
         running = Running(server, served[0], engine, channel, config, served[1:])

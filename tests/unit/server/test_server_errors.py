@@ -1,5 +1,6 @@
 import logging
 import queue
+import sqlite3
 import threading
 
 import grpc
@@ -291,3 +292,36 @@ def test_every_library_error_has_a_code_of_its_own_kind():
         assert code is not grpc.StatusCode.INTERNAL, kind
     assert code_of(ValueError("x")) is grpc.StatusCode.INTERNAL
     assert status_of(ValueError("secret")).message == "internal error"
+
+
+def test_a_full_disk_stores_nothing_of_the_call_and_keeps_the_rest(make_server):
+    running = make_server(max_database_bytes=400_000)
+    running.engine.create_collection("news", model="fake", model_revision="r1", num_facets=3, dim=32)
+    stub = documents_pb2_grpc.DocumentServiceStub(running.channel)
+    stored = 0
+    with pytest.raises(grpc.RpcError) as raised:
+        for start in range(0, 10_000, 10):
+            batch = [documents_pb2.Document(id=f"{start + i}", text="cat " * 500) for i in range(10)]
+            stored += stub.Upsert(
+                documents_pb2.UpsertRequest(collection="news", documents=batch), timeout=10
+            ).num_upserted
+    assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    details = details_of(raised.value)
+    assert details["ErrorInfo"].reason == "DISK_FULL"
+    assert "RetryInfo" not in details
+    assert running.engine.count("news").count == stored > 0
+    reply = stub.Search(
+        documents_pb2.SearchRequest(collection="news", queries=[documents_pb2.SearchQuery(text="cat")]), timeout=10
+    )
+    assert len(reply.results[0].hits) == 10
+
+
+def test_a_damaged_store_is_data_loss(tmp_path):
+    file = tmp_path / "broken.sqlite3"
+    file.write_bytes(b"not a database at all" * 100)
+    try:
+        sqlite3.connect(file).execute("SELECT * FROM x")
+    except sqlite3.DatabaseError as cause:
+        error = errors.StorageError("cannot read")
+        error.__cause__ = cause
+    assert code_of(error) is grpc.StatusCode.DATA_LOSS

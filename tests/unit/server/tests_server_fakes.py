@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,11 @@ WORDS = (
     "music song guitar piano bread cheese wine table chair house city king queen war peace sun moon star . ,"
 ).split()
 NUM_FACETS, DIM, MAX_TOKENS = 3, 32, 16
+
+
+@cache
+def _tokenizer() -> Tokenizer:
+    return Tokenizer()
 
 
 class FakeModel:
@@ -39,7 +45,7 @@ class FakeModel:
         vectors = random.normal(size=(len(WORDS), DIM)).astype(np.float32)
         counts = np.arange(len(WORDS), 0, -1) * 10
         self.words = WordVectors(Vocabulary(WORDS, counts), vectors)
-        self.tokenizer = Tokenizer()
+        self.tokenizer = _tokenizer()
         component = vectors.mean(axis=0) / np.linalg.norm(vectors.mean(axis=0))
         self.common_components = {"plain": component, "attention": component}
         self.batches: list[int] = []

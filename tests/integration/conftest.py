@@ -1,0 +1,84 @@
+"""The server under test: a process of our own, or the one at ``FACETS_TARGET`` (a container, for instance)."""
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+from facets_proto.v1 import collections_pb2, collections_pb2_grpc
+from server_process import SHIPPED_MODEL, ServerProcess, make_toy_checkpoint, wait_until_serving
+
+TARGET = os.environ.get("FACETS_TARGET", "")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(item.fspath).parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(scope="session")
+def toy_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint that loads and runs in no time."""
+    return make_toy_checkpoint(tmp_path_factory.mktemp("models") / "toy")
+
+
+@pytest.fixture(scope="session")
+def model_path(toy_model: Path) -> Path:
+    """The shipped default model, or the toy one where it is not there."""
+    return SHIPPED_MODEL if (SHIPPED_MODEL / "model.safetensors").is_file() else toy_model
+
+
+@pytest.fixture(scope="session")
+def server_target(tmp_path_factory: pytest.TempPathFactory, model_path: Path) -> Iterator[str]:
+    """``HOST:PORT`` of a running server."""
+    if TARGET:
+        yield TARGET
+        return
+    with ServerProcess(tmp_path_factory.mktemp("shared") / "data", model_path) as server:
+        yield server.target
+
+
+@pytest.fixture(scope="session")
+def channel(server_target: str) -> Iterator[grpc.Channel]:
+    options = [
+        ("grpc.max_receive_message_length", -1),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.enable_retries", 0),
+    ]
+    with grpc.insecure_channel(server_target, options=options) as channel:
+        wait_until_serving(channel)
+        yield channel
+
+
+@pytest.fixture
+def collection(channel: grpc.Channel) -> Iterator[str]:
+    """A new collection, deleted afterwards."""
+    stub = collections_pb2_grpc.CollectionServiceStub(channel)
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    stub.CreateCollection(collections_pb2.CreateCollectionRequest(name=name), timeout=30)
+    yield name
+    stub.DeleteCollection(collections_pb2.DeleteCollectionRequest(name=name), timeout=60)
+
+
+@pytest.fixture
+def spawn(tmp_path: Path, toy_model: Path) -> Iterator[Callable[..., ServerProcess]]:
+    """Starts server processes that the test may kill; their default data directory stays the same."""
+    if TARGET:
+        pytest.skip("needs a server process of its own, and FACETS_TARGET names one that runs elsewhere")
+    started: list[ServerProcess] = []
+
+    def start(**settings: object) -> ServerProcess:
+        server = ServerProcess(
+            settings.pop("data_dir", tmp_path / "data"),  # type: ignore[arg-type]
+            settings.pop("model", toy_model),  # type: ignore[arg-type]
+            **settings,  # type: ignore[arg-type]
+        )
+        started.append(server)
+        return server.wait_until_serving()
+
+    yield start
+    for server in started:
+        server.__exit__()

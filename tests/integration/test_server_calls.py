@@ -1,0 +1,272 @@
+"""Every service of a real server, from another process."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import numpy as np
+import pytest
+from facets_proto.v1 import (
+    documents_pb2,
+    documents_pb2_grpc,
+    embedding_pb2,
+    embedding_pb2_grpc,
+    models_pb2,
+    models_pb2_grpc,
+    similarity_pb2,
+    similarity_pb2_grpc,
+    summarization_pb2,
+    summarization_pb2_grpc,
+)
+from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+from grpc_status import rpc_status
+
+TEXTS = [
+    "The boat sailed on the river to the sea.",
+    "A song for guitar and piano.",
+    "The king and the queen of the city.",
+    "Bread, cheese and wine on the table.",
+    "The student was at school with the teacher of physics.",
+]
+
+
+def array_of(message):
+    return np.frombuffer(message.data, "<f4").reshape(message.shape)
+
+
+@pytest.fixture
+def embedding(channel):
+    return embedding_pb2_grpc.EmbeddingServiceStub(channel)
+
+
+@pytest.fixture
+def documents(channel):
+    return documents_pb2_grpc.DocumentServiceStub(channel)
+
+
+@pytest.fixture
+def model(channel):
+    stub = models_pb2_grpc.ModelServiceStub(channel)
+    return stub.GetModel(models_pb2.GetModelRequest(), timeout=30).model
+
+
+def test_reflection_and_health_know_every_service(channel):
+    names = set(ProtoReflectionDescriptorDatabase(channel).get_services())
+    health = health_pb2_grpc.HealthStub(channel)
+    ours = {name for name in names if name.startswith("facets.v1.")}
+    assert ours == {
+        f"facets.v1.{name}Service"
+        for name in ("Embedding", "Similarity", "Summarization", "Collection", "Document", "Model")
+    }
+    for name in ("", *ours):
+        reply = health.Check(health_pb2.HealthCheckRequest(service=name), timeout=10)
+        assert reply.status == health_pb2.HealthCheckResponse.SERVING
+    with pytest.raises(grpc.RpcError) as raised:
+        health.Check(health_pb2.HealthCheckRequest(service="nope"), timeout=10)
+    assert raised.value.code() == grpc.StatusCode.NOT_FOUND
+
+
+def test_a_text_has_the_same_facets_alone_and_in_a_batch(embedding, model):
+    together = array_of(embedding.Embed(embedding_pb2.EmbedRequest(texts=TEXTS), timeout=30).facet_embeddings)
+    assert together.shape == (len(TEXTS), model.num_facets, model.dim)
+    for i, text in enumerate(TEXTS):
+        alone = array_of(embedding.Embed(embedding_pb2.EmbedRequest(texts=[text]), timeout=30).facet_embeddings)
+        np.testing.assert_allclose(alone[0], together[i], rtol=1e-3, atol=1e-4)
+
+
+def test_64_concurrent_callers_get_what_they_asked_for(embedding):
+    texts = [f"{TEXTS[i % 5]} {TEXTS[(i * 7 + i // 5) % 5]}" for i in range(64)]
+    expected = array_of(embedding.Embed(embedding_pb2.EmbedRequest(texts=texts), timeout=60).facet_embeddings)
+    with ThreadPoolExecutor(64) as pool:
+        replies = list(
+            pool.map(lambda text: embedding.Embed(embedding_pb2.EmbedRequest(texts=[text]), timeout=60), texts)
+        )
+    for reply, facets in zip(replies, expected, strict=True):
+        np.testing.assert_allclose(array_of(reply.facet_embeddings)[0], facets, rtol=1e-3, atol=1e-4)
+
+
+def test_the_stream_gives_the_same_in_order(embedding):
+    requests = [
+        embedding_pb2.EmbedStreamRequest(sequence=i, request=embedding_pb2.EmbedRequest(texts=[text] * (i + 1)))
+        for i, text in enumerate(TEXTS)
+    ]
+    replies = list(embedding.EmbedStream(iter(requests), timeout=60))
+    assert [reply.sequence for reply in replies] == list(range(len(TEXTS)))
+    unary = array_of(embedding.Embed(embedding_pb2.EmbedRequest(texts=TEXTS), timeout=30).facet_embeddings)
+    for i, reply in enumerate(replies):
+        np.testing.assert_allclose(array_of(reply.response.facet_embeddings)[0], unary[i], rtol=1e-3, atol=1e-4)
+
+
+def test_explain_finds_the_tokens_in_the_text(embedding):
+    reply = embedding.Explain(embedding_pb2.ExplainRequest(texts=TEXTS, num_words=3), timeout=60)
+    for text, explanation in zip(TEXTS, reply.explanations, strict=True):
+        assert all(text[token.start : token.end] == token.text for token in explanation.tokens)
+        assert all(len(facet.words) == 3 for facet in explanation.facets)
+
+
+@pytest.mark.parametrize("method", list(similarity_pb2.SimilarityMethod.values())[1:])
+def test_every_method_finds_a_text_most_like_itself(channel, method):
+    stub = similarity_pb2_grpc.SimilarityServiceStub(channel)
+    pairs = [similarity_pb2.TextPair(first=TEXTS[0], second=second) for second in TEXTS]
+    reply = stub.Score(similarity_pb2.ScoreRequest(pairs=pairs, method=method, explain=True), timeout=60)
+    scores = [pair.score for pair in reply.scores]
+    assert scores[0] == max(scores)
+    assert all(pair.explanation.matches for pair in reply.scores)
+
+
+def test_summaries_have_the_exact_number_of_sentences(channel):
+    stub = summarization_pb2_grpc.SummarizationServiceStub(channel)
+    text = " ".join(TEXTS)
+    for number in (1, 3, 5, 9):
+        request = summarization_pb2.SummarizeRequest(
+            documents=[summarization_pb2.SummaryDocument(text=text)] * 2, num_sentences=number
+        )
+        for summary in stub.Summarize(request, timeout=60).summaries:
+            assert len(summary.sentences) == min(number, len(TEXTS))
+            assert all(text[s.start : s.end] == s.text for s in summary.sentences)
+
+
+def test_documents_are_searched_with_evidence_read_listed_and_deleted(documents, collection):
+    batch = [documents_pb2.Document(id=f"{i}", text=text) for i, text in enumerate(TEXTS)]
+    for i, document in enumerate(batch):
+        document.payload.update({"rank": i})
+    written = documents.Upsert(documents_pb2.UpsertRequest(collection=collection, documents=batch), timeout=60)
+    found = documents.Search(
+        documents_pb2.SearchRequest(
+            collection=collection,
+            queries=[documents_pb2.SearchQuery(text=text) for text in TEXTS],
+            top_k=2,
+            evidence=True,
+            exact=True,
+            min_revision=written.index_revision,
+        ),
+        timeout=60,
+    )
+    assert [result.hits[0].id for result in found.results] == [str(i) for i in range(len(TEXTS))]
+    assert found.exhaustive
+    for result in found.results:
+        match = result.hits[0].evidence[0]
+        assert match.cosine == pytest.approx(result.hits[0].score, abs=1e-6)
+        assert len(match.first_words) == len(match.second_words) == 5
+    listed = documents.ListDocuments(documents_pb2.ListDocumentsRequest(collection=collection, page_size=2), timeout=30)
+    assert [document.id for document in listed.documents] == ["0", "1"]
+    assert listed.next_page_token
+    deleted = documents.DeleteDocuments(
+        documents_pb2.DeleteDocumentsRequest(collection=collection, ids=["0"]), timeout=30
+    )
+    gone = documents.GetDocuments(
+        documents_pb2.GetDocumentsRequest(collection=collection, ids=["0"], min_revision=deleted.index_revision),
+        timeout=30,
+    )
+    assert list(gone.missing_ids) == ["0"]
+
+
+def bad_calls(collection):
+    nan = np.full((2, 4), np.nan, "<f4")
+    array = {"shape": nan.shape, "dtype": 1, "data": nan.tobytes()}
+    query = documents_pb2.SearchQuery(text="a cat")
+    return {
+        "empty text": ("Embed", embedding_pb2.EmbedRequest(texts=["a", ""]), "texts[1]"),
+        "blank text": ("Embed", embedding_pb2.EmbedRequest(texts=["\n\t "]), "texts[0]"),
+        "no texts": ("Embed", embedding_pb2.EmbedRequest(), "texts"),
+        "nan facets": (
+            "Search",
+            documents_pb2.SearchRequest(
+                collection=collection, queries=[documents_pb2.SearchQuery(facet_embeddings=array)]
+            ),
+            "queries[0].facet_embeddings.data",
+        ),
+        "wrong dimension": (
+            "Search",
+            documents_pb2.SearchRequest(
+                collection=collection,
+                queries=[
+                    documents_pb2.SearchQuery(
+                        facet_embeddings={"shape": (1, 3), "dtype": 1, "data": np.ones(3, "<f4").tobytes()}
+                    )
+                ],
+            ),
+            "queries[0].facet_embeddings",
+        ),
+        "duplicate ids": (
+            "Upsert",
+            documents_pb2.UpsertRequest(
+                collection=collection, documents=[documents_pb2.Document(id="x", text="a")] * 2
+            ),
+            "documents[1].id",
+        ),
+        "top_k": ("Search", documents_pb2.SearchRequest(collection=collection, queries=[query], top_k=0), "top_k"),
+    }
+
+
+@pytest.mark.parametrize("case", list(bad_calls("")))
+def test_bad_input_is_named_with_its_field(embedding, documents, collection, case):
+    method, request, field = bad_calls(collection)[case]
+    stub = embedding if method == "Embed" else documents
+    with pytest.raises(grpc.RpcError) as raised:
+        getattr(stub, method)(request, timeout=30)
+    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    details = rpc_status.from_call(raised.value).details
+    info, bad = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
+    assert details[0].Unpack(info)
+    assert (info.reason, info.domain) == ("INVALID_INPUT", "facets.dev")
+    assert details[1].Unpack(bad)
+    assert bad.field_violations[0].field == field
+
+
+@pytest.mark.parametrize("text", ["the of and", "qqqq zzzz", "\U0001f600", "\u6f22\u5b57"])
+def test_stop_words_and_unknown_words_still_get_facets(embedding, text):
+    reply = embedding.Embed(embedding_pb2.EmbedRequest(texts=[text]), timeout=30)
+    facets = array_of(reply.facet_embeddings)
+    assert np.isfinite(facets).all()
+    assert np.linalg.norm(facets, axis=-1).min() > 0
+
+
+@pytest.mark.parametrize("kind", ["model", "collection"])
+def test_unknown_names_are_not_found(embedding, documents, kind):
+    with pytest.raises(grpc.RpcError) as raised:
+        if kind == "model":
+            embedding.Embed(embedding_pb2.EmbedRequest(texts=["a"], model="nope"), timeout=30)
+        else:
+            query = documents_pb2.SearchQuery(text="a")
+            documents.Search(documents_pb2.SearchRequest(collection="nope", queries=[query]), timeout=30)
+    assert raised.value.code() == grpc.StatusCode.NOT_FOUND
+    resource = error_details_pb2.ResourceInfo()
+    assert rpc_status.from_call(raised.value).details[1].Unpack(resource)
+    assert (resource.resource_type, resource.resource_name) == (kind, "nope")
+
+
+def test_a_message_over_the_limit_is_refused_and_the_connection_lives(embedding, model):
+    text = "a " * (model.limits.max_message_bytes // 2 + 1000)
+    with pytest.raises(grpc.RpcError) as raised:
+        embedding.Embed(embedding_pb2.EmbedRequest(texts=[text]), timeout=60)
+    assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert embedding.Embed(embedding_pb2.EmbedRequest(texts=["a"]), timeout=30).token_stats
+
+
+def test_a_deadline_is_kept(embedding, model):
+    texts = [" ".join(TEXTS)] * model.limits.max_texts_per_request
+    with pytest.raises(grpc.RpcError) as raised:
+        embedding.Embed(embedding_pb2.EmbedRequest(texts=texts), timeout=0.005)
+    assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def test_cancelled_streams_leave_no_trace(embedding, channel):
+    for _ in range(40):
+        call = embedding.EmbedStream(iter(threading.Event().wait, None), timeout=30)
+        call.cancel()
+    reply = embedding.Embed(embedding_pb2.EmbedRequest(texts=["a"]), timeout=30)
+    assert reply.timings.queue_ms < 10_000
+    requests = [embedding_pb2.EmbedStreamRequest(sequence=1, request=embedding_pb2.EmbedRequest(texts=["a"]))]
+    deadline_error = None
+    for _ in range(100):  # places of cancelled streams are free again as soon as the server has noticed
+        try:
+            assert len(list(embedding.EmbedStream(iter(requests), timeout=30))) == 1
+            return
+        except grpc.RpcError as error:
+            deadline_error = error
+            assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+            threading.Event().wait(0.1)
+    raise AssertionError(f"streams stay taken: {deadline_error}")

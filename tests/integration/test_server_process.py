@@ -1,0 +1,261 @@
+"""Starting, overload, draining, crashing and coming back."""
+
+import os
+import socket
+import threading
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import pytest
+from facets_proto.v1 import (
+    collections_pb2,
+    collections_pb2_grpc,
+    documents_pb2,
+    documents_pb2_grpc,
+    embedding_pb2,
+    embedding_pb2_grpc,
+)
+from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_status import rpc_status
+from server_process import TOY_WORDS, free_port, run_server
+
+pytestmark = pytest.mark.skipif(bool(os.environ.get("FACETS_TARGET")), reason="needs server processes of its own")
+
+BATCH_SIZE = 20
+
+
+def create(channel, name="docs"):
+    stub = collections_pb2_grpc.CollectionServiceStub(channel)
+    stub.CreateCollection(collections_pb2.CreateCollectionRequest(name=name), timeout=30)
+
+
+def text_of(number):
+    words = [TOY_WORDS[(number * (k + 3) + k) % len(TOY_WORDS)] for k in range(12)]
+    return f"{' '.join(words)} {number}"
+
+
+def batch_of(sequence):
+    first = (sequence - 1) * BATCH_SIZE
+    documents = [documents_pb2.Document(id=f"{first + i:06d}", text=text_of(first + i)) for i in range(BATCH_SIZE)]
+    return documents_pb2.UpsertStreamRequest(
+        batch=documents_pb2.UpsertStreamBatch(sequence=sequence, documents=documents)
+    )
+
+
+def opening(token=""):
+    return documents_pb2.UpsertStreamRequest(open=documents_pb2.UpsertStreamOpen(collection="docs", resume_token=token))
+
+
+def count(channel):
+    stub = documents_pb2_grpc.DocumentServiceStub(channel)
+    return stub.CountDocuments(documents_pb2.CountDocumentsRequest(collection="docs"), timeout=30).num_documents
+
+
+def test_documents_are_found_again_after_a_restart_without_encoding(spawn):
+    first = spawn()
+    create(first.channel)
+    stub = documents_pb2_grpc.DocumentServiceStub(first.channel)
+    documents = [documents_pb2.Document(id=f"{i}", text=text_of(i)) for i in range(50)]
+    stub.Upsert(documents_pb2.UpsertRequest(collection="docs", documents=documents), timeout=30)
+    request = documents_pb2.SearchRequest(
+        collection="docs", queries=[documents_pb2.SearchQuery(text=text_of(17))], top_k=5
+    )
+    before = stub.Search(request, timeout=30).results[0]
+    first.terminate()
+    assert first.process.wait(30) == 0
+    metrics_port = free_port()
+    second = spawn(arguments=["--metrics-port", str(metrics_port)])
+    after = documents_pb2_grpc.DocumentServiceStub(second.channel).Search(request, timeout=30).results[0]
+    assert [(hit.id, hit.score) for hit in after.hits] == [(hit.id, hit.score) for hit in before.hits]
+    assert after.hits[0].id == "17"
+    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=10) as reply:
+        metrics = reply.read().decode()
+    encoded = next(line for line in metrics.splitlines() if line.startswith("facets_batch_texts_sum"))
+    assert float(encoded.split()[-1]) <= 3  # two texts of the warm-up and one query
+    assert "facets_queued_requests 0.0" in metrics
+
+
+def test_nothing_acknowledged_is_lost_and_nothing_twice_when_killed_in_a_stream(spawn):
+    num_batches, kill_after = 60, 15
+    server = spawn()
+    create(server.channel)
+    stub = documents_pb2_grpc.DocumentServiceStub(server.channel)
+    replies = stub.UpsertStream(iter([opening(), *(batch_of(s) for s in range(1, num_batches + 1))]), timeout=120)
+    token = next(replies).opened.resume_token
+    acknowledged = 0
+    with pytest.raises(grpc.RpcError) as raised:
+        for reply in replies:
+            acknowledged = reply.ack.sequence
+            if acknowledged == kill_after:
+                server.kill()
+    assert raised.value.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+    assert kill_after <= acknowledged < num_batches
+
+    again = spawn()
+    assert acknowledged * BATCH_SIZE <= count(again.channel) <= num_batches * BATCH_SIZE
+    stub = documents_pb2_grpc.DocumentServiceStub(again.channel)
+    probe = stub.UpsertStream(iter([opening(token)]), timeout=60)
+    stored = next(probe).opened.last_acked_sequence
+    assert list(probe) == []
+    assert stored >= acknowledged
+    requests = [opening(token), *(batch_of(s) for s in range(stored + 1, num_batches + 1))]
+    acks = list(stub.UpsertStream(iter(requests), timeout=120))[1:]
+    assert [reply.ack.sequence for reply in acks] == list(range(stored + 1, num_batches + 1))
+    assert count(again.channel) == num_batches * BATCH_SIZE
+    listed, page_token = [], ""
+    while True:
+        page = stub.ListDocuments(
+            documents_pb2.ListDocumentsRequest(collection="docs", page_size=1000, page_token=page_token), timeout=30
+        )
+        listed += [(document.id, document.text) for document in page.documents]
+        page_token = page.next_page_token
+        if not page_token:
+            break
+    assert listed == [(f"{i:06d}", text_of(i)) for i in range(num_batches * BATCH_SIZE)]
+
+
+def test_sigterm_turns_health_ends_running_calls_well_and_exits_with_0(spawn):
+    server = spawn()
+    stub = embedding_pb2_grpc.EmbeddingServiceStub(server.channel)
+    health = health_pb2_grpc.HealthStub(server.channel)
+    updates = health.Watch(health_pb2.HealthCheckRequest(service=""), timeout=60)
+    assert next(updates).status == health_pb2.HealthCheckResponse.SERVING
+    texts = [" ".join(TOY_WORDS)] * 512
+    calls = [stub.Embed.future(embedding_pb2.EmbedRequest(texts=texts), timeout=60) for _ in range(8)]
+    time.sleep(0.2)
+    server.terminate()
+    assert next(updates).status == health_pb2.HealthCheckResponse.NOT_SERVING
+    updates.cancel()
+    assert all(len(call.result().token_stats) == 512 for call in calls)
+    assert server.process.wait(30) == 0
+    assert "Traceback" not in server.log()
+
+
+def test_sigterm_ends_an_open_ingest_stream_after_its_acks(spawn):
+    server = spawn()
+    create(server.channel)
+    stub = documents_pb2_grpc.DocumentServiceStub(server.channel)
+    hold = threading.Event()
+
+    def requests():
+        yield opening()
+        yield batch_of(1)
+        hold.wait(60)
+
+    replies = stub.UpsertStream(requests(), timeout=60)
+    next(replies)
+    assert next(replies).ack.sequence == 1
+    server.terminate()
+    with pytest.raises(grpc.RpcError) as raised:
+        next(replies)
+    hold.set()
+    assert raised.value.code() == grpc.StatusCode.UNAVAILABLE
+    assert server.process.wait(30) == 0
+
+
+def test_overload_is_refused_with_the_time_to_retry_and_passes(spawn):
+    server = spawn(
+        environment={
+            "FACETS_SERVER_ADMISSION_MAX_CONCURRENT_REQUESTS": "1",
+            "FACETS_SERVER_ADMISSION_MAX_QUEUED_REQUESTS": "2",
+        }
+    )
+    stub = embedding_pb2_grpc.EmbeddingServiceStub(server.channel)
+    request = embedding_pb2.EmbedRequest(texts=[" ".join(TOY_WORDS)] * 512)
+
+    def call(_):
+        try:
+            return len(stub.Embed(request, timeout=60).token_stats)
+        except grpc.RpcError as error:
+            return error
+
+    with ThreadPoolExecutor(32) as pool:
+        outcomes = list(pool.map(call, range(32)))
+    refused = [outcome for outcome in outcomes if isinstance(outcome, grpc.RpcError)]
+    assert outcomes.count(512) >= 3
+    assert refused
+    for error in refused:
+        assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        retry = error_details_pb2.RetryInfo()
+        assert any(detail.Unpack(retry) for detail in rpc_status.from_call(error).details)
+        assert retry.retry_delay.ToMilliseconds() > 0
+    assert len(stub.Embed(request, timeout=60).token_stats) == 512
+
+
+def test_single_text_calls_of_64_callers_are_encoded_in_batches(spawn):
+    metrics_port = free_port()
+    server = spawn(arguments=["--metrics-port", str(metrics_port)])
+    stub = embedding_pb2_grpc.EmbeddingServiceStub(server.channel)
+    with ThreadPoolExecutor(64) as pool:
+        list(pool.map(lambda i: stub.Embed(embedding_pb2.EmbedRequest(texts=[text_of(i)]), timeout=60), range(640)))
+    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=10) as reply:
+        lines = dict(line.rsplit(" ", 1) for line in reply.read().decode().splitlines() if not line.startswith("#"))
+    texts = float(lines['facets_batch_texts_sum{model="toy"}'])
+    batches = float(lines['facets_batch_texts_count{model="toy"}'])
+    assert texts == 642
+    assert texts / batches >= 4
+
+
+def test_a_busy_port_is_one_sentence_and_code_2(toy_model, tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        ended = run_server("--port", str(port), "--data-dir", str(tmp_path / "d"), "--model", str(toy_model))
+    assert ended.returncode == 2
+    assert len(ended.stderr.splitlines()) == 1
+    assert f"port {port}" in ended.stderr
+
+
+def test_a_data_directory_in_use_is_one_sentence_and_code_1(spawn, toy_model, tmp_path):
+    spawn(data_dir=tmp_path / "data")
+    ended = run_server("--port", "0", "--data-dir", str(tmp_path / "data"), "--model", str(toy_model))
+    assert ended.returncode == 1
+    assert len(ended.stderr.splitlines()) == 1
+    assert "in use" in ended.stderr
+
+
+@pytest.mark.parametrize("damage", ["weights", "config", "vocabulary", "missing"])
+def test_a_damaged_checkpoint_is_one_sentence_and_code_1(toy_model, tmp_path, damage):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for file in toy_model.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    if damage == "weights":
+        (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:1000])
+    elif damage == "config":
+        (folder / "config.json").write_text('{"format": 1, "name"')
+    elif damage == "vocabulary":
+        (folder / "vocabulary.tsv").write_bytes(b"\xff\xfe\n")
+    else:
+        folder = tmp_path / "no-such-model"
+    ended = run_server("--port", "0", "--data-dir", str(tmp_path / "d"), "--model", str(folder))
+    assert ended.returncode == 1
+    assert len(ended.stderr.splitlines()) == 1, ended.stderr
+
+
+def test_a_damaged_database_is_one_sentence_and_code_1(toy_model, tmp_path):
+    data = tmp_path / "d"
+    data.mkdir()
+    ended = run_server("--port", "99999", "--data-dir", str(data), "--model", str(toy_model))
+    assert ended.returncode == 2
+    from facets.index import CollectionEngine
+
+    CollectionEngine.open(data).close()
+    database = max((file for file in data.iterdir() if file.is_file()), key=lambda file: file.stat().st_size)
+    database.write_bytes(b"garbage" * 2000)
+    ended = run_server("--port", "0", "--data-dir", str(data), "--model", str(toy_model))
+    assert ended.returncode == 1
+    assert len(ended.stderr.splitlines()) == 1, ended.stderr
+
+
+def test_a_wrong_setting_is_one_sentence_and_code_2(tmp_path):
+    file = tmp_path / "c.toml"
+    file.write_text("[limits]\nmax_top = 3\n")
+    ended = run_server("--config", str(file))
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1
+    assert "limits.max_top" in ended.stderr
