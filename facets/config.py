@@ -45,7 +45,7 @@ class _FromDict:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain nested dictionaries, ready for JSON."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
+        return asdict(self)  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,6 +7,8 @@ r"""The checkpoint folder: everything a model needs, loaded from its path alone,
     vocabulary.tsv       words and counts            \\  or `words` in config.json names another
     vectors.safetensors  word vectors, half precision /  checkpoint folder, relative to this one
     README.md            model card
+    modules.json, config_sentence_transformers.json
+                         so that it also opens as a sentence-transformers MultiVectorEncoder
 """
 
 import hashlib
@@ -27,6 +29,11 @@ from facets.errors import CheckpointError, ConfigError, NotFoundError
 __all__ = ["CheckpointConfig", "checkpoint_revision", "read_checkpoint", "write_checkpoint"]
 
 _FORMAT = 1
+# What sentence-transformers reads to find the module that encodes.
+_SENTENCE_TRANSFORMERS = {
+    "modules.json": [{"idx": 0, "name": "0", "path": "", "type": "facets.model.multi_vector.FacetModule"}],
+    "config_sentence_transformers.json": {"model_type": "MultiVectorEncoder", "similarity_fn_name": "maxsim"},
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,9 +82,10 @@ def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, 
         "words": config.words,
         "training": config.training,
     }
-    part = folder / "config.json.part"
-    part.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-    os.replace(part, folder / "config.json")
+    for name, content in (_SENTENCE_TRANSFORMERS | {"config.json": values}).items():
+        part = folder / (name + ".part")
+        part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        os.replace(part, folder / name)
 
 
 def read_checkpoint(folder: Path) -> tuple[CheckpointConfig, dict[str, Tensor]]:

