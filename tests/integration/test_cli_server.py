@@ -1,0 +1,180 @@
+"""The ``facets`` command against a real server: the main job, and what may break in the middle of it."""
+
+import gzip
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from facets_client import FacetsClient
+from facets_client.rpc import SERVICES
+from server_process import ROOT, TOY_WORDS
+
+COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]
+
+
+class Command:
+    """Runs ``facets`` for one server, its state kept in a folder of the test."""
+
+    def __init__(self, target: str, folder: Path) -> None:
+        self.target = target
+        self.folder = folder
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
+        paths = os.pathsep.join(str(ROOT / room) for room in ("clients", "proto"))
+        self.environment = {**kept, "PYTHONPATH": paths, "XDG_STATE_HOME": str(folder / "state")}
+
+    def start(self, *args: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*COMMAND, "--target", self.target, "--timeout-s", "60", *args],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment,
+            cwd=self.folder,
+        )
+
+    def run(self, *args: str, code: int = 0) -> str:
+        out, err = finish(self.start(*args), code)
+        return out
+
+
+def finish(process: subprocess.Popen[str], code: int) -> tuple[str, str]:
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == code, err
+    assert "Traceback" not in err
+    return out, err
+
+
+def make_rows(number: int) -> list[str]:
+    words = random.Random(5)
+    return [
+        json.dumps({"id": f"p{i:05}", "text": " ".join(words.choices(TOY_WORDS[:-3], k=12)), "n": i}) + "\n"
+        for i in range(number)
+    ]
+
+
+@pytest.fixture
+def facets(server_target: str, channel: object, tmp_path: Path) -> Command:
+    """``channel`` has waited for the server."""
+    return Command(server_target, tmp_path)
+
+
+def test_main_job(facets: Command, collection: str, tmp_path: Path) -> None:
+    lines = make_rows(300)
+    lines[17] = '{"id": "broken", "text": "cut o\n'
+    (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress("".join(lines).encode()))
+    report = json.loads(facets.run("index", "in.jsonl.gz", "--collection", collection, "--json", code=1))
+    assert (report["num_indexed"], report["num_rejected"]) == (299, 1)
+    rejected = json.loads((tmp_path / report["rejected_file"]).read_text())
+    assert (rejected["line"], rejected["reason"]) == (18, "invalid_json")
+    text = json.loads(lines[42])["text"]
+    found = json.loads(facets.run("--json", "search", text, "--collection", collection, "--top-k", "3"))
+    assert found["hits"][0]["id"] == "p00042"
+    assert found["hits"][0]["evidence"][0]["first_words"]
+    assert "p00042" in facets.run("search", text, "--collection", collection)
+    filtered = facets.run("--json", "search", text, "-c", collection, "--where", "n<10", "--exact", "-k", "50")
+    assert sorted(hit["id"] for hit in json.loads(filtered)["hits"]) == [f"p{i:05}" for i in range(10)]
+    assert facets.run("documents", "count", "-c", collection).strip() == "299"
+    listed = facets.run("--json", "documents", "list", "-c", collection, "--limit", "0").splitlines()
+    assert [json.loads(line)["payload"]["n"] for line in listed] == [i for i in range(300) if i != 17]
+
+
+def test_every_command_in_both_forms(facets: Command, collection: str) -> None:
+    health = json.loads(facets.run("--json", "health"))["services"]
+    assert all(health[service] == "SERVING" for service in SERVICES)
+    default = json.loads(facets.run("--json", "models"))["models"][0]
+    assert default["is_default"]
+    assert default["name"] in facets.run("models", default["name"])
+    assert "boat" in facets.run("explain", "the boat on the river")
+    assert json.loads(facets.run("--json", "explain", "the boat"))["explanation"]["tokens"]
+    assert "facet" in facets.run("similarity", "the cat", "the dog", "--explain", "--method", "max_facet")
+    scores = json.loads(facets.run("--json", "similarity", "the cat", "the dog"))
+    assert scores["pairs"][0]["score"] <= 0
+    summary = facets.run("summarize", "The cat sat. The boat sailed. The king lost the war.", "--sentences", "1")
+    assert "1 of 3 sentences" in summary
+    row = json.loads(facets.run("--json", "embed", "the cat"))
+    assert len(row["facet_embeddings"]) == default["num_facets"]
+    assert collection in facets.run("collections")
+    shown = json.loads(facets.run("--json", "collections", "show", collection))
+    assert shown["num_documents"] == 0
+
+
+def test_mistakes(facets: Command, collection: str) -> None:
+    facets.run("search", "x", "-c", "nope", code=2)
+    facets.run("search", "", "-c", collection, code=2)
+    facets.run("embed", "", code=2)
+    facets.run("collections", "create", collection, code=2)
+    facets.run("collections", "create", "No Name", code=2)
+    facets.run("models", "nope", code=2)
+
+
+@pytest.fixture
+def loading(spawn, tmp_path: Path) -> Iterator[tuple]:
+    """A server of its own, a collection, and a load of it under way."""
+    (tmp_path / "in.jsonl").write_text("".join(make_rows(6_000)))
+    server = spawn()
+    facets = Command(server.target, tmp_path)
+    facets.run("collections", "create", "crash")
+    process = facets.start("index", "in.jsonl", "-c", "crash", "--batch-size", "16", "--json")
+    with FacetsClient(server.target) as client:
+        until = time.monotonic() + 60
+        while client.count_documents("crash") < 500:
+            assert time.monotonic() < until and process.poll() is None
+            time.sleep(0.02)
+    yield server, facets, process
+    process.kill()
+    process.communicate()
+
+
+def all_there(target: str) -> None:
+    with FacetsClient(target) as client:
+        ids = [document.id for document in client.list_documents("crash", page_size=1_000)]
+    assert ids == [f"p{i:05}" for i in range(6_000)]
+
+
+def test_server_killed_in_the_middle(loading, spawn) -> None:
+    server, _, process = loading
+    server.kill()
+    again = spawn(port=server.port)
+    out, err = finish(process, 0)
+    report = json.loads(out)
+    assert (report["num_indexed"], report["num_rejected"]) == (6_000, 0)
+    assert report["num_reconnects"] >= 1
+    assert "waiting for the server" in err
+    all_there(again.target)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_client_stopped_in_the_middle(loading, number: signal.Signals) -> None:
+    server, facets, process = loading
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == (130 if number is signal.SIGINT else -number)
+    out, err = finish(facets.start("index", "in.jsonl", "-c", "crash", "--json"), 0)
+    assert "going on after line" in err
+    assert json.loads(out)["num_indexed"] == 6_000
+    all_there(server.target)
+
+
+def test_acknowledged_documents_survive_both_sides_being_killed(loading, spawn) -> None:
+    server, facets, process = loading
+    server.kill()
+    process.kill()
+    process.wait()
+    (saved,) = (facets.folder / "state" / "facets" / "index").glob("*.json")
+    acknowledged = json.loads(saved.read_text())["num_indexed"]
+    assert acknowledged > 0
+    again = spawn(port=server.port)
+    with FacetsClient(again.target) as client:
+        there = {document.id for document in client.list_documents("crash", page_size=1_000)}
+    assert {f"p{i:05}" for i in range(acknowledged)} <= there
+    out, _ = finish(facets.start("index", "in.jsonl", "-c", "crash", "--json"), 0)
+    assert json.loads(out)["num_indexed"] == 6_000
+    all_there(again.target)
