@@ -87,7 +87,8 @@ def explain(model: TextModel, texts: Sequence[str], *, top_k: int = 3) -> list[T
         raise TypeError(f"texts must be a sequence of str, got one str: try explain(model, [{texts[:20]!r}])")
     for position, text in enumerate(texts):
         check_text(text, f"texts[{position}]")
-    return explain_encoded(model, texts, model.encode(texts), top_k=top_k)
+    _check_top_k(top_k)
+    return explain_encoded(model, texts, model.encode(texts), top_k=top_k) if texts else []
 
 
 def explain_encoded(
@@ -107,8 +108,7 @@ def explain_encoded(
     Raises:
         InvalidInputError: ``top_k`` is below 1.
     """
-    if top_k < 1:
-        raise InvalidInputError(f"top_k must be >= 1, got {top_k}", field="top_k")
+    _check_top_k(top_k)
     if not texts:
         return []
     nearest = model.words.nearest(facets_TKD.reshape(-1, facets_TKD.shape[-1]), top_k)
@@ -117,6 +117,11 @@ def explain_encoded(
         _explain_text(model, tokens, facets_KD, nearest[i * num_facets : (i + 1) * num_facets], top_k)
         for i, (tokens, facets_KD) in enumerate(zip(model.tokenizer.tokenize(texts), facets_TKD, strict=True))
     ]
+
+
+def _check_top_k(top_k: int) -> None:
+    if top_k < 1:
+        raise InvalidInputError(f"top_k must be >= 1, got {top_k}", field="top_k")
 
 
 def _explain_text(

@@ -16,6 +16,7 @@ from facets import scoring
 from facets.errors import InvalidInputError
 from facets.tasks.interface import TextModel, check_text
 from facets.tasks.selection import Selected, select_sentences
+from facets.tasks.text_words import known_rows
 from facets.text.tokenizer import Sentence
 
 __all__ = ["Order", "Summary", "SummarySentence", "summarize"]
@@ -148,9 +149,8 @@ def _document_words(model: TextModel, sentences: Sequence[Sentence], focus: "_Fo
 
 
 def _count_words(model: TextModel, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    vocabulary = model.words.vocabulary
-    rows = np.concatenate([vocabulary.rows(words) for words in model.tokenizer.words(texts)])
-    rows_U, counts_U = np.unique(rows[rows < len(vocabulary)], return_counts=True)
+    rows = [known_rows(model.words.vocabulary, words) for words in model.tokenizer.words(texts)]
+    rows_U, counts_U = np.unique(np.concatenate(rows), return_counts=True)
     return rows_U, counts_U
 
 

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from facets import scoring
 from facets.tasks.interface import TextModel
+from facets.text.vocabulary import Vocabulary
 
-__all__ = ["COMPONENT_KEYS", "TextWords", "fit_common_components"]
+__all__ = ["COMPONENT_KEYS", "TextWords", "fit_common_components", "known_rows"]
 
 COMPONENT_KEYS = {False: "plain", True: "attention"}  # by the use of attention
 # Words of one batch, padding included: 16 MiB of vectors a side at 256 dimensions.
@@ -35,18 +36,11 @@ class TextWords:
         vocabulary = model.words.vocabulary
         self._unit_vectors_VD = torch.from_numpy(model.words.unit_vectors)
         self._probabilities_V = torch.from_numpy(vocabulary.probabilities).float()
-        rows = [
-            [
-                row
-                for word in words[: model.max_tokens]
-                if (row := vocabulary.row(word)) < len(vocabulary) and _is_word(word)
-            ]
-            for words in model.tokenizer.words(texts)
-        ]
+        rows = [known_rows(vocabulary, words[: model.max_tokens]) for words in model.tokenizer.words(texts)]
         self._lengths_T = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         mask_TL = np.arange(max(1, self._lengths_T.max(initial=0))) < self._lengths_T[:, None]
         rows_TL = np.zeros(mask_TL.shape, dtype=np.int64)
-        rows_TL[mask_TL] = np.fromiter((row for text in rows for row in text), dtype=np.int64)
+        rows_TL[mask_TL] = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
         self.rows_TL = torch.from_numpy(rows_TL)
         self.mask_TL = torch.from_numpy(mask_TL)
         self.uniform_TL = self.mask_TL.float()
@@ -162,5 +156,7 @@ def fit_common_components(model: TextModel, texts: Sequence[str]) -> dict[str, N
     }
 
 
-def _is_word(token: str) -> bool:
-    return any(map(str.isalnum, token))
+def known_rows(vocabulary: Vocabulary, words: Sequence[str]) -> NDArray[np.int64]:
+    """Rows of the words that the vocabulary has, in order; punctuation is left out too."""
+    rows = vocabulary.rows([word for word in words if any(map(str.isalnum, word))])
+    return rows[rows < len(vocabulary)]

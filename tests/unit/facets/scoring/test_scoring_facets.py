@@ -1,0 +1,157 @@
+"""Facet scores against loops that spell the equations out."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from facets import scoring
+from facets.coding.reference import reference_coefficients
+
+
+def _facets(seed: int, texts: int, num_facets: int, dim: int = 6) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(texts, num_facets, dim, generator=generator) + 0.5
+
+
+def _unit(vector: Tensor) -> np.ndarray:
+    return (vector / vector.norm()).double().numpy()
+
+
+def _reference_error(sources: Tensor, targets: Tensor, l1_weight: float) -> float:
+    """Er of eq. 3.1 on unit facets, the mean over the targets."""
+    sources_KD = np.stack([_unit(c) for c in sources])
+    targets_JD = np.stack([_unit(c) for c in targets])
+    coefficients = reference_coefficients(sources_KD, targets_JD, l1_weight=l1_weight)
+    return float(((coefficients.T @ sources_KD - targets_JD) ** 2).sum(axis=1).mean())
+
+
+@pytest.mark.parametrize("l1_weight", [0.0, 0.4])
+def test_codebook_score_equals_minus_both_errors(l1_weight: float) -> None:
+    first, second = _facets(1, 3, 4), _facets(2, 3, 4)
+    expected = [
+        -_reference_error(a, b, l1_weight) - _reference_error(b, a, l1_weight)
+        for a, b in zip(first, second, strict=True)
+    ]
+    scores = scoring.codebook_score(first, second, l1_weight=l1_weight)
+    np.testing.assert_allclose(scores.numpy(), expected, atol=2e-4)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), num_facets=st.integers(1, 6), l1_weight=st.floats(0.0, 1.0))
+def test_codebook_score_is_symmetric_in_range_and_blind_to_order_and_length(
+    seed: int, num_facets: int, l1_weight: float
+) -> None:
+    first, second = _facets(seed, 2, num_facets), _facets(seed + 1, 2, num_facets)
+    scores = scoring.codebook_score(first, second, l1_weight=l1_weight)
+    assert scores.min() >= -2 and scores.max() <= 0
+    torch.testing.assert_close(scoring.codebook_score(second, first, l1_weight=l1_weight), scores)
+    other = 3.0 * first.flip(1)
+    torch.testing.assert_close(scoring.codebook_score(other, second, l1_weight=l1_weight), scores, atol=1e-3, rtol=0)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_codebook_reconstructs_itself_best(seed: int) -> None:
+    first, second = _facets(seed, 1, 3), _facets(seed + 1, 1, 3)
+    own = scoring.codebook_score(first, first, l1_weight=0.0)
+    assert own.item() == pytest.approx(0, abs=1e-4)
+    assert own > scoring.codebook_score(first, second, l1_weight=0.0)
+
+
+def test_codebook_takes_codebooks_of_different_sizes_and_zero_facets() -> None:
+    first, second = _facets(1, 2, 4), _facets(2, 2, 3)
+    assert scoring.codebook_score(first, second, l1_weight=0.2).shape == (2,)
+    second[:, 1] = 0.0
+    assert torch.isfinite(scoring.codebook_score(first, second, l1_weight=0.2)).all()
+
+
+def test_codebook_contributions_add_up_to_the_score() -> None:
+    first, second = _facets(3, 5, 4).abs(), _facets(4, 5, 4).abs()
+    contributions = scoring.codebook_contributions(first, second, l1_weight=0.2)
+    assert contributions.shape == (5, 4, 4)
+    assert contributions.min() >= 0
+    score = scoring.codebook_score(first, second, l1_weight=0.2)
+    torch.testing.assert_close(contributions.sum(dim=(1, 2)) - 2, score, atol=1e-4, rtol=0)
+
+
+def test_codebook_contributions_tell_which_facets_met() -> None:
+    axes = torch.eye(3)
+    contributions = scoring.codebook_contributions(axes[None, [0, 1]], axes[None, [2, 0]], l1_weight=0.0)
+    torch.testing.assert_close(contributions[0], torch.tensor([[0.0, 1.0], [0.0, 0.0]]))
+
+
+def test_attention_equals_the_sum_of_positive_cosines() -> None:
+    words = torch.nn.functional.normalize(_facets(5, 2, 7), dim=-1)
+    facets = _facets(6, 2, 3)
+    mask = torch.arange(7) < torch.tensor([7, 4])[:, None]
+    attention = scoring.attention(words, facets, mask)
+    for text in range(2):
+        for word in range(7):
+            cosines = [float(words[text, word].double().numpy() @ _unit(c)) for c in facets[text]]
+            expected = sum(max(0.0, c) for c in cosines) if mask[text, word] else 0.0
+            assert attention[text, word].item() == pytest.approx(expected, abs=1e-5)
+    assert (attention <= 3).all()
+
+
+def test_masked_facets_never_win() -> None:
+    """A padded facet must not beat facets with negative cosines."""
+    query = torch.tensor([[[1.0, 0.0], [0.0, 0.0]]])
+    docs = torch.tensor([[[-1.0, 0.0], [0.0, 0.0]], [[-1.0, 0.1], [1.0, 0.0]]])
+    query_mask = torch.tensor([[True, False]])
+    doc_mask = torch.tensor([[True, False], [True, False]])
+    scores = scoring.max_facet_score(query, docs, query_mask_QK=query_mask, doc_mask_BJ=doc_mask)
+    assert scores[0].tolist() == pytest.approx([-1.0, -1 / math.sqrt(1.01)])
+    nothing = scoring.max_facet_score(query, docs, doc_mask_BJ=torch.zeros(2, 2, dtype=torch.bool))
+    assert nothing.tolist() == [[-math.inf, -math.inf]]
+
+
+def test_max_facet_score_equals_the_loop() -> None:
+    queries, docs = _facets(7, 3, 4), _facets(8, 5, 2)
+    scores = scoring.max_facet_score(queries, docs)
+    for q, query in enumerate(queries):
+        for d, doc in enumerate(docs):
+            expected = max(float(_unit(a) @ _unit(b)) for a in query for b in doc)
+            assert scores[q, d].item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_best_facet_match_is_the_evidence_of_the_score() -> None:
+    first, second = _facets(9, 6, 4), _facets(10, 6, 3)
+    score, i, j = scoring.best_facet_match(first, second)
+    for pair in range(6):
+        expected = scoring.max_facet_score(first[pair : pair + 1], second[pair : pair + 1]).item()
+        assert score[pair].item() == pytest.approx(expected, abs=1e-6)
+        assert float(_unit(first[pair, i[pair]]) @ _unit(second[pair, j[pair]])) == pytest.approx(expected, abs=1e-5)
+
+
+def test_coverage_is_the_weighted_mean_of_best_cosines() -> None:
+    facets = _facets(11, 4, 3)
+    words = torch.nn.functional.normalize(_facets(12, 1, 9)[0] - 0.5, dim=-1)
+    weights = torch.rand(9, generator=torch.Generator().manual_seed(0))
+    weights /= weights.sum()
+    covered = scoring.word_coverage(facets, words)
+    for s in range(4):
+        for u in range(9):
+            best = max(float(_unit(c) @ words[u].double().numpy()) for c in facets[s])
+            assert covered[s, u].item() == pytest.approx(max(0.0, best), abs=1e-5)
+    gains = scoring.coverage_gain(covered, torch.zeros(9), weights)
+    torch.testing.assert_close(gains, torch.stack([scoring.coverage(row, weights) for row in covered]))
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_coverage_gain_is_what_the_sentence_adds_and_never_grows(seed: int) -> None:
+    words = torch.nn.functional.normalize(_facets(seed, 1, 8)[0] - 0.5, dim=-1)
+    covered = scoring.word_coverage(_facets(seed + 1, 5, 2), words)
+    weights = torch.full((8,), 1 / 8)
+    small, large = covered[0], torch.maximum(covered[0], covered[1])
+    gains_small = scoring.coverage_gain(covered, small, weights)
+    gains_large = scoring.coverage_gain(covered, large, weights)
+    assert (gains_large >= 0).all() and (gains_large <= gains_small + 1e-6).all()
+    for s in range(5):
+        added = scoring.coverage(torch.maximum(small, covered[s]), weights) - scoring.coverage(small, weights)
+        assert gains_small[s].item() == pytest.approx(added.item(), abs=1e-6)

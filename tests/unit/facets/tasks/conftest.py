@@ -1,0 +1,65 @@
+"""A model whose facets are known: those of a text are the vectors of its first three known words."""
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from facets.text.tokenizer import Tokenizer
+from facets.text.vocabulary import Vocabulary
+from facets.words.vectors import WordVectors
+
+NUM_FACETS = 3
+TOKENIZER = Tokenizer()  # takes a while to make
+# Words of one line resemble each other; the first word of all is frequent.
+TOPICS = ("the of is", "cat dog kitten puppy", "car truck road driver", "violin piano music concert", ". ,")
+
+
+class FakeModel:
+    """Meets ``TextModel``; remembers what it encoded."""
+
+    num_facets = NUM_FACETS
+    max_tokens = 12
+    l1_weight = 0.2
+
+    def __init__(self) -> None:
+        words = [word for topic in TOPICS for word in topic.split()]
+        counts = np.full(len(words), 10)
+        counts[words.index("the")] = 100_000
+        vectors = [topic_vector(t) + 0.4 * word_vector(w) for t, topic in enumerate(TOPICS) for w in topic.split()]
+        self.words = WordVectors(Vocabulary(words, counts, total_count=1_000_000), np.stack(vectors))
+        self.tokenizer = TOKENIZER
+        self.common_components: dict[str, NDArray[np.float32]] = {}
+        self.encoded: list[str] = []
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of the first known words, the last repeated; of unknown words something random."""
+        self.encoded += texts
+        return np.stack([self._facets(text) for text in texts])
+
+    def _facets(self, text: str) -> NDArray[np.float32]:
+        words = self.tokenizer.words([text])[0][: self.max_tokens]
+        assert words, "the tasks must refuse blank texts"
+        rows = [row for row in self.words.vocabulary.rows(words) if row < len(self.words)]
+        if not rows:
+            return np.stack([word_vector(f"{text}{k}", self.words.dim) for k in range(NUM_FACETS)])
+        return 2.0 * self.words.unit_vectors[(rows + [rows[-1]] * NUM_FACETS)[:NUM_FACETS]]
+
+
+def word_vector(word: str, dim: int = 16) -> NDArray[np.float32]:
+    """Random, the same for the same word, of length about 1."""
+    rng = np.random.default_rng(zlib.crc32(word.encode()))
+    return (rng.standard_normal(dim) / dim**0.5).astype(np.float32)
+
+
+def topic_vector(topic: int, dim: int = 16) -> NDArray[np.float32]:
+    """One axis a topic."""
+    return np.eye(dim, dtype=np.float32)[topic]
+
+
+@pytest.fixture
+def model() -> FakeModel:
+    """A fresh fake model."""
+    return FakeModel()
