@@ -49,7 +49,14 @@ def _parser() -> argparse.ArgumentParser:
         help="sentence similarity: score<TAB>sentence<TAB>sentence",
         epilog="example: facets-eval sts stsb-dev.tsv --model facets-en --model facets-en-k1 --skip-wmd",
     )
-    sts.add_argument("--methods", nargs="+", choices=STS_METHODS, metavar="METHOD", help=f"of {', '.join(STS_METHODS)}")
+    sts.add_argument(
+        "--methods",
+        action="extend",
+        nargs="+",
+        choices=STS_METHODS,
+        metavar="METHOD",
+        help=f"of {', '.join(STS_METHODS)}",
+    )
     sts.add_argument("--skip-wmd", action="store_true", help="leave out the word mover's distances")
     sts.set_defaults(run=_run_sts)
     summaries = commands.add_parser(

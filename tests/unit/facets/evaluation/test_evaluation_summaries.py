@@ -73,7 +73,7 @@ def test_rouge_is_f1_with_stemming_and_the_best_reference() -> None:
 
 
 @pytest.mark.usefixtures("rouge_score")
-@pytest.mark.parametrize(("option", "value", "length"), [("--sentences", "4", 15 / 2), ("--words", "5", None)])
+@pytest.mark.parametrize(("option", "value", "length"), [("--sentences", "4", 8.5), ("--words", "5", None)])
 def test_command_prints_one_object_of_the_agreed_form(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, value: str, length: float | None
 ) -> None:
