@@ -3,17 +3,26 @@
 Shape letters: N documents, Q queries, K facets, D dimensions, C candidates.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["HALF_PRECISION_ERROR", "Candidates", "FacetIndex", "best_pairs", "select_candidates"]
+__all__ = [
+    "HALF_PRECISION_ERROR",
+    "Candidates",
+    "FacetIndex",
+    "best_pairs",
+    "search_in_passes",
+    "select_candidates",
+]
 
 # Rounding a unit vector to float16 changes each component by at most 2**-11 of itself, hence its norm too;
 # the rest is room for float32 sums.
 HALF_PRECISION_ERROR = 5.0e-4
+_PASS_FACETS = 1024  # facets of queries compared at a time: bounds the memory of an exhaustive search
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,6 +166,20 @@ def select_candidates(
         scores=np.take_along_axis(scores, order, axis=1),
         exhaustive=exhaustive,
     )
+
+
+def search_in_passes(query_QKD: NDArray[np.float32], search: Callable[[NDArray[np.float32]], Candidates]) -> Candidates:
+    """Runs an exhaustive ``search`` on some queries at a time and puts the answers together."""
+    per_pass = max(1, _PASS_FACETS // query_QKD.shape[1])
+    parts = [search(query_QKD[start : start + per_pass]) for start in range(0, len(query_QKD), per_pass)]
+    width = max((part.rows.shape[1] for part in parts), default=0)
+    rows = np.full((len(query_QKD), width), -1, dtype=np.int64)
+    scores = np.full((len(query_QKD), width), -np.inf, dtype=np.float32)
+    for number, part in enumerate(parts):
+        lines = slice(number * per_pass, number * per_pass + len(part.rows))
+        rows[lines, : part.rows.shape[1]] = part.rows
+        scores[lines, : part.rows.shape[1]] = part.scores
+    return Candidates(rows=rows, scores=scores, exhaustive=True)
 
 
 def best_pairs(

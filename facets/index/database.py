@@ -11,7 +11,7 @@ from pathlib import Path
 
 from facets.errors import StorageError
 
-__all__ = ["Database", "DirectoryLock"]
+__all__ = ["Database", "DirectoryLock", "sync_directory"]
 
 _APPLICATION_ID = 0x46414345  # "FACE" in the header: tells our files from other SQLite files
 _SCHEMA_VERSION = 1
@@ -51,6 +51,15 @@ CREATE TABLE facets (
     units BLOB NOT NULL
 );
 """
+
+
+def sync_directory(directory: Path) -> None:
+    """Makes the names of new files in a directory survive a power loss, which SQLite leaves to its caller."""
+    handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 class DirectoryLock:
@@ -109,6 +118,7 @@ class Database:
             except BaseException:
                 self._writer.close()
                 raise
+        sync_directory(path.parent)
 
     def _connect(self) -> sqlite3.Connection:
         # autocommit: transactions are ours to begin; the pool hands a connection to one thread at a time

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError, NotFoundError, NotReadyError, StorageError
 from facets.index.config import EngineConfig
-from facets.index.database import Database, DirectoryLock
+from facets.index.database import Database, DirectoryLock, sync_directory
 from facets.index.documents import (
     MAX_CONFIG_BYTES,
     MAX_PAGE_SIZE,
@@ -95,6 +95,7 @@ class CollectionEngine:
         indexes = directory / "indexes"
         try:
             indexes.mkdir(parents=True, exist_ok=True)
+            sync_directory(directory.absolute().parent)
         except OSError as error:
             raise StorageError(f"data directory {directory} cannot be created: {error}") from error
         with ExitStack() as undo:

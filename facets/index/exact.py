@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from facets.index.base import HALF_PRECISION_ERROR, Candidates, select_candidates
+from facets.index.base import HALF_PRECISION_ERROR, Candidates, search_in_passes, select_candidates
 
 __all__ = ["ExactIndex", "reference_search"]
 
-_BLOCK_FACETS = 4096  # facets decoded to float32 at a time: 4 MB at 256 dimensions, close to the cache
-_QUERY_FACETS = 1024  # facets of queries multiplied at a time: bounds the product at 16 MB
+_BLOCK_FACETS = 16384  # facets decoded at a time: 16 MB at 256 dimensions; smaller blocks wait more for threads
+_MIN_HOLES = 1024  # fewer holes are not worth closing
 
 
 def reference_search(query_QKD: NDArray[np.float32], facets_NKD: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -94,7 +94,7 @@ class ExactIndex:
         self._num_documents -= removed
         if self._num_documents == 0:
             self._clear()
-        elif self._num_slots > 2 * self._num_documents + self._block_documents:
+        elif self._num_slots > 2 * self._num_documents + _MIN_HOLES:
             self._compact()
         return removed
 
@@ -129,20 +129,7 @@ class ExactIndex:
         allowed = held >= 0
         if allowed_rows is not None:
             allowed &= np.isin(held, allowed_rows)
-        num_queries = len(query_QKD)
-        per_pass = max(1, _QUERY_FACETS // query_QKD.shape[1])
-        parts = [
-            self._select(query_QKD[start : start + per_pass], top_k, allowed)
-            for start in range(0, num_queries, per_pass)
-        ]
-        width = max((part.rows.shape[1] for part in parts), default=0)
-        rows = np.full((num_queries, width), -1, dtype=np.int64)
-        scores = np.full((num_queries, width), -np.inf, dtype=np.float32)
-        for number, part in enumerate(parts):
-            start = number * per_pass
-            rows[start : start + len(part.rows), : part.rows.shape[1]] = part.rows
-            scores[start : start + len(part.rows), : part.rows.shape[1]] = part.scores
-        return Candidates(rows=rows, scores=scores, exhaustive=True)
+        return search_in_passes(query_QKD, lambda queries: self._select(queries, top_k, allowed))
 
     def _select(self, query_QKD: NDArray[np.float32], top_k: int, allowed: NDArray[np.bool_]) -> Candidates:
         scores_QN = np.where(allowed, self._scores(query_QKD), np.float32(-np.inf))

@@ -21,6 +21,8 @@ __all__ = ["IndexKeeper"]
 
 logger = logging.getLogger(__name__)
 
+_CLOSE_TIMEOUT_S = 10.0  # how long closing waits for training to notice
+
 
 class IndexKeeper:
     """The live indexes of a data directory and the thread that maintains them; thread-safe.
@@ -127,7 +129,11 @@ class IndexKeeper:
         self._closing.set()
         self._wake.set()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(_CLOSE_TIMEOUT_S)
+            if self._thread.is_alive():
+                # FAISS cannot be interrupted while it trains; the next start rebuilds from the store
+                logger.warning("index maintenance still runs after %.0f s: indexes not saved", _CLOSE_TIMEOUT_S)
+                return
         with self._maintenance_lock:
             for number, live in list(self._live.items()):
                 if self._config.snapshot_on_close and live.num_unsaved:

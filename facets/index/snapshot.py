@@ -17,6 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from facets.errors import IndexFormatError
+from facets.index.database import sync_directory
 from facets.index.faiss_index import FaissIndex
 
 __all__ = ["SnapshotIdentity", "load_snapshot", "read_snapshot", "write_snapshot"]
@@ -84,11 +85,7 @@ def write_snapshot(path: Path, index: FaissIndex, identity: SnapshotIdentity) ->
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    sync_directory(path.parent)
 
 
 def read_snapshot(path: Path, identity: SnapshotIdentity) -> FaissIndex:
