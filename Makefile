@@ -32,7 +32,7 @@ help: ## Show this list
 	@echo "            PYTHON=$(PYTHON) VENV=$(VENV) TORCH_BACKEND=$(TORCH_BACKEND) TORCH_INDEX=$(TORCH_INDEX)"
 
 serve: $(VENV)/.installed-server ## Start the service with sample documents, show a search, keep serving
-	@$(BIN)/python scripts/serve.py --host $(HOST) --port $(PORT) --data-dir $(DATA_DIR) --model "$(MODEL)" --log-level $(LOG_LEVEL)
+	@exec $(BIN)/python scripts/serve.py --host $(HOST) --port $(PORT) --data-dir $(DATA_DIR) --model "$(MODEL)" --log-level $(LOG_LEVEL)
 
 test: $(VENV)/.installed-all ## Run all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

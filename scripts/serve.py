@@ -18,7 +18,8 @@ from facets_client import FacetsClient, FacetsClientError
 
 __all__ = ["main"]
 
-SAMPLES = Path(__file__).resolve().parents[1] / "samples" / "wikipedia.jsonl"
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLES = Path("samples", "wikipedia.jsonl")  # in ROOT
 COLLECTION = "samples"
 QUERY = "Which machines let people travel under the sea?"
 START_LIMIT_S = 120.0
@@ -69,8 +70,8 @@ def _show(arguments: argparse.Namespace, server: subprocess.Popen[bytes]) -> Non
     target = f"{arguments.host}:{arguments.port}"
     if not _wait_until_serving(target, server):
         return  # it said why
-    state = arguments.data_dir / "samples.index-state"
-    rejected = arguments.data_dir / "samples.rejected.jsonl"
+    state = arguments.data_dir.resolve() / "samples.index-state"
+    rejected = arguments.data_dir.resolve() / "samples.rejected.jsonl"
     load = ["index", str(SAMPLES), "--collection", COLLECTION, "--create"]
     _facets(target, load, hidden=["--state", str(state), "--rejected", str(rejected)])
     _facets(target, ["search", QUERY, "--collection", COLLECTION, "--top-k", "3"])
@@ -105,7 +106,7 @@ def _facets(target: str, words: Sequence[str], *, hidden: Sequence[str] = ()) ->
     sys.stdout.write(f"\n$ facets {shown}\n")
     sys.stdout.flush()
     command = [str(Path(sys.executable).with_name("facets")), "--target", target, *words, *hidden]
-    subprocess.run(command, check=True)
+    subprocess.run(command, check=True, cwd=ROOT)
 
 
 def _server_command(arguments: argparse.Namespace) -> list[str]:
