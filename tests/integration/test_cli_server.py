@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,8 +40,7 @@ class Command:
         )
 
     def run(self, *args: str, code: int = 0) -> str:
-        out, err = finish(self.start(*args), code)
-        return out
+        return finish(self.start(*args), code)[0]
 
 
 def finish(process: subprocess.Popen[str], code: int) -> tuple[str, str]:
@@ -115,66 +113,67 @@ def test_mistakes(facets: Command, collection: str) -> None:
     facets.run("models", "nope", code=2)
 
 
-@pytest.fixture
-def loading(spawn, tmp_path: Path) -> Iterator[tuple]:
-    """A server of its own, a collection, and a load of it under way."""
-    (tmp_path / "in.jsonl").write_text("".join(make_rows(6_000)))
-    server = spawn()
-    facets = Command(server.target, tmp_path)
-    facets.run("collections", "create", "crash")
-    process = facets.start("index", "in.jsonl", "-c", "crash", "--batch-size", "16", "--json")
-    with FacetsClient(server.target) as client:
-        until = time.monotonic() + 60
-        while client.count_documents("crash") < 500:
-            assert time.monotonic() < until and process.poll() is None
-            time.sleep(0.02)
-    yield server, facets, process
-    process.kill()
-    process.communicate()
+NUM_ROWS = 3_000
 
 
-def all_there(target: str) -> None:
-    with FacetsClient(target) as client:
-        ids = [document.id for document in client.list_documents("crash", page_size=1_000)]
-    assert ids == [f"p{i:05}" for i in range(6_000)]
+class Load:
+    """A load of ``NUM_ROWS`` documents that is under way."""
 
+    def __init__(self, facets: Command, collection: str) -> None:
+        self.facets = facets
+        self.args = ("index", "in.jsonl", "-c", collection, "--batch-size", "16", "--json")
+        self.collection = collection
+        (facets.folder / "in.jsonl").write_text("".join(make_rows(NUM_ROWS)))
 
-def test_server_killed_in_the_middle(loading, spawn) -> None:
-    server, _, process = loading
-    server.kill()
-    again = spawn(port=server.port)
-    out, err = finish(process, 0)
-    report = json.loads(out)
-    assert (report["num_indexed"], report["num_rejected"]) == (6_000, 0)
-    assert report["num_reconnects"] >= 1
-    assert "waiting for the server" in err
-    all_there(again.target)
+    def start_until(self, num_documents: int) -> subprocess.Popen[str]:
+        """Starts the command and returns when so many documents are stored."""
+        process = self.facets.start(*self.args)
+        until = time.monotonic() + 120
+        with FacetsClient(self.facets.target) as client:
+            while client.count_documents(self.collection) < num_documents:
+                assert time.monotonic() < until and process.poll() is None
+                time.sleep(0.02)
+        return process
+
+    def ids(self) -> list[str]:
+        with FacetsClient(self.facets.target) as client:
+            return [document.id for document in client.list_documents(self.collection, page_size=1_000)]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_client_stopped_in_the_middle(loading, number: signal.Signals) -> None:
-    server, facets, process = loading
+def test_client_stopped_in_the_middle(facets: Command, collection: str, number: signal.Signals) -> None:
+    load = Load(facets, collection)
+    process = load.start_until(300)
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == (130 if number is signal.SIGINT else -number)
-    out, err = finish(facets.start("index", "in.jsonl", "-c", "crash", "--json"), 0)
+    out, err = finish(facets.start(*load.args), 0)
     assert "going on after line" in err
-    assert json.loads(out)["num_indexed"] == 6_000
-    all_there(server.target)
+    assert json.loads(out)["num_indexed"] == NUM_ROWS
+    assert load.ids() == [f"p{i:05}" for i in range(NUM_ROWS)]
 
 
-def test_acknowledged_documents_survive_both_sides_being_killed(loading, spawn) -> None:
-    server, facets, process = loading
+def test_nothing_acknowledged_is_lost_when_server_and_client_are_killed(spawn, tmp_path: Path) -> None:
+    server = spawn()
+    facets = Command(server.target, tmp_path)
+    facets.run("collections", "create", "crash")
+    load = Load(facets, "crash")
+    process = load.start_until(500)
     server.kill()
     process.kill()
-    process.wait()
-    (saved,) = (facets.folder / "state" / "facets" / "index").glob("*.json")
+    process.communicate()
+    (saved,) = (tmp_path / "state" / "facets" / "index").glob("*.json")
     acknowledged = json.loads(saved.read_text())["num_indexed"]
     assert acknowledged > 0
-    again = spawn(port=server.port)
-    with FacetsClient(again.target) as client:
-        there = {document.id for document in client.list_documents("crash", page_size=1_000)}
-    assert {f"p{i:05}" for i in range(acknowledged)} <= there
-    out, _ = finish(facets.start("index", "in.jsonl", "-c", "crash", "--json"), 0)
-    assert json.loads(out)["num_indexed"] == 6_000
-    all_there(again.target)
+
+    server = spawn(port=server.port)
+    assert {f"p{i:05}" for i in range(acknowledged)} <= set(load.ids())
+    process = load.start_until(1_500)
+    server.kill()  # now the server alone: the load waits for it
+    spawn(port=server.port)
+    out, err = finish(process, 0)
+    report = json.loads(out)
+    assert (report["num_indexed"], report["num_rejected"]) == (NUM_ROWS, 0)
+    assert report["num_reconnects"] >= 1
+    assert "waiting for the server" in err
+    assert load.ids() == [f"p{i:05}" for i in range(NUM_ROWS)]

@@ -5,9 +5,16 @@ from pathlib import Path
 
 import pytest
 from client_fake_server import FakeServer
-from facets_client import AsyncFacetsClient, FacetsClient
+from facets_client import AsyncFacetsClient, FacetsClient, channel
 
 ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def short_retries(monkeypatch):
+    """The pauses between automatic retries, shortened; what is retried and how often stays."""
+    monkeypatch.setitem(channel.RETRY_POLICY, "initialBackoff", "0.01s")
+    monkeypatch.setitem(channel.RETRY_POLICY, "maxBackoff", "0.05s")
 
 
 @pytest.fixture
