@@ -34,8 +34,12 @@ logger = logging.getLogger(__name__)
 _BLOCK_CHARS = 2_000_000
 _MIN_LETTER_SHARE = 0.5
 _ROWS_AT_A_TIME = 10_000_000
-# Tags, templates that were not closed, table rows, magic words.
-_MARKUP = re.compile(r"</?[a-zA-Z][^<>]{0,80}/?>|\{\{[^{}]{0,200}\}\}|\[\[|\]\]|\{\{|\}\}|\|\||__[A-Z]{3,}__|'{2,}")
+# Tags, templates, table rows, magic words, the places of formulas and source code.
+_MARKUP = re.compile(
+    r"</?[a-zA-Z][^<>]{0,80}/?>|\{\{[^{}]{0,200}\}\}|\{\{|\}\}|\|\||__[A-Z]{3,}__|\b(?:formula|codice)_\d+"
+)
+# Links and emphasis: they stand close around words.
+_BRACKETS = re.compile(r"\[\[|\]\]|'{2,}")
 _SPACES = re.compile(r"\s+")
 
 
@@ -59,7 +63,7 @@ def clean_paragraph(text: str) -> str:
         >>> clean_paragraph("Salt &amp; pepper<br>are [[spices]].")
         'Salt & pepper are spices.'
     """
-    return _SPACES.sub(" ", _MARKUP.sub(" ", html.unescape(text)).replace(" .", ".")).strip()
+    return _SPACES.sub(" ", _BRACKETS.sub("", _MARKUP.sub(" ", html.unescape(text)))).strip()
 
 
 def pack_corpus(

@@ -198,6 +198,8 @@ def test_wrong_offsets_and_rows_are_refused(packed: PackedCorpus, tmp_path: Path
         ("a<br>b <br/> c</div>d", "a b c d"),
         ("see [[this]] {{cite web|x=1}} and that", "see this and that"),
         ("x < 3 and y > 4", "x < 3 and y > 4"),
+        ("the .NET platform", "the .NET platform"),
+        ("where formula_12 is codice_3", "where is"),
         ("'''bold''' it's", "bold it's"),
         ("a\u00a0b\t c &lt;3 &nbsp;d", "a b c <3 d"),
         ("", ""),
