@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from facets.errors import IndexFormatError, StorageError
-from facets.index import CollectionEngine, Document, EngineConfig, SearchResult
+from facets.index import CollectionEngine, Document, EngineConfig, SearchResult, keeper, live
 from facets.index.snapshot import SnapshotIdentity, read_snapshot
 
 OpenEngine = Callable[..., CollectionEngine]
@@ -23,6 +24,7 @@ MakeDocuments = Callable[..., list[Document]]
 
 _WRITER = """
 import sys
+import threading
 import numpy as np
 from facets.index import CollectionEngine, Document, EngineConfig
 
@@ -42,6 +44,7 @@ while True:
 _FILLER = """
 import resource
 import sys
+import threading
 import numpy as np
 from facets.errors import StorageError
 from facets.index import CollectionEngine, Document, EngineConfig
@@ -369,3 +372,25 @@ def test_background_thread_folds_and_saves(
     while not (tmp_path / "data" / "indexes" / "1.index").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert engine.get_collection("docs").index_kind == "faiss-ivf-fp16"
+
+
+def test_closing_does_not_wait_for_training(
+    open_engine: OpenEngine, make_documents: MakeDocuments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training, release = threading.Event(), threading.Event()
+
+    def train_for_ever(*_: object) -> None:
+        training.set()
+        release.wait(60)
+
+    monkeypatch.setattr(keeper, "_CLOSE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(live.LiveIndex, "maintain", train_for_ever)
+    engine = open_engine(background=True, exact_max_facets=100)
+    engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+    engine.upsert("docs", make_documents(100))
+    assert training.wait(60)
+    engine.close()
+    assert not release.is_set()
+    with open_engine() as again:
+        assert again.count("docs").count == 100
+    release.set()
