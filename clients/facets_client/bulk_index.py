@@ -18,7 +18,6 @@ from facets_client import results
 from facets_client.client import FacetsClient
 from facets_client.errors import (
     DeadlineExceededError,
-    FacetsClientError,
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
@@ -335,8 +334,3 @@ def _rejection(batch: Batch, item: results.RejectedDocument) -> Rejection:
         text = f"the server rejected document {item.position} of a batch of {len(batch.records)}"
         raise ServerError(grpc.StatusCode.INTERNAL, text)
     return reject(batch.records[item.position], item.reason.lower() or item.code.lower(), item.message)
-
-
-def is_transient(error: FacetsClientError) -> bool:
-    """Whether the same call may work later."""
-    return isinstance(error, _TRANSIENT)

@@ -265,12 +265,10 @@ class FacetsClient:
 
     def open_upsert_session(self, collection: str, *, resume_token: str = "") -> UpsertSession:
         """Opens an upsert stream whose batches and acks the caller handles one by one."""
-        limits = self._run(self._operations.limits())
         return UpsertSession(
             lambda rpc: BlockingStream(self._channel, rpc, self._connection),
             collection,
             resume_token=resume_token,
-            limits=limits,
         )
 
     def get_documents(

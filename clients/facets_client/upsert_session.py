@@ -38,7 +38,6 @@ class UpsertSession:
         resume_token: Opens the same stream again after a broken connection.
         last_acked_sequence: Last batch that the server has stored; numbering goes on from there.
         max_unacked_batches: Batches to send at most before their acks.
-        limits: Limits of the server.
     """
 
     def __init__(
@@ -47,9 +46,7 @@ class UpsertSession:
         collection: str,
         *,
         resume_token: str,
-        limits: results.Limits,
     ) -> None:
-        self.limits = limits
         self._stream = open_stream(UPSERT_STREAM)
         try:
             self._stream.send(stream_open(collection, resume_token))

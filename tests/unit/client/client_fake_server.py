@@ -25,7 +25,7 @@ from facets_proto.v1 import (
     summarization_pb2_grpc,
 )
 from google.protobuf import any_pb2, duration_pb2
-from google.rpc import code_pb2, error_details_pb2, status_pb2
+from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 
@@ -518,4 +518,4 @@ class FakeServer:
         self.server.stop(None).wait()
 
 
-__all__ = ["DIM", "NUM_FACETS", "FakeServer", "World", "code_pb2", "fake_facets", "status_of"]
+__all__ = ["DIM", "NUM_FACETS", "FakeServer", "World", "fake_facets", "status_of"]
