@@ -1,11 +1,11 @@
-"""Says in one sentence what a Python lacks to make the environment; runs on any Python."""
+"""Says in one sentence what a Python lacks to make the environment; runs on any Python 3."""
 
 import sys
 
 LOWEST = (3, 11)
 
 
-def lacking():
+def lacking() -> str:
     """Return what is wrong with this Python, or an empty string."""
     if sys.version_info < LOWEST:
         found = "%d.%d" % sys.version_info[:2]

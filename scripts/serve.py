@@ -78,9 +78,7 @@ def _show(arguments: argparse.Namespace, server: subprocess.Popen[bytes]) -> Non
     activate = Path(sys.executable).parent / "activate"
     export = "" if arguments.port == 50051 else f"\n  export FACETS_TARGET={target}"
     sys.stdout.write(
-        TRY.format(
-            target=target, activate=activate, export=export, collection=COLLECTION, data_dir=arguments.data_dir
-        )
+        TRY.format(target=target, activate=activate, export=export, collection=COLLECTION, data_dir=arguments.data_dir)
     )
     sys.stdout.flush()
 

@@ -1,0 +1,120 @@
+"""The README does what it says: its quickstarts run, its table is the contract, its links lead somewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from facets_proto.v1 import (
+    collections_pb2,
+    documents_pb2,
+    embedding_pb2,
+    models_pb2,
+    similarity_pb2,
+    summarization_pb2,
+)
+from server_process import ROOT, SHIPPED_MODEL, ServerProcess
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+QUICKSTARTS = README.partition("## Quickstarts")[2].partition("\n## ")[0]
+MAX_LINES = 8
+PAGES = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+PAGES += sorted(path for folder in ("docs", "models", "samples", "proto") for path in (ROOT / folder).glob("*.md"))
+
+
+def block(after: str) -> str:
+    """The first block of code behind the line that starts with ``after``."""
+    found = re.search(rf"^{after}.*?```\w+\n(.*?)```", QUICKSTARTS, re.DOTALL | re.MULTILINE)
+    assert found, f"README has no quickstart {after!r}"
+    return found[1]
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Of a program that finds the packages and the ``facets`` command, installed or not."""
+    folder = tmp_path_factory.mktemp("readme")
+    command = folder / "bin" / "facets"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "from facets_client.cli import main; main()" "$@"\n')
+    command.chmod(0o755)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
+    return {
+        **kept,
+        "PATH": os.pathsep.join([str(command.parent), os.environ["PATH"]]),
+        "PYTHONPATH": os.pathsep.join(str(ROOT / room) for room in ("", "proto", "clients", "server")),
+        "XDG_STATE_HOME": str(folder / "state"),
+    }
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    assert SHIPPED_MODEL.is_dir(), "the quickstarts need the shipped model models/facets-en"
+    with ServerProcess(tmp_path_factory.mktemp("readme") / "data", SHIPPED_MODEL) as server:
+        yield server
+
+
+def run(command: list[str], environment: dict[str, str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def command_line(server: ServerProcess, environment: dict[str, str]) -> str:
+    """Output of the quickstart of the command line, whose collection the next quickstart searches."""
+    lines = block("Command line").replace(" --create", f" --create --rejected {environment['XDG_STATE_HOME']}.rejected")
+    return run(["bash", "-euxc", lines], {**environment, "FACETS_TARGET": server.target})
+
+
+@pytest.mark.parametrize("name", ["Library", "Command line", "gRPC"])
+def test_quickstarts_are_short(name: str) -> None:
+    assert len(block(name).splitlines()) <= MAX_LINES
+
+
+def test_library_quickstart_runs(environment: dict[str, str]) -> None:
+    assert SHIPPED_MODEL.is_dir(), "the quickstart needs the shipped model models/facets-en"
+    code = block("Library") + "\nprint(facet_embeddings.shape)"
+    out = run([sys.executable, "-c", code], environment)
+    words, scores, shape = out.strip().splitlines()[0], out.strip().splitlines()[-2], out.strip().splitlines()[-1]
+    assert words.startswith("[[('") and scores.strip()
+    assert shape == "(1, 10, 256)"
+
+
+def test_command_line_quickstart_runs(command_line: str) -> None:
+    assert command_line.count("query facet") >= 3  # one search, three documents, evidence for each
+    assert '"score"' in command_line
+
+
+def test_grpc_quickstart_runs(command_line: str, server: ServerProcess, environment: dict[str, str]) -> None:
+    code = block("gRPC")
+    assert "localhost:50051" in code
+    out = run([sys.executable, "-c", code.replace("localhost:50051", server.target)], environment)
+    assert len(re.findall(r'\bid: "', out)) == 3
+
+
+def test_table_lists_every_rpc() -> None:
+    table = README.partition("## RPCs")[2].partition("\n## ")[0]
+    listed = set(re.findall(r"`(\w+)`", table))
+    files = (collections_pb2, documents_pb2, embedding_pb2, models_pb2, similarity_pb2, summarization_pb2)
+    for file in files:
+        for service in file.DESCRIPTOR.services_by_name.values():
+            assert {service.name, *(method.name for method in service.methods)} <= listed
+
+
+def test_two_commands_come_first_and_exist() -> None:
+    first = re.search(r"```\n(.*?)```", README, re.DOTALL)
+    assert first is not None
+    commands = [line.split("#")[0].split() for line in first[1].splitlines()]
+    assert commands == [["make", "serve"], ["make", "test"]]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for _, target in commands)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        if not link.startswith(("http://", "https://")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
