@@ -482,7 +482,7 @@ class Models(models_pb2_grpc.ModelServiceServicer):
 class FakeServer:
     """Serves a world on a port of its own; can be stopped and started again on the same port."""
 
-    def __init__(self, world: World | None = None, port: int = 0):
+    def __init__(self, world: World | None = None, port: int = 0, credentials=None):
         self.world = world or World()
         self.world.make = self.make
         self.health = health.HealthServicer()
@@ -494,7 +494,10 @@ class FakeServer:
         documents_pb2_grpc.add_DocumentServiceServicer_to_server(Documents(self.world), self.server)
         models_pb2_grpc.add_ModelServiceServicer_to_server(Models(self.world), self.server)
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self.server)
-        self.port = self.server.add_insecure_port(f"localhost:{port}")
+        if credentials:
+            self.port = self.server.add_secure_port(f"localhost:{port}", credentials)
+        else:
+            self.port = self.server.add_insecure_port(f"localhost:{port}")
         self.server.start()
 
     @property
