@@ -93,6 +93,11 @@ class Admission:
         """True once no new stream is let in and open streams should end."""
         return self._draining
 
+    def is_idle(self) -> bool:
+        """True when nothing is worked on, waits or streams."""
+        with self._lock:
+            return not (self._running or self._waiters or self._streams)
+
     def drain(self) -> None:
         """Lets no new streams in and tells the open ones to end after what they have read."""
         with self._lock:

@@ -247,21 +247,25 @@ class Batcher:
         if not items:
             return
         started = time.monotonic()
-        calls = {id(pending): pending for pending, _ in items}
+        places: dict[PendingRows, list[int]] = {}  # where the rows of each call are in the batch
+        for place, (pending, _) in enumerate(items):
+            places.setdefault(pending, []).append(place)
         try:
             facets = self._encode_rows([pending.rows[row] for pending, row in items])
             _check_facets(facets, len(items))
         except Exception as error:  # any failure of the model belongs to these calls, not to the worker
-            self._handle_failure(error, items, list(calls.values()))
+            self._handle_failure(error, items, list(places))
             return
         self._failures = 0
         self._metrics.ran(
-            self._name, texts=len(items), calls=len(calls), seconds=time.monotonic() - started,
+            self._name,
+            texts=len(items),
+            calls=len(places),
+            seconds=time.monotonic() - started,
             tokens=sum(len(pending.rows[row]) for pending, row in items),
-        )  # fmt: skip
-        for pending in calls.values():
-            places = [place for place, (owner, _) in enumerate(items) if owner is pending]
-            pending.deliver([items[place][1] for place in places], facets[places], started=started)
+        )
+        for pending, own in places.items():
+            pending.deliver([items[place][1] for place in own], facets[own], started=started)
 
     def _handle_failure(self, error: Exception, items: list[Item], calls: list[PendingRows]) -> None:
         if len(calls) > 1:

@@ -26,7 +26,7 @@ def collections(running):
 
 @pytest.fixture
 def documents(running, collections):
-    collections.CreateCollection(collections_pb2.CreateCollectionRequest(name="news"), timeout=10)
+    collections.CreateCollection(collections_pb2.CreateCollectionRequest(name="news"), timeout=60)
     return documents_pb2_grpc.DocumentServiceStub(running.channel)
 
 
@@ -38,11 +38,11 @@ def document(id_, text, **payload):
 
 def fill(documents):
     batch = [document(id_, text, rank=rank, even=rank % 2 == 0) for rank, (id_, text) in enumerate(TEXTS.items())]
-    return documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=batch), timeout=10)
+    return documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=batch), timeout=60)
 
 
 def search(documents, **settings):
-    return documents.Search(documents_pb2.SearchRequest(collection="news", **settings), timeout=10)
+    return documents.Search(documents_pb2.SearchRequest(collection="news", **settings), timeout=60)
 
 
 def text_query(text):
@@ -50,26 +50,26 @@ def text_query(text):
 
 
 def test_collection_life(collections):
-    created = collections.CreateCollection(collections_pb2.CreateCollectionRequest(name="x"), timeout=10).collection
+    created = collections.CreateCollection(collections_pb2.CreateCollectionRequest(name="x"), timeout=60).collection
     assert (created.name, created.model, created.num_facets, created.dim) == ("x", "fake", 3, 32)
-    got = collections.GetCollection(collections_pb2.GetCollectionRequest(name="x"), timeout=10).collection
+    got = collections.GetCollection(collections_pb2.GetCollectionRequest(name="x"), timeout=60).collection
     assert got.create_time == created.create_time
     with pytest.raises(grpc.RpcError) as raised:
-        collections.CreateCollection(collections_pb2.CreateCollectionRequest(name="x"), timeout=10)
+        collections.CreateCollection(collections_pb2.CreateCollectionRequest(name="x"), timeout=60)
     assert raised.value.code() == grpc.StatusCode.ALREADY_EXISTS
-    collections.DeleteCollection(collections_pb2.DeleteCollectionRequest(name="x"), timeout=10)
+    collections.DeleteCollection(collections_pb2.DeleteCollectionRequest(name="x"), timeout=60)
     with pytest.raises(grpc.RpcError) as raised:
-        collections.GetCollection(collections_pb2.GetCollectionRequest(name="x"), timeout=10)
+        collections.GetCollection(collections_pb2.GetCollectionRequest(name="x"), timeout=60)
     assert raised.value.code() == grpc.StatusCode.NOT_FOUND
 
 
 def test_collections_are_listed_in_pages_by_name(collections):
     for name in ("c", "a", "b"):
-        collections.CreateCollection(collections_pb2.CreateCollectionRequest(name=name), timeout=10)
+        collections.CreateCollection(collections_pb2.CreateCollectionRequest(name=name), timeout=60)
     seen, token = [], ""
     while True:
         request = collections_pb2.ListCollectionsRequest(page_size=2, page_token=token)
-        page = collections.ListCollections(request, timeout=10)
+        page = collections.ListCollections(request, timeout=60)
         seen += [collection.name for collection in page.collections]
         token = page.next_page_token
         if not token:
@@ -154,10 +154,10 @@ def test_filters_hold_for_search_list_and_count(documents, filter_, expected):
     fill(documents)
     hits = search(documents, queries=[text_query("cat")], filter=filter_).results[0].hits
     assert sorted(hit.id for hit in hits) == list(expected)
-    listed = documents.ListDocuments(documents_pb2.ListDocumentsRequest(collection="news", filter=filter_), timeout=10)
+    listed = documents.ListDocuments(documents_pb2.ListDocumentsRequest(collection="news", filter=filter_), timeout=60)
     assert [doc.id for doc in listed.documents] == list(expected)
     counted = documents.CountDocuments(
-        documents_pb2.CountDocumentsRequest(collection="news", filter=filter_), timeout=10
+        documents_pb2.CountDocumentsRequest(collection="news", filter=filter_), timeout=60
     )
     assert counted.num_documents == len(expected)
 
@@ -174,7 +174,7 @@ def test_read_your_writes_by_revision(documents):
 def test_get_tells_what_is_missing_and_returns_facets(running, documents):
     fill(documents)
     request = documents_pb2.GetDocumentsRequest(collection="news", ids=["c", "zzz", "a"], include_facets=True)
-    reply = documents.GetDocuments(request, timeout=10)
+    reply = documents.GetDocuments(request, timeout=60)
     assert [doc.id for doc in reply.documents] == ["c", "a"]
     assert list(reply.missing_ids) == ["zzz"]
     facets = np.frombuffer(reply.documents[1].facet_embeddings.data, "<f4").reshape(3, 32)
@@ -184,15 +184,15 @@ def test_get_tells_what_is_missing_and_returns_facets(running, documents):
 def test_delete_by_id_and_by_filter(documents):
     fill(documents)
     by_id = documents.DeleteDocuments(
-        documents_pb2.DeleteDocumentsRequest(collection="news", ids=["a", "zzz"]), timeout=10
+        documents_pb2.DeleteDocumentsRequest(collection="news", ids=["a", "zzz"]), timeout=60
     )
     assert by_id.num_deleted == 1
     odd = documents_pb2.Filter(field=documents_pb2.FieldCondition(field="even", equals={"bool_value": False}))
     by_filter = documents.DeleteDocuments(
-        documents_pb2.DeleteDocumentsRequest(collection="news", filter=odd), timeout=10
+        documents_pb2.DeleteDocumentsRequest(collection="news", filter=odd), timeout=60
     )
     assert by_filter.num_deleted == 2
-    listed = documents.ListDocuments(documents_pb2.ListDocumentsRequest(collection="news"), timeout=10)
+    listed = documents.ListDocuments(documents_pb2.ListDocumentsRequest(collection="news"), timeout=60)
     assert [doc.id for doc in listed.documents] == ["c", "e"]
 
 
@@ -203,13 +203,13 @@ def test_upsert_with_given_facets_does_not_encode(running, documents):
         common_pb2.FacetArray(shape=(3, 32), dtype=common_pb2.DATA_TYPE_FLOAT32, data=facets.tobytes())
     )
     before = len(running.model.batches)
-    documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=[message]), timeout=10)
+    documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=[message]), timeout=60)
     assert len(running.model.batches) == before
 
 
 def test_integers_of_a_payload_stay_integers_in_the_store(running, documents):
     message = document("x", "cat", year=2020, share=0.5, tags=["a", 1], nested={"deep": None})
-    documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=[message]), timeout=10)
+    documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=[message]), timeout=60)
     stored = running.engine.get("news", ["x"]).documents[0]
     assert stored.payload == {"year": 2020, "share": 0.5, "tags": ["a", 1], "nested": {"deep": None}}
     assert isinstance(stored.payload["year"], int)
@@ -218,7 +218,7 @@ def test_integers_of_a_payload_stay_integers_in_the_store(running, documents):
 def test_a_collection_of_another_model_revision_is_refused(make_server, tmp_path):
     first = make_server(data_dir=tmp_path / "shared")
     stub = collections_pb2_grpc.CollectionServiceStub(first.channel)
-    stub.CreateCollection(collections_pb2.CreateCollectionRequest(name="news"), timeout=10)
+    stub.CreateCollection(collections_pb2.CreateCollectionRequest(name="news"), timeout=60)
     first.server.stop(0.1)
     first.engine.close()
     second = make_server(data_dir=tmp_path / "shared", models=[FakeModel(revision="r2")])

@@ -19,20 +19,20 @@ def array_of(message):
 
 def test_embed_returns_the_facets_of_every_text_in_order(running, stub):
     texts = ["the cat and the dog", "a boat", "the king of the sea"]
-    reply = stub.Embed(embedding_pb2.EmbedRequest(texts=texts), timeout=10)
+    reply = stub.Embed(embedding_pb2.EmbedRequest(texts=texts), timeout=60)
     np.testing.assert_array_equal(array_of(reply.facet_embeddings), running.model.encode(texts))
     assert (reply.model.name, reply.model.revision) == ("fake", "r1")
     assert reply.timings.total_ms >= reply.timings.inference_ms > 0
 
 
 def test_embed_normalizes_on_request(stub):
-    reply = stub.Embed(embedding_pb2.EmbedRequest(texts=["a cat"], normalize=True), timeout=10)
+    reply = stub.Embed(embedding_pb2.EmbedRequest(texts=["a cat"], normalize=True), timeout=60)
     np.testing.assert_allclose(np.linalg.norm(array_of(reply.facet_embeddings), axis=-1), 1.0, atol=1e-6)
 
 
 def test_embed_in_half_precision_is_close_to_float32(running, stub):
     request = embedding_pb2.EmbedRequest(texts=["a cat"], dtype=common_pb2.DATA_TYPE_FLOAT16)
-    reply = stub.Embed(request, timeout=10)
+    reply = stub.Embed(request, timeout=60)
     assert reply.facet_embeddings.dtype == common_pb2.DATA_TYPE_FLOAT16
     np.testing.assert_allclose(array_of(reply.facet_embeddings), running.model.encode(["a cat"]), atol=2e-3)
 
@@ -41,7 +41,7 @@ def test_token_stats_count_unknown_words_and_tell_a_cut_text(running, stub):
     long_text = "cat " * (running.model.max_tokens + 1)
     exact_text = "cat " * running.model.max_tokens
     reply = stub.Embed(
-        embedding_pb2.EmbedRequest(texts=["the xyzzy cat", "qqq www", "the of", long_text, exact_text]), timeout=10
+        embedding_pb2.EmbedRequest(texts=["the xyzzy cat", "qqq www", "the of", long_text, exact_text]), timeout=60
     )
     stats = [(s.num_tokens, s.num_unknown_tokens, s.truncated) for s in reply.token_stats]
     most = running.model.max_tokens
@@ -83,7 +83,7 @@ def test_stream_answers_in_order_and_goes_on_after_a_bad_request(stub):
         embedding_pb2.EmbedStreamRequest(sequence=8, request=embedding_pb2.EmbedRequest(texts=[" "])),
         embedding_pb2.EmbedStreamRequest(sequence=9, request=embedding_pb2.EmbedRequest(texts=["a boat"])),
     ]
-    replies = list(stub.EmbedStream(iter(requests), timeout=10))
+    replies = list(stub.EmbedStream(iter(requests), timeout=60))
     assert [(r.sequence, r.WhichOneof("outcome")) for r in replies] == [(7, "response"), (8, "error"), (9, "response")]
     assert replies[1].error.code == grpc.StatusCode.INVALID_ARGUMENT.value[0]
     assert replies[0].response.facet_embeddings.shape[0] == 2
@@ -130,7 +130,7 @@ def test_expired_work_never_reaches_the_model(running, stub):
         before = sum(running.model.batches)
         running.model.gate.set()
         first.result()
-    stub.Embed(embedding_pb2.EmbedRequest(texts=["cat"]), timeout=10)
+    stub.Embed(embedding_pb2.EmbedRequest(texts=["cat"]), timeout=60)
     assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
     assert sum(running.model.batches) - before == 1
     assert (
@@ -152,7 +152,7 @@ def test_cancelled_work_never_reaches_the_model(running, stub):
     before = sum(running.model.batches)
     running.model.gate.set()
     first.result()
-    stub.Embed(embedding_pb2.EmbedRequest(texts=["cat"]), timeout=10)
+    stub.Embed(embedding_pb2.EmbedRequest(texts=["cat"]), timeout=60)
     assert sum(running.model.batches) - before == 1
 
 
@@ -167,5 +167,5 @@ def _wait_for(condition):
 
 def test_unknown_model_is_not_found(stub):
     with pytest.raises(grpc.RpcError) as raised:
-        stub.Embed(embedding_pb2.EmbedRequest(texts=["a"], model="nope"), timeout=10)
+        stub.Embed(embedding_pb2.EmbedRequest(texts=["a"], model="nope"), timeout=60)
     assert raised.value.code() == grpc.StatusCode.NOT_FOUND

@@ -46,7 +46,7 @@ def details_of(error):
 
 def failure(call, request, **settings):
     with pytest.raises(grpc.RpcError) as raised:
-        call(request, timeout=10, **settings)
+        call(request, timeout=60, **settings)
     details = details_of(raised.value)
     assert details["ErrorInfo"].domain == DOMAIN
     return raised.value, details
@@ -64,7 +64,7 @@ def embed(running):
 @pytest.fixture
 def documents(running):
     collections = collections_pb2_grpc.CollectionServiceStub(running.channel)
-    collections.CreateCollection(collections_pb2.CreateCollectionRequest(name="news"), timeout=10)
+    collections.CreateCollection(collections_pb2.CreateCollectionRequest(name="news"), timeout=60)
     return documents_pb2_grpc.DocumentServiceStub(running.channel)
 
 
@@ -85,7 +85,7 @@ def test_too_few_too_many_and_too_long_texts_are_refused(embed, texts):
 
 @pytest.mark.parametrize("text", ["the of and", "qqq zzz", "\U0001f600", "\u200b", "\u4e2d\u6587", "." * 20])
 def test_texts_of_only_stop_or_unknown_words_still_get_facets(embed, text):
-    reply = embed(embedding_pb2.EmbedRequest(texts=[text]), timeout=10)
+    reply = embed(embedding_pb2.EmbedRequest(texts=[text]), timeout=60)
     assert list(reply.facet_embeddings.shape) == [1, 3, 32]
 
 
@@ -199,9 +199,9 @@ def test_a_message_over_the_limit_is_refused_by_grpc(make_server):
     running = make_server(limits=LimitsConfig(max_message_bytes=10_000))
     stub = embedding_pb2_grpc.EmbeddingServiceStub(running.channel)
     with pytest.raises(grpc.RpcError) as raised:
-        stub.Embed(embedding_pb2.EmbedRequest(texts=["cat " * 3000]), timeout=10)
+        stub.Embed(embedding_pb2.EmbedRequest(texts=["cat " * 3000]), timeout=60)
     assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert stub.Embed(embedding_pb2.EmbedRequest(texts=["cat"]), timeout=10)
+    assert stub.Embed(embedding_pb2.EmbedRequest(texts=["cat"]), timeout=60)
 
 
 def test_our_own_bugs_tell_nothing_and_log_no_text(running, embed, caplog):
@@ -216,7 +216,7 @@ def test_our_own_bugs_tell_nothing_and_log_no_text(running, embed, caplog):
 
 def test_texts_are_never_logged(embed, caplog):
     with caplog.at_level(logging.DEBUG):
-        embed(embedding_pb2.EmbedRequest(texts=["the secret guitar"]), timeout=10)
+        embed(embedding_pb2.EmbedRequest(texts=["the secret guitar"]), timeout=60)
         failure(embed, embedding_pb2.EmbedRequest(texts=["guitar"], model="piano"))
     assert "guitar" not in caplog.text
     assert "piano" not in caplog.text
@@ -225,9 +225,9 @@ def test_texts_are_never_logged(embed, caplog):
 
 def test_the_request_id_is_echoed_or_made(embed):
     request = embedding_pb2.EmbedRequest(texts=["cat"])
-    _, call = embed.with_call(request, timeout=10, metadata=(("x-request-id", "abc-1"),))
+    _, call = embed.with_call(request, timeout=60, metadata=(("x-request-id", "abc-1"),))
     assert dict(call.trailing_metadata())["x-request-id"] == "abc-1"
-    _, call = embed.with_call(request, timeout=10, metadata=(("x-request-id", "with space"),))
+    _, call = embed.with_call(request, timeout=60, metadata=(("x-request-id", "with space"),))
     assert len(dict(call.trailing_metadata())["x-request-id"]) == 32
     error, details = failure(embed, embedding_pb2.EmbedRequest(), metadata=(("x-request-id", "abc-2"),))
     assert details["ErrorInfo"].metadata["request_id"] == "abc-2"
@@ -259,7 +259,7 @@ def test_one_stream_too_many_is_refused(make_server):
     first = stub.EmbedStream(iter(queue.Queue().get, None), timeout=30)
     wait_for(lambda: running.metric("facets_open_streams") == 1)
     with pytest.raises(grpc.RpcError) as raised:
-        list(stub.EmbedStream(iter([]), timeout=10))
+        list(stub.EmbedStream(iter([]), timeout=60))
     assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "RetryInfo" in details_of(raised.value)
     first.cancel()
@@ -277,9 +277,9 @@ def wait_for(condition):
 def test_models_are_listed_with_every_limit(make_server):
     running = make_server(models=[FakeModel("z"), FakeModel("b"), FakeModel("a")])
     stub = models_pb2_grpc.ModelServiceStub(running.channel)
-    listed = stub.ListModels(models_pb2.ListModelsRequest(), timeout=10).models
+    listed = stub.ListModels(models_pb2.ListModelsRequest(), timeout=60).models
     assert [(model.name, model.is_default) for model in listed] == [("z", True), ("a", False), ("b", False)]
-    limits = stub.GetModel(models_pb2.GetModelRequest(name="a"), timeout=10).model.limits
+    limits = stub.GetModel(models_pb2.GetModelRequest(name="a"), timeout=60).model.limits
     values = {field.name: getattr(limits, field.name) for field in models_pb2.Limits.DESCRIPTOR.fields}
     assert all(value > 0 for value in values.values())
     assert values["max_top_k"] == running.config.limits.max_top_k
@@ -303,7 +303,7 @@ def test_a_full_disk_stores_nothing_of_the_call_and_keeps_the_rest(make_server):
         for start in range(0, 10_000, 10):
             batch = [documents_pb2.Document(id=f"{start + i}", text="cat " * 500) for i in range(10)]
             stored += stub.Upsert(
-                documents_pb2.UpsertRequest(collection="news", documents=batch), timeout=10
+                documents_pb2.UpsertRequest(collection="news", documents=batch), timeout=60
             ).num_upserted
     assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     details = details_of(raised.value)
@@ -311,7 +311,7 @@ def test_a_full_disk_stores_nothing_of_the_call_and_keeps_the_rest(make_server):
     assert "RetryInfo" not in details
     assert running.engine.count("news").count == stored > 0
     reply = stub.Search(
-        documents_pb2.SearchRequest(collection="news", queries=[documents_pb2.SearchQuery(text="cat")]), timeout=10
+        documents_pb2.SearchRequest(collection="news", queries=[documents_pb2.SearchQuery(text="cat")]), timeout=60
     )
     assert len(reply.results[0].hits) == 10
 

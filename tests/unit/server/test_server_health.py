@@ -14,7 +14,7 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 def states(channel):
     stub = health_pb2_grpc.HealthStub(channel)
-    return {stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=10).status for name in SERVICES}
+    return {stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=60).status for name in SERVICES}
 
 
 def test_every_service_is_serving_after_warm_up(running):
@@ -46,7 +46,7 @@ def test_health_follows_a_model_that_keeps_failing_and_comes_back(running):
     running.model.poison = "text"
     for _ in range(3):
         with pytest.raises(grpc.RpcError):
-            stub.Embed(embedding_pb2.EmbedRequest(texts=["text"]), timeout=10)
+            stub.Embed(embedding_pb2.EmbedRequest(texts=["text"]), timeout=60)
     running_poison = next(updates).status
     assert running_poison == NOT_SERVING
     running.model.poison = ""
@@ -68,8 +68,7 @@ def test_health_turns_first_when_stopping_and_running_calls_end_well(running):
     assert not call.done()
     running.model.gate.set()
     assert call.result().token_stats[0].num_tokens == 1
-    updates.cancel()
-    stopping.join(20)
+    stopping.join(15)  # an open watch of health does not hold the server up for the whole grace
     assert not stopping.is_alive()
 
 

@@ -39,7 +39,7 @@ class Sender:
 @pytest.fixture
 def news(running):
     stub = collections_pb2_grpc.CollectionServiceStub(running.channel)
-    stub.CreateCollection(collections_pb2.CreateCollectionRequest(name="news"), timeout=10)
+    stub.CreateCollection(collections_pb2.CreateCollectionRequest(name="news"), timeout=60)
     return running
 
 

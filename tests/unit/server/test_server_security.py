@@ -1,3 +1,5 @@
+import shutil
+import subprocess
 from dataclasses import replace
 
 import grpc
@@ -19,7 +21,7 @@ def keyed(make_server, tmp_path):
 @pytest.mark.parametrize("key", ["first-key", "second-key"])
 def test_known_keys_are_let_in(keyed, key):
     stub = models_pb2_grpc.ModelServiceStub(keyed.channel)
-    reply = stub.ListModels(models_pb2.ListModelsRequest(), timeout=10, metadata=(("authorization", f"Bearer {key}"),))
+    reply = stub.ListModels(models_pb2.ListModelsRequest(), timeout=60, metadata=(("authorization", f"Bearer {key}"),))
     assert len(reply.models) == 1
 
 
@@ -29,13 +31,13 @@ def test_known_keys_are_let_in(keyed, key):
 def test_others_are_not(keyed, metadata):
     stub = models_pb2_grpc.ModelServiceStub(keyed.channel)
     with pytest.raises(grpc.RpcError) as raised:
-        stub.ListModels(models_pb2.ListModelsRequest(), timeout=10, metadata=metadata)
+        stub.ListModels(models_pb2.ListModelsRequest(), timeout=60, metadata=metadata)
     assert raised.value.code() == grpc.StatusCode.UNAUTHENTICATED
 
 
 def test_health_needs_no_key(keyed):
     stub = health_pb2_grpc.HealthStub(keyed.channel)
-    assert stub.Check(health_pb2.HealthCheckRequest(), timeout=10).status == health_pb2.HealthCheckResponse.SERVING
+    assert stub.Check(health_pb2.HealthCheckRequest(), timeout=60).status == health_pb2.HealthCheckResponse.SERVING
 
 
 def test_an_empty_key_file_is_an_error(make_server, tmp_path):
@@ -43,3 +45,32 @@ def test_an_empty_key_file_is_an_error(make_server, tmp_path):
     file.write_text("\n")
     with pytest.raises(ConfigError, match="holds no key"):
         make_server(config=replace(ServerConfig(), security=SecurityConfig(api_keys_file=file)))
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_tls_serves_only_those_who_trust_the_certificate(make_server, tmp_path):
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+         "-keyout", str(key), "-out", str(certificate)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    security = SecurityConfig(tls_certificate=certificate, tls_key=key)
+    running = make_server(config=replace(ServerConfig(), security=security))
+    credentials = grpc.ssl_channel_credentials(certificate.read_bytes())
+    target = f"localhost:{running.server.port}"
+    with grpc.secure_channel(target, credentials) as channel:
+        stub = models_pb2_grpc.ModelServiceStub(channel)
+        assert stub.ListModels(models_pb2.ListModelsRequest(), timeout=60).models
+    with grpc.insecure_channel(target) as channel:
+        stub = models_pb2_grpc.ModelServiceStub(channel)
+        with pytest.raises(grpc.RpcError) as raised:
+            stub.ListModels(models_pb2.ListModelsRequest(), timeout=60)
+        assert raised.value.code() == grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_missing_certificate_is_an_error(make_server, tmp_path):
+    security = SecurityConfig(tls_certificate=tmp_path / "no.pem", tls_key=tmp_path / "no.key")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        make_server(config=replace(ServerConfig(), security=security))

@@ -49,24 +49,24 @@ def test_every_method_equals_the_library(running, score, number, attention):
     request = similarity_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), method=number, attention=attention)
     if is_facet_method and attention:
         with pytest.raises(grpc.RpcError) as raised:
-            score(request, timeout=10)
+            score(request, timeout=60)
         assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
         return
-    reply = score(request, timeout=10)
+    reply = score(request, timeout=60)
     expected = score_pairs(running.model, PAIRS, METHODS[number], attention=attention).scores
     np.testing.assert_allclose([pair.score for pair in reply.scores], expected, atol=1e-6)
     assert (reply.method, reply.attention) == (number, attention)
 
 
 def test_method_defaults_to_codebook(score):
-    reply = score(similarity_pb2.ScoreRequest(pairs=pairs_of(*PAIRS)), timeout=10)
+    reply = score(similarity_pb2.ScoreRequest(pairs=pairs_of(*PAIRS)), timeout=60)
     assert reply.method == similarity_pb2.SIMILARITY_METHOD_CODEBOOK
     assert reply.scores[1].score == max(pair.score for pair in reply.scores)
 
 
 def test_explanation_tells_which_facets_met(score):
     request = similarity_pb2.ScoreRequest(pairs=pairs_of(("the cat", "a dog")), explain=True, num_words=2)
-    explanation = score(request, timeout=10).scores[0].explanation
+    explanation = score(request, timeout=60).scores[0].explanation
     assert sum(match.contribution for match in explanation.matches) == pytest.approx(1.0, abs=1e-5)
     assert all(len(match.first_words) == len(match.second_words) == 2 for match in explanation.matches)
     assert [token.text for token in explanation.first_tokens] == ["the", "cat"]
@@ -74,7 +74,7 @@ def test_explanation_tells_which_facets_met(score):
 
 def test_bad_pairs_are_named(score):
     with pytest.raises(grpc.RpcError) as raised:
-        score(similarity_pb2.ScoreRequest(pairs=pairs_of(("cat", " "))), timeout=10)
+        score(similarity_pb2.ScoreRequest(pairs=pairs_of(("cat", " "))), timeout=60)
     assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert "pairs[0].second" in raised.value.details()
 
@@ -84,7 +84,7 @@ def test_scores_are_calibrated_by_the_models_curve(make_server, monkeypatch, tmp
     Calibration({"codebook": curve}).save(tmp_path)
     running = make_server(calibrations={"fake": Calibration.load(tmp_path)})
     score = similarity_pb2_grpc.SimilarityServiceStub(running.channel).Score
-    reply = score(similarity_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True), timeout=10)
+    reply = score(similarity_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True), timeout=60)
     for pair in reply.scores:
         assert pair.calibrated_score == pytest.approx(np.interp(pair.score, curve.scores, curve.calibrated), abs=1e-5)
     with pytest.raises(grpc.RpcError) as raised:
@@ -92,7 +92,7 @@ def test_scores_are_calibrated_by_the_models_curve(make_server, monkeypatch, tmp
             similarity_pb2.ScoreRequest(
                 pairs=pairs_of(*PAIRS), calibrated=True, method=similarity_pb2.SIMILARITY_METHOD_WMD
             ),
-            timeout=10,
+            timeout=60,
         )
     assert raised.value.code() == grpc.StatusCode.FAILED_PRECONDITION
 
@@ -127,7 +127,7 @@ def test_summaries_equal_the_library(running, summarize_call, budget, order):
         query="a boat",
         **budget,
     )
-    reply = summarize_call(request, timeout=10)
+    reply = summarize_call(request, timeout=60)
     expected = summarize(running.model, [DOCUMENT, sentences], order=order, query="a boat", **budget)
     for got, want in zip(reply.summaries, expected, strict=True):
         assert [s.text for s in got.sentences] == [s.text for s in want.sentences]
@@ -161,7 +161,7 @@ def test_summaries_equal_the_library(running, summarize_call, budget, order):
 def test_bad_summary_requests_are_refused(summarize_call, settings, field):
     settings = {"documents": [summarization_pb2.SummaryDocument(text=DOCUMENT)], **settings}
     with pytest.raises(grpc.RpcError) as raised:
-        summarize_call(summarization_pb2.SummarizeRequest(**settings), timeout=10)
+        summarize_call(summarization_pb2.SummarizeRequest(**settings), timeout=60)
     assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert field in raised.value.details()
 
@@ -169,7 +169,7 @@ def test_bad_summary_requests_are_refused(summarize_call, settings, field):
 def test_explain_tells_tokens_with_offsets_and_facets_in_words(running):
     text = "The cat, zzz \u00e9t\u00e9"
     stub = embedding_pb2_grpc.EmbeddingServiceStub(running.channel)
-    reply = stub.Explain(embedding_pb2.ExplainRequest(texts=[text, "boat"], num_words=4), timeout=10)
+    reply = stub.Explain(embedding_pb2.ExplainRequest(texts=[text, "boat"], num_words=4), timeout=60)
     tokens = reply.explanations[0].tokens
     assert [text[token.start : token.end] for token in tokens] == [token.text for token in tokens]
     assert [token.known for token in tokens] == [True, True, True, False, False]
