@@ -63,3 +63,13 @@ def test_bad_environment_is_told():
 def test_a_missing_file_is_told(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         load_config(tmp_path / "none.toml")
+
+
+def test_the_documented_file_loads_and_tells_the_defaults(tmp_path):
+    document = (Path(__file__).parents[3] / "docs" / "server.md").read_text()
+    file = tmp_path / "server.toml"
+    file.write_text(document.split("```toml\n")[1].split("```")[0])
+    config = load_config(file)
+    defaults = ServerConfig()
+    assert (config.limits, config.batcher, config.admission) == (defaults.limits, defaults.batcher, defaults.admission)
+    assert (config.port, config.drain_s, config.data_dir) == (defaults.port, defaults.drain_s, defaults.data_dir)
