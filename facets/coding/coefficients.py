@@ -43,7 +43,8 @@ def gram_and_correlations(facets_BKD: Tensor, targets_BND: Tensor) -> tuple[Tens
     """
     if facets_BKD.ndim != 3 or targets_BND.ndim != 3:
         raise ValueError(
-            f"facets must be [B, K, D] and targets [B, N, D], got {tuple(facets_BKD.shape)} and {tuple(targets_BND.shape)}"
+            "facets must be [B, K, D] and targets [B, N, D], "
+            f"got {tuple(facets_BKD.shape)} and {tuple(targets_BND.shape)}"
         )
     if facets_BKD.shape[0] != targets_BND.shape[0] or facets_BKD.shape[2] != targets_BND.shape[2]:
         raise ValueError(
@@ -85,24 +86,27 @@ def solve_coefficients(
         Chang 2022, eq. 3.1.
     """
     num_facets = gram_BKK.shape[1]
-    # Coefficient first, so that one coordinate of every target is one contiguous block.
-    columns_KKB = gram_BKK.permute(2, 1, 0).contiguous()
-    gradient_KBN = (0.5 * l1_weight - correlations_BKN).transpose(0, 1).contiguous()
-    coefficients_KBN = torch.zeros_like(gradient_KBN)
-    squared_norms_KB1 = gram_BKK.diagonal(dim1=1, dim2=2).T.unsqueeze(-1)
-    curvature_KB1 = squared_norms_KB1.clamp_min(_MIN_SQUARED_NORM)
-    negative_steps_KB1 = torch.where(squared_norms_KB1 > _MIN_SQUARED_NORM, -1.0 / curvature_KB1, 0.0)
+    threshold_BKN = correlations_BKN - 0.5 * l1_weight
+    squared_norms_BK1 = gram_BKK.diagonal(dim1=1, dim2=2).unsqueeze(-1)
+    inverse_BK1 = torch.where(squared_norms_BK1 > _MIN_SQUARED_NORM, 1.0 / squared_norms_BK1, 0.0)
+    # The best m_k for the others is clip((b_k - l1 / 2 - sum_{j != k} H_kj m_j) / H_kk, 0, 1): with scaled rows and an
+    # empty diagonal one small product and one clip.
+    offsets_BKN = threshold_BKN * inverse_BK1
+    couplings_BKK = gram_BKK * -inverse_BK1
+    couplings_BKK.diagonal(dim1=1, dim2=2).zero_()
+    coefficients_BKN = torch.zeros_like(offsets_BKN)
     for sweep in range(1, max_sweeps + 1):
         for k in range(num_facets):
-            current_BN = coefficients_KBN[k]
-            updated_BN = torch.addcmul(current_BN, gradient_KBN[k], negative_steps_KB1[k]).clamp_(0.0, 1.0)
-            change_BN = updated_BN - current_BN
-            # [K, B, 1] * [1, B, N]: a changed coefficient moves every gradient by its Gram column.
-            gradient_KBN.addcmul_(columns_KKB[k].unsqueeze(-1), change_BN.unsqueeze(0))
-            coefficients_KBN[k] = updated_BN
-        if num_facets == 1 or (sweep % check_every == 0 and _residual(coefficients_KBN, gradient_KBN) <= tolerance):
+            row = slice(k, k + 1)
+            best_B1N = torch.baddbmm(offsets_BKN[:, row], couplings_BKK[:, row], coefficients_BKN)
+            coefficients_BKN[:, row] = best_B1N.clamp_(0.0, 1.0)
+        if num_facets == 1:
             break
-    return coefficients_KBN.transpose(0, 1)
+        if sweep % check_every == 0:
+            half_gradient_BKN = torch.baddbmm(threshold_BKN, gram_BKK, coefficients_BKN, beta=-1)
+            if _residual(coefficients_BKN, half_gradient_BKN) <= tolerance:
+                break
+    return coefficients_BKN
 
 
 def _residual(coefficients: Tensor, half_gradient: Tensor) -> float:

@@ -89,7 +89,8 @@ def rmsprop_coefficients(
     for _ in range(num_steps):
         optimizer.zero_grad()
         residual_BND = coefficients_BKN.mT @ facets_BKD - targets_BND
-        (residual_BND.square().sum() + l1_weight * coefficients_BKN.abs().sum()).backward()  # type: ignore[no-untyped-call]
+        # The plain sum: an absolute value has no slope at 0 and would let coefficients there grow unpunished.
+        (residual_BND.square().sum() + l1_weight * coefficients_BKN.sum()).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         with torch.no_grad():
             coefficients_BKN.clamp_(0.0, 1.0)

@@ -3,7 +3,6 @@
 Shape suffixes: P pairs, M words of the first text, N words of the second, D dimensions.
 """
 
-import math
 from collections.abc import Iterator
 
 import torch
@@ -14,18 +13,18 @@ from facets.scoring.averages import probability_weights
 
 __all__ = ["probability_wmd", "wmd"]
 
-# Distance of two orthogonal unit vectors: what a text without words is from every other text.
-_UNRELATED = math.sqrt(2.0)
-# Squared distances below this are rounding errors.
-_SAME_WORD = 1e-6
+# Distance of two orthogonal words: what a text without words is from every other text.
+_UNRELATED = 1.0
 # Distances of one block of pairs, 8 bytes each.
 _COSTS_AT_A_TIME = 4_000_000
 
 
 def wmd(first_PMD: Tensor, first_weights_PM: Tensor, second_PND: Tensor, second_weights_PN: Tensor) -> Tensor:
-    """Minus the word mover's distance of each pair of texts, Euclidean between unit word vectors.
+    """Minus the word mover's distance of each pair of texts, with the cosine distance between words.
 
-    The weights of a text are scaled to sum 1; optimal transport is solved exactly (network simplex of POT).
+    The cosine distance ``1 - cos``, half the squared Euclidean distance of unit vectors, agrees better with people
+    than the Euclidean distance itself (STS dev). The weights of a text are scaled to sum 1; optimal transport is
+    solved exactly (network simplex of POT).
 
     Args:
         first_PMD: Unit word vectors, ``[P, M, D]``; finite also where the weight is 0.
@@ -35,7 +34,7 @@ def wmd(first_PMD: Tensor, first_weights_PM: Tensor, second_PND: Tensor, second_
 
     Returns:
         ``[P]`` float32 scores in ``[-2, 0]``; 0 for the same words in any order. A text without weights
-        is as far as orthogonal words from every other: ``-sqrt(2)``.
+        is as far as orthogonal words from every other: -1.
 
     Raises:
         ImportError: POT is not installed.
@@ -97,10 +96,8 @@ def probability_wmd(
 
 
 def _costs(first_PMD: Tensor, second_PND: Tensor) -> Iterator[tuple[int, Tensor]]:
-    """Blocks of pairs: the number of the first pair, Euclidean distances ``[B, M, N]`` float64."""
+    """Blocks of pairs: the number of the first pair, cosine distances ``[B, M, N]`` float64."""
     block = max(1, _COSTS_AT_A_TIME // max(1, first_PMD.shape[1] * second_PND.shape[1]))
     for start in range(0, len(first_PMD), block):
         cosines_BMN = first_PMD[start : start + block] @ second_PND[start : start + block].mT
-        squares_BMN = 2 - 2 * cosines_BMN.double()
-        # Rounding leaves 1e-7 between a word and itself, which a square root would turn into 3e-4.
-        yield start, torch.where(squares_BMN > _SAME_WORD, squares_BMN, 0.0).sqrt_()
+        yield start, (1 - cosines_BMN.double()).clamp_min_(0.0)

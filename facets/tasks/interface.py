@@ -27,11 +27,6 @@ class TextModel(Protocol):
         ...
 
     @property
-    def l1_weight(self) -> float:
-        """Lambda of eq. 3.1."""
-        ...
-
-    @property
     def words(self) -> WordVectors:
         """Word vectors in the space of the facets."""
         ...

@@ -159,7 +159,7 @@ class PairScorer:
                 f"attention must be off for {method.value}: it weighs words, got attention=True", field="attention"
             )
         if method is SimilarityMethod.CODEBOOK:
-            scores_P = self._facet_scores(_codebook(self._model.l1_weight))
+            scores_P = self._facet_scores(scoring.codebook_score)
         elif method is SimilarityMethod.MAX_FACET:
             scores_P = self._facet_scores(lambda first, second: scoring.best_facet_match(first, second)[0])
         elif method in _NEEDS_POT:
@@ -180,7 +180,7 @@ class PairScorer:
         for pairs_B2 in self._facet_blocks():
             first_BKD, second_BKD = self._facets[pairs_B2[:, 0]], self._facets[pairs_B2[:, 1]]
             cosines_BKK = (scoring.unit_facets(first_BKD) @ scoring.unit_facets(second_BKD).mT).clamp(-1.0, 1.0)
-            shares_BKK = _shares(first_BKD, second_BKD, SimilarityMethod(method), self._model.l1_weight)
+            shares_BKK = _shares(first_BKD, second_BKD, SimilarityMethod(method))
             explanations += [
                 _explanation(texts[first], texts[second], cosines_KK, shares_KK)
                 for (first, second), cosines_KK, shares_KK in zip(
@@ -244,14 +244,10 @@ def _require_transport(method: SimilarityMethod) -> None:
         raise ConfigError(f"{method.value} needs the optimal transport package POT: {error}") from error
 
 
-def _codebook(l1_weight: float) -> Callable[[Tensor, Tensor], Tensor]:
-    return lambda first, second: scoring.codebook_score(first, second, l1_weight=l1_weight)
-
-
-def _shares(first_PKD: Tensor, second_PKD: Tensor, method: SimilarityMethod, l1_weight: float) -> Tensor:
+def _shares(first_PKD: Tensor, second_PKD: Tensor, method: SimilarityMethod) -> Tensor:
     """``[P, K, K]``: contributions of the meetings, summing to 1 for each pair (or all 0)."""
     if method is not SimilarityMethod.MAX_FACET:
-        contributions_PKK = scoring.codebook_contributions(first_PKD, second_PKD, l1_weight=l1_weight)
+        contributions_PKK = scoring.codebook_contributions(first_PKD, second_PKD)
         shares_PKK = contributions_PKK / contributions_PKK.sum(dim=(1, 2), keepdim=True).clamp_min(1e-12)
         shares_PKK = torch.where(shares_PKK >= _MIN_CONTRIBUTION, shares_PKK, 0.0)
         return shares_PKK / shares_PKK.sum(dim=(1, 2), keepdim=True).clamp_min(1e-12)

@@ -22,7 +22,6 @@ class FakeModel:
 
     num_facets = NUM_FACETS
     max_tokens = 12
-    l1_weight = 0.2
 
     def __init__(self) -> None:
         words = [word for topic in TOPICS for word in topic.split()]
