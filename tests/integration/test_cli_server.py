@@ -113,7 +113,7 @@ def test_mistakes(facets: Command, collection: str) -> None:
     facets.run("models", "nope", code=2)
 
 
-NUM_ROWS = 3_000
+NUM_ROWS = 2_000
 
 
 class Load:
@@ -121,19 +121,22 @@ class Load:
 
     def __init__(self, facets: Command, collection: str) -> None:
         self.facets = facets
-        self.args = ("index", "in.jsonl", "-c", collection, "--batch-size", "16", "--json")
+        self.args = ("index", "in.jsonl", "-c", collection, "--batch-size", "4", "--window", "1", "--json")
         self.collection = collection
         (facets.folder / "in.jsonl").write_text("".join(make_rows(NUM_ROWS)))
 
     def start_until(self, num_documents: int) -> subprocess.Popen[str]:
-        """Starts the command and returns when so many documents are stored."""
+        """Starts the command and returns when its saved place says that so many documents are stored."""
         process = self.facets.start(*self.args)
         until = time.monotonic() + 120
-        with FacetsClient(self.facets.target) as client:
-            while client.count_documents(self.collection) < num_documents:
-                assert time.monotonic() < until and process.poll() is None
-                time.sleep(0.02)
+        while self.num_acknowledged() < num_documents:
+            assert time.monotonic() < until and process.poll() is None
+            time.sleep(0.01)
         return process
+
+    def num_acknowledged(self) -> int:
+        saved = list((self.facets.folder / "state" / "facets" / "index").glob("*.json"))
+        return json.loads(saved[0].read_text())["num_indexed"] if saved else 0
 
     def ids(self) -> list[str]:
         with FacetsClient(self.facets.target) as client:
@@ -143,7 +146,7 @@ class Load:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_client_stopped_in_the_middle(facets: Command, collection: str, number: signal.Signals) -> None:
     load = Load(facets, collection)
-    process = load.start_until(300)
+    process = load.start_until(100)
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == (130 if number is signal.SIGINT else -number)
@@ -158,17 +161,16 @@ def test_nothing_acknowledged_is_lost_when_server_and_client_are_killed(spawn, t
     facets = Command(server.target, tmp_path)
     facets.run("collections", "create", "crash")
     load = Load(facets, "crash")
-    process = load.start_until(500)
+    process = load.start_until(100)
     server.kill()
     process.kill()
     process.communicate()
-    (saved,) = (tmp_path / "state" / "facets" / "index").glob("*.json")
-    acknowledged = json.loads(saved.read_text())["num_indexed"]
-    assert acknowledged > 0
+    acknowledged = load.num_acknowledged()
+    assert acknowledged >= 100
 
     server = spawn(port=server.port)
     assert {f"p{i:05}" for i in range(acknowledged)} <= set(load.ids())
-    process = load.start_until(1_500)
+    process = load.start_until(acknowledged + 200)
     server.kill()  # now the server alone: the load waits for it
     spawn(port=server.port)
     out, err = finish(process, 0)
