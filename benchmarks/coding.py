@@ -1,10 +1,9 @@
 """Coefficient solver against SciPy and RMSprop: ``python -m benchmarks.coding``; JSON on standard output.
 
 All solve the same problems of eq. 3.1, one training step's worth by default: 256 texts, 30 words of their own and 30
-negatives each. Times are CPU seconds, so that other work on the machine does not count, and include the
-products with the D-dimensional vectors. "At equal objective" means that ours
-runs just as many sweeps as it needs to get at least as low as the competitor (within 1e-5 of its objective, the
-rounding of float32).
+negatives each. Times are CPU seconds, so that other work on the machine does not count, and include the products with
+the D-dimensional vectors. "At equal objective" means that ours runs just as many sweeps as it needs to get as low as
+the competitor (within 1e-5 of its objective, the rounding of float32).
 
 Shape suffixes: B texts, K facets, N targets, D dimensions.
 """
