@@ -72,6 +72,7 @@ def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, 
     }
     weights = folder / "model.safetensors.part"
     save_file(halves, weights)
+    weights.chmod(0o644)  # safetensors makes it private to the user
     os.replace(weights, folder / "model.safetensors")
     values = {
         "format": _FORMAT,

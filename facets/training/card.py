@@ -11,9 +11,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.model import FacetModel
+from facets.config import SentenceTrainingConfig
+from facets.model import FacetModel, load
+from facets.training.corpus import PackedCorpus
+from facets.training.sentences import SentenceStream
 
-__all__ = ["FacetSpread", "facet_spread", "model_card"]
+__all__ = ["FacetSpread", "facet_spread", "model_card", "write_card"]
+
+_SPREAD_TEXTS = 1024
 
 # The first is the sentence of Chang 2022, table 3.1, the second that of figure 3.3.
 SAMPLE_SENTENCES = (
@@ -64,6 +69,38 @@ def facet_spread(facets_BKD: NDArray[np.float32]) -> FacetSpread:
         between_texts=float(np.einsum("bkk->bk", other_BKK).mean()),
         best_match=float(other_BKK.max(axis=2).mean()),
     )
+
+
+def write_card(
+    config: SentenceTrainingConfig, folder: Path, *, run_dir: Path, summary: str, baselines: Sequence[Path]
+) -> None:
+    """Measures a checkpoint on held-out sentences of its corpus and writes its ``README.md``.
+
+    Args:
+        config: Settings of the run that made it.
+        folder: The checkpoint.
+        run_dir: Folder of the run, for its curve.
+        summary: Opening paragraphs of the card.
+        baselines: Checkpoints to compare with.
+    """
+    model = load(folder)
+    stream = SentenceStream(PackedCorpus.open(Path(config.corpus)), config)
+    rows = [
+        row[:length]
+        for batch in stream.validation_batches()
+        for row, length in zip(batch.rows, batch.lengths, strict=True)
+    ]
+    # Batches hold texts of one length, so neighbours are mixed before they are compared.
+    order = np.random.default_rng(config.seed).permutation(len(rows))[:_SPREAD_TEXTS]
+    spread = facet_spread(model.encode_rows([rows[i] for i in order]))
+    card = model_card(
+        model,
+        summary=summary,
+        spread=spread,
+        curve=run_dir / "curve.jsonl",
+        baselines=[load(path) for path in baselines],
+    )
+    (folder / "README.md").write_text(card, encoding="utf-8")
 
 
 def model_card(

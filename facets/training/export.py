@@ -1,12 +1,14 @@
 """From a training run to a checkpoint folder that can be shipped."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from facets.config import SentenceTrainingConfig
+from facets.errors import CheckpointError
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.facet_model import FacetModel
 from facets.model.network import FacetNetwork
@@ -20,44 +22,51 @@ __all__ = ["export_sentence_model"]
 _COMPONENT_SENTENCES = 20_000
 
 
-def export_sentence_model(config: SentenceTrainingConfig, run_dir: Path, *, words: str = ".") -> FacetModel:
-    """Writes ``run_dir/model`` from ``run_dir/checkpoint.pt``.
+def export_sentence_model(
+    config: SentenceTrainingConfig, run_dir: Path, out_dir: Path, *, words_of: Path | None = None
+) -> FacetModel:
+    """Writes a checkpoint folder from the last checkpoint of a run.
 
     Args:
         config: Settings of the run.
         run_dir: Folder of the run.
-        words: ``.`` stores the word vectors with the model; otherwise another checkpoint's folder, relative.
+        out_dir: The checkpoint folder to write.
+        words_of: A checkpoint folder with the same word vectors, to refer to instead of storing them again.
 
     Returns:
         The model as it was written.
+
+    Raises:
+        CheckpointError: The run has no checkpoint, or no validation yet.
     """
-    state = torch.load(run_dir / "checkpoint.pt", map_location="cpu", weights_only=True)
+    try:
+        state = torch.load(run_dir / "checkpoint.pt", map_location="cpu", weights_only=True)
+        lines = (run_dir / "curve.jsonl").read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError as error:
+        raise CheckpointError(f"nothing to export from {run_dir}: {error.filename} does not exist") from error
     vectors = WordVectors.load(Path(config.words))
     network = FacetNetwork(config.model, torch.from_numpy(vectors.unit_vectors))
     network.load_state_dict(state["network"])
-    curve = [json.loads(line) for line in (run_dir / "curve.jsonl").read_text(encoding="utf-8").splitlines()]
-    meta = PackedCorpus.open(Path(config.corpus)).meta
+    corpus = PackedCorpus.open(Path(config.corpus))
     checkpoint = CheckpointConfig(
         name=config.name,
         task="sentences",
         model=config.model,
         l1_weight=config.l1_weight,
-        words=words,
+        words="." if words_of is None else os.path.relpath(words_of, out_dir),
         training={
             "loss": config.loss,
             "seed": config.seed,
             "presentations": state["step"] * config.batch_size,
             "seconds": round(state["seconds"], 1),
-            "validation_loss": curve[-1]["validation_loss"],
-            "corpus_sentences": meta.num_sentences,
-            "corpus_tokens": meta.num_tokens,
+            "validation_loss": json.loads(lines[-1])["validation_loss"],
+            "corpus_sentences": corpus.meta.num_sentences,
+            "corpus_tokens": corpus.meta.num_tokens,
         },
     )
     model = FacetModel(network, vectors, config=checkpoint)
-    model.common_components = fit_common_components(
-        model, _training_texts(PackedCorpus.open(Path(config.corpus)), config)
-    )
-    model.save(run_dir / "model")
+    model.common_components = fit_common_components(model, _training_texts(corpus, config))
+    model.save(out_dir)
     return model
 
 

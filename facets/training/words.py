@@ -1,11 +1,8 @@
 """Builds the static word vectors of a packed corpus: distilled, trained, and both blended.
 
-``python -m facets.training.words --corpus PACKED --encoder MODEL --out FOLDER [--texts FILE]...``
+``facets-train words --corpus PACKED --encoder MODEL --out FOLDER [--texts FILE]...``
 """
 
-import argparse
-import logging
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.errors import ConfigError, FacetsError
+from facets.errors import ConfigError
 from facets.text.files import read_lines
 from facets.text.tokenizer import Tokenizer
 from facets.training.corpus import PackedCorpus
@@ -22,9 +19,7 @@ from facets.words.postprocess import blend, remove_common
 from facets.words.train import CbowConfig, train_cbow
 from facets.words.vectors import WordVectors
 
-__all__ = ["WordVectorsConfig", "build_word_vectors", "sample_sentences"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["WordVectorsConfig", "build_word_vectors", "read_texts", "sample_sentences"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,43 +83,11 @@ def sample_sentences(corpus: PackedCorpus, config: WordVectorsConfig) -> list[ND
     return [np.asarray(corpus.sentence(row)) for row in chosen]
 
 
-def _read_texts(paths: Sequence[Path]) -> list[str]:
-    """All fields with more than one word: of a file of sentences, or of scored pairs of them."""
+def read_texts(paths: Sequence[Path]) -> list[str]:
+    """All fields with more than one word: of files of sentences, or of scored pairs of them.
+
+    Raises:
+        ConfigError: A file cannot be opened.
+        InvalidInputError: A line is not UTF-8.
+    """
     return [text for path in paths for line in read_lines(path) for text in line.split("\t") if " " in text]
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Builds and saves word vectors; the exit code."""
-    defaults = WordVectorsConfig()
-    parser = argparse.ArgumentParser(prog="python -m facets.training.words", description=__doc__)
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of the packed corpus")
-    parser.add_argument("--encoder", type=Path, required=True, help="folder of a sentence-transformers model")
-    parser.add_argument("--out", type=Path, required=True, help="folder to write")
-    parser.add_argument(
-        "--texts", type=Path, action="append", default=[], help="file with further sentences, a line each"
-    )
-    parser.add_argument(
-        "--sentences", type=int, default=defaults.num_sentences, help="sentences of the corpus to encode"
-    )
-    parser.add_argument("--cbow-weight", type=float, default=defaults.cbow_weight, help="0: distilled vectors only")
-    parser.add_argument("--seed", type=int, default=defaults.seed)
-    options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
-    try:
-        config = WordVectorsConfig(
-            num_sentences=options.sentences,
-            cbow_weight=options.cbow_weight,
-            seed=options.seed,
-            cbow=CbowConfig(seed=options.seed),
-        )
-        corpus = PackedCorpus.open(options.corpus)
-        texts = _read_texts(options.texts)
-        build_word_vectors(corpus, options.encoder, config, texts=texts).save(options.out)
-    except FacetsError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

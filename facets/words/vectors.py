@@ -114,6 +114,7 @@ class WordVectors:
         """Writes ``vectors.safetensors`` (half precision) and ``vocabulary.tsv`` into a folder."""
         folder.mkdir(parents=True, exist_ok=True)
         save_file({_TENSOR: self.vectors.astype(np.float16)}, folder / _VECTORS_FILE)
+        (folder / _VECTORS_FILE).chmod(0o644)  # safetensors makes it private to the user
         self.vocabulary.save(folder / _VOCABULARY_FILE)
 
     @classmethod

