@@ -1,0 +1,1 @@
+"""Messages and stubs of facets.v1, generated; see facets_proto.generate."""
