@@ -35,6 +35,9 @@ logger = logging.getLogger(__name__)
 _TRAINING_ACCURACY = (1e-3, 12)
 _VALIDATION_ACCURACY = (1e-5, 200)
 
+# Settings that say where a run computes, not what: they may change between its parts.
+_HARDWARE = ("device", "num_threads")
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
@@ -100,6 +103,8 @@ class SentenceTrainer:
     def resume(self) -> None:
         """Goes back to the last checkpoint; the run then ends exactly as if it had never stopped.
 
+        On other hardware, or with another number of threads, it ends the same up to rounding.
+
         Raises:
             CheckpointError: There is none, it is damaged, or it belongs to other settings.
         """
@@ -110,13 +115,15 @@ class SentenceTrainer:
             raise CheckpointError(f"nothing to resume: {path} does not exist") from error
         except (RuntimeError, EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
             raise CheckpointError(f"{path} is damaged: {error}") from error
-        if state["config"] != self._config.to_dict():
-            changed = [k for k, v in self._config.to_dict().items() if state["config"].get(k) != v]
+        changed = [k for k, v in self._config.to_dict().items() if state["config"].get(k) != v and k not in _HARDWARE]
+        if changed:
             raise CheckpointError(f"{path} was made with other settings: {', '.join(changed)} changed")
         self.network.load_state_dict(state["network"])
         self._optimizer.load_state_dict(state["optimizer"])
         self._schedule.load_state_dict(state["schedule"])
         torch.set_rng_state(state["rng"].cpu())
+        if self._device.type == "cuda" and state["cuda_rng"] is not None:
+            torch.cuda.set_rng_state(state["cuda_rng"].cpu(), self._device)
         self._step, self._seconds, self._validation_loss = (
             state["step"],
             state["seconds"],
@@ -236,6 +243,7 @@ class SentenceTrainer:
             "optimizer": self._optimizer.state_dict(),
             "schedule": self._schedule.state_dict(),
             "rng": torch.get_rng_state(),
+            "cuda_rng": torch.cuda.get_rng_state(self._device) if self._device.type == "cuda" else None,
             "step": self._step,
             "seconds": self._seconds,
             "validation_loss": self._validation_loss,

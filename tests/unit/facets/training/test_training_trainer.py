@@ -169,6 +169,7 @@ def test_a_run_of_other_settings_is_not_resumed(settings: Settings, tmp_path: Pa
     SentenceTrainer(settings(num_steps=4), tmp_path).train(progress=False)
     with pytest.raises(CheckpointError, match="batch_size"):
         SentenceTrainer(settings(num_steps=4, batch_size=8), tmp_path).resume()
+    SentenceTrainer(settings(num_steps=4, num_threads=torch.get_num_threads()), tmp_path).resume()
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "garbage"])
