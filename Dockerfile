@@ -24,7 +24,8 @@ COPY pyproject.toml scripts/requirements.py ./
 RUN python3 requirements.py pyproject.toml server > requirements.txt \
     && /opt/facets/bin/pip install --no-cache-dir --constraint constraints.txt --requirement requirements.txt \
     && find /opt/facets -depth \( -name __pycache__ -o -name tests -path '*/site-packages/*/tests' \) -exec rm -rf {} + \
-    && rm -rf /opt/facets/lib/python3*/site-packages/torch/include
+    && rm -rf /opt/facets/lib/python3*/site-packages/torch/include \
+    && find /opt/facets/lib/python3*/site-packages/torch/bin -type f ! -name torch_shm_manager -delete
 
 FROM dependencies AS wheel
 COPY README.md LICENSE NOTICE ./
