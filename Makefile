@@ -55,7 +55,7 @@ container: ## Build the container image
 	scripts/container.sh build
 
 container-test: $(VENV)/.installed-all ## Build the image and run the integration tests against it
-	BIN=$(BIN) scripts/container.sh test
+	BIN=$(BIN) PYTEST_ARGS="$(PYTEST_ARGS)" scripts/container.sh test
 
 bench: $(VENV)/.installed-all ## Run the benchmarks, or those named in BENCH="encode search"
 	@set -e; for name in $(BENCH); do $(BIN)/python -m benchmarks.$$name; done

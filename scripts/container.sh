@@ -11,7 +11,8 @@ IMAGE=${IMAGE:-facets:latest}
 read -r -a build_args <<<"${BUILD_ARGS:-}"
 BIN=${BIN:-.venv/bin}
 PORT=${CONTAINER_PORT:-50951}
-START_LIMIT_S=120
+START_LIMIT_S=${START_LIMIT_S:-300} # generous: the machine may be busy
+read -r -a pytest_args <<<"${PYTEST_ARGS:-}"
 export STORAGE_DRIVER=${STORAGE_DRIVER:-} BUILDAH_ISOLATION=${BUILDAH_ISOLATION:-}
 
 say() { echo "container: $*" >&2; }
@@ -49,7 +50,7 @@ build() {
 }
 
 run_tests() {
-    FACETS_TARGET=127.0.0.1:$PORT "$BIN/python" -m pytest tests/integration
+    FACETS_TARGET=127.0.0.1:$PORT "$BIN/python" -m pytest tests/integration "${pytest_args[@]}"
 }
 
 wait_until_serving() { # arguments: a command that fails once the server has ended
@@ -57,7 +58,7 @@ wait_until_serving() { # arguments: a command that fails once the server has end
     until "$BIN/facets" --target "127.0.0.1:$PORT" health >/dev/null 2>&1; do
         "$@" || { say "the server ended while starting"; return 1; }
         [ "$SECONDS" -lt "$end" ] || { say "the server was not serving within $START_LIMIT_S s"; return 1; }
-        sleep 1
+        sleep 2
     done
 }
 
