@@ -67,6 +67,8 @@ class _Group(TyperGroup):
             sys.exit(ExitCode.BROKEN_PIPE)
         except typer.TyperException as error:
             _fail(error.format_message() or "no command given: see facets --help", ExitCode.USAGE)
+        except UnicodeEncodeError as error:
+            _fail(f"expected texts and names in UTF-8, got {str(error.object)[:60]!r}", ExitCode.USAGE)
         except (InputError, StateError, ValueError, TypeError) as error:
             _fail(str(error), ExitCode.USAGE)
         except OSError as error:

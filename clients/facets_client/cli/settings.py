@@ -51,7 +51,8 @@ class Settings:
         """A client; close it."""
         return FacetsClient(
             self.target,
-            timeout_s=max(self.timeout_s, min_timeout_s),
+            # a timeout that is no positive number is told as it was given
+            timeout_s=max(self.timeout_s, min_timeout_s) if self.timeout_s > 0 else self.timeout_s,
             api_key=self.api_key,
             tls=self.tls,
         )

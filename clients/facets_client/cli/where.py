@@ -70,6 +70,6 @@ def _alternatives(value: str) -> list[Scalar]:
 def _scalar(text: str) -> Scalar:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return value if isinstance(value, str | int | float | bool | None) else text

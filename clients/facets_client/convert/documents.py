@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from facets_client import filters, results
 from facets_client.convert.arrays import from_array, to_array
 from facets_client.convert.errors import error_info, status_code
+from facets_client.convert.numbers import finite_double, unsigned
 from facets_client.convert.payloads import check_text, from_payload, to_payload
 from facets_client.convert.texts import to_matches, to_model_version, total_timings
 
@@ -123,7 +124,10 @@ def get_documents_request(
 ) -> documents_pb2.GetDocumentsRequest:
     """Documents to read by id."""
     return documents_pb2.GetDocumentsRequest(
-        collection=collection, ids=ids, include_facets=include_facets, min_revision=min_revision
+        collection=collection,
+        ids=ids,
+        include_facets=include_facets,
+        min_revision=unsigned(min_revision, "min_revision", bits=64),
     )
 
 
@@ -149,7 +153,9 @@ def count_documents_request(
 ) -> documents_pb2.CountDocumentsRequest:
     """Documents to count; None counts all."""
     condition = None if where is None else from_filter(where)
-    return documents_pb2.CountDocumentsRequest(collection=collection, filter=condition, min_revision=min_revision)
+    return documents_pb2.CountDocumentsRequest(
+        collection=collection, filter=condition, min_revision=unsigned(min_revision, "min_revision", bits=64)
+    )
 
 
 def list_documents_request(
@@ -164,11 +170,11 @@ def list_documents_request(
     """One page of a collection; an empty token is the first."""
     return documents_pb2.ListDocumentsRequest(
         collection=collection,
-        page_size=page_size,
+        page_size=unsigned(page_size, "page_size"),
         page_token=page_token,
         filter=None if where is None else from_filter(where),
         include_facets=include_facets,
-        min_revision=min_revision,
+        min_revision=unsigned(min_revision, "min_revision", bits=64),
     )
 
 
@@ -188,12 +194,12 @@ def search_request(
     return documents_pb2.SearchRequest(
         collection=collection,
         queries=[_search_query(query) for query in queries],
-        top_k=top_k,
+        top_k=unsigned(top_k, "top_k"),
         filter=None if where is None else from_filter(where),
         exact=exact,
-        min_revision=min_revision,
+        min_revision=unsigned(min_revision, "min_revision", bits=64),
         evidence=evidence,
-        num_words=num_words,
+        num_words=unsigned(num_words, "num_words"),
         include_document=include_document,
     )
 
@@ -237,21 +243,25 @@ def from_filter(where: filters.Filter) -> documents_pb2.Filter:
         case filters.NoneOf(inner):
             return documents_pb2.Filter(none_of=_filter_list(inner))
         case filters.Equals(field, value):
-            condition = documents_pb2.FieldCondition(field=field, equals=_from_scalar(value))
+            condition = documents_pb2.FieldCondition(field=field, equals=_from_scalar(field, value))
         case filters.OneOf(field, values):
-            listed = struct_pb2.ListValue(values=[_from_scalar(value) for value in values])
+            listed = struct_pb2.ListValue(values=[_from_scalar(field, value) for value in values])
             condition = documents_pb2.FieldCondition(field=field, one_of=listed)
         case filters.Range(field, gt, gte, lt, lte):
             condition = _from_range(field, {"gt": gt, "gte": gte, "lt": lt, "lte": lte})
         case filters.Contains(field, value):
-            condition = documents_pb2.FieldCondition(field=field, contains=_from_scalar(value))
+            condition = documents_pb2.FieldCondition(field=field, contains=_from_scalar(field, value))
         case filters.Exists(field, exists):
             condition = documents_pb2.FieldCondition(field=field, exists=exists)
     return documents_pb2.Filter(field=condition)
 
 
 def _from_range(field: str, bounds: dict[str, float | str | None]) -> documents_pb2.FieldCondition:
-    numbers = {name: bound for name, bound in bounds.items() if isinstance(bound, int | float)}
+    numbers = {
+        name: finite_double(bound, f"the bound for {field}")
+        for name, bound in bounds.items()
+        if isinstance(bound, int | float)
+    }
     strings = {name: bound for name, bound in bounds.items() if isinstance(bound, str)}
     if strings:
         return documents_pb2.FieldCondition(field=field, string_range=documents_pb2.StringRange(**strings))
@@ -262,11 +272,11 @@ def _filter_list(inner: Sequence[filters.Filter]) -> documents_pb2.FilterList:
     return documents_pb2.FilterList(filters=[from_filter(item) for item in inner])
 
 
-def _from_scalar(value: filters.Scalar) -> struct_pb2.Value:
+def _from_scalar(field: str, value: filters.Scalar) -> struct_pb2.Value:
     if value is None:
         return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)
     if isinstance(value, bool):
         return struct_pb2.Value(bool_value=value)
     if isinstance(value, str):
         return struct_pb2.Value(string_value=value)
-    return struct_pb2.Value(number_value=value)
+    return struct_pb2.Value(number_value=finite_double(value, f"the value for {field}"))

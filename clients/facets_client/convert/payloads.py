@@ -47,7 +47,8 @@ def _check_value(value: object) -> Iterable[object]:
         pass
     elif isinstance(value, int):
         if abs(value) > MAX_EXACT_INTEGER:
-            raise ValueError(f"payload has the integer {value:.6g}, beyond 2**53: give it as a string")
+            shown = str(value) if value.bit_length() <= 256 else f"of {value.bit_length()} bits"
+            raise ValueError(f"payload has the integer {shown}, beyond 2**53: give it as a string")
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError(f"payload has the number {value}, expected a finite one")

@@ -11,6 +11,7 @@ from google.protobuf import wrappers_pb2
 from facets_client import results
 from facets_client.convert.arrays import to_array
 from facets_client.convert.errors import status_error
+from facets_client.convert.numbers import unsigned
 
 DTypeName = Literal["float32", "float16"]
 Method = Literal["codebook", "max_facet", "average", "probability_average", "sif", "wmd", "probability_wmd"]
@@ -58,7 +59,7 @@ def to_stream_array(reply: embedding_pb2.EmbedStreamResponse) -> results.FacetsA
 
 def explain_request(texts: Sequence[str], *, model: str, num_words: int | None) -> embedding_pb2.ExplainRequest:
     """Texts to explain; None leaves the number of words to the server."""
-    return embedding_pb2.ExplainRequest(texts=texts, model=model, num_words=num_words)
+    return embedding_pb2.ExplainRequest(texts=texts, model=model, num_words=unsigned(num_words, "num_words"))
 
 
 def to_explanations(reply: embedding_pb2.ExplainResponse) -> list[results.Explanation]:
@@ -124,7 +125,7 @@ def score_request(
         attention=attention,
         explain=explain,
         calibrated=calibrated,
-        num_words=num_words,
+        num_words=unsigned(num_words, "num_words"),
     )
 
 
@@ -164,8 +165,8 @@ def summarize_request(
     return summarization_pb2.SummarizeRequest(
         documents=[_summary_document(document) for document in documents],
         model=model,
-        num_sentences=num_sentences,
-        max_words=max_words,
+        num_sentences=unsigned(num_sentences, "num_sentences"),
+        max_words=unsigned(max_words, "max_words"),
         order="SUMMARY_ORDER_" + order.upper(),
         query=query,
     )

@@ -226,6 +226,7 @@ def test_upsert_with_own_facets(client, world):
         ({"x": float("nan")}, "finite"),
         ({"x": [1, {"y": float("inf")}]}, "finite"),
         ({"x": 2**53 + 1}, "2\\*\\*53"),
+        ({"x": 10**400}, "2\\*\\*53"),
         ({"x": {1: 2}}, "key of type int"),
         ({"x": object()}, "object"),
         ({"x": "\ud800"}, "surrogate"),
