@@ -214,18 +214,20 @@ class CollectionEngine:
             self._keeper.drop(record)
             return self._revision
 
-    def upsert(self, name: str, documents: Sequence[Document]) -> UpsertResult:
+    def upsert(self, name: str, documents: Sequence[Document], *, seen: CollectionInfo | None = None) -> UpsertResult:
         """Stores documents, replacing those of the same id; all of them or none.
 
         Args:
             name: The collection.
             documents: At most ``MAX_BATCH_DOCUMENTS``; ids differ.
+            seen: The collection for whose model the facets were made: another one of the same name, which may be
+                of another model, counts as not there. None: whichever there is.
 
         Raises:
             InvalidInputError: An id twice, NaN or infinite facets, the wrong K or D, a limit exceeded; ``field``
                 is e.g. ``documents[3].id``. Nothing was stored.
         """
-        record = self._record(name)
+        record = self._record(name, seen)
         batch = encode_documents(documents, num_facets=record.num_facets, dim=record.dim)
         with self._keeper.write_lock:
             if self._record(name) != record:
@@ -346,6 +348,7 @@ class CollectionEngine:
         filter: Filter | None = None,
         exact: bool = False,
         min_revision: int | None = None,
+        seen: CollectionInfo | None = None,
     ) -> SearchResult:
         """Finds the documents whose best facet is closest to a facet of the query.
 
@@ -356,6 +359,7 @@ class CollectionEngine:
             filter: Only documents whose payload matches.
             exact: Compare every document, also where an approximate index exists.
             min_revision: The read must see the writes up to this revision.
+            seen: As for :meth:`upsert`.
 
         Raises:
             InvalidInputError: Wrong shape, NaN or infinite values, top_k out of range.
@@ -364,7 +368,7 @@ class CollectionEngine:
             raise InvalidInputError(f"top_k must be 1 to {MAX_TOP_K}, got {top_k}", field="top_k")
         if filter is not None:
             validate(filter)
-        record = self._record(name)
+        record = self._record(name, seen)
         query_QKD = _unit_queries(query_facets, record.dim)
         for attempt in range(_SEARCH_ATTEMPTS):
             last = attempt == _SEARCH_ATTEMPTS - 1
@@ -374,7 +378,7 @@ class CollectionEngine:
                 found = self._search_once(record, query_QKD, top_k, filter, exact)
             if found is not None:
                 return replace(found, index_revision=revision)
-            record = self._record(name)  # the collection itself may be gone, or another one
+            record = self._record(name, seen)  # the collection itself may be gone, or another one
         raise StorageError(f"collection {name!r} disagrees with its index: restart the server to rebuild it")
 
     def _search_once(
@@ -405,9 +409,18 @@ class CollectionEngine:
         """Folds new documents into FAISS and saves the indexes that are due; the background thread calls it."""
         self._keeper.maintain()
 
-    def _record(self, name: str) -> CollectionRecord:
+    def _record(self, name: str, seen: CollectionInfo | None = None) -> CollectionRecord:
         with self._store.view() as view:
-            return view.collection(name)
+            record = view.collection(name)
+        if seen is not None:
+            now = (_created(record), record.model, record.model_revision)
+            if now != (seen.created, seen.model, seen.model_revision):
+                raise NotFoundError(
+                    f"collection {name!r} was deleted and another one of that name made meanwhile",
+                    resource_type="collection",
+                    resource_name=name,
+                )
+        return record
 
     def _info(self, record: CollectionRecord, num_documents: int) -> CollectionInfo:
         live = self._keeper.peek(record)
@@ -417,11 +430,15 @@ class CollectionEngine:
             model_revision=record.model_revision,
             num_facets=record.num_facets,
             dim=record.dim,
-            created=datetime.fromtimestamp(record.created_us / 1e6, tz=UTC),
+            created=_created(record),
             config=record.config,
             num_documents=num_documents,
             index_kind="exact" if live is None else live.kind,
         )
+
+
+def _created(record: CollectionRecord) -> datetime:
+    return datetime.fromtimestamp(record.created_us / 1e6, tz=UTC)
 
 
 class _AllowedRows:

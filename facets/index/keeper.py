@@ -11,7 +11,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.errors import FacetsError, StorageError
+from facets.errors import FacetsError, NotFoundError, StorageError
 from facets.index.config import EngineConfig
 from facets.index.live import LiveIndex, Stopped
 from facets.index.snapshot import SnapshotIdentity, load_snapshot, write_snapshot
@@ -67,6 +67,7 @@ class IndexKeeper:
         """The index of a collection, loaded when it is not in memory.
 
         Raises:
+            NotFoundError: The collection has been deleted.
             StorageError: The store cannot be read.
         """
         found = self._live.get(record.number)
@@ -75,6 +76,7 @@ class IndexKeeper:
         with self.write_lock:
             found = self._live.get(record.number)
             if found is None:
+                self._check_exists(record)  # else an index that nobody drops would stay in memory
                 found = self._load(record)
                 self._records[record.number] = record
                 self._live[record.number] = found
@@ -141,6 +143,15 @@ class IndexKeeper:
                         self._save(self._records[number], live)
                     except OSError as error:
                         logger.warning("index of %s not saved: %s", self._records[number].name, error)
+
+    def _check_exists(self, record: CollectionRecord) -> None:
+        with self._store.view() as view:
+            if all(known.number != record.number for known in view.collections()):
+                raise NotFoundError(
+                    f"collection {record.name!r} was deleted meanwhile",
+                    resource_type="collection",
+                    resource_name=record.name,
+                )
 
     def _path(self, record: CollectionRecord) -> Path:
         return self._directory / f"{record.number}.index"

@@ -46,7 +46,11 @@ __all__ = [
 
 DOMAIN = "facets.dev"
 INTERNAL_TEXT = "internal error"
-_MAX_MESSAGE_CHARS = 500  # a status travels in an HTTP/2 header of at most 8 KiB
+# A status travels in HTTP/2 headers of at most 8 KiB, which gRPC drops whole when they are longer; there a message
+# is percent-encoded (three bytes for each that is not ASCII) and the details hold it once more.
+_MAX_MESSAGE_BYTES = 600
+_MAX_FIELD_BYTES = 200
+_MAX_VIOLATIONS_BYTES = 2400
 _MAX_VIOLATIONS = 8
 _NOT_READY_RETRY_S = 1.0
 
@@ -147,7 +151,7 @@ def status_of(error: BaseException, *, request_id: str = "") -> status_pb2.Statu
         request_id: Told in ErrorInfo.metadata when not empty.
     """
     row = _row_of(error)
-    message = INTERNAL_TEXT if row is _INTERNAL else str(error)[:_MAX_MESSAGE_CHARS]
+    message = INTERNAL_TEXT if row is _INTERNAL else _shortened(str(error), _MAX_MESSAGE_BYTES)
     info = error_details_pb2.ErrorInfo(reason=row.reason, domain=DOMAIN)
     if request_id:
         info.metadata["request_id"] = request_id
@@ -157,7 +161,8 @@ def status_of(error: BaseException, *, request_id: str = "") -> status_pb2.Statu
     elif isinstance(error, NotFoundError) and error.resource_type:
         details.append(
             error_details_pb2.ResourceInfo(
-                resource_type=error.resource_type, resource_name=error.resource_name[:_MAX_MESSAGE_CHARS]
+                resource_type=error.resource_type,
+                resource_name=_shortened(error.resource_name, _MAX_FIELD_BYTES),
             )
         )
     retry_after_s = _retry_after_s(error)
@@ -204,12 +209,23 @@ def _retry_after_s(error: BaseException) -> float | None:
 
 def _bad_request(error: InvalidInputError) -> list[Message]:
     violations = error.violations if isinstance(error, InvalidFieldsError) else ((error.field, str(error)),)
-    fields = [
-        error_details_pb2.BadRequest.FieldViolation(field=field, description=text[:_MAX_MESSAGE_CHARS])
-        for field, text in violations[:_MAX_VIOLATIONS]
-        if field
-    ]
-    return [error_details_pb2.BadRequest(field_violations=fields)] if fields else []
+    told = error_details_pb2.BadRequest()
+    for field, text in violations[:_MAX_VIOLATIONS]:
+        if field and told.ByteSize() < _MAX_VIOLATIONS_BYTES:
+            told.field_violations.add(
+                field=_shortened(field, _MAX_FIELD_BYTES), description=_shortened(text, _MAX_MESSAGE_BYTES)
+            )
+    return [told] if told.field_violations else []
+
+
+def _shortened(text: str, max_bytes: int) -> str:
+    """The beginning and the end of a text that is longer than ``max_bytes`` in UTF-8, else the text."""
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= max_bytes:
+        return text
+    tail = max_bytes // 3
+    head = max_bytes - tail - len(" ... ")
+    return f"{encoded[:head].decode('utf-8', 'ignore')} ... {encoded[-tail:].decode('utf-8', 'ignore')}"
 
 
 def _pack(message: Message) -> any_pb2.Any:

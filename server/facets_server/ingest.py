@@ -137,7 +137,7 @@ class Ingest:
             errors = [rejection.error for rejection in batch.rejections[:_MOST_REPORTED]]
             raise InvalidFieldsError([(error.field, str(error)) for error in errors])
         documents = [document for _, document in self._encoded(batch)]
-        result = self._engine.upsert(self._info.name, documents)
+        result = self._engine.upsert(self._info.name, documents, seen=self._info)
         return StoredBatch(len(documents), (), result.revision)
 
     def store_good(self, batch: PreparedBatch) -> StoredBatch:
@@ -150,7 +150,8 @@ class Ingest:
         remaining = self._encoded(batch)
         while remaining:
             try:
-                result = self._engine.upsert(self._info.name, [document for _, document in remaining])
+                documents = [document for _, document in remaining]
+                result = self._engine.upsert(self._info.name, documents, seen=self._info)
             except InvalidInputError as error:
                 # The engine names the first bad document by its place in what it was given.
                 named = _PLACE_IN_FIELD.match(error.field)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError
-from facets.index import CollectionEngine, Filter, Hit, SearchResult
+from facets.index import CollectionEngine, CollectionInfo, Filter, Hit, SearchResult
 from facets_server.call import Call
 from facets_server.ingest import model_of
 from facets_server.models import FacetModel, ServedModels
@@ -101,7 +101,7 @@ def search(query: SearchQuery, engine: CollectionEngine, models: ServedModels, c
                 field=f"queries[{i}].facet_embeddings",
             )
     call.check()
-    groups = [(places, _search_group(places, facets, query, engine)) for places in _same_length(facets)]
+    groups = [(places, _search_group(places, facets, query, engine, info)) for places in _same_length(facets)]
     hits: list[tuple[Hit, ...]] = [()] * len(facets)
     for places, result in groups:
         for place, found in zip(places, result.hits, strict=True):
@@ -130,6 +130,7 @@ def _search_group(
     facets: Sequence[NDArray[np.float32]],
     query: SearchQuery,
     engine: CollectionEngine,
+    info: CollectionInfo,
 ) -> SearchResult:
     return engine.search(
         query.collection,
@@ -138,6 +139,7 @@ def _search_group(
         filter=query.filter,
         exact=query.exact,
         min_revision=query.min_revision,
+        seen=info,
     )
 
 

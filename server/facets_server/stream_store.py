@@ -100,9 +100,7 @@ class StreamStore:
             NotFoundError: No stream has this token, or its collection was deleted and made again.
         """
         with self._lock:
-            row = self._connection.execute(
-                "SELECT collection, collection_created, last_sequence FROM streams WHERE token = ?", (token,)
-            ).fetchone()
+            row = self._read(token)
             if row is not None and row[0] != collection:
                 raise InvalidInputError(
                     f"open.resume_token belongs to collection {row[0]!r}, got collection {collection!r}",
@@ -135,6 +133,14 @@ class StreamStore:
         generation = self._generations.get(token, 0) + 1
         self._generations[token] = generation
         return OpenStream(token=token, last_sequence=last_sequence, generation=generation)
+
+    def _read(self, token: str) -> tuple[str, str, int] | None:
+        columns = "collection, collection_created, last_sequence"
+        try:
+            found = self._connection.execute(f"SELECT {columns} FROM streams WHERE token = ?", (token,)).fetchone()
+        except sqlite3.Error as error:
+            raise StorageError(f"the position of the stream cannot be read: {error}") from error
+        return None if found is None else (found[0], found[1], found[2])
 
     def _write(self, statement: str, values: tuple[object, ...]) -> None:
         try:

@@ -34,7 +34,7 @@ class _Converter:
         self._num_conditions += 1
         if depth > _DEEPEST or self._num_conditions > _MOST:
             raise InvalidInputError(
-                f"{field} is nested deeper than {_DEEPEST} or has more than {_MOST} conditions", field=field
+                f"the filter is nested deeper than {_DEEPEST} or has more than {_MOST} conditions", field=field
             )
         kind = message.WhichOneof("condition")
         if kind == "field":

@@ -325,3 +325,21 @@ def test_a_damaged_store_is_data_loss(tmp_path):
         error = errors.StorageError("cannot read")
         error.__cause__ = cause
     assert code_of(error) is grpc.StatusCode.DATA_LOSS
+
+
+@pytest.mark.parametrize("name", ["n" * 20_000, "\U0001f600" * 5_000])
+def test_an_error_with_a_huge_name_still_arrives(running, name):
+    documents = documents_pb2_grpc.DocumentServiceStub(running.channel)
+    collections = collections_pb2_grpc.CollectionServiceStub(running.channel)
+    collections.CreateCollection(collections_pb2.CreateCollectionRequest(name="huge"))
+    batch = [documents_pb2.Document(id=f"{i}", text="x") for i in range(9)]
+    for document in batch:
+        document.payload[name] = float("nan")
+    error, details = failure(documents.Upsert, documents_pb2.UpsertRequest(collection="huge", documents=batch))
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "must be a finite number" in error.details()
+    assert fields(details)[0].startswith("documents[0].payload.")
+    error, details = failure(documents.CountDocuments, documents_pb2.CountDocumentsRequest(collection=name))
+    assert error.code() is grpc.StatusCode.NOT_FOUND
+    assert "does not exist" in error.details()
+    assert details["ResourceInfo"].resource_name.startswith(name[:10])

@@ -175,3 +175,16 @@ def test_draining_ends_an_idle_stream_after_its_acks(news):
     assert raised.value.code() == grpc.StatusCode.UNAVAILABLE
     assert token
     assert count(news) == 1
+
+
+def test_a_collection_made_again_gets_nothing_from_streams_into_the_old_one(news):
+    sender = Sender(news)
+    sender.open()
+    assert sender.batch(1, [("a", "a cat")]).num_upserted == 1
+    stub = collections_pb2_grpc.CollectionServiceStub(news.channel)
+    stub.DeleteCollection(collections_pb2.DeleteCollectionRequest(name="news"), timeout=60)
+    stub.CreateCollection(collections_pb2.CreateCollectionRequest(name="news"), timeout=60)
+    with pytest.raises(grpc.RpcError) as raised:
+        sender.batch(2, [("b", "a dog")])
+    assert raised.value.code() is grpc.StatusCode.NOT_FOUND
+    assert count(news) == 0

@@ -197,6 +197,36 @@ def test_delete_by_id_and_by_filter(engine: CollectionEngine, make_documents: Ma
             engine.delete("docs", **arguments)  # type: ignore[arg-type]
 
 
+def test_another_collection_of_the_same_name_is_not_the_one_seen(
+    engine: CollectionEngine, make_documents: MakeDocuments
+) -> None:
+    documents = make_documents(2)
+    query = documents[0].facet_embeddings[None].astype(np.float32)
+    seen = engine.get_collection("docs")
+    engine.upsert("docs", documents, seen=seen)
+    assert ids(engine.search("docs", query, top_k=1, seen=seen)) == ["d0000"]
+    engine.delete_collection("docs")
+    engine.create_collection("docs", model="other", model_revision="1", num_facets=2, dim=32)
+    with pytest.raises(NotFoundError, match="meanwhile"):
+        engine.upsert("docs", documents, seen=seen)
+    with pytest.raises(NotFoundError, match="meanwhile"):
+        engine.search("docs", query, top_k=1, seen=seen)
+    assert engine.count("docs").count == 0
+    assert engine.upsert("docs", documents).num_inserted == 2
+
+
+def test_a_search_that_outlives_its_collection_leaves_no_index_behind(
+    engine: CollectionEngine, make_documents: MakeDocuments
+) -> None:
+    engine.upsert("docs", make_documents(2))
+    with engine._store.view() as view:
+        record = view.collection("docs")
+    engine.delete_collection("docs")
+    with pytest.raises(NotFoundError, match="meanwhile"):
+        engine._keeper.live(record)
+    assert engine._keeper.peek(record) is None
+
+
 def test_pages_list_every_document_once(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
     engine.upsert("docs", make_documents(25))
     seen: list[str] = []
