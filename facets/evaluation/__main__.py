@@ -7,19 +7,32 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from facets.errors import ConfigError, FacetsError
-from facets.evaluation.sts import STS_METHODS, evaluate_sts, read_sts
+from facets.evaluation.baselines import baseline_models, embedding_baselines, load_models, summarization_baselines
+from facets.evaluation.intervals import Metrics
+from facets.evaluation.pair_systems import ENCODER, PAIR_METHODS, FacetPairs, PairSystem
+from facets.evaluation.phrases import (
+    evaluate_phrase_choice,
+    evaluate_phrase_pairs,
+    read_phrase_choices,
+    read_phrase_pairs,
+)
+from facets.evaluation.sts import evaluate_sts, read_sts
 from facets.evaluation.summaries import evaluate_summarization, read_summaries
-from facets.model.facet_model import FacetModel, load
+from facets.evaluation.summarizers import Budget, CoverageSummarizer, Summarizer
+from facets.model.facet_model import FacetModel
 from facets.tasks.similarity import SimilarityMethod
 
 __all__ = ["main"]
 
+_System = TypeVar("_System", PairSystem, Summarizer)
+
 logger = logging.getLogger(__name__)
 
-Metrics = dict[str, dict[str, float | None]]
-_WMD_METHODS = tuple(name for name in STS_METHODS if "wmd" in name)
+_WMD_METHODS = tuple(name for name in PAIR_METHODS if "wmd" in name)
+_PHRASE_METHODS = (str(SimilarityMethod.CODEBOOK), ENCODER)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,80 +51,169 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="facets-eval", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("file", type=Path, metavar="FILE", help="data; .gz and .xz open too")
-    shared.add_argument(
-        "--model", action="append", dest="models", metavar="NAME|PATH", help="may be repeated; default: facets-en"
-    )
-    sts = commands.add_parser(
+    sts = _command(
+        commands,
         "sts",
-        parents=[shared],
+        _run_sts,
         help="sentence similarity: score<TAB>sentence<TAB>sentence",
-        epilog="example: facets-eval sts stsb-dev.tsv --model facets-en --model facets-en-k1 --skip-wmd",
+        example="sts stsb-dev.tsv --model facets-en --model facets-en-k1 --skip-wmd",
     )
     sts.add_argument(
         "--methods",
         action="extend",
         nargs="+",
-        choices=STS_METHODS,
+        choices=PAIR_METHODS,
         metavar="METHOD",
-        help=f"of {', '.join(STS_METHODS)}",
+        help=f"of {', '.join(PAIR_METHODS)}",
     )
     sts.add_argument("--skip-wmd", action="store_true", help="leave out the word mover's distances")
-    sts.set_defaults(run=_run_sts)
-    summaries = commands.add_parser(
+    _command(
+        commands,
+        "phrase-pairs",
+        _run_phrase_pairs,
+        help="phrases and words, alike or not: 0|1<TAB>phrase<TAB>word",
+        example="phrase-pairs semeval2013-dev.tsv --bootstrap 1000",
+    )
+    _command(
+        commands,
+        "phrase-choice",
+        _run_phrase_choice,
+        help="which word means the phrase: phrase, answer, the phrase's two words, four distractors, by tabs",
+        example="phrase-choice turney2012-dev.tsv --baselines",
+    )
+    summaries = _command(
+        commands,
         "summarization",
-        parents=[shared],
+        _run_summarization,
         help='summaries: JSON lines {"id", "sentences", "references"}',
-        epilog="example: facets-eval summarization bbc-dev.jsonl.xz --sentences 3",
+        example="summarization bbc-dev.jsonl.xz --sentences 3",
     )
     budget = summaries.add_mutually_exclusive_group()
     budget.add_argument("--sentences", type=_positive, metavar="N", help="sentences of a summary; default 3")
     budget.add_argument("--words", type=_positive, metavar="N", help="instead: most words of a summary")
-    summaries.set_defaults(run=_run_summarization)
+    return parser
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    run: Callable[[argparse.Namespace], dict[str, object]],
+    *,
+    help: str,
+    example: str,
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=help, epilog=f"example: facets-eval {example}")
+    parser.add_argument("file", type=Path, metavar="FILE", help="data; .gz and .xz open too")
+    parser.add_argument(
+        "--model", action="append", dest="models", metavar="NAME|PATH", help="may be repeated; default: facets-en"
+    )
+    parser.add_argument(
+        "--baselines", action="store_true", help="also the baselines of the paper and today's peers that are installed"
+    )
+    parser.add_argument(
+        "--bootstrap",
+        type=_positive,
+        default=0,
+        metavar="N",
+        help="also 95%% confidence intervals from N resamples of the rows",
+    )
+    parser.set_defaults(run=run)
     return parser
 
 
 def _run_sts(options: argparse.Namespace) -> dict[str, object]:
     data = read_sts(options.file)
+    systems = _pair_systems(options, lambda model: _sts_methods(options, model))
+    return _report(
+        options,
+        len(data.pairs),
+        systems,
+        lambda system: evaluate_sts(system, data, num_resamples=options.bootstrap),
+    )
 
-    def evaluate(model: FacetModel) -> Metrics:
-        return evaluate_sts(model, data, _sts_methods(options, model))
 
-    return _report(options, len(data.pairs), evaluate)
-
-
-def _sts_methods(options: argparse.Namespace, model: FacetModel) -> list[str]:
+def _sts_methods(options: argparse.Namespace, model: FacetModel) -> tuple[str, ...]:
     """The methods asked for, or all that the model and the installed packages allow."""
     if options.methods:
-        return list(dict.fromkeys(options.methods))
-    methods = [name for name in STS_METHODS if not (options.skip_wmd and name in _WMD_METHODS)]
+        return tuple(dict.fromkeys(options.methods))
+    methods = [name for name in PAIR_METHODS if not (options.skip_wmd and name in _WMD_METHODS)]
     if importlib.util.find_spec("ot") is None and not options.skip_wmd:
         logger.warning("the extra 'wmd' is not installed: the word mover's distances are left out")
         methods = [name for name in methods if name not in _WMD_METHODS]
     if not model.common_components:
         logger.warning("%s stores no common components: sif is left out", model.name)
         methods = [name for name in methods if not name.startswith(SimilarityMethod.SIF)]
-    return methods
+    return tuple(methods)
+
+
+def _run_phrase_pairs(options: argparse.Namespace) -> dict[str, object]:
+    data = read_phrase_pairs(options.file)
+    return _report(
+        options,
+        len(data.pairs),
+        _phrase_systems(options),
+        lambda system: evaluate_phrase_pairs(system, data, num_resamples=options.bootstrap),
+    )
+
+
+def _run_phrase_choice(options: argparse.Namespace) -> dict[str, object]:
+    data = read_phrase_choices(options.file)
+    return _report(
+        options,
+        len(data.phrases),
+        _phrase_systems(options),
+        lambda system: evaluate_phrase_choice(system, data, num_resamples=options.bootstrap),
+    )
+
+
+def _phrase_systems(options: argparse.Namespace) -> list[PairSystem]:
+    systems = _pair_systems(options, lambda model: _PHRASE_METHODS)
+    if options.baselines:
+        # The words of the first model, without its network (GloVe Avg of table 3.4).
+        first = next(system for system in systems if isinstance(system, FacetPairs))
+        systems.append(FacetPairs("words", first.model, (str(SimilarityMethod.AVERAGE),)))
+    return systems
+
+
+def _pair_systems(options: argparse.Namespace, methods_of: Callable[[FacetModel], tuple[str, ...]]) -> list[PairSystem]:
+    systems: list[PairSystem] = [FacetPairs(name, model, methods_of(model)) for name, model in _models(options).items()]
+    if options.baselines:
+        systems += embedding_baselines()
+    return systems
 
 
 def _run_summarization(options: argparse.Namespace) -> dict[str, object]:
     data = read_summaries(options.file)
+    budget = Budget(options.sentences, options.words)
+    models = _models(options)
+    summarizers: list[Summarizer] = [CoverageSummarizer(name, model) for name, model in models.items()]
+    if options.baselines:
+        summarizers += summarization_baselines(next(iter(models.values())))
+    return _report(
+        options,
+        len(data.documents),
+        summarizers,
+        lambda summarizer: evaluate_summarization(summarizer, data, budget, num_resamples=options.bootstrap),
+    )
 
-    def evaluate(model: FacetModel) -> Metrics:
-        return evaluate_summarization(model, data, num_sentences=options.sentences, max_words=options.words)
 
-    return _report(options, len(data.documents), evaluate)
+def _models(options: argparse.Namespace) -> dict[str, FacetModel]:
+    models = load_models(options.models or [None])
+    return models | baseline_models(tuple(models)) if options.baselines else models
 
 
-def _report(options: argparse.Namespace, num_rows: int, evaluate: Callable[[FacetModel], Metrics]) -> dict[str, object]:
-    """The JSON object every command prints: one entry under ``models`` for each model, by name."""
-    results: dict[str, Metrics] = {}
-    for name_or_path in options.models or [None]:
-        model = load(name_or_path)
-        if model.name in results:
-            raise ConfigError(f"models must have distinct names, got {model.name!r} twice")
-        results[model.name] = evaluate(model)
+def _report(
+    options: argparse.Namespace,
+    num_rows: int,
+    systems: Sequence[_System],
+    evaluate: Callable[[_System], dict[str, Metrics]],
+) -> dict[str, object]:
+    """The JSON object every command prints: one entry under ``models`` for each system, by name."""
+    results: dict[str, dict[str, Metrics]] = {}
+    for system in systems:
+        if system.name in results:
+            raise ConfigError(f"models must have names other than the baselines, got {system.name!r} twice")
+        results[system.name] = evaluate(system)
     return {"data": str(options.file), "rows": num_rows, "models": results}
 
 

@@ -1,7 +1,7 @@
 """Semantic textual similarity: correlation of scores with people's (Chang 2022, table 3.2)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,16 +11,10 @@ from scipy.stats import pearsonr, spearmanr
 
 from facets.errors import InvalidInputError
 from facets.evaluation.files import read_lines
-from facets.tasks.interface import TextModel
-from facets.tasks.similarity import WORD_METHODS, PairScorer, SimilarityMethod
+from facets.evaluation.intervals import Metrics, with_intervals
+from facets.evaluation.pair_systems import PairSystem
 
-__all__ = ["ATTENTION_SUFFIX", "STS_METHODS", "ScoredPairs", "correlations", "evaluate_sts", "read_sts"]
-
-ATTENTION_SUFFIX = "+attention"
-STS_METHODS = (
-    *SimilarityMethod,
-    *(f"{method}{ATTENTION_SUFFIX}" for method in SimilarityMethod if method in WORD_METHODS),
-)
+__all__ = ["ScoredPairs", "correlations", "evaluate_sts", "read_sts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,32 +48,23 @@ def read_sts(path: Path) -> ScoredPairs:
     return ScoredPairs(np.array(gold), tuple(pairs))
 
 
-def evaluate_sts(
-    model: TextModel, data: ScoredPairs, methods: Sequence[str] = STS_METHODS
-) -> dict[str, dict[str, float | None]]:
-    """Correlations of every method's scores with people's.
-
-    Args:
-        model: The model.
-        data: The pairs; every sentence is encoded once for all methods.
-        methods: Of ``STS_METHODS``.
-
-    Returns:
-        ``correlations`` of each method, in the given order.
+def evaluate_sts(system: PairSystem, data: ScoredPairs, *, num_resamples: int = 0) -> dict[str, Metrics]:
+    """``correlations`` of every method of a system with people's scores, with intervals when there are resamples.
 
     Raises:
         ConfigError: The model lacks what ``sif`` removes, or the package for ``wmd`` is missing.
     """
-    scorer = PairScorer(model, data.pairs)
-    result = {}
-    for name in methods:
-        method = SimilarityMethod(name.removesuffix(ATTENTION_SUFFIX))
-        scores_P = scorer.scores(method, attention=name.endswith(ATTENTION_SUFFIX))
-        result[str(name)] = correlations(scores_P, data.gold)
-    return result
+    return {
+        method: with_intervals(
+            lambda rows, scores_P=scores_P: correlations(scores_P[rows], data.gold[rows]),
+            len(data.pairs),
+            num_resamples=num_resamples,
+        )
+        for method, scores_P in system.scores(data.pairs)
+    }
 
 
-def correlations(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64]) -> dict[str, float | None]:
+def correlations(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64]) -> Metrics:
     """Pearson's and Spearman's correlation.
 
     Args:

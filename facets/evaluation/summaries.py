@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError
 from facets.evaluation.files import read_lines
+from facets.evaluation.intervals import Metrics, with_intervals
+from facets.evaluation.summarizers import Budget, Summarizer
 from facets.extras import require_extra
-from facets.tasks.interface import TextModel
-from facets.tasks.summarization import summarize
 
-__all__ = ["ReferenceSummaries", "evaluate_summarization", "read_summaries", "rouge"]
+__all__ = ["ReferenceSummaries", "evaluate_summarization", "read_summaries", "rouge", "rouge_of_each"]
 
 _ROUGE = ("rouge1", "rouge2", "rougeL")
-# Sentences encoded together; documents are never cut.
-_SENTENCES_AT_A_TIME = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,40 +59,43 @@ def read_summaries(path: Path) -> ReferenceSummaries:
 
 
 def evaluate_summarization(
-    model: TextModel,
-    data: ReferenceSummaries,
-    *,
-    num_sentences: int | None = None,
-    max_words: int | None = None,
-) -> dict[str, dict[str, float | None]]:
-    """ROUGE of the model's summaries.
+    summarizer: Summarizer, data: ReferenceSummaries, budget: Budget, *, num_resamples: int = 0
+) -> dict[str, Metrics]:
+    """ROUGE of one summarizer.
 
     Args:
-        model: The model.
+        summarizer: What makes the summaries.
         data: Documents and references.
-        num_sentences: Sentences of a summary.
-        max_words: Instead, most words of a summary.
+        budget: How long a summary may be.
+        num_resamples: Of the documents; see ``with_intervals``.
 
     Returns:
-        ``{"coverage": rouge(...)}``.
+        ``{METHOD: rouge(...)}``.
     """
-    summaries: list[str] = []
-    for start, stop in _blocks([len(sentences) for sentences in data.documents]):
-        documents = data.documents[start:stop]
-        summaries += [s.text for s in summarize(model, documents, num_sentences=num_sentences, max_words=max_words)]
-    return {"coverage": rouge(summaries, data.references)}
+    of_each = rouge_of_each(summarizer.summaries(data.documents, budget), data.references)
+    metrics = with_intervals(
+        lambda rows: {name: float(values[rows].mean()) for name, values in of_each.items()},
+        len(data.documents),
+        num_resamples=num_resamples,
+    )
+    return {summarizer.method: metrics}
 
 
-def rouge(summaries: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float | None]:
-    """Mean ROUGE F1 with stemming; of several references the best one counts, for each measure.
+def rouge(summaries: Sequence[str], references: Sequence[Sequence[str]]) -> Metrics:
+    """Means of ``rouge_of_each``."""
+    return {name: float(values.mean()) for name, values in rouge_of_each(summaries, references).items()}
+
+
+def rouge_of_each(summaries: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, NDArray[np.float64]]:
+    """ROUGE F1 with stemming; of several references the best one counts, for each measure.
 
     Args:
         summaries: Texts.
         references: At least one text for each.
 
     Returns:
-        ``rouge1``, ``rouge2``, ``rougeL`` in ``[0, 1]``; ``length``, the mean number of words of a summary,
-        separated by white space.
+        ``rouge1``, ``rouge2``, ``rougeL`` in ``[0, 1]``, one a summary; ``length``, the number of words of each
+        summary, separated by white space.
 
     Raises:
         ImportError: rouge-score is not installed.
@@ -106,21 +108,8 @@ def rouge(summaries: Sequence[str], references: Sequence[Sequence[str]]) -> dict
 
     scorer = RougeScorer(list(_ROUGE), use_stemmer=True)
     scores = [scorer.score_multi(list(of_one), summary) for of_one, summary in zip(references, summaries, strict=True)]
-    result: dict[str, float | None] = {
-        name: float(np.mean([score[name].fmeasure for score in scores])) for name in _ROUGE
-    }
-    return result | {"length": float(np.mean([len(summary.split()) for summary in summaries]))}
-
-
-def _blocks(sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """Ranges of consecutive documents with about ``_SENTENCES_AT_A_TIME`` sentences together."""
-    blocks, start, total = [], 0, 0
-    for position, size in enumerate(sizes):
-        total += size
-        if total >= _SENTENCES_AT_A_TIME or position == len(sizes) - 1:
-            blocks.append((start, position + 1))
-            start, total = position + 1, 0
-    return blocks
+    result = {name: np.array([score[name].fmeasure for score in scores]) for name in _ROUGE}
+    return result | {"length": np.array([float(len(summary.split())) for summary in summaries])}
 
 
 def _strings(record: dict[str, object], name: str, place: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ Shape suffixes: B texts, L tokens, K facets, D dimensions.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -148,13 +148,7 @@ class FacetModel:
             >>> model.encode(["A man is lifting weights in a garage."]).shape
             (1, 10, 256)
         """
-        rows = self.tokenize(texts)
-        for position, tokens in enumerate(rows):
-            if len(tokens) == 0:
-                raise InvalidInputError(
-                    f"texts[{position}] has no words, expected at least one", field=f"texts[{position}]"
-                )
-        return self.encode_rows(rows)
+        return self.encode_rows(self._tokenize_nonempty(texts))
 
     @torch.inference_mode()
     def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
@@ -167,6 +161,46 @@ class FacetModel:
             ``[len(rows), K, D]`` float32 in the given order.
         """
         facets_BKD = np.empty((len(rows), self.num_facets, self.dim), dtype=np.float32)
+        for batch, rows_BL, lengths_B in self._batches(rows):
+            facets_BKD[batch] = self.network(rows_BL, lengths_B).float().cpu().numpy()
+        return facets_BKD
+
+    @torch.inference_mode()
+    def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One embedding a text: the average of the encoder's contextual states of its tokens, without <eos>.
+
+        Args:
+            texts: As for ``encode``.
+
+        Returns:
+            ``[len(texts), H]`` float32, in the order of the texts; a good embedding of phrases.
+
+        Raises:
+            InvalidInputError: A text has no word at all.
+            TypeError: ``texts`` is one ``str``.
+
+        References:
+            Chang 2022, section 3.2.2.5 (Ours Emb).
+        """
+        averages_BH = np.empty((len(texts), self._config.model.hidden_dim), dtype=np.float32)
+        for batch, rows_BL, lengths_B in self._batches(self._tokenize_nonempty(texts)):
+            states_BLH = self.network.encoder(rows_BL, lengths_B)
+            mask_BL1 = (torch.arange(states_BLH.shape[1], device=self._device) < lengths_B[:, None]).unsqueeze(2)
+            sums_BH = states_BLH.masked_fill(~mask_BL1, 0.0).sum(dim=1)
+            averages_BH[batch] = (sums_BH / lengths_B[:, None]).float().cpu().numpy()
+        return averages_BH
+
+    def _tokenize_nonempty(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        rows = self.tokenize(texts)
+        for position, tokens in enumerate(rows):
+            if len(tokens) == 0:
+                raise InvalidInputError(
+                    f"texts[{position}] has no words, expected at least one", field=f"texts[{position}]"
+                )
+        return rows
+
+    def _batches(self, rows: Sequence[NDArray[np.int64]]) -> Iterator[tuple[NDArray[np.int64], Tensor, Tensor]]:
+        """Batches of similar length, longest first: places in ``rows``, padded rows ``[B, L]``, lengths ``[B]``."""
         lengths_B = np.fromiter((len(r) for r in rows), dtype=np.int64, count=len(rows))
         order_B = np.argsort(-lengths_B, kind="stable")
         start = 0
@@ -174,19 +208,15 @@ class FacetModel:
             # Longest first: the first text fixes the width, so the count follows from the token budget.
             width = int(lengths_B[order_B[start]]) + 1
             batch = order_B[start : start + max(1, _BATCH_TOKENS // width)]
-            facets_BKD[batch] = self._forward([rows[i] for i in batch], lengths_B[batch]).float().cpu().numpy()
+            yield batch, *self._padded([rows[i] for i in batch], lengths_B[batch])
             start += len(batch)
-        return facets_BKD
 
-    def _forward(self, rows: list[NDArray[np.int64]], lengths_B: NDArray[np.int64]) -> Tensor:
+    def _padded(self, rows: list[NDArray[np.int64]], lengths_B: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         width = max(1, int(lengths_B.max()))
         mask_BL = np.arange(width) < lengths_B[:, None]
         rows_BL = np.zeros(mask_BL.shape, dtype=np.int64)
-        rows_BL[mask_BL] = np.concatenate(rows) if len(rows) else rows_BL[mask_BL]
-        facets_BKD: Tensor = self.network(
-            torch.from_numpy(rows_BL).to(self._device), torch.from_numpy(lengths_B).to(self._device)
-        )
-        return facets_BKD
+        rows_BL[mask_BL] = np.concatenate(rows)
+        return torch.from_numpy(rows_BL).to(self._device), torch.from_numpy(lengths_B).to(self._device)
 
     def save(self, folder: Path) -> None:
         """Writes a checkpoint folder; word vectors too, unless the configuration shares another folder's."""

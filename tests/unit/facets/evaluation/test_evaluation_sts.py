@@ -9,7 +9,8 @@ from toys import toy_model
 
 from facets.errors import ConfigError, InvalidInputError
 from facets.evaluation.__main__ import main
-from facets.evaluation.sts import STS_METHODS, correlations, evaluate_sts, read_sts
+from facets.evaluation.pair_systems import PAIR_METHODS, FacetPairs
+from facets.evaluation.sts import correlations, evaluate_sts, read_sts
 from facets.tasks import fit_common_components
 
 LINES = [
@@ -39,7 +40,7 @@ def checkpoint(tmp_path: Path) -> str:
 
 
 def test_methods_are_the_contract() -> None:
-    assert [str(name) for name in STS_METHODS] == METHODS + [f"{name}+attention" for name in METHODS[2:]]
+    assert [str(name) for name in PAIR_METHODS] == METHODS + [f"{name}+attention" for name in METHODS[2:]]
 
 
 def test_read_keeps_quotes_and_takes_any_line_end(tmp_path: Path) -> None:
@@ -102,7 +103,7 @@ def test_undefined_correlations_are_none() -> None:
 def test_evaluation_scores_with_the_model(checkpoint: str, data: Path) -> None:
     model = toy_model()
     read = read_sts(data)
-    result = evaluate_sts(model, read, ["average"])
+    result = evaluate_sts(FacetPairs("toy", model, ("average",)), read)
     from facets.tasks import score_pairs
 
     scores = score_pairs(model, read.pairs, "average").scores
@@ -118,7 +119,7 @@ def test_command_prints_one_object_of_the_agreed_form(
     assert report["data"] == str(data) and report["rows"] == 6
     assert list(report["models"]) == ["toy"]
     methods = report["models"]["toy"]
-    assert list(methods) == [str(name) for name in STS_METHODS]
+    assert list(methods) == [str(name) for name in PAIR_METHODS]
     for metrics in methods.values():
         assert list(metrics) == ["pearson", "spearman", "pearson_low", "spearman_low"]
         assert all(-1 <= value <= 1 for value in metrics.values())
@@ -145,7 +146,7 @@ def test_command_takes_several_models_and_chosen_methods(
 def test_skip_wmd_leaves_out_four_methods(checkpoint: str, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sts", str(data), "--model", checkpoint, "--skip-wmd"]) == 0
     methods = json.loads(capsys.readouterr().out)["models"]["toy"]
-    assert list(methods) == [str(name) for name in STS_METHODS if "wmd" not in name]
+    assert list(methods) == [str(name) for name in PAIR_METHODS if "wmd" not in name]
 
 
 def test_errors_go_to_standard_error_with_exit_code_1(
