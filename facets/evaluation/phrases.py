@@ -91,11 +91,7 @@ def read_phrase_choices(path: Path) -> PhraseChoices:
 def evaluate_phrase_pairs(system: PairSystem, data: LabelledPairs, *, num_resamples: int = 0) -> dict[str, Metrics]:
     """``precision_recall`` of every method of a system, with intervals when there are resamples."""
     return {
-        method: with_intervals(
-            lambda rows, scores_P=scores_P: precision_recall(scores_P[rows], data.is_alike[rows]),
-            len(data.pairs),
-            num_resamples=num_resamples,
-        )
+        method: with_intervals(precision_recall, scores_P, data.is_alike, num_resamples=num_resamples)
         for method, scores_P in system.scores(data.pairs)
     }
 
@@ -129,14 +125,7 @@ def evaluate_phrase_choice(system: PairSystem, data: PhraseChoices, *, num_resam
         scores_CN = scores.reshape(len(data.phrases), 2 * (1 + _NUM_DISTRACTORS))
         right_5_C = choice_accuracy(scores_CN[:, : 1 + _NUM_DISTRACTORS])
         right_10_C = choice_accuracy(scores_CN)
-        result[method] = with_intervals(
-            lambda rows, five_C=right_5_C, ten_C=right_10_C: {
-                "accuracy_5": float(five_C[rows].mean()),
-                "accuracy_10": float(ten_C[rows].mean()),
-            },
-            len(data.phrases),
-            num_resamples=num_resamples,
-        )
+        result[method] = with_intervals(_accuracies, right_5_C, right_10_C, num_resamples=num_resamples)
     return result
 
 
@@ -182,6 +171,10 @@ def choice_accuracy(scores_CN: NDArray[np.floating]) -> NDArray[np.float64]:
     """
     is_best_CN = scores_CN >= scores_CN.max(axis=1, keepdims=True) - _SAME_SCORE
     return is_best_CN[:, 0] / is_best_CN.sum(axis=1)
+
+
+def _accuracies(right_5_C: NDArray[np.float64], right_10_C: NDArray[np.float64]) -> Metrics:
+    return {"accuracy_5": float(right_5_C.mean()), "accuracy_10": float(right_10_C.mean())}
 
 
 def _fields(line: str, names: tuple[str, ...], place: str) -> list[str]:

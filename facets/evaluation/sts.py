@@ -55,11 +55,7 @@ def evaluate_sts(system: PairSystem, data: ScoredPairs, *, num_resamples: int = 
         ConfigError: The model lacks what ``sif`` removes, or the package for ``wmd`` is missing.
     """
     return {
-        method: with_intervals(
-            lambda rows, scores_P=scores_P: correlations(scores_P[rows], data.gold[rows]),
-            len(data.pairs),
-            num_resamples=num_resamples,
-        )
+        method: with_intervals(correlations, scores_P, data.gold, num_resamples=num_resamples)
         for method, scores_P in system.scores(data.pairs)
     }
 

@@ -74,8 +74,8 @@ def evaluate_summarization(
     """
     of_each = rouge_of_each(summarizer.summaries(data.documents, budget), data.references)
     metrics = with_intervals(
-        lambda rows: {name: float(values[rows].mean()) for name, values in of_each.items()},
-        len(data.documents),
+        lambda *columns: {name: float(values.mean()) for name, values in zip(of_each, columns, strict=True)},
+        *of_each.values(),
         num_resamples=num_resamples,
     )
     return {summarizer.method: metrics}
