@@ -153,7 +153,8 @@ class Database:
         elif self._path.stat().st_size <= _QUICK_CHECK_BYTES:
             answer = writer.execute("PRAGMA quick_check(1)").fetchone()[0]
             if answer != "ok":
-                raise StorageError(f"document store {self._path} is damaged: restore it from a backup ({answer})")
+                told = " ".join(str(answer).split())
+                raise StorageError(f"document store {self._path} is damaged: restore it from a backup ({told})")
         if max_bytes is not None:
             writer.execute(f"PRAGMA max_page_count = {max(1, max_bytes // _PAGE_SIZE)}")
 

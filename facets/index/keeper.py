@@ -57,7 +57,7 @@ class IndexKeeper:
             except StorageError as error:
                 logger.error("collection %s cannot be searched: %s", record.name, error)
         for path in [*self._directory.glob("*.tmp"), *self._directory.glob("*.index")]:
-            if path not in known:
+            if path not in known and path.is_file():
                 path.unlink()
         if self._config.background:
             self._thread = threading.Thread(target=self._run, name="facets-index-maintenance", daemon=True)

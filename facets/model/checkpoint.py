@@ -13,6 +13,7 @@ r"""The checkpoint folder: everything a model needs, loaded from its path alone,
 
 import hashlib
 import json
+import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +56,12 @@ class CheckpointConfig:
     l1_weight: float = 0.4
     words: str = "."
     training: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ConfigError("name is empty, expected the model's name")
+        if not 0 <= self.l1_weight < math.inf:
+            raise ConfigError(f"l1_weight must be finite and >= 0, got {self.l1_weight}")
 
 
 def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, Tensor]) -> None:
@@ -126,6 +133,8 @@ def _read_config(path: Path) -> CheckpointConfig:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise CheckpointError(f"{path}: expected the model's configuration, the file is missing") from error
+    except OSError as error:
+        raise CheckpointError(f"{path}: expected a readable file: {error.strerror}") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path}: expected JSON, got {error}") from error
     if not isinstance(values, dict) or values.get("format") != _FORMAT:

@@ -254,11 +254,12 @@ def load(name_or_path: str | Path | None = None, *, device: str = "cpu") -> Face
         for name in list(tensors)
         if name.startswith(_COMPONENT_PREFIX)
     }
-    network = FacetNetwork(config.model, torch.from_numpy(words.unit_vectors))
     try:
+        network = FacetNetwork(config.model, torch.from_numpy(words.unit_vectors))
         network.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise CheckpointError(f"{folder}: the weights do not fit config.json: {error}") from error
+    except RuntimeError as error:  # also a network that no memory holds
+        problem = " ".join(str(error).split())[:300]  # PyTorch tells every tensor on a line of its own
+        raise CheckpointError(f"{folder}: the weights do not fit config.json: {problem}") from error
     revision = checkpoint_revision(
         folder / "config.json",
         folder / "model.safetensors",

@@ -287,6 +287,13 @@ def test_file_that_is_no_database_is_refused(tmp_path: Path, content: bytes) -> 
     assert (tmp_path / "data" / "documents.sqlite3").read_bytes() == content
 
 
+def test_a_folder_among_the_snapshots_is_left_alone(open_engine: OpenEngine, tmp_path: Path) -> None:
+    (tmp_path / "data" / "indexes" / "77.index").mkdir(parents=True)
+    (tmp_path / "data" / "indexes" / "78.index").write_bytes(b"of a collection that is gone")
+    open_engine()
+    assert [path.name for path in (tmp_path / "data" / "indexes").iterdir()] == ["77.index"]
+
+
 def test_full_store_refuses_writes_and_keeps_the_rest(open_engine: OpenEngine, make_documents: MakeDocuments) -> None:
     engine = open_engine(max_database_bytes=300_000)
     engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)

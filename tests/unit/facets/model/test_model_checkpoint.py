@@ -50,13 +50,15 @@ def test_a_model_may_share_the_word_vectors_of_another(saved: tuple[FacetModel, 
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "vectors.safetensors", "vocabulary.tsv"])
-@pytest.mark.parametrize("damage", ["missing", "cut", "garbage"])
+@pytest.mark.parametrize("damage", ["missing", "cut", "garbage", "folder"])
 def test_a_damaged_file_is_named(saved: tuple[FacetModel, Path], name: str, damage: str) -> None:
     path = saved[1] / name
     content = path.read_bytes()
-    if damage == "missing":
+    if damage in ("missing", "folder"):
         path.unlink()
-    else:
+    if damage == "folder":
+        path.mkdir()
+    elif damage != "missing":
         path.write_bytes(content[: len(content) // 2] if damage == "cut" else b"\xff\x00garbage" * 50)
     with pytest.raises(CheckpointError, match=name.replace(".", r"\.")):
         load(saved[1])
@@ -73,15 +75,25 @@ def test_weights_with_nan_are_refused(saved: tuple[FacetModel, Path]) -> None:
 def test_weights_of_another_shape_are_refused(saved: tuple[FacetModel, Path]) -> None:
     path = saved[1] / "config.json"
     values = json.loads(path.read_text())
-    values["model"]["num_facets"] = 5
-    path.write_text(json.dumps(values))
-    with pytest.raises(CheckpointError, match="do not fit"):
-        load(saved[1])
+    for num_facets in (5, 10**12):  # the latter fits no memory
+        values["model"]["num_facets"] = num_facets
+        path.write_text(json.dumps(values))
+        with pytest.raises(CheckpointError, match="do not fit") as caught:
+            load(saved[1])
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("section", "key", "value"),
-    [("model", "dim", 33), ("model", "colour", 1), (None, "format", 99), (None, "task", None)],
+    [
+        ("model", "dim", 33),
+        ("model", "colour", 1),
+        (None, "format", 99),
+        (None, "task", None),
+        (None, "name", ""),
+        (None, "l1_weight", float("nan")),
+        (None, "l1_weight", -1.0),
+    ],
 )
 def test_a_wrong_setting_is_refused(
     saved: tuple[FacetModel, Path], section: str | None, key: str, value: object
