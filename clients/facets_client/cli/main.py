@@ -1,6 +1,7 @@
 """The ``facets`` command: its global options, its subcommands, its exit codes."""
 
 import importlib.metadata
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -188,4 +189,8 @@ app.command("health")(server.health)
 
 def main() -> None:
     """Entry point of the console script."""
+    if sys.stdout is None:  # started with it closed
+        _fail("standard output is closed, expected somewhere to write to", ExitCode.USAGE)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows what it can
     app()

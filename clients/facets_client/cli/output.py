@@ -31,10 +31,17 @@ _PIPED_WIDTH = 120
 _SHADES = ("", "on grey11", "on grey23", "on dark_green", "on green4", "black on green3", "black on green1")
 
 
+class _Console(Console):
+    """Leaves a broken pipe to the command, whose exit code for it is not rich's."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def stdout() -> Console:
     """Standard output; wider than a terminal's default when it is no terminal."""
-    console = Console(highlight=False, soft_wrap=False)
-    return console if console.is_terminal else Console(highlight=False, width=_PIPED_WIDTH)
+    console = _Console(highlight=False, soft_wrap=False)
+    return console if console.is_terminal else _Console(highlight=False, width=_PIPED_WIDTH)
 
 
 def say(sentence: str) -> None:

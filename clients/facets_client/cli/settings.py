@@ -21,6 +21,7 @@ from facets_client.errors import (
     UnavailableError,
 )
 
+_DISK_FULL = "DISK_FULL"  # same status as overload, but trying again does not help
 _GRPC_NOISE = re.compile(r"failed to connect to all addresses; last error: [A-Z]+: ")
 
 
@@ -80,6 +81,8 @@ _EXIT_CODES: tuple[tuple[type[FacetsClientError], ExitCode], ...] = (
 
 def exit_code_of(error: FacetsClientError) -> ExitCode:
     """The exit code that stands for an error."""
+    if error.reason == _DISK_FULL:
+        return ExitCode.SERVER
     return next((code for kind, code in _EXIT_CODES if isinstance(error, kind)), ExitCode.SERVER)
 
 
@@ -88,7 +91,7 @@ def sentence_of(error: FacetsClientError, target: str) -> str:
     details = " ".join(error.details.split()).rstrip(".")
     if isinstance(error, UnavailableError):
         return f"the server at {target} is not available: {_GRPC_NOISE.sub('', details)}"
-    if isinstance(error, OverloadedError):
+    if isinstance(error, OverloadedError) and error.reason != _DISK_FULL:
         return f"the server at {target} is overloaded: {details}"
     if isinstance(error, DeadlineExceededError):
         return f"no answer from the server at {target} in time (see --timeout-s): {details}"

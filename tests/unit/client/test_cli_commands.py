@@ -265,6 +265,18 @@ def test_server_errors_and_no_server(facets, server):
     assert "localhost:1" in sentence
 
 
+def test_a_full_disk_is_not_called_overload(facets, server):
+    from client_fake_server import status_of
+    from grpc import StatusCode
+
+    status = status_of(StatusCode.RESOURCE_EXHAUSTED, "the disk is full", reason="DISK_FULL")
+    server.world.pushback_ms = "-1"
+    server.world.faults["Score"].append(status)
+    sentence = facets("similarity", "a", "b", code=4).stderr
+    assert "the disk is full" in sentence
+    assert "overloaded" not in sentence
+
+
 def test_index_tells_totals(facets, tmp_path, server):
     rows = [json.dumps({"id": f"d{i}", "text": f"text {i}"}) for i in range(20)]
     (tmp_path / "in.jsonl").write_text("\n".join(rows) + "\n")

@@ -236,3 +236,24 @@ def test_output_that_nobody_reads(server, environment, world):
     )
     assert json.loads(done.stdout)["id"] == "d00000"
     assert done.stderr == ""
+
+
+def test_a_closed_standard_output_is_told(server, environment, tmp_path):
+    shell = ["sh", "-c", 'exec "$@" >&-', "sh", *COMMAND, "--target", server.target, "health"]
+    done = subprocess.run(shell, stderr=subprocess.PIPE, env=environment, cwd=tmp_path, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr == b"facets: standard output is closed, expected somewhere to write to\n"
+
+
+def test_an_output_that_is_not_unicode_shows_what_it_can(start):
+    code, out, err = finish(start("embed", "caf\xe9 au lait", PYTHONIOENCODING="ascii"))
+    assert (code, err) == (0, "")
+    assert "au lait" in out
+
+
+def test_a_table_that_nobody_reads(start):
+    process = start("embed", "a text")
+    process.stdout.close()
+    process.stdout = None
+    assert process.wait(60) == 141
+    assert process.stderr.read() == b""
