@@ -11,7 +11,6 @@ import argparse
 import itertools
 import json
 import os
-import resource
 import signal
 import socket
 import subprocess
@@ -109,7 +108,6 @@ def main() -> None:
     report["restart_after_sigkill_s"] = round(server.start(), 1)
     server.stop(signal.SIGTERM)
     report["server_peak_memory_mib"] = round(server.peak_memory_mib)
-    report["client_peak_memory_mib"] = round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
     print(json.dumps(report, indent=2))
 
 
