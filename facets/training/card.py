@@ -146,8 +146,9 @@ def model_card(
         "",
         "## How different the facets are",
         "",
-        "Mean cosines on held-out sentences: two facets of one text "
-        f"{spread.within_text:.2f}; the same facet of two texts {spread.between_texts:.2f}; "
+        "Mean cosines on held-out sentences: "
+        + (f"two facets of one text {spread.within_text:.2f}; " if model.num_facets > 1 else "")
+        + f"the same facet of two texts {spread.between_texts:.2f}; "
         f"a facet and its best match in another text {spread.best_match:.2f}.",
         "",
         "## What they look like",
