@@ -25,7 +25,7 @@ from facets.model.facet_model import FacetModel, load
 __all__ = ["FacetModule"]
 
 
-class FacetModule(InputModule):  # type: ignore[misc]
+class FacetModule(InputModule):  # type: ignore[misc]  # its types are skipped, see pyproject.toml
     """The one module of the pipeline: tokens in, K facets as the "token" embeddings out."""
 
     def __init__(self, model: FacetModel) -> None:
