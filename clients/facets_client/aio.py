@@ -27,7 +27,7 @@ from facets_client.commands import (
 )
 from facets_client.convert.errors import client_error
 from facets_client.convert.texts import DTypeName, Method, Order
-from facets_client.errors import DeadlineExceededError, FacetsClientError
+from facets_client.errors import DeadlineExceededError, FacetsClientError, UnavailableError
 from facets_client.operations import Operations
 
 __all__ = ["AsyncFacetsClient"]
@@ -385,8 +385,21 @@ async def _step(stream: _Stream, command: Send | Receive | HalfClose, timeout_s:
     except asyncio.InvalidStateError:
         return None  # the stream has ended; the next Receive tells how
     except grpc.RpcError as error:
+        if isinstance(command, Send) and _is_broken_write(error):
+            raise UnavailableError(
+                grpc.StatusCode.UNAVAILABLE, "the connection broke while a message was sent"
+            ) from error
         raise client_error(error) from error
     return None
+
+
+def _is_broken_write(error: grpc.RpcError) -> bool:
+    """True when gRPC itself failed to send: a stream that ends meanwhile is told as a local INTERNAL.
+
+    The server's own INTERNAL always carries a rich status in its trailing metadata.
+    """
+    assert isinstance(error, grpc.aio.AioRpcError)
+    return error.code() is grpc.StatusCode.INTERNAL and not error.trailing_metadata()
 
 
 async def _async_iterator(items: Iterable[ItemT] | AsyncIterable[ItemT]) -> AsyncIterator[ItemT]:
