@@ -103,13 +103,14 @@ test_with_buildah() {
     local entrypoint
     mapfile -t entrypoint < <(buildah inspect --type image \
         --format '{{range .Docker.Config.Entrypoint}}{{println .}}{{end}}' "$IMAGE" | sed '/^$/d')
-    # Python and PyTorch need these two; an engine would provide them.
+    # Python and PyTorch need these; an engine would provide them.
     [ -e "$root/dev/urandom" ] || mknod -m 666 "$root/dev/urandom" c 1 9
     [ -e "$root/dev/null" ] || mknod -m 666 "$root/dev/null" c 1 3
+    mount --rbind /proc "$root/proc"
     (in_root "$root" "${entrypoint[@]}" --port "$PORT") &
     server=$!
     # shellcheck disable=SC2064 # the ids are known now
-    trap "kill -KILL $server 2>/dev/null || true; buildah rm '$container' >/dev/null" EXIT
+    trap "kill -KILL $server 2>/dev/null || true; umount --lazy '$root/proc'; buildah rm '$container' >/dev/null" EXIT
     wait_until_serving kill -0 "$server"
     say "health check of the image: $(buildah inspect --type image --format '{{.Docker.Config.Healthcheck.Test}}' "$IMAGE")"
     (in_root "$root" env "FACETS_TARGET=127.0.0.1:$PORT" facets health)
