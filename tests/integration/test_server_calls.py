@@ -110,7 +110,13 @@ def test_explain_finds_the_tokens_in_the_text(embedding):
 def test_every_method_finds_a_text_most_like_itself(channel, method):
     stub = similarity_pb2_grpc.SimilarityServiceStub(channel)
     pairs = [similarity_pb2.TextPair(first=TEXTS[0], second=second) for second in TEXTS]
-    reply = stub.Score(similarity_pb2.ScoreRequest(pairs=pairs, method=method, explain=True), timeout=60)
+    request = similarity_pb2.ScoreRequest(pairs=pairs, method=method, explain=True)
+    try:
+        reply = stub.Score(request, timeout=60)
+    except grpc.RpcError as error:
+        if error.code() is grpc.StatusCode.FAILED_PRECONDITION and "facets[wmd]" in error.details():
+            pytest.skip("this server was installed without the optional optimal transport package")
+        raise
     scores = [pair.score for pair in reply.scores]
     assert scores[0] == max(scores)
     assert all(pair.explanation.matches for pair in reply.scores)
