@@ -264,9 +264,11 @@ def test_upsert_stream_goes_on_with_its_token(client, world):
     with pytest.raises(UnavailableError):
         for ack in client.upsert_stream("news", documents(20), batch_size=5):
             acks.append(ack)
-    assert len(acks) == 1
-    rest = client.upsert_stream("news", documents(20)[5:], batch_size=5, resume_token=acks[0].resume_token)
-    assert [ack.sequence for ack in rest] == [2, 3, 4]
+    # The connection may break before the client has read the one ack; then it starts again.
+    assert len(acks) <= 1
+    token = acks[0].resume_token if acks else ""
+    rest = client.upsert_stream("news", documents(20)[5 * len(acks) :], batch_size=5, resume_token=token)
+    assert [ack.sequence for ack in rest] == list(range(len(acks) + 1, 5))
     assert len(world.documents["news"]) == 20
 
 
