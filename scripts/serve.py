@@ -21,14 +21,14 @@ __all__ = ["main"]
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = Path("samples", "wikipedia.jsonl")  # in ROOT
 COLLECTION = "samples"
-QUERY = "Which machines let people travel under the sea?"
+QUERY = "an instrument with keys and strings"
 START_LIMIT_S = 120.0
 
 TRY = """
 The server is up at {target}. In another terminal, in this folder:
 
   source {activate}{export}
-  facets search "a disease spread by insects" --collection {collection} --top-k 3
+  facets search "how vaccines protect against disease" --collection {collection} --top-k 3
   facets search "winning by points" --collection {collection} --where topic=sport
   facets explain "The striker scored in extra time."
   facets similarity "A dog is barking." "A puppy makes noise."
