@@ -1,0 +1,179 @@
+"""Plain results of the relation task: what was found, where, how sure, and why."""
+
+from dataclasses import dataclass
+
+__all__ = [
+    "EntityMention",
+    "Evidence",
+    "ExtractedRelation",
+    "FacetMeeting",
+    "NearRelation",
+    "PairRelations",
+    "PatternScores",
+    "RankedTail",
+    "RelationInfo",
+    "RelationScore",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityMention:
+    """An entity where it stands in a text: ``text == source[start:end]``; offsets count characters."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class FacetMeeting:
+    """The closest pair of a pattern's and a relation's facets.
+
+    Attributes:
+        pattern_facet: In ``[0, K)``.
+        relation_facet: In ``[0, K_rel)``.
+        cosine: In ``[-1, 1]``.
+    """
+
+    pattern_facet: int
+    relation_facet: int
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True)
+class NearRelation:
+    """A relation near one facet of a pattern; ``cosine`` in ``[-1, 1]`` is the one of its closest facet."""
+
+    relation: str
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Why a pattern was scored so.
+
+    Attributes:
+        nearest_relations: One list for every facet of the pattern (K), nearest relation first.
+        pattern_known: The look-up table of the universal schema holds the pattern.
+        negation_cue: The word that negates the pattern (``not``, ``never`` ...); empty when nothing does.
+    """
+
+    nearest_relations: tuple[tuple[NearRelation, ...], ...]
+    pattern_known: bool
+    negation_cue: str
+
+
+@dataclass(frozen=True, slots=True)
+class RelationScore:
+    """How well a relation fits a pattern.
+
+    Attributes:
+        relation: Its name.
+        score: What ranks, in ``[-1, 1]``: ``symmetric``, or the look-up's where that is higher; -1 when negated.
+        probability: Calibrated on development data, in ``[0, 1]``; 0 when negated.
+        accepted: ``score`` reaches the relation's threshold.
+        symmetric: Eq. 3.11 of the pattern's and the relation's facets, in ``[-1, 1]``.
+        universal_schema: The look-up's score on the same scale; None where pattern or relation was not seen.
+        meeting: Which facet met which.
+    """
+
+    relation: str
+    score: float
+    probability: float
+    accepted: bool
+    symmetric: float
+    universal_schema: float | None
+    meeting: FacetMeeting
+
+
+@dataclass(frozen=True, slots=True)
+class PatternScores:
+    """All asked-for relations of one pattern.
+
+    Attributes:
+        pattern: Normalised: tokens separated by one blank.
+        relations: Highest probability first, ties by name.
+        no_relation_probability: That none of the asked-for relations holds, in ``[0, 1]``.
+        evidence: See there.
+    """
+
+    pattern: str
+    relations: tuple[RelationScore, ...]
+    no_relation_probability: float
+    evidence: Evidence
+
+    @property
+    def best(self) -> RelationScore | None:
+        """The most probable accepted relation; None is the answer "no relation"."""
+        return next((score for score in self.relations if score.accepted), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedRelation:
+    """One accepted relation between two mentions: ``relation(head, tail)``."""
+
+    head: EntityMention
+    tail: EntityMention
+    score: RelationScore
+
+
+@dataclass(frozen=True, slots=True)
+class PairRelations:
+    """An ordered pair of mentions of one sentence and what its pattern says.
+
+    Attributes:
+        text_position: Which of the given texts.
+        head: ``$ARG1``.
+        tail: ``$ARG2``.
+        sentence_start: Character offset of the sentence in the text.
+        sentence_end: Offset after its last character.
+        scores: Scores of the pattern; ``scores.best is None`` means "no relation".
+    """
+
+    text_position: int
+    head: EntityMention
+    tail: EntityMention
+    sentence_start: int
+    sentence_end: int
+    scores: PatternScores
+
+    @property
+    def relations(self) -> tuple[ExtractedRelation, ...]:
+        """The accepted relations, most probable first; empty is "no relation"."""
+        return tuple(ExtractedRelation(self.head, self.tail, s) for s in self.scores.relations if s.accepted)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedTail:
+    """An answer of slot filling.
+
+    Attributes:
+        tail: The answer as it stands in the best of its mentions.
+        score: Of the best mention, in ``[-1, 1]``.
+        probability: Of the best mention, in ``[0, 1]``.
+        accepted: The best mention reaches the relation's threshold.
+        mentions: Every pair that supports it, best first.
+    """
+
+    tail: str
+    score: float
+    probability: float
+    accepted: bool
+    mentions: tuple[PairRelations, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RelationInfo:
+    """One relation the scorer knows.
+
+    Attributes:
+        name: As ``score`` takes it.
+        threshold: Scores from here on are accepted, in ``[-1, 1]``.
+        num_pairs: Entity pairs it was trained on; 0 for one added at run time.
+        examples: Patterns it was added by; empty for a trained one.
+    """
+
+    name: str
+    threshold: float
+    num_pairs: int
+    examples: tuple[str, ...]
