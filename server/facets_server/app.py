@@ -20,20 +20,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
-from facets_proto.v1 import (
-    collections_pb2,
-    collections_pb2_grpc,
-    documents_pb2,
-    documents_pb2_grpc,
-    embedding_pb2,
-    embedding_pb2_grpc,
-    models_pb2,
-    models_pb2_grpc,
-    similarity_pb2,
-    similarity_pb2_grpc,
-    summarization_pb2,
-    summarization_pb2_grpc,
-)
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import HealthServicer
 from grpc_reflection.v1alpha import reflection
@@ -44,16 +30,12 @@ from facets.index import CollectionEngine
 from facets_server.admission import Admission
 from facets_server.calibration import Calibration
 from facets_server.config import SecurityConfig, ServerConfig
+from facets_server.directory import ModelDirectory, Served, TaskModels
 from facets_server.health import HealthMonitor
 from facets_server.interceptors import CallInterceptor, KeyInterceptor
 from facets_server.metrics import BatchMetrics, CallMetrics
-from facets_server.models import FacetModel, ServedModels
-from facets_server.services.collections import CollectionService
-from facets_server.services.documents import DocumentService
-from facets_server.services.embedding import EmbeddingService
-from facets_server.services.models import ModelService
-from facets_server.services.similarity import SimilarityService
-from facets_server.services.summarization import SummarizationService
+from facets_server.models import FacetModel, ServedModel
+from facets_server.service_table import model_services, text_services
 from facets_server.stream_store import StreamStore
 
 __all__ = ["FacetsServer", "create_server"]
@@ -64,8 +46,6 @@ _SPARE_THREADS = 16  # health, reflection and calls that are refused
 _LOOK_EVERY_S = 0.1  # while draining
 _LAST_REPLIES_S = 0.5
 _STREAMS_FILE = "ingest-streams.sqlite3"
-
-Services = dict[str, tuple[object, Callable[[object, grpc.Server], None]]]
 
 
 class FacetsServer:
@@ -82,7 +62,7 @@ class FacetsServer:
         server: grpc.Server,
         *,
         port: int,
-        models: ServedModels,
+        models: ModelDirectory,
         admission: Admission,
         health: HealthMonitor,
         streams: StreamStore,
@@ -155,17 +135,20 @@ def create_server(
     config: ServerConfig,
     *,
     calibrations: Mapping[str, Calibration] | None = None,
+    others: Sequence[Served] = (),
 ) -> FacetsServer:
     """Builds a server and binds its port; nothing is global, so a process may hold several.
 
     Args:
-        models: At least one; the first is the default.
+        models: Models of texts; the first is the default.
         engine: The documents; the caller closes it after the server has stopped.
         config: Checked settings.
         calibrations: Similarity curves by the name of the model; models without any need none.
+        others: Models of the other tasks; the first of each task is that task's default.
 
     Raises:
-        ConfigError: The port is in use, or keys or certificates cannot be read.
+        ConfigError: The port is in use, keys or certificates cannot be read, there is no model, or two have
+            the same name.
         StorageError: The data directory cannot be written.
     """
     registry = CollectorRegistry()
@@ -183,66 +166,35 @@ def create_server(
         options=_options(config),
     )
     port = _bind(server, config)
-    served = ServedModels(models, config.batcher, batch_metrics, calibrations or {})
+    curves = calibrations or {}
+    texts = [
+        ServedModel(model, config.batcher, batch_metrics, curves.get(model.name, Calibration())) for model in models
+    ]
+    directory = ModelDirectory([*texts, *others])
     streams = StreamStore(config.data_dir / _STREAMS_FILE)
-    services = _services(served, engine, streams, admission, config)
-    for servicer, add in services.values():
+    sentence_models = TaskModels("sentences", texts, directory.tasks)
+    services = text_services(sentence_models, engine, streams, admission, config)
+    services |= model_services(directory, config)
+    for servicer, add, _ in services.values():
         add(servicer, server)
     health_servicer = HealthServicer(
         experimental_non_blocking=True,
         experimental_thread_pool=ThreadPoolExecutor(2, thread_name_prefix="health"),
     )
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
-    health = HealthMonitor(health_servicer, {name: (served.is_healthy,) for name in services})
+    checks = {name: (entry.health,) for name, entry in services.items() if entry.health is not None}
+    health = HealthMonitor(health_servicer, checks)
     names = (*services, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME)
     reflection.enable_server_reflection(names, server)
     return FacetsServer(
         server,
         port=port,
-        models=served,
+        models=directory,
         admission=admission,
         health=health,
         streams=streams,
         registry=registry,
     )
-
-
-def _services(
-    models: ServedModels,
-    engine: CollectionEngine,
-    streams: StreamStore,
-    admission: Admission,
-    config: ServerConfig,
-) -> Services:
-    """Full name of each service -> its servicer and the generated function that adds it."""
-    limits, window = config.limits, config.admission.max_stream_window
-    documents = DocumentService(models, engine, streams=streams, admission=admission, limits=limits, window=window)
-    return {
-        embedding_pb2.DESCRIPTOR.services_by_name["EmbeddingService"].full_name: (
-            EmbeddingService(models, admission, limits, window),
-            embedding_pb2_grpc.add_EmbeddingServiceServicer_to_server,
-        ),
-        similarity_pb2.DESCRIPTOR.services_by_name["SimilarityService"].full_name: (
-            SimilarityService(models, limits),
-            similarity_pb2_grpc.add_SimilarityServiceServicer_to_server,
-        ),
-        summarization_pb2.DESCRIPTOR.services_by_name["SummarizationService"].full_name: (
-            SummarizationService(models, limits),
-            summarization_pb2_grpc.add_SummarizationServiceServicer_to_server,
-        ),
-        collections_pb2.DESCRIPTOR.services_by_name["CollectionService"].full_name: (
-            CollectionService(models, engine, limits),
-            collections_pb2_grpc.add_CollectionServiceServicer_to_server,
-        ),
-        documents_pb2.DESCRIPTOR.services_by_name["DocumentService"].full_name: (
-            documents,
-            documents_pb2_grpc.add_DocumentServiceServicer_to_server,
-        ),
-        models_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name: (
-            ModelService(models, config),
-            models_pb2_grpc.add_ModelServiceServicer_to_server,
-        ),
-    }
 
 
 def _num_threads(config: ServerConfig) -> int:

@@ -9,13 +9,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.errors import ConfigError, NotFoundError
 from facets.text.tokenizer import Tokenizer
 from facets.words.vectors import WordVectors
 from facets_server.batcher import Batcher, PendingRows
 from facets_server.calibration import Calibration
 from facets_server.call import Call
 from facets_server.config import BatcherConfig
+from facets_server.directory import ModelFacts, TaskModels
 from facets_server.metrics import BatchMetrics
 
 __all__ = ["CallEncoder", "Encoded", "FacetModel", "PendingTexts", "ServedModel", "ServedModels", "TextStats"]
@@ -175,6 +175,24 @@ class ServedModel:
         """``submit`` and wait."""
         return self.submit(texts, call).result()
 
+    @property
+    def facts(self) -> ModelFacts:
+        """What ModelService tells."""
+        model = self.model
+        return ModelFacts(
+            name=model.name,
+            revision=model.revision,
+            task=model.task,
+            num_facets=model.num_facets,
+            dim=model.dim,
+            max_tokens=model.max_tokens,
+            vocabulary_size=len(model.words),
+        )
+
+    def close(self) -> None:
+        """Ends the worker."""
+        self.batcher.close()
+
     def warm_up(self) -> None:
         """Runs the model once; raises what the model raises."""
         self.encode(WARM_UP_TEXTS, Call(method="warm-up"))
@@ -233,61 +251,5 @@ class CallEncoder:
         return self._served.encode(texts, self._call).facets
 
 
-class ServedModels:
-    """All models of a server; the first one is the default."""
-
-    def __init__(
-        self,
-        models: Sequence[FacetModel],
-        config: BatcherConfig,
-        metrics: BatchMetrics,
-        calibrations: Mapping[str, Calibration],
-    ) -> None:
-        """Starts a batcher for each.
-
-        Raises:
-            ConfigError: There is no model, or two have the same name.
-        """
-        names = [model.name for model in models]
-        if not names:
-            raise ConfigError("models has 0 items, expected at least 1")
-        if len(set(names)) != len(names):
-            raise ConfigError(f"models must have distinct names, got {', '.join(names)}")
-        self._served = {
-            model.name: ServedModel(model, config, metrics, calibrations.get(model.name, Calibration()))
-            for model in models
-        }
-        self.default = self._served[names[0]]
-
-    def get(self, name: str) -> ServedModel:
-        """The model of that name; the default one for the empty name.
-
-        Raises:
-            NotFoundError: There is none.
-        """
-        if not name:
-            return self.default
-        if name not in self._served:
-            raise NotFoundError(
-                f"model {name!r} is not served, expected one of {', '.join(self._served)}",
-                resource_type="model",
-                resource_name=name,
-            )
-        return self._served[name]
-
-    def all(self) -> list[ServedModel]:
-        """The default model first, then the others by name."""
-        others = sorted(
-            (served for served in self._served.values() if served is not self.default),
-            key=lambda served: served.model.name,
-        )
-        return [self.default, *others]
-
-    def is_healthy(self) -> bool:
-        """True while every model answers."""
-        return all(served.is_healthy() for served in self._served.values())
-
-    def close(self) -> None:
-        """Ends the workers."""
-        for served in self._served.values():
-            served.batcher.close()
+# What the services about texts are given.
+ServedModels = TaskModels[ServedModel]

@@ -8,7 +8,8 @@ from facets.tasks.explanation import TokenAttention
 from facets_server.call import Call
 from facets_server.checks import check_number
 from facets_server.config import LimitsConfig, ServerConfig
-from facets_server.models import FacetModel, ServedModel, TextStats
+from facets_server.directory import ModelFacts
+from facets_server.models import FacetModel, TextStats
 
 __all__ = [
     "model_to_proto",
@@ -23,7 +24,7 @@ __all__ = [
 _DEFAULT_NUM_WORDS = 5
 
 
-def version_to_proto(model: FacetModel) -> common_pb2.ModelVersion:
+def version_to_proto(model: FacetModel | ModelFacts) -> common_pb2.ModelVersion:
     """Name and revision of a model."""
     return common_pb2.ModelVersion(name=model.name, revision=model.revision)
 
@@ -69,9 +70,8 @@ def num_words_of(
     return check_number(num_words, "num_words", limits.max_nearest_words)
 
 
-def model_to_proto(served: ServedModel, config: ServerConfig, *, is_default: bool) -> models_pb2.Model:
+def model_to_proto(model: ModelFacts, config: ServerConfig, *, is_default: bool) -> models_pb2.Model:
     """What the server serves and within which limits."""
-    model = served.model
     limits, admission = config.limits, config.admission
     return models_pb2.Model(
         name=model.name,
@@ -79,7 +79,7 @@ def model_to_proto(served: ServedModel, config: ServerConfig, *, is_default: boo
         task=model.task,
         num_facets=model.num_facets,
         dim=model.dim,
-        vocabulary_size=len(model.words),
+        vocabulary_size=model.vocabulary_size,
         max_tokens=model.max_tokens,
         normalization=models_pb2.NORMALIZATION_NONE,
         is_default=is_default,

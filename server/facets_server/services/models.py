@@ -5,7 +5,7 @@ from facets_proto.v1 import models_pb2, models_pb2_grpc
 from facets_server.call import Call
 from facets_server.config import ServerConfig
 from facets_server.convert.models import model_to_proto
-from facets_server.models import ServedModel, ServedModels
+from facets_server.directory import ModelDirectory, Served
 from facets_server.paging import page_of
 
 __all__ = ["ModelService"]
@@ -14,7 +14,7 @@ __all__ = ["ModelService"]
 class ModelService(models_pb2_grpc.ModelServiceServicer):
     """Tells the models and the limits."""
 
-    def __init__(self, models: ServedModels, config: ServerConfig) -> None:
+    def __init__(self, models: ModelDirectory, config: ServerConfig) -> None:
         self._models = models
         self._config = config
 
@@ -34,5 +34,5 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
         """One model."""
         return models_pb2.GetModelResponse(model=self._to_proto(self._models.get(request.name)))
 
-    def _to_proto(self, served: ServedModel) -> models_pb2.Model:
-        return model_to_proto(served, self._config, is_default=served is self._models.default)
+    def _to_proto(self, served: Served) -> models_pb2.Model:
+        return model_to_proto(served.facts, self._config, is_default=self._models.is_default(served))

@@ -1,0 +1,168 @@
+"""Every model the server serves, by task: which one answers a request, and what ModelService tells of it.
+
+A model of one task cannot answer a request of another: its facets lie in another space.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from facets.errors import ConfigError, InvalidInputError, NotFoundError
+
+__all__ = ["ModelDirectory", "ModelFacts", "Served", "TaskModels"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelFacts:
+    """What anybody may know of a model.
+
+    Attributes:
+        name: Name in requests.
+        revision: Content hash: equal revisions give equal answers.
+        task: ``sentences``, ``relations`` or ``papers``.
+        num_facets: K of one text.
+        dim: D.
+        max_tokens: Tokens read of one text.
+        vocabulary_size: Words the model knows.
+    """
+
+    name: str
+    revision: str
+    task: str
+    num_facets: int
+    dim: int
+    max_tokens: int
+    vocabulary_size: int
+
+
+class Served(Protocol):
+    """One model with whatever runs it."""
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What ModelService tells."""
+        ...
+
+    def warm_up(self) -> None:
+        """Runs the model once; raises what the model raises."""
+        ...
+
+    def is_healthy(self) -> bool:
+        """True while the model answers."""
+        ...
+
+    def close(self) -> None:
+        """Ends its threads."""
+        ...
+
+
+ServedT = TypeVar("ServedT", bound=Served)
+
+
+class TaskModels(Generic[ServedT]):
+    """The models of one task; the first one answers requests that name none."""
+
+    def __init__(self, task: str, served: Sequence[ServedT], tasks: Mapping[str, str]) -> None:
+        """Keeps the order.
+
+        Args:
+            task: Of all of them.
+            served: Any number.
+            tasks: Name -> task of every model of the server, to tell a wrong task from a wrong name.
+        """
+        self.task = task
+        self._served = {one.facts.name: one for one in served}
+        self._tasks = tasks
+
+    def __len__(self) -> int:
+        return len(self._served)
+
+    def get(self, name: str) -> ServedT:
+        """The model of that name; the first one for the empty name.
+
+        Raises:
+            NotFoundError: There is none.
+            InvalidInputError: It is served for another task.
+        """
+        if name in self._served:
+            return self._served[name]
+        ours = ", ".join(self._served)
+        if not ours:
+            raise NotFoundError(
+                f"no model for {self.task} is served, expected one: name it when the server is started (--model)",
+                resource_type="model",
+                resource_name=name,
+            )
+        if not name:
+            return next(iter(self._served.values()))
+        if name in self._tasks:
+            raise InvalidInputError(
+                f"model {name!r} is one for {self._tasks[name]}, expected one for {self.task}: {ours}", field="model"
+            )
+        raise NotFoundError(
+            f"model {name!r} is not served, expected one of {ours}", resource_type="model", resource_name=name
+        )
+
+    def all(self) -> list[ServedT]:
+        """The models in order."""
+        return list(self._served.values())
+
+    def is_healthy(self) -> bool:
+        """True while every model answers."""
+        return all(one.is_healthy() for one in self._served.values())
+
+
+class ModelDirectory:
+    """The models of all tasks."""
+
+    def __init__(self, served: Sequence[Served]) -> None:
+        """Keeps the order: the first model is the server's default, the first of each task that task's.
+
+        Raises:
+            ConfigError: There is no model, or two have the same name.
+        """
+        names = [one.facts.name for one in served]
+        if not names:
+            raise ConfigError("models has 0 items, expected at least 1")
+        if len(set(names)) != len(names):
+            raise ConfigError(f"models must have distinct names, got {', '.join(names)}")
+        self._served = dict(zip(names, served, strict=True))
+        self.tasks: dict[str, str] = {name: one.facts.task for name, one in self._served.items()}
+        self.default = served[0]
+
+    def get(self, name: str) -> Served:
+        """The model of that name, whatever its task; the default one for the empty name.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        if not name:
+            return self.default
+        if name not in self._served:
+            raise NotFoundError(
+                f"model {name!r} is not served, expected one of {', '.join(self._served)}",
+                resource_type="model",
+                resource_name=name,
+            )
+        return self._served[name]
+
+    def all(self) -> list[Served]:
+        """The default model first, then the others by name."""
+        others = sorted(
+            (one for one in self._served.values() if one is not self.default), key=lambda one: one.facts.name
+        )
+        return [self.default, *others]
+
+    def is_default(self, served: Served) -> bool:
+        """True for the first model of its task."""
+        task = served.facts.task
+        return next(one for one in self._served.values() if one.facts.task == task) is served
+
+    def is_healthy(self) -> bool:
+        """True while every model answers."""
+        return all(one.is_healthy() for one in self._served.values())
+
+    def close(self) -> None:
+        """Ends the threads of all models."""
+        for one in self._served.values():
+            one.close()
