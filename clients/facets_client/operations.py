@@ -113,7 +113,7 @@ class Operations:
         """Scores of pairs of texts."""
         sizes = [text_bytes(first) + text_bytes(second) for first, second in pairs]
         parts = []
-        for part in (yield from self._slices("pairs", sizes, model, lambda it: it.max_pairs_per_request)):
+        for part in (yield from self.cut("pairs", sizes, model, lambda it: it.max_pairs_per_request)):
             request = texts_convert.score_request(
                 pairs[part],
                 model=model,
@@ -147,7 +147,7 @@ class Operations:
             for document in documents
         ]
         summaries: list[results.Summary] = []
-        for part in (yield from self._slices("documents", sizes, model, lambda it: it.max_texts_per_request)):
+        for part in (yield from self.cut("documents", sizes, model, lambda it: it.max_texts_per_request)):
             request = texts_convert.summarize_request(
                 documents[part],
                 model=model,
@@ -197,7 +197,7 @@ class Operations:
         messages = [documents_convert.from_document(document) for document in documents]
         sizes = [message.ByteSize() for message in messages]
         num_documents = revision = 0
-        for part in (yield from self._slices("documents", sizes, "", lambda it: it.max_documents_per_upsert)):
+        for part in (yield from self.cut("documents", sizes, "", lambda it: it.max_documents_per_upsert)):
             request = documents_convert.upsert_request(collection, messages[part])
             reply = yield from call_part(rpc.UPSERT, request, field="documents", offset=part.start)
             num_documents += reply.num_upserted
@@ -289,7 +289,7 @@ class Operations:
             with_evidence = max(1, limits.max_evidence_hits // max(1, top_k))
             return min(limits.max_queries_per_search or with_evidence, with_evidence)
 
-        for part in (yield from self._slices("queries", sizes, "", max_queries)):
+        for part in (yield from self.cut("queries", sizes, "", max_queries)):
             request = documents_convert.search_request(
                 collection,
                 queries[part],
@@ -376,14 +376,14 @@ class Operations:
     def _text_slices(self, texts: Sequence[str], model: str) -> Operation[list[slice]]:
         check_sequence("texts", texts)
         sizes = [text_bytes(text) for text in texts]
-        return (yield from self._slices("texts", sizes, model, lambda it: it.max_texts_per_request))
+        return (yield from self.cut("texts", sizes, model, lambda it: it.max_texts_per_request))
 
     def _id_slices(self, ids: Sequence[str]) -> Operation[list[slice]]:
         check_sequence("ids", ids)
         sizes = [text_bytes(document_id) for document_id in ids]
-        return (yield from self._slices("ids", sizes, "", lambda it: it.max_documents_per_upsert))
+        return (yield from self.cut("ids", sizes, "", lambda it: it.max_documents_per_upsert))
 
-    def _slices(
+    def cut(
         self, name: str, sizes: Sequence[int], model: str, max_items: Callable[[results.Limits], int]
     ) -> Operation[list[slice]]:
         """How to cut items into requests; one item needs no limits, so none are asked for."""
