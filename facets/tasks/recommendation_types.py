@@ -1,0 +1,254 @@
+"""What goes into a recommendation and what comes out: plain frozen values.
+
+Shape letters: N papers, K facets, D dimensions, T top_k.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.errors import InvalidInputError
+
+__all__ = [
+    "AddResult",
+    "Author",
+    "BulkRecommendations",
+    "CandidateKind",
+    "Evidence",
+    "NewAuthor",
+    "Paper",
+    "PaperFacets",
+    "RankedPaper",
+    "Recommendation",
+    "RecommendationOptions",
+]
+
+
+class CandidateKind(StrEnum):
+    """What is recommended for a paper: who would write it, or which papers would cite it."""
+
+    AUTHORS = "authors"
+    CITATIONS = "citations"
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """An author of a paper.
+
+    Attributes:
+        name: As it is to be shown; names are matched as given, letter for letter.
+        id: The author's own id, when there is one; it wins over the name. Empty: the name is the id.
+    """
+
+    name: str
+    id: str = ""
+
+    @property
+    def key(self) -> str:
+        """What two mentions of the same person have in common: the id, else the name."""
+        return self.id or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A paper: its text, and what is known of it.
+
+    Attributes:
+        title: At least one word.
+        abstract: May be empty; then the title stands alone.
+        id: Unique among the papers of a call; needed by ``add_papers`` and ``rank_papers`` only.
+        authors: Who wrote it; used by ``add_papers``.
+        cited_by: Ids of the papers that cite it; used by ``add_papers``.
+        year: Of publication; None when unknown.
+        excluded: Candidates never recommended for this paper (conflicts of interest); ids or names.
+    """
+
+    title: str
+    abstract: str = ""
+    id: str = ""
+    authors: tuple[Author, ...] = ()
+    cited_by: tuple[str, ...] = ()
+    year: int | None = None
+    excluded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewAuthor:
+    """An author to add after training; the vector is fitted from what he or she wrote.
+
+    Attributes:
+        author: Name and optional id.
+        papers: What was written, at least one.
+        paper_ids: Further papers, by id, that the recommender knows already (trained on or added).
+    """
+
+    author: Author
+    papers: tuple[Paper, ...] = ()
+    paper_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecommendationOptions:
+    """How candidates are filtered and scored; the same for every paper of a call.
+
+    Attributes:
+        top_k: Most results a paper, at least 1; fewer come back when fewer candidates are left.
+        exclude: Ids of candidates that must not be recommended; unknown ids are ignored, an empty list excludes nobody.
+        candidates: Ids to choose from, None for all known; an empty list gives empty answers.
+        from_year: Authors: with a paper of this year or later. Citing papers: published in or after. None: any.
+        to_year: Likewise, up to this year. With either bound, candidates of unknown year are left out.
+        positive: Ids of candidates whose like is wanted: those near one of them in the space of candidates rise.
+        negative: Ids of candidates whose like is not wanted.
+        example_weight: What a cosine of 1 to an example adds to (takes from) a score, >= 0.
+        facet_weight: Share of the facets in the hybrid score, in [0, 1]: 1 is facets only, 0 document similarity
+            only, None the weight tuned for the model.
+        evidence: Also tell why, at the cost of some milliseconds a paper.
+
+    Raises:
+        InvalidInputError: A value breaks its rule.
+    """
+
+    top_k: int = 10
+    exclude: Sequence[str] = ()
+    candidates: Sequence[str] | None = None
+    from_year: int | None = None
+    to_year: int | None = None
+    positive: Sequence[str] = ()
+    negative: Sequence[str] = ()
+    example_weight: float = 0.25
+    facet_weight: float | None = None
+    evidence: bool = False
+
+    def __post_init__(self) -> None:
+        if self.top_k < 1:
+            raise InvalidInputError(f"top_k must be >= 1, got {self.top_k}", field="top_k")
+        if self.facet_weight is not None and not 0 <= self.facet_weight <= 1:
+            raise InvalidInputError(f"facet_weight must be in [0, 1], got {self.facet_weight}", field="facet_weight")
+        if not 0 <= self.example_weight < float("inf"):
+            raise InvalidInputError(f"example_weight must be >= 0, got {self.example_weight}", field="example_weight")
+        if self.from_year is not None and self.to_year is not None and self.from_year > self.to_year:
+            raise InvalidInputError(
+                f"from_year must be <= to_year, got {self.from_year} > {self.to_year}", field="from_year"
+            )
+        for name in ("exclude", "candidates", "positive", "negative"):
+            if isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be a sequence of ids, got one str")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Why a candidate was recommended.
+
+    Attributes:
+        facet: Number of the paper's facet that brought the candidate in, from 0; the one of the best inner product.
+        nearest_words: Words nearest to that facet with their cosine in [-1, 1], best first.
+        nearest_papers: Papers of the candidate most like the paper: id, title, cosine in [-1, 1], best first.
+            For a citing paper these are papers that it cites.
+    """
+
+    facet: int
+    nearest_words: tuple[tuple[str, float], ...] = ()
+    nearest_papers: tuple[tuple[str, str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """A candidate for a paper.
+
+    Attributes:
+        id: Of the author (id, else name) or of the citing paper.
+        name: The author's name; the citing paper's title, empty when it is not known.
+        score: The score that ranks, higher is better; hybrid of the next two.
+        facet_score: eq. 3.13, ``max(0, max_k a^T p_k)``, >= 0.
+        document_score: Greatest cosine of the paper with one of the candidate's papers, in [-1, 1].
+        evidence: Only when asked for.
+    """
+
+    id: str
+    name: str
+    score: float
+    facet_score: float
+    document_score: float
+    evidence: Evidence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RankedPaper:
+    """A paper for an author or a citing paper.
+
+    Attributes:
+        row: Its place among the papers given.
+        id: Its id.
+        score: As in ``Recommendation``.
+        facet_score: As in ``Recommendation``.
+        document_score: As in ``Recommendation``.
+        evidence: Only when asked for.
+    """
+
+    row: int
+    id: str
+    score: float
+    facet_score: float
+    document_score: float
+    evidence: Evidence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PaperFacets:
+    """Encoded papers, so that a collection need not be encoded again for every query.
+
+    Attributes:
+        facets_NKD: ``[N, K, D]`` float32, the ``p_k`` of eq. 3.15 without magnitudes.
+        author_magnitudes_NK: ``[N, K]`` float32, rho.
+        citation_magnitudes_NK: ``[N, K]`` float32, tau.
+        documents_ND: ``[N, D']`` float32, unit word averages (eq. B.4 without H); zero without a known word.
+    """
+
+    facets_NKD: NDArray[np.float32]
+    author_magnitudes_NK: NDArray[np.float32]
+    citation_magnitudes_NK: NDArray[np.float32]
+    documents_ND: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        """N."""
+        return len(self.facets_NKD)
+
+    def scaled(self, kind: CandidateKind) -> NDArray[np.float32]:
+        """``[N, K, D]``: the facets with the magnitudes for authors or for citations (eq. 3.15)."""
+        magnitudes = self.author_magnitudes_NK if kind is CandidateKind.AUTHORS else self.citation_magnitudes_NK
+        return self.facets_NKD * magnitudes[:, :, None]
+
+
+@dataclass(frozen=True, slots=True)
+class BulkRecommendations:
+    """The best candidates of many papers, as arrays: a whole conference in two matrices.
+
+    Attributes:
+        candidate_ids: Ids that ``rows_NT`` points into.
+        rows_NT: ``[N, T]`` int64, best first, ties by id; -1 where no candidate is left.
+        scores_NT: ``[N, T]`` float32; ``-inf`` where no candidate is left.
+    """
+
+    candidate_ids: Sequence[str]
+    rows_NT: NDArray[np.int64]
+    scores_NT: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class AddResult:
+    """What an addition did; everything in it was durable when it came back.
+
+    Attributes:
+        papers: Papers stored.
+        authors: Authors whose vector is new or was fitted again.
+        citing_papers: Citing papers whose vector is new or was fitted again.
+        unknown_citations: Entries of ``cited_by`` that are no known paper; they still count as citing papers.
+    """
+
+    papers: int = 0
+    authors: int = 0
+    citing_papers: int = 0
+    unknown_citations: tuple[str, ...] = field(default=())
