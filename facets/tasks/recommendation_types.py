@@ -201,25 +201,25 @@ class PaperFacets:
     """Encoded papers, so that a collection need not be encoded again for every query.
 
     Attributes:
-        facets_NKD: ``[N, K, D]`` float32, the ``p_k`` of eq. 3.15 without magnitudes.
-        author_magnitudes_NK: ``[N, K]`` float32, rho.
-        citation_magnitudes_NK: ``[N, K]`` float32, tau.
-        documents_ND: ``[N, D']`` float32, unit word averages (eq. B.4 without H); zero without a known word.
+        facets: ``[N, K, D]`` float32, the ``p_k`` of eq. 3.15 without magnitudes.
+        author_magnitudes: ``[N, K]`` float32, rho.
+        citation_magnitudes: ``[N, K]`` float32, tau.
+        documents: ``[N, D']`` float32, unit word averages (eq. B.4 without H); zero without a known word.
     """
 
-    facets_NKD: NDArray[np.float32]
-    author_magnitudes_NK: NDArray[np.float32]
-    citation_magnitudes_NK: NDArray[np.float32]
-    documents_ND: NDArray[np.float32]
+    facets: NDArray[np.float32]
+    author_magnitudes: NDArray[np.float32]
+    citation_magnitudes: NDArray[np.float32]
+    documents: NDArray[np.float32]
 
     def __len__(self) -> int:
         """N."""
-        return len(self.facets_NKD)
+        return len(self.facets)
 
     def scaled(self, kind: CandidateKind) -> NDArray[np.float32]:
         """``[N, K, D]``: the facets with the magnitudes for authors or for citations (eq. 3.15)."""
-        magnitudes = self.author_magnitudes_NK if kind is CandidateKind.AUTHORS else self.citation_magnitudes_NK
-        return self.facets_NKD * magnitudes[:, :, None]
+        magnitudes = self.author_magnitudes if kind is CandidateKind.AUTHORS else self.citation_magnitudes
+        return self.facets * magnitudes[:, :, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,14 +227,14 @@ class BulkRecommendations:
     """The best candidates of many papers, as arrays: a whole conference in two matrices.
 
     Attributes:
-        candidate_ids: Ids that ``rows_NT`` points into.
-        rows_NT: ``[N, T]`` int64, best first, ties by id; -1 where no candidate is left.
-        scores_NT: ``[N, T]`` float32; ``-inf`` where no candidate is left.
+        candidate_ids: Ids that ``rows`` points into.
+        rows: ``[N, T]`` int64, best first, ties by id; -1 where no candidate is left.
+        scores: ``[N, T]`` float32; ``-inf`` where no candidate is left.
     """
 
     candidate_ids: Sequence[str]
-    rows_NT: NDArray[np.int64]
-    scores_NT: NDArray[np.float32]
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
