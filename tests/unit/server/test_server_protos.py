@@ -11,6 +11,7 @@ from facets_proto.v1 import (
     documents_pb2,
     embedding_pb2,
     models_pb2,
+    relations_pb2,
     similarity_pb2,
     summarization_pb2,
 )
@@ -24,6 +25,7 @@ FILES = [
         documents_pb2,
         embedding_pb2,
         models_pb2,
+        relations_pb2,
         similarity_pb2,
         summarization_pb2,
     )
