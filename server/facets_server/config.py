@@ -17,6 +17,7 @@ __all__ = [
     "AdmissionConfig",
     "BatcherConfig",
     "LimitsConfig",
+    "RelationsConfig",
     "SecurityConfig",
     "ServerConfig",
     "load_config",
@@ -48,6 +49,10 @@ class LimitsConfig:
     max_page_size: int = 1000
     max_nearest_words: int = 100
     max_evidence_hits: int = 1000  # queries x top_k of a search with evidence
+    max_patterns_per_request: int = 4096
+    max_gazetteer_names: int = 100_000
+    max_slots_per_request: int = 64
+    max_relation_scores: int = 500_000  # patterns or pairs of entities x relations told of each
 
     def __post_init__(self) -> None:
         _at_least(self, 1, *(f.name for f in fields(self)))
@@ -99,6 +104,14 @@ class SecurityConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RelationsConfig:
+    """Where RelationService finds entities when a request names none; both are read when first asked for."""
+
+    gazetteer: Path | None = None  # UTF-8, one name of an entity a line
+    ner_pipeline: str = "en_core_web_sm"  # name or folder of an installed spaCy pipeline
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ServerConfig:
     """Everything ``facets-server`` can be told."""
 
@@ -113,6 +126,7 @@ class ServerConfig:
     batcher: BatcherConfig = field(default_factory=BatcherConfig)
     admission: AdmissionConfig = field(default_factory=AdmissionConfig)
     security: SecurityConfig = field(default_factory=SecurityConfig)
+    relations: RelationsConfig = field(default_factory=RelationsConfig)
 
     def __post_init__(self) -> None:
         _at_least(self, 0, "port", "drain_s")
@@ -129,6 +143,7 @@ _SECTIONS: dict[str, type] = {
     "batcher": BatcherConfig,
     "admission": AdmissionConfig,
     "security": SecurityConfig,
+    "relations": RelationsConfig,
 }
 
 

@@ -99,5 +99,9 @@ def model_to_proto(model: ModelFacts, config: ServerConfig, *, is_default: bool)
             max_queued_requests=admission.max_queued_requests,
             max_stream_window=admission.max_stream_window,
             max_evidence_hits=limits.max_evidence_hits,
+            max_patterns_per_request=limits.max_patterns_per_request,
+            max_gazetteer_names=limits.max_gazetteer_names,
+            max_slots_per_request=limits.max_slots_per_request,
+            max_relation_scores=limits.max_relation_scores,
         ),
     )
