@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from facets_client.channel import TlsConfig
-from facets_client.cli import collections, documents, index, search, server, texts
+from facets_client.cli import collections, documents, explain, index, search, server, texts
 from facets_client.cli.output import say
 from facets_client.cli.settings import ExitCode, Settings, exit_code_of, sentence_of
 from facets_client.client import DEFAULT_TARGET, DEFAULT_TIMEOUT_S
@@ -176,7 +176,7 @@ def _global(
 
 
 app.command("embed")(texts.embed)
-app.command("explain")(texts.explain)
+app.command("explain")(explain.explain)
 app.command("similarity")(texts.similarity)
 app.command("summarize")(texts.summarize)
 app.add_typer(collections.app, name="collections")

@@ -117,10 +117,16 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
     console.print(facets)
 
 
-def shaded(tokens: Sequence[TokenAttention], console: Console) -> Text:
-    """Tokens with a background that grows with attention; without colour, with a digit behind."""
+def shaded(tokens: Sequence[TokenAttention], console: Console, *, strongest: float = 0.0) -> Text:
+    """Tokens with a background that grows with attention; without colour, with a digit behind.
+
+    Args:
+        tokens: In the order of the text.
+        console: Where they will be shown.
+        strongest: Attention of the darkest token; 0: the strongest of these.
+    """
     in_color = console.color_system is not None and not console.no_color
-    strongest = max((token.attention for token in tokens), default=0.0) or 1.0
+    strongest = strongest or max((token.attention for token in tokens), default=0.0) or 1.0
     line = Text()
     for token in tokens:
         share = max(0.0, token.attention / strongest)

@@ -1,20 +1,19 @@
-"""``facets embed``, ``explain``, ``similarity``, ``summarize``."""
+"""``facets embed``, ``similarity``, ``summarize``."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import numpy as np
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from facets_client.cli.inputs import FileOption, ModelOption, Texts, WordsOption, pairs_from, text_of_file, texts_from
 from facets_client.cli.output import (
     add_row,
     facets_shape,
     match_line,
-    print_explanation,
     print_json,
     progress_bar,
     say,
@@ -25,17 +24,9 @@ from facets_client.cli.output import (
 )
 from facets_client.cli.settings import settings_of
 from facets_client.convert.texts import Method, Order
-from facets_client.records import InputError
 from facets_client.results import FacetsArray, PairScore
 
 _MEETINGS_SHOWN = 5
-
-Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts.", show_default=False)]
-FileOption = Annotated[
-    str | None, typer.Option("--file", "-f", help="One text a line (UTF-8); - reads standard input.")
-]
-ModelOption = Annotated[str, typer.Option(help="Model; the server's default when not given.")]
-WordsOption = Annotated[int, typer.Option(help="Nearest words for each facet.", min=1)]
 
 
 def embed(
@@ -61,7 +52,7 @@ def embed(
     settings = settings_of(context)
     if out and out.suffix != ".npy":
         raise typer.BadParameter(f"--out must end in .npy, got {str(out)!r}")
-    source = _texts(texts, file)
+    source = texts_from(texts, file)
     shown = table("#", "text", "facets", "length of facets", right=("#",))
     kept: list[FacetsArray] = []
     with settings.connect() as client, progress_bar(shown=progress, counted="texts") as bar:
@@ -94,34 +85,6 @@ def _remember(source: Iterator[str], sent: list[str]) -> Iterator[str]:
         yield text
 
 
-def explain(
-    context: typer.Context,
-    texts: Texts = None,
-    file: FileOption = None,
-    model: ModelOption = "",
-    num_words: WordsOption = 5,
-) -> None:
-    """Show what the model sees: tokens shaded by attention, facets with their nearest words.
-
-    Where there is no colour, each token carries its attention relative to the strongest one, 0 to 9.
-
-    \b
-    Examples:
-      facets explain "A dog chased the mailman down the street."
-      facets --json explain --num-words 10 "A dog chased the mailman."
-    """
-    settings = settings_of(context)
-    listed = list(_texts(texts, file))
-    with settings.connect() as client:
-        explanations = client.explain(listed, model=model, num_words=num_words)
-    console = stdout()
-    for text, explanation in zip(listed, explanations, strict=True):
-        if settings.json:
-            print_json({"text": text, "explanation": explanation})
-        else:
-            print_explanation(console, explanation)
-
-
 def similarity(
     context: typer.Context,
     first: Annotated[str | None, typer.Argument(help="First text.", show_default=False)] = None,
@@ -148,7 +111,7 @@ def similarity(
       facets --json similarity --file pairs.tsv
     """
     settings = settings_of(context)
-    pairs = _pairs(first, second, file)
+    pairs = pairs_from(first, second, file)
     with settings.connect() as client:
         scores = client.score(
             pairs,
@@ -209,7 +172,7 @@ def summarize(
         raise typer.BadParameter("--sentences and --words exclude each other, got both")
     if (text is None) == (file is None):
         raise typer.BadParameter("expected one text, or --file FILE")
-    document = text if text is not None else _read_all(file or "-")
+    document = text if text is not None else text_of_file(file or "-")
     with settings.connect() as client:
         summary = client.summarize(
             [document],
@@ -228,57 +191,3 @@ def summarize(
     stdout().print(shown)
     note = f"{len(summary.sentences)} of {summary.num_sentences_in_document} sentences, {summary.num_words} words"
     stdout().print(Text(note, style="dim"))
-
-
-def _texts(texts: list[str] | None, file: str | None) -> Iterator[str]:
-    """The texts of the command line or of a file."""
-    if bool(texts) == (file is not None):
-        raise typer.BadParameter("expected texts, or --file FILE")
-    return iter(texts) if texts else _lines(file or "-")
-
-
-def _lines(name: str) -> Iterator[str]:
-    """Lines with text, one at a time."""
-    stream = sys.stdin.buffer if name == "-" else _open(name)
-    with stream:
-        for number, line in enumerate(stream, start=1):
-            text = _decode(line, f"{name}, line {number}").strip()
-            if text:
-                yield text
-
-
-def _read_all(name: str) -> str:
-    if name == "-":
-        return _decode(sys.stdin.buffer.read(), name)
-    with _open(name) as stream:
-        return _decode(stream.read(), name)
-
-
-def _open(name: str) -> BinaryIO:
-    try:
-        return Path(name).open("rb")
-    except OSError as error:
-        raise InputError(f"{name}: cannot be opened: {error.strerror}") from error
-
-
-def _decode(raw: bytes, where: str) -> str:
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{where}: invalid UTF-8: byte 0x{raw[error.start]:02x}") from error
-
-
-def _pairs(first: str | None, second: str | None, file: str | None) -> list[tuple[str, str]]:
-    if file is None:
-        if first is None or second is None:
-            raise typer.BadParameter("expected two texts, or --file FILE")
-        return [(first, second)]
-    if first is not None:
-        raise typer.BadParameter("expected two texts or --file FILE, got both")
-    pairs = []
-    for number, line in enumerate(_lines(file), start=1):
-        fields = line.split("\t")
-        if len(fields) != 2:
-            raise InputError(f"{file}, pair {number}: expected two texts with a tab between, got {len(fields)}")
-        pairs.append((fields[0], fields[1]))
-    return pairs

@@ -111,7 +111,11 @@ def test_embed_standard_input(facets):
         (["embed", ""], "text is empty"),
         (["embed", "REFUSE"], "refused"),
         (["similarity", "a"], "expected two texts"),
-        (["similarity", "--file", "pairs.tsv"], "pair 2: expected two texts"),
+        (["similarity", "--file", "pairs.tsv"], "pairs.tsv, line 3: expected two texts"),
+        (["similarity", "--file", "empty_side.tsv"], "empty_side.tsv, line 2: expected a second text"),
+        (["similarity", "--file", "blank.txt"], "blank.txt: expected at least one line with text"),
+        (["explain", "--file", "blank.txt"], "blank.txt: expected at least one line with text"),
+        (["embed", "--file", "blank.txt"], "blank.txt: expected at least one line with text"),
         (["similarity", "a", "b", "--method", "nope"], "'nope' is not one of"),
         (["summarize"], "expected one text"),
         (["summarize", "a", "--sentences", "1", "--words", "1"], "exclude"),
@@ -149,7 +153,9 @@ def test_embed_standard_input(facets):
 )
 def test_wrong_input_is_one_sentence_and_exit_code_2(facets, tmp_path, args, sentence):
     (tmp_path / "bad.txt").write_bytes(b"good\ncaf\xe9\n")
-    (tmp_path / "pairs.tsv").write_text("a\tb\nonly one\n")
+    (tmp_path / "pairs.tsv").write_text("a\tb\n\nonly one\n")
+    (tmp_path / "empty_side.tsv").write_text("a\tb\na\t\n")
+    (tmp_path / "blank.txt").write_text(" \n\n")
     (tmp_path / "in.jsonl").write_text('{"id": "a", "text": "b"}\n')
     done = facets(*args, code=2)
     assert sentence in done.stderr
