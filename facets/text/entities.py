@@ -1,10 +1,15 @@
 """Where the entities of a text are: given by the caller, a gazetteer, or an installed spaCy pipeline."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["EntityFinder", "EntitySpan", "Gazetteer", "SpacyEntities"]
+import ahocorasick_rs
+import spacy
+
+from facets.errors import InvalidInputError, NotFoundError
+
+__all__ = ["EntityFinder", "EntitySpan", "Gazetteer", "SpacyEntities", "check_spans"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -24,21 +29,58 @@ class EntityFinder(Protocol):
 
 
 class Gazetteer:
-    """Finds the names of a list; the longest name wins.
+    """Finds the names of a list, with the same case, at the borders of words; the longest name from the left wins.
+
+    All names are sought at once (Aho-Corasick): the time does not depend on how many there are.
+
+    Attributes:
+        names: Distinct names, in the given order.
 
     Raises:
-        InvalidInputError: A name has no word (``field`` is ``names[i]``).
+        InvalidInputError: A name has no letter or digit (``field`` is ``names[i]``).
+
+    Example:
+        >>> gazetteer = Gazetteer(["York", "New York"])
+        >>> gazetteer.find(["He left New York for Yorkshire."])
+        [[EntitySpan(start=8, end=16)]]
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        raise NotImplementedError
+        self.names = tuple(dict.fromkeys(names))
+        for position, name in enumerate(self.names):
+            if not any(map(str.isalnum, name)):
+                field = f"names[{position}]"
+                raise InvalidInputError(f"{field} must hold a letter or digit, got {name[:40]!r}", field=field)
+        self._automaton = ahocorasick_rs.AhoCorasick(self.names)
 
     def __len__(self) -> int:
-        raise NotImplementedError
+        return len(self.names)
 
     def find(self, texts: Sequence[str]) -> list[list[EntitySpan]]:
         """See ``EntityFinder``."""
-        raise NotImplementedError
+        return [[EntitySpan(start, end) for start, end, _ in self.find_names(text)] for text in texts]
+
+    def find_names(self, text: str) -> list[tuple[int, int, int]]:
+        """Start, end and number of each name in a text, in order, not overlapping."""
+        found = []
+        last = len(text)
+        for name, start, end in self._automaton.find_matches_as_indexes(text, overlapping=True):
+            inside = (start > 0 and text[start - 1].isalnum() and text[start].isalnum()) or (
+                end < last and text[end].isalnum() and text[end - 1].isalnum()
+            )
+            if not inside:
+                found.append((start, -end, name))
+        return list(longest_from_left(found))
+
+
+def longest_from_left(found: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
+    """``(start, -end, tag)`` in any order -> ``(start, end, tag)`` that do not overlap, the longest from the left."""
+    found.sort()
+    border = 0
+    for start, negative_end, tag in found:
+        if start >= border:
+            border = -negative_end
+            yield start, border, tag
 
 
 class SpacyEntities:
@@ -49,12 +91,53 @@ class SpacyEntities:
 
     Raises:
         NotFoundError: It is not installed; the message lists the installed ones (``resource_type`` is ``pipeline``).
-        InvalidInputError: It has no named entity recognizer.
+        InvalidInputError: It finds no entities.
     """
 
     def __init__(self, pipeline: str) -> None:
-        raise NotImplementedError
+        try:
+            self._nlp = spacy.load(pipeline)
+        except OSError as error:
+            installed = ", ".join(sorted(spacy.util.get_installed_models())) or "none"
+            raise NotFoundError(
+                f"no spaCy pipeline {pipeline!r}: expected a folder or an installed one, installed are: {installed}",
+                resource_type="pipeline",
+                resource_name=pipeline,
+            ) from error
+        if not {"ner", "entity_ruler", "span_ruler"} & set(self._nlp.pipe_names):
+            parts = ", ".join(self._nlp.pipe_names) or "none"
+            raise InvalidInputError(f"spaCy pipeline {pipeline!r} must find entities (ner), its parts are: {parts}")
 
     def find(self, texts: Sequence[str]) -> list[list[EntitySpan]]:
         """See ``EntityFinder``."""
-        raise NotImplementedError
+        return [[EntitySpan(e.start_char, e.end_char) for e in doc.ents] for doc in self._nlp.pipe(texts)]
+
+
+def check_spans(text: str, spans: Sequence[EntitySpan], field: str) -> list[EntitySpan]:
+    """The caller's spans in the order of the text.
+
+    Args:
+        text: The text they belong to.
+        spans: In any order.
+        field: Where the spans stand in the caller's input, for messages.
+
+    Raises:
+        InvalidInputError: One is empty, outside the text, or overlaps another; ``field`` is ``spans[j]``.
+    """
+    order = sorted(range(len(spans)), key=lambda place: spans[place])
+    border, owner = 0, -1
+    for place in order:
+        start, end = spans[place].start, spans[place].end
+        where = f"{field}[{place}]"
+        if not 0 <= start < end <= len(text):
+            raise InvalidInputError(
+                f"{where} must be a part of its text of {len(text)} characters, got [{start}, {end})", field=where
+            )
+        if text[start:end].isspace():
+            raise InvalidInputError(f"{where} must hold a word, got white space at [{start}, {end})", field=where)
+        if start < border:
+            raise InvalidInputError(
+                f"{where} must not overlap another span, got [{start}, {end}) over {field}[{owner}]", field=where
+            )
+        border, owner = end, place
+    return [spans[place] for place in order]
