@@ -119,7 +119,9 @@ def mine_cells(
         ) as pool:
             _mine_blocks(pool, files, tally, workers, show_progress)
             parts = [sorted(folder.glob(f"{part:03d}-*")) for part in range(_NUM_PARTS)]
-            for found, hashes in pool.map(_sum_part, [(folder / f"sum-{p}", parts[p], kept) for p in range(_NUM_PARTS)]):
+            for found, hashes in pool.map(
+                _sum_part, [(folder / f"sum-{p}", parts[p], kept) for p in range(_NUM_PARTS)]
+            ):
                 tally.num_found += found
                 tally.pattern_hashes.append(hashes)
             shared = _seen_twice(tally.pattern_hashes)
@@ -191,7 +193,7 @@ _worker: tuple[DocumentMiner, Path]
 
 
 def _start_worker(names: list[str], limits: PatternLimits, folder: Path) -> None:
-    global _worker  # noqa: PLW0603  (state of a worker process)
+    global _worker
     _worker = (DocumentMiner(names, limits), folder)
 
 
@@ -251,9 +253,7 @@ def _prune_part(task: tuple[Path, NDArray[np.uint64], set[str]]) -> tuple[int, i
     stays = np.isin(mine, shared)
     left = [line for line, stay in zip(lines, stays, strict=True) if stay]
     sizes = Counter(line[: line.index("\t", line.index("\t") + 1)] for line in left)
-    left = [
-        line for line in left if sizes[pair := line[: line.index("\t", line.index("\t") + 1)]] > 1 or pair in kept
-    ]
+    left = [line for line in left if sizes[pair := line[: line.index("\t", line.index("\t") + 1)]] > 1 or pair in kept]
     path.write_text("".join(line + "\n" for line in left), encoding="utf-8")
     return len(left), sum(1 for pair, size in sizes.items() if size > 1 or pair in kept)
 

@@ -83,9 +83,7 @@ class DocumentMiner:
                 if head != tail:
                     cells[f"{head}\t{tail}\t{' '.join(pattern.tokens)}"] += 1
 
-    def _mentions(
-        self, text: str, subject: str, aliases: "re.Pattern[str] | None"
-    ) -> list[tuple[int, int, str]]:
+    def _mentions(self, text: str, subject: str, aliases: "re.Pattern[str] | None") -> list[tuple[int, int, str]]:
         names = self._gazetteer.names
         found: list[tuple[int, int, str]] = [(s, -e, names[n]) for s, e, n in self._gazetteer.find_names(text)]
         found += [(m.start(), -m.end(), _iso_date(m)) for m in _DATE.finditer(text)]
@@ -148,7 +146,7 @@ def distinctive_names(
         if len(name) < 3 or not _WORD.search(name) or "\t" in name:
             continue
         as_is, lower = counts[name], counts[name.lower()]
-        if name == name.lower() or lower > max_lower_share * (as_is + lower) and " " not in name:
+        if name == name.lower() or (lower > max_lower_share * (as_is + lower) and " " not in name):
             continue
         kept.add(name)
     return sorted(kept)

@@ -1,0 +1,96 @@
+"""Losses of universal schema: facets and the entity pairs they co-occur with, and the look-up model's ranking.
+
+Shape suffixes: B patterns or relations, N entity pairs of each, K facets, D dimensions.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+__all__ = ["bpr_loss", "closest_facet_distance", "reference_closest_facet_distance", "universal_schema_loss"]
+
+_TINY = 1e-8
+
+
+def closest_facet_distance(facets_BKD: Tensor, pairs_BND: Tensor) -> Tensor:
+    """Squared distance of each entity pair from its closest facet, the facet's length being free up to its own.
+
+    ``D = min_k min_(0 <= eta <= 1) ||e - eta s_k||^2``, solved by ``eta = clamp(e.s / ||s||^2, 0, 1)``.
+
+    Args:
+        facets_BKD: Facets of patterns or relations, ``[B, K, D]``, any lengths.
+        pairs_BND: Unit vectors of entity pairs, ``[B, N, D]``.
+
+    Returns:
+        ``[B, N]`` in ``[0, 1]``.
+
+    Example:
+        >>> facets = torch.tensor([[[0.5, 0.0], [0.0, 2.0]]])
+        >>> closest_facet_distance(facets, torch.tensor([[[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]])).tolist()
+        [[0.25, 0.0, 1.0]]
+
+    References:
+        Chang 2022, eq. 3.8.
+    """
+    # [B, N, D] @ [B, D, K] -> [B, N, K]; ||e - eta s||^2 = 1 - 2 eta e.s + eta^2 ||s||^2 needs nothing else
+    dots_BNK = pairs_BND @ facets_BKD.mT
+    squares_B1K = facets_BKD.square().sum(dim=-1).unsqueeze(1)
+    eta_BNK = (dots_BNK.detach() / squares_B1K.detach().clamp_min(_TINY)).clamp(0.0, 1.0)
+    distances_BNK = 1.0 - 2.0 * eta_BNK * dots_BNK + eta_BNK.square() * squares_B1K
+    return distances_BNK.amin(dim=-1)
+
+
+def reference_closest_facet_distance(facets_BKD: Tensor, pairs_BND: Tensor, *, num_lengths: int = 1001) -> Tensor:
+    """``closest_facet_distance`` by trying lengths one after the other; slow and obvious, for tests."""
+    best_BN = torch.full(pairs_BND.shape[:2], float("inf"), dtype=pairs_BND.dtype)
+    for eta in torch.linspace(0.0, 1.0, num_lengths).tolist():
+        for facet in range(facets_BKD.shape[1]):
+            differences_BND = pairs_BND - eta * facets_BKD[:, facet : facet + 1]
+            best_BN = torch.minimum(best_BN, differences_BND.square().sum(dim=-1))
+    return best_BN
+
+
+def universal_schema_loss(
+    facets_BKD: Tensor,
+    positives_BND: Tensor,
+    negatives_BND: Tensor,
+    positive_weights_BN: Tensor,
+    negative_weights_BN: Tensor,
+) -> Tensor:
+    """Weighted mean of ``D(own pairs) - D(others' pairs)``.
+
+    Args:
+        facets_BKD: ``[B, K, D]``; the gradient flows into them.
+        positives_BND: Entity pairs that co-occur with each row, ``[B, N, D]``; normalised here.
+        negatives_BND: Entity pairs of other rows, ``[B, N, D]``; normalised here.
+        positive_weights_BN: r of each positive, ``[B, N]``, 0 where there is none: 1 / frequency of the pair.
+        negative_weights_BN: The same of the negatives.
+
+    Returns:
+        A scalar in ``[-1, 1]``; the lower, the better.
+
+    References:
+        Chang 2022, eq. 3.9, the weights normalised to a mean of 1 over the batch.
+    """
+    facets_BKD = facets_BKD.float()
+    total = (positive_weights_BN.sum() + negative_weights_BN.sum()).clamp_min(_TINY) / 2
+    near_BN = closest_facet_distance(facets_BKD, functional.normalize(positives_BND, dim=-1))
+    far_BN = closest_facet_distance(facets_BKD, functional.normalize(negatives_BND, dim=-1))
+    return ((positive_weights_BN * near_BN).sum() - (negative_weights_BN * far_BN).sum()) / total
+
+
+def bpr_loss(rows_BD: Tensor, positives_BD: Tensor, negatives_BD: Tensor) -> Tensor:
+    """Bayesian personalised ranking: mean of ``-log sigmoid(r.e+ - r.e-)``.
+
+    Args:
+        rows_BD: Embeddings of patterns or relations, ``[B, D]``.
+        positives_BD: Of an entity pair each co-occurs with, ``[B, D]``.
+        negatives_BD: Of a pair it does not, ``[B, D]``.
+
+    Returns:
+        A scalar >= 0.
+
+    References:
+        Riedel et al. 2013, section 3.3; Rendle et al. 2009.
+    """
+    return -functional.logsigmoid((rows_BD * (positives_BD - negatives_BD)).sum(dim=-1)).mean()
