@@ -48,24 +48,21 @@ def _serve(config: ServerConfig) -> int:
     _check_port(config)
     # Loading these takes seconds; a wrong setting or --help answers at once.
     from facets.index import CollectionEngine
-    from facets.model.facet_model import DEFAULT_MODEL, find_model, load
     from facets_server.app import create_server
-    from facets_server.calibration import Calibration
+    from facets_server.loading import load_models
 
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, _setter(stop))
     with CollectionEngine.open(config.data_dir) as engine:
-        folders = [find_model(name) for name in config.models or (DEFAULT_MODEL,)]
-        models = [load(folder) for folder in folders]
-        calibrations = {model.name: Calibration.load(folder) for model, folder in zip(models, folders, strict=True)}
-        server = create_server(models, engine, config, calibrations=calibrations)
+        loaded = load_models(config)
+        server = create_server(loaded.texts, engine, config, calibrations=loaded.calibrations, others=loaded.others)
         try:
             if config.metrics_port >= 0:
                 server.serve_metrics(config.metrics_port)
                 logger.info("metrics on http://%s:%s/metrics", config.host, server.metrics_port)
             server.start()
-            names = ", ".join(f"{model.name} ({model.revision[:12]})" for model in models)
+            names = ", ".join(f"{facts.name} ({facts.revision[:12]})" for facts in server.served_models())
             logger.info("serving %s on %s:%d", names, config.host, server.port)
             stop.wait()
             logger.info("shutting down: at most %.0f s for running calls", config.drain_s)
@@ -121,7 +118,8 @@ def _parser() -> argparse.ArgumentParser:
         "--model",
         action="append",
         metavar="NAME|PATH",
-        help="shipped model or checkpoint folder; repeat for more, the first is the default model",
+        help="shipped model or checkpoint folder; repeat for more, the first of each task is that task's default "
+        "(default: the shipped models)",
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
     parser.add_argument(

@@ -30,12 +30,13 @@ from facets.index import CollectionEngine
 from facets_server.admission import Admission
 from facets_server.calibration import Calibration
 from facets_server.config import SecurityConfig, ServerConfig
-from facets_server.directory import ModelDirectory, Served, TaskModels
+from facets_server.directory import ModelDirectory, ModelFacts, Served, TaskModels
 from facets_server.health import HealthMonitor
 from facets_server.interceptors import CallInterceptor, KeyInterceptor
 from facets_server.metrics import BatchMetrics, CallMetrics
 from facets_server.models import FacetModel, ServedModel
-from facets_server.service_table import model_services, text_services
+from facets_server.relations import ServedRelations
+from facets_server.service_table import model_services, relation_services, text_services
 from facets_server.stream_store import StreamStore
 
 __all__ = ["FacetsServer", "create_server"]
@@ -88,6 +89,10 @@ class FacetsServer:
         for served in self._models.all():
             served.warm_up()
         self._health.start()
+
+    def served_models(self) -> list[ModelFacts]:
+        """What is served, the default model first."""
+        return [served.facts for served in self._models.all()]
 
     def serve_metrics(self, port: int) -> None:
         """Serves the metrics over HTTP.
@@ -174,6 +179,8 @@ def create_server(
     streams = StreamStore(config.data_dir / _STREAMS_FILE)
     sentence_models = TaskModels("sentences", texts, directory.tasks)
     services = text_services(sentence_models, engine, streams, admission, config)
+    relations = [served for served in others if isinstance(served, ServedRelations)]
+    services |= relation_services(TaskModels("relations", relations, directory.tasks), config)
     services |= model_services(directory, config)
     for servicer, add, _ in services.values():
         add(servicer, server)

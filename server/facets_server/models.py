@@ -18,7 +18,16 @@ from facets_server.config import BatcherConfig
 from facets_server.directory import ModelFacts, TaskModels
 from facets_server.metrics import BatchMetrics
 
-__all__ = ["CallEncoder", "Encoded", "FacetModel", "PendingTexts", "ServedModel", "ServedModels", "TextStats"]
+__all__ = [
+    "CallEncoder",
+    "Encoded",
+    "FacetModel",
+    "PendingTexts",
+    "ServedModel",
+    "ServedModels",
+    "TextStats",
+    "facts_of",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +102,19 @@ class FacetModel(Protocol):
     def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
         """``[len(rows), K, D]`` of what ``tokenize`` returned."""
         ...
+
+
+def facts_of(model: FacetModel) -> ModelFacts:
+    """What ModelService tells of a model."""
+    return ModelFacts(
+        name=model.name,
+        revision=model.revision,
+        task=model.task,
+        num_facets=model.num_facets,
+        dim=model.dim,
+        max_tokens=model.max_tokens,
+        vocabulary_size=len(model.words),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,16 +200,7 @@ class ServedModel:
     @property
     def facts(self) -> ModelFacts:
         """What ModelService tells."""
-        model = self.model
-        return ModelFacts(
-            name=model.name,
-            revision=model.revision,
-            task=model.task,
-            num_facets=model.num_facets,
-            dim=model.dim,
-            max_tokens=model.max_tokens,
-            vocabulary_size=len(model.words),
-        )
+        return facts_of(self.model)
 
     def close(self) -> None:
         """Ends the worker."""

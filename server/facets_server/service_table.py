@@ -13,6 +13,8 @@ from facets_proto.v1 import (
     embedding_pb2_grpc,
     models_pb2,
     models_pb2_grpc,
+    relations_pb2,
+    relations_pb2_grpc,
     similarity_pb2,
     similarity_pb2_grpc,
     summarization_pb2,
@@ -24,16 +26,19 @@ from facets.index import CollectionEngine
 from facets_server.admission import Admission
 from facets_server.config import ServerConfig
 from facets_server.directory import ModelDirectory
+from facets_server.entities import EntityFinders
 from facets_server.models import ServedModels
+from facets_server.relations import RelationModels
 from facets_server.services.collections import CollectionService
 from facets_server.services.documents import DocumentService
 from facets_server.services.embedding import EmbeddingService
 from facets_server.services.models import ModelService
+from facets_server.services.relations import RelationService
 from facets_server.services.similarity import SimilarityService
 from facets_server.services.summarization import SummarizationService
 from facets_server.stream_store import StreamStore
 
-__all__ = ["ServiceEntry", "Services", "model_services", "text_services"]
+__all__ = ["ServiceEntry", "Services", "model_services", "relation_services", "text_services"]
 
 
 class ServiceEntry(NamedTuple):
@@ -86,6 +91,17 @@ def text_services(
         _name(documents_pb2.DESCRIPTOR): ServiceEntry(
             documents, documents_pb2_grpc.add_DocumentServiceServicer_to_server, health
         ),
+    }
+
+
+def relation_services(models: RelationModels, config: ServerConfig) -> Services:
+    """The service of the models for relations, by full name."""
+    return {
+        _name(relations_pb2.DESCRIPTOR): ServiceEntry(
+            RelationService(models, EntityFinders(config.relations), config.limits),
+            relations_pb2_grpc.add_RelationServiceServicer_to_server,
+            models.is_healthy if models else None,
+        )
     }
 
 

@@ -1,0 +1,78 @@
+"""Model folders -> models to serve, each by the task its checkpoint names."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from facets.errors import NotFoundError
+from facets.model.facet_model import DEFAULT_MODEL, find_model, load
+from facets.tasks.relations import RelationScorer
+from facets_server.calibration import Calibration
+from facets_server.config import ServerConfig
+from facets_server.directory import Served
+from facets_server.models import FacetModel, facts_of
+from facets_server.relations import ServedRelations
+
+__all__ = ["LoadedModels", "load_models", "task_folder"]
+
+# Served besides the default model when no model is named, as far as they are installed.
+_SHIPPED_TASK_MODELS = ("facets-relations-en", "facets-papers-en")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModels:
+    """What ``create_server`` takes.
+
+    Attributes:
+        texts: Models for sentences.
+        calibrations: Similarity curves by name of the model.
+        others: Models of the other tasks.
+    """
+
+    texts: Sequence[FacetModel]
+    calibrations: Mapping[str, Calibration]
+    others: Sequence[Served]
+
+
+def load_models(config: ServerConfig) -> LoadedModels:
+    """Loads the models the settings name, else those that are shipped.
+
+    Raises:
+        NotFoundError: There is no such model.
+        CheckpointError: A folder is damaged.
+        StorageError: What was added to a model at run time cannot be read.
+    """
+    texts: list[FacetModel] = []
+    calibrations: dict[str, Calibration] = {}
+    others: list[Served] = []
+    for folder in _folders(config.models):
+        model = load(folder)
+        if model.task == "relations":
+            others.append(_relations(model, config.data_dir))
+        else:
+            texts.append(model)
+            calibrations[model.name] = Calibration.load(folder)
+    return LoadedModels(texts, calibrations, others)
+
+
+def _folders(names: Sequence[str]) -> list[Path]:
+    if names:
+        return [find_model(name) for name in names]
+    folders = [find_model(DEFAULT_MODEL)]
+    for name in _SHIPPED_TASK_MODELS:
+        try:
+            folders.append(find_model(name))
+        except NotFoundError:
+            continue  # not installed: its services say so
+    return folders
+
+
+def _relations(model: FacetModel, data_dir: Path) -> ServedRelations:
+    scorer = RelationScorer(model, data_dir=task_folder(data_dir, model.task, model.name))
+    return ServedRelations(scorer, facts_of(model))
+
+
+def task_folder(data_dir: Path, task: str, name: str) -> Path:
+    """Where a model keeps what is added to it at run time."""
+    return data_dir / task / quote(name, safe="")
