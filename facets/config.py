@@ -8,7 +8,14 @@ from typing import Any, Self
 
 from facets.errors import ConfigError
 
-__all__ = ["ENCODER_KINDS", "FacetModelConfig", "OptimizerConfig", "SentenceTrainingConfig"]
+__all__ = [
+    "ENCODER_KINDS",
+    "FacetModelConfig",
+    "FactorizationConfig",
+    "OptimizerConfig",
+    "RelationTrainingConfig",
+    "SentenceTrainingConfig",
+]
 
 ENCODER_KINDS = ("transformer", "lstm", "gru", "backbone")
 
@@ -153,3 +160,75 @@ class SentenceTrainingConfig(_FromDict):
         limit = self.model.max_tokens
         _check(self, "input_tokens", self.input_tokens <= limit, f"<= model.max_tokens ({limit})")
         _check(self, "long_input_tokens", self.long_input_tokens <= limit, f"<= model.max_tokens ({limit})")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FactorizationConfig(_FromDict):
+    """Universal schema by matrix factorization (BPR), with Adagrad."""
+
+    num_epochs: int = 20
+    batch_size: int = 8192  # cells a step
+    learning_rate: float = 0.1
+    l2_weight: float = 1e-3  # of the embeddings of a cell
+    num_negatives: int = 2  # entity pairs a cell
+
+    def __post_init__(self) -> None:
+        for name in ("num_epochs", "batch_size", "num_negatives"):
+            _check(self, name, getattr(self, name) >= 1, ">= 1")
+        _check(self, "learning_rate", self.learning_rate > 0, "> 0")
+        _check(self, "l2_weight", self.l2_weight >= 0, ">= 0")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RelationTrainingConfig(_FromDict):
+    """Training of multi-facet universal schema (Chang 2022, algorithm 2)."""
+
+    cells: list[str]  # matrix files: entity, entity, pattern, count
+    triples: str  # matrix file whose kb:... rows are the knowledge base
+    words: str  # folder of word vectors
+    name: str = "facets-relations-en"
+    num_relation_facets: int = 11  # K_rel
+    max_patterns_per_pair: int = 100  # of the matrix, the most frequent ones
+    max_pairs_per_pattern: int = 2000
+    name_patterns: bool = True  # each relation also co-occurs with patterns made of its name's words
+    num_steps: int = 12_000
+    batch_size: int = 256  # patterns a step
+    pairs_per_pattern: int = 4  # entity pairs drawn for each
+    relations_per_step: int = 64
+    pairs_per_relation: int = 16
+    sampling_power: float = 0.5  # a pattern is drawn in proportion to (number of its pairs) ** power
+    pattern_tokens: int = 20  # longer patterns lose their middle
+    word_dropout: float = 0.1
+    autoencoder_weight: float = 0.2  # gamma of eq. B.1
+    pair_learning_rate: float = 1.0  # of the entity pair embeddings, plain gradient descent
+    checkpoint_every: int = 500  # steps
+    seed: int = 1
+    precision: str = "auto"
+    num_threads: int = 0
+    model: FacetModelConfig = field(default_factory=lambda: FacetModelConfig(num_facets=5))
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    factorization: FactorizationConfig = field(default_factory=FactorizationConfig)
+
+    def __post_init__(self) -> None:
+        _check(self, "cells", isinstance(self.cells, list) and bool(self.cells), "a list of at least one file")
+        _check(self, "precision", self.precision in ("auto", "float32", "bfloat16"), "auto, float32 or bfloat16")
+        for name in (
+            "num_relation_facets",
+            "max_patterns_per_pair",
+            "max_pairs_per_pattern",
+            "num_steps",
+            "pairs_per_pattern",
+            "relations_per_step",
+            "pairs_per_relation",
+            "checkpoint_every",
+        ):
+            _check(self, name, getattr(self, name) >= 1, ">= 1")
+        _check(self, "batch_size", self.batch_size >= 2, ">= 2 (negatives come from the same batch)")
+        _check(self, "sampling_power", 0 <= self.sampling_power <= 1, "in [0, 1]")
+        _check(self, "word_dropout", 0 <= self.word_dropout < 1, "in [0, 1)")
+        _check(self, "autoencoder_weight", self.autoencoder_weight >= 0, ">= 0")
+        _check(self, "pair_learning_rate", self.pair_learning_rate >= 0, ">= 0")
+        _check(self, "num_threads", self.num_threads >= 0, ">= 0")
+        limit = self.model.max_tokens
+        _check(self, "pattern_tokens", 3 <= self.pattern_tokens <= limit, f"in [3, model.max_tokens ({limit})]")
+        _check(self, "model", self.model.encoder in ("transformer", "lstm", "gru"), "one without a backbone")
