@@ -35,8 +35,9 @@ from facets_server.health import HealthMonitor
 from facets_server.interceptors import CallInterceptor, KeyInterceptor
 from facets_server.metrics import BatchMetrics, CallMetrics
 from facets_server.models import FacetModel, ServedModel
+from facets_server.recommenders import ServedRecommender
 from facets_server.relations import ServedRelations
-from facets_server.service_table import model_services, relation_services, text_services
+from facets_server.service_table import model_services, paper_services, relation_services, text_services
 from facets_server.stream_store import StreamStore
 
 __all__ = ["FacetsServer", "create_server"]
@@ -181,6 +182,8 @@ def create_server(
     services = text_services(sentence_models, engine, streams, admission, config)
     relations = [served for served in others if isinstance(served, ServedRelations)]
     services |= relation_services(TaskModels("relations", relations, directory.tasks), config)
+    recommenders = [served for served in others if isinstance(served, ServedRecommender)]
+    services |= paper_services(TaskModels("papers", recommenders, directory.tasks), engine, config)
     services |= model_services(directory, config)
     for servicer, add, _ in services.values():
         add(servicer, server)

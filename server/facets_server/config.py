@@ -53,6 +53,7 @@ class LimitsConfig:
     max_gazetteer_names: int = 100_000
     max_slots_per_request: int = 64
     max_relation_scores: int = 500_000  # patterns or pairs of entities x relations told of each
+    max_ranked_papers: int = 50_000  # papers of a collection that RankPapers compares; so many are kept in memory
 
     def __post_init__(self) -> None:
         _at_least(self, 1, *(f.name for f in fields(self)))

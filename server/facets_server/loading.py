@@ -7,11 +7,13 @@ from urllib.parse import quote
 
 from facets.errors import NotFoundError
 from facets.model.facet_model import DEFAULT_MODEL, find_model, load
+from facets.tasks.recommendation import Recommender
 from facets.tasks.relations import RelationScorer
 from facets_server.calibration import Calibration
 from facets_server.config import ServerConfig
 from facets_server.directory import Served
 from facets_server.models import FacetModel, facts_of
+from facets_server.recommenders import ServedRecommender
 from facets_server.relations import ServedRelations
 
 __all__ = ["LoadedModels", "load_models", "task_folder"]
@@ -50,6 +52,8 @@ def load_models(config: ServerConfig) -> LoadedModels:
         model = load(folder)
         if model.task == "relations":
             others.append(_relations(model, config.data_dir))
+        elif model.task == "papers":
+            others.append(_papers(model, config.data_dir))
         else:
             texts.append(model)
             calibrations[model.name] = Calibration.load(folder)
@@ -71,6 +75,11 @@ def _folders(names: Sequence[str]) -> list[Path]:
 def _relations(model: FacetModel, data_dir: Path) -> ServedRelations:
     scorer = RelationScorer(model, data_dir=task_folder(data_dir, model.task, model.name))
     return ServedRelations(scorer, facts_of(model))
+
+
+def _papers(model: FacetModel, data_dir: Path) -> ServedRecommender:
+    recommender = Recommender(model, data_dir=task_folder(data_dir, model.task, model.name))
+    return ServedRecommender(recommender, facts_of(model))
 
 
 def task_folder(data_dir: Path, task: str, name: str) -> Path:

@@ -13,6 +13,8 @@ from facets_proto.v1 import (
     embedding_pb2_grpc,
     models_pb2,
     models_pb2_grpc,
+    recommendation_pb2,
+    recommendation_pb2_grpc,
     relations_pb2,
     relations_pb2_grpc,
     similarity_pb2,
@@ -24,21 +26,24 @@ from google.protobuf.descriptor import FileDescriptor
 
 from facets.index import CollectionEngine
 from facets_server.admission import Admission
+from facets_server.collection_papers import CollectionPapers
 from facets_server.config import ServerConfig
 from facets_server.directory import ModelDirectory
 from facets_server.entities import EntityFinders
 from facets_server.models import ServedModels
+from facets_server.recommenders import RecommenderModels
 from facets_server.relations import RelationModels
 from facets_server.services.collections import CollectionService
 from facets_server.services.documents import DocumentService
 from facets_server.services.embedding import EmbeddingService
 from facets_server.services.models import ModelService
+from facets_server.services.recommendation import RecommendationService
 from facets_server.services.relations import RelationService
 from facets_server.services.similarity import SimilarityService
 from facets_server.services.summarization import SummarizationService
 from facets_server.stream_store import StreamStore
 
-__all__ = ["ServiceEntry", "Services", "model_services", "relation_services", "text_services"]
+__all__ = ["ServiceEntry", "Services", "model_services", "paper_services", "relation_services", "text_services"]
 
 
 class ServiceEntry(NamedTuple):
@@ -100,6 +105,18 @@ def relation_services(models: RelationModels, config: ServerConfig) -> Services:
         _name(relations_pb2.DESCRIPTOR): ServiceEntry(
             RelationService(models, EntityFinders(config.relations), config.limits),
             relations_pb2_grpc.add_RelationServiceServicer_to_server,
+            models.is_healthy if models else None,
+        )
+    }
+
+
+def paper_services(models: RecommenderModels, engine: CollectionEngine, config: ServerConfig) -> Services:
+    """The service of the models for papers, by full name."""
+    papers = CollectionPapers(engine, max_papers=config.limits.max_ranked_papers)
+    return {
+        _name(recommendation_pb2.DESCRIPTOR): ServiceEntry(
+            RecommendationService(models, papers, config.limits),
+            recommendation_pb2_grpc.add_RecommendationServiceServicer_to_server,
             models.is_healthy if models else None,
         )
     }

@@ -103,5 +103,6 @@ def model_to_proto(model: ModelFacts, config: ServerConfig, *, is_default: bool)
             max_gazetteer_names=limits.max_gazetteer_names,
             max_slots_per_request=limits.max_slots_per_request,
             max_relation_scores=limits.max_relation_scores,
+            max_ranked_papers=limits.max_ranked_papers,
         ),
     )
