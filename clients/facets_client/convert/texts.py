@@ -80,7 +80,7 @@ def _to_tokens(tokens: Iterable[common_pb2.TokenAttention]) -> tuple[results.Tok
 
 def _to_facet_words(facet: common_pb2.FacetWords) -> results.FacetWords:
     tokens = tuple(results.AttendedToken(item.token, item.cosine) for item in facet.tokens)
-    return results.FacetWords(facet.facet, _to_words(facet.words), tokens)
+    return results.FacetWords(facet.facet, to_words(facet.words), tokens)
 
 
 def to_token_stats(stats: common_pb2.TokenStats) -> results.TokenStats:
@@ -88,7 +88,8 @@ def to_token_stats(stats: common_pb2.TokenStats) -> results.TokenStats:
     return results.TokenStats(stats.num_tokens, stats.num_unknown_tokens, stats.truncated)
 
 
-def _to_words(words: Iterable[common_pb2.NearestWord]) -> tuple[results.NearestWord, ...]:
+def to_words(words: Iterable[common_pb2.NearestWord]) -> tuple[results.NearestWord, ...]:
+    """Words near a facet, in the order of the reply."""
     return tuple(results.NearestWord(item.word, item.cosine) for item in words)
 
 
@@ -100,8 +101,8 @@ def to_matches(matches: Iterable[common_pb2.FacetMatch]) -> tuple[results.FacetM
             m.second_facet,
             m.cosine,
             m.contribution,
-            _to_words(m.first_words),
-            _to_words(m.second_words),
+            to_words(m.first_words),
+            to_words(m.second_words),
         )
         for m in matches
     )

@@ -24,7 +24,7 @@ __all__ = [
 
 _DEFAULT_TOP_K = 10
 _DEFAULT_EXAMPLE_WEIGHT = RecommendationOptions().example_weight
-_KINDS = {
+_KINDS: dict[int, CandidateKind] = {
     recommendation_pb2.CANDIDATE_KIND_AUTHORS: CandidateKind.AUTHORS,
     recommendation_pb2.CANDIDATE_KIND_CITATIONS: CandidateKind.CITATIONS,
 }
