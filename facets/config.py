@@ -13,6 +13,7 @@ __all__ = [
     "FacetModelConfig",
     "FactorizationConfig",
     "OptimizerConfig",
+    "PaperTrainingConfig",
     "RelationTrainingConfig",
     "SentenceTrainingConfig",
 ]
@@ -232,3 +233,68 @@ class RelationTrainingConfig(_FromDict):
         limit = self.model.max_tokens
         _check(self, "pattern_tokens", 3 <= self.pattern_tokens <= limit, f"in [3, model.max_tokens ({limit})]")
         _check(self, "model", self.model.encoder in ("transformer", "lstm", "gru"), "one without a backbone")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PaperTrainingConfig(_FromDict):
+    """Training of a model of papers with its author and citing-paper tables (Chang 2022, section 3.4, B.3 to B.5)."""
+
+    data: str  # JSON lines {"id", "title", "abstract", "authors", "cited_by"}; .xz and .gz too
+    name: str = "facets-papers-en"
+    base_words: str = ""  # checkpoint whose word vectors are blended in; empty: those of the papers alone
+    base_words_weight: float = 0.5  # length of a base vector beside a vector of the papers
+    word_dim: int = 256
+    min_word_count: int = 5
+    max_words: int = 32_000
+    min_author_papers: int = 2  # authors with fewer papers get no vector
+    min_cited_papers: int = 5  # citing papers that cite fewer get none
+    author_weight: float = 1.0  # alpha of eq. 3.14, for means over pairs (the paper's 5:1:10 is for sums)
+    citation_weight: float = 1.0  # beta
+    autoencoder_weight: float = 0.1  # gamma of eq. B.3
+    negative_weight: float = 1.0  # of the negatives of a positive, together; the paper draws one, of weight 1
+    num_steps: int = 2000
+    batch_size: int = 384  # papers a step
+    input_tokens: int = 96  # a training input is cut after so many words
+    word_dropout: float = 0.1  # share of the words of a training input that are left out
+    table_learning_rate: float = 3e-3
+    ridge: float = 1.0  # lambda when vectors are fitted in closed form
+    validation_papers: int = 2000  # never trained on
+    validate_every: int = 200  # steps
+    checkpoint_every: int = 200  # steps
+    seed: int = 1
+    precision: str = "auto"
+    device: str = "auto"
+    num_threads: int = 0
+    model: FacetModelConfig = field(default_factory=lambda: FacetModelConfig(num_facets=5, dim=128))
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+
+    def __post_init__(self) -> None:
+        for name in (
+            "min_word_count",
+            "max_words",
+            "min_author_papers",
+            "min_cited_papers",
+            "num_steps",
+            "input_tokens",
+            "validation_papers",
+            "validate_every",
+            "checkpoint_every",
+        ):
+            _check(self, name, getattr(self, name) >= 1, ">= 1")
+        _check(self, "max_words", self.max_words < 32_767, "< 32767 (stored in 16 bits with the type)")
+        _check(self, "batch_size", self.batch_size >= 2, ">= 2 (negatives come from the same batch)")
+        _check(self, "word_dim", self.word_dim >= 32 and self.word_dim % 32 == 0, "a positive multiple of 32")
+        for name in ("base_words_weight", "author_weight", "citation_weight", "autoencoder_weight", "negative_weight"):
+            _check(self, name, getattr(self, name) >= 0, ">= 0")
+        _check(self, "word_dropout", 0 <= self.word_dropout < 1, "in [0, 1)")
+        _check(self, "table_learning_rate", self.table_learning_rate > 0, "> 0")
+        _check(self, "ridge", self.ridge > 0, "> 0")
+        _check(self, "precision", self.precision in ("auto", "float32", "bfloat16"), "auto, float32 or bfloat16")
+        _check(self, "num_threads", self.num_threads >= 0, ">= 0")
+        _check(self, "model", self.model.encoder in ("transformer", "gru", "lstm"), "with a transformer, gru or lstm")
+        _check(
+            self,
+            "input_tokens",
+            self.input_tokens <= self.model.max_tokens,
+            f"<= model.max_tokens ({self.model.max_tokens})",
+        )
