@@ -17,7 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-__all__ = ["InputError", "Record", "RecordFormat", "RecordSource", "Rejection", "read_records"]
+__all__ = [
+    "InputError",
+    "JsonLine",
+    "Record",
+    "RecordFormat",
+    "RecordSource",
+    "Rejection",
+    "read_objects",
+    "read_records",
+]
 
 # Waited for before anything else happens: short for a pipe that may be slow.
 _FILE_HEAD_BYTES = 65_536
@@ -25,6 +34,7 @@ _STREAM_HEAD_BYTES = 4_096
 _GZIP_MAGIC = b"\x1f\x8b"
 _XZ_MAGIC = b"\xfd7zXZ\x00"
 EXCERPT_CHARS = 200
+_MAX_LINE_BYTES = 8 * 2**20
 # What zlib and lzma raise for damaged or cut-off data, beside their own classes.
 _DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
 
@@ -49,7 +59,7 @@ class RecordFormat:
 
     id_field: str = "id"
     text_field: str = "text"
-    max_line_bytes: int = 8 * 2**20
+    max_line_bytes: int = _MAX_LINE_BYTES
     max_text_bytes: int = 0
     max_id_bytes: int = 0
 
@@ -75,6 +85,16 @@ class Rejection:
     message: str  # what, expected, got
     id: str = ""  # when the line got that far
     excerpt: str = ""  # first characters of the line
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLine:
+    """A line that holds a JSON object, whatever is in it."""
+
+    fields: dict[str, object]
+    line: int  # 1-based
+    end: int  # byte offset after the line, in the uncompressed stream
+    excerpt: str  # first characters of the line
 
 
 class _UnusableError(Exception):
@@ -174,12 +194,49 @@ def read_records(
     Raises:
         InputError: When the input ends before ``end``.
     """
+    for item in _lines(source, record_format.max_line_bytes, line=line, end=end):
+        yield item if isinstance(item, Rejection) else _parse(item.raw, record_format, line=item.line, end=item.end)
+
+
+def read_objects(
+    source: RecordSource, *, max_line_bytes: int = _MAX_LINE_BYTES, line: int = 0, end: int = 0
+) -> Iterator[JsonLine | Rejection]:
+    """Yields every line after (``line``, ``end``) as a JSON object or a rejection, as ``read_records``.
+
+    Args:
+        source: The input; moved to byte ``end`` when it is not 0.
+        max_line_bytes: Longer lines are rejected without being held in memory.
+        line: Number of lines before the first one to read.
+        end: Byte offset (uncompressed) of the first line to read.
+
+    Raises:
+        InputError: When the input ends before ``end``.
+    """
+    for item in _lines(source, max_line_bytes, line=line, end=end):
+        if isinstance(item, Rejection):
+            yield item
+            continue
+        try:
+            yield JsonLine(_json_object(item.raw), item.line, item.end, _excerpt(item.raw))
+        except _UnusableError as error:
+            yield Rejection(item.line, item.end, error.reason, error.message, excerpt=_excerpt(item.raw))
+
+
+@dataclass(frozen=True, slots=True)
+class _RawLine:
+    raw: bytes
+    line: int
+    end: int
+
+
+def _lines(source: RecordSource, max_line_bytes: int, *, line: int, end: int) -> Iterator[_RawLine | Rejection]:
+    """Lines that are not blank, in order."""
     if end:
         source.skip(end)
     while True:
         line += 1
         try:
-            raw, length = _read_line(source, record_format.max_line_bytes)
+            raw, length = _read_line(source, max_line_bytes)
         except _DAMAGED as error:
             message = f"the {source.compression} data is cut off or damaged after line {line - 1}: {error}"
             yield Rejection(line, end, "damaged_input", message)
@@ -188,13 +245,13 @@ def read_records(
             return
         end += length
         if raw is None:
-            message = f"line has {length} bytes, the limit is {record_format.max_line_bytes}"
+            message = f"line has {length} bytes, the limit is {max_line_bytes}"
             yield Rejection(line, end, "line_too_long", message)
             continue
         if line == 1:
             raw = raw.removeprefix(b"\xef\xbb\xbf")
         if raw.strip():
-            yield _parse(raw, record_format, line=line, end=end)
+            yield _RawLine(raw, line, end)
 
 
 def _parse(raw: bytes, record_format: RecordFormat, *, line: int, end: int) -> Record | Rejection:
@@ -204,9 +261,12 @@ def _parse(raw: bytes, record_format: RecordFormat, *, line: int, end: int) -> R
         record_id = _take_id(fields, record_format)
         text = _take_text(fields, record_format, record_id)
     except _UnusableError as error:
-        excerpt = raw[: 4 * EXCERPT_CHARS].decode("utf-8", "replace").rstrip("\r\n")[:EXCERPT_CHARS]
-        return Rejection(line, end, error.reason, error.message, id=error.record_id, excerpt=excerpt)
+        return Rejection(line, end, error.reason, error.message, id=error.record_id, excerpt=_excerpt(raw))
     return Record(record_id, text, fields, line, end)
+
+
+def _excerpt(raw: bytes) -> str:
+    return raw[: 4 * EXCERPT_CHARS].decode("utf-8", "replace").rstrip("\r\n")[:EXCERPT_CHARS]
 
 
 def _json_object(raw: bytes) -> dict[str, object]:
