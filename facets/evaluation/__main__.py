@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from facets.errors import ConfigError, FacetsError
 from facets.evaluation.baselines import baseline_models, embedding_baselines, load_models, summarization_baselines
+from facets.evaluation.calibrate import add_calibrate
 from facets.evaluation.intervals import Metrics
 from facets.evaluation.pair_systems import ENCODER, PAIR_METHODS, FacetPairs, PairSystem
 from facets.evaluation.phrases import (
@@ -91,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     budget = summaries.add_mutually_exclusive_group()
     budget.add_argument("--sentences", type=_positive, metavar="N", help="sentences of a summary; default 3")
     budget.add_argument("--words", type=_positive, metavar="N", help="instead: most words of a summary")
+    add_calibrate(commands)
     return parser
 
 

@@ -138,6 +138,11 @@ class AverageModel:
         """None."""
         return {}
 
+    @property
+    def calibration_curves(self) -> Mapping[str, NDArray[np.float64]]:
+        """None."""
+        return {}
+
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """``[B, 1, D]``; zero for a text without a known word."""
         words = TextWords(self._model, texts)

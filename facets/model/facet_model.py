@@ -14,6 +14,7 @@ from torch import Tensor
 
 from facets.errors import CheckpointError, InvalidInputError, NotFoundError
 from facets.model.backbone import BackboneEncoder
+from facets.model.calibration import CalibrationCurves, read_calibration
 from facets.model.checkpoint import CheckpointConfig, checkpoint_revision, read_checkpoint, write_checkpoint
 from facets.model.network import FacetNetwork
 from facets.text.tokenizer import Tokenizer
@@ -42,6 +43,7 @@ class FacetModel:
         tokenizer: Sentence and token splitting.
         network: The PyTorch module, in evaluation mode.
         common_components: Directions SIF removes, ``[D]`` each; keys ``plain`` and ``attention``.
+        calibration_curves: What similarity scores mean, ``[2, N]`` a method; empty when none were fitted.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class FacetModel:
         config: CheckpointConfig,
         revision: str = "unsaved",
         common_components: dict[str, NDArray[np.float32]] | None = None,
+        calibration_curves: CalibrationCurves | None = None,
         device: str = "cpu",
     ) -> None:
         self._config = config
@@ -61,6 +64,7 @@ class FacetModel:
         self.words = words
         self.tokenizer = Tokenizer()
         self.common_components = dict(common_components or {})
+        self.calibration_curves = dict(calibration_curves or {})
 
     @property
     def config(self) -> CheckpointConfig:
@@ -266,7 +270,15 @@ def load(name_or_path: str | Path | None = None, *, device: str = "cpu") -> Face
         words_folder / "vectors.safetensors",
         words_folder / "vocabulary.tsv",
     )
-    return FacetModel(network, words, config=config, revision=revision, common_components=components, device=device)
+    return FacetModel(
+        network,
+        words,
+        config=config,
+        revision=revision,
+        common_components=components,
+        calibration_curves=read_calibration(folder, revision),
+        device=device,
+    )
 
 
 def find_model(name_or_path: str | Path) -> Path:

@@ -10,6 +10,7 @@ from facets.scoring.averages import (
     remove_component,
     sif,
 )
+from facets.scoring.calibration import apply_curve
 from facets.scoring.codebook import codebook_contributions, codebook_score
 from facets.scoring.coverage import coverage, coverage_gain, word_coverage
 from facets.scoring.facet_match import attention, best_facet_match, max_facet_score, unit_facets
@@ -17,6 +18,7 @@ from facets.scoring.transport import probability_wmd, wmd
 
 __all__ = [
     "ALPHA",
+    "apply_curve",
     "attention",
     "average",
     "best_facet_match",

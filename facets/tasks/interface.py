@@ -41,6 +41,11 @@ class TextModel(Protocol):
         """Unit directions ``[D]`` that SIF removes, under ``plain`` and ``attention``; may be empty."""
         ...
 
+    @property
+    def calibration_curves(self) -> Mapping[str, NDArray[np.float64]]:
+        """What scores of each method mean, ``[2, N]`` each (``scoring.apply_curve``); may be empty."""
+        ...
+
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facet embeddings ``[len(texts), K, D]``, magnitudes kept; every text has at least one token."""
         ...

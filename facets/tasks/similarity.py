@@ -16,6 +16,7 @@ from torch import Tensor
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
 from facets.extras import require_extra
+from facets.tasks.calibration import ScoreRange, calibrated_scores
 from facets.tasks.explanation import NearestWord, TextExplanation, TokenAttention, explain_encoded
 from facets.tasks.interface import TextModel, check_text
 from facets.tasks.text_words import COMPONENT_KEYS, TextWords
@@ -92,10 +93,13 @@ class PairScores:
     Attributes:
         scores: ``[P]`` float32, finite; entry i belongs to pairs[i]. Range: see ``SimilarityMethod``.
         explanations: One a pair, empty unless asked for.
+        calibrated: ``[P]`` float32, the scores as people would give them, on the scale asked for; None unless
+            asked for.
     """
 
     scores: NDArray[np.float32]
     explanations: tuple[PairExplanation, ...] = ()
+    calibrated: NDArray[np.float32] | None = None
 
 
 def score_pairs(
@@ -106,6 +110,8 @@ def score_pairs(
     attention: bool = False,
     explain: bool = False,
     num_words: int = 3,
+    calibrated: bool = False,
+    score_range: ScoreRange = ScoreRange.ZERO_TO_ONE,
 ) -> PairScores:
     """Scores how alike the two texts of each pair are.
 
@@ -116,20 +122,27 @@ def score_pairs(
         attention: Multiply each word's weight by its attention (word-based methods only).
         explain: Also tell which facets met and how much each token matters.
         num_words: Nearest words of a facet in an explanation, >= 1.
+        calibrated: Also tell what the scores mean to people, where 0 is unrelated and the upper end equivalent.
+        score_range: The scale of that: ``0..1`` or ``0..5``.
 
     Returns:
         Scores and explanations in the order of the pairs.
 
     Raises:
         InvalidInputError: A text is blank (the field names it), or ``attention`` is asked of a facet method.
-        ConfigError: The model lacks what ``sif`` removes, or the package for ``wmd`` is missing.
+        ConfigError: The model lacks what ``sif`` removes or the curve to calibrate with, or the package for ``wmd``
+            is missing.
 
     References:
         Chang 2022, section 3.2.2.3.
     """
     scorer = PairScorer(model, pairs)
     scores = scorer.scores(method, attention=attention)
-    return PairScores(scores, scorer.explanations(method, num_words=num_words) if explain else ())
+    return PairScores(
+        scores,
+        scorer.explanations(method, num_words=num_words) if explain else (),
+        calibrated_scores(model, scores, method, attention=attention, score_range=score_range) if calibrated else None,
+    )
 
 
 class PairScorer:

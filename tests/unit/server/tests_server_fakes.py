@@ -48,6 +48,7 @@ class FakeModel:
         self.tokenizer = _tokenizer()
         component = vectors.mean(axis=0) / np.linalg.norm(vectors.mean(axis=0))
         self.common_components = {"plain": component, "attention": component}
+        self.calibration_curves: dict[str, NDArray[np.float64]] = {}
         self.batches: list[int] = []
         self.gate = threading.Event()
         self.gate.set()

@@ -31,6 +31,7 @@ class FakeModel:
         self.words = WordVectors(Vocabulary(words, counts, total_count=1_000_000), np.stack(vectors))
         self.tokenizer = TOKENIZER
         self.common_components: dict[str, NDArray[np.float32]] = {}
+        self.calibration_curves: dict[str, NDArray[np.float64]] = {}
         self.encoded: list[str] = []
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -1,0 +1,106 @@
+"""``calibration.json`` of a checkpoint folder: what similarity scores mean, one curve a method.
+
+::
+
+    {"format": 1, "revision": "0123456789ab", "source": "where the people's scores come from",
+     "curves": {"codebook": {"scores": [-1.2, -0.4], "calibrated": [0.1, 0.9]}, "sif+attention": ...}}
+
+Shape suffixes: N points of a curve.
+"""
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.errors import CheckpointError
+
+__all__ = ["CalibrationCurves", "read_calibration", "write_calibration"]
+
+CalibrationCurves = Mapping[str, NDArray[np.float64]]  # method, e.g. sif+attention -> [2, N], see apply_curve
+
+logger = logging.getLogger(__name__)
+
+_FILE_NAME = "calibration.json"
+_FORMAT = 1
+
+
+def read_calibration(folder: Path, revision: str) -> dict[str, NDArray[np.float64]]:
+    """The curves of a checkpoint folder.
+
+    Args:
+        folder: The folder.
+        revision: Of the model in it. Curves of another one are left out with a warning: they would be wrong.
+
+    Returns:
+        Method -> ``[2, N]`` float64; empty when there is no file.
+
+    Raises:
+        CheckpointError: The file is damaged or of an unknown format.
+    """
+    file = folder / _FILE_NAME
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if content["format"] != _FORMAT:
+            raise CheckpointError(f"{file}: expected format {_FORMAT}, got {content['format']!r}")
+        curves = {
+            str(name): np.array([curve["scores"], curve["calibrated"]], dtype=np.float64)
+            for name, curve in content["curves"].items()
+        }
+        fitted_on = str(content["revision"])
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{file}: expected calibration curves, got a damaged file: {error}") from error
+    for name, curve_2N in curves.items():
+        _check(curve_2N, f"{file}: {name}")
+    if fitted_on != revision:
+        logger.warning("%s is left out: it was fitted on revision %s, the model is %s", file, fitted_on, revision)
+        return {}
+    return curves
+
+
+def write_calibration(folder: Path, revision: str, curves: CalibrationCurves, *, source: str) -> Path:
+    """Writes ``calibration.json``; the file appears whole or not at all.
+
+    Args:
+        folder: A checkpoint folder.
+        revision: Of the model the curves were fitted on.
+        curves: Method -> ``[2, N]``.
+        source: Where the people's scores come from, for readers of the file.
+
+    Returns:
+        The file.
+
+    Raises:
+        CheckpointError: A curve is not monotone or not in [0, 1].
+    """
+    for name, curve_2N in curves.items():
+        _check(curve_2N, name)
+    points = {
+        name: {"scores": curve_2N[0].tolist(), "calibrated": curve_2N[1].tolist()} for name, curve_2N in curves.items()
+    }
+    head = {"format": _FORMAT, "revision": revision, "source": source}
+    # A line for each curve, so that a change of one is seen as such.
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(points[name])}" for name in sorted(points))
+    content = f'{json.dumps(head)[:-1]}, "curves": {{\n{lines}\n}}}}\n'
+    file, part = folder / _FILE_NAME, folder / f"{_FILE_NAME}.part"
+    part.write_text(content, encoding="utf-8")
+    os.replace(part, file)
+    return file
+
+
+def _check(curve_2N: NDArray[np.float64], name: str) -> None:
+    fits = curve_2N.ndim == 2 and curve_2N.shape[0] == 2 and curve_2N.shape[1] >= 2
+    if not (
+        fits
+        and np.isfinite(curve_2N).all()
+        and (np.diff(curve_2N[0]) > 0).all()
+        and (np.diff(curve_2N[1]) >= 0).all()
+        and 0 <= curve_2N[1, 0] <= curve_2N[1, -1] <= 1
+    ):
+        raise CheckpointError(f"{name}: expected scores that grow and values in [0, 1] that never fall")

@@ -1,0 +1,73 @@
+"""``calibration.json``: what is written is read, damage is told, curves of another model are left out."""
+
+import json
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toys import toy_model
+
+from facets.errors import CheckpointError
+from facets.model import load
+from facets.model.calibration import read_calibration, write_calibration
+
+CURVES = {
+    "sif+attention": np.array([[-0.5, 0.25, 1.0], [0.0, 0.125, 1.0]]),
+    "codebook": np.array([[-1.0, 0.0], [0.5, 0.5]]),
+}
+
+
+def test_curves_come_back(tmp_path: Path) -> None:
+    file = write_calibration(tmp_path, "r1", CURVES, source="people")
+    read = read_calibration(tmp_path, "r1")
+    assert set(read) == set(CURVES)
+    for name, curve_2N in CURVES.items():
+        np.testing.assert_array_equal(read[name], curve_2N)
+    assert json.loads(file.read_text())["source"] == "people"
+    assert [path.name for path in tmp_path.iterdir()] == ["calibration.json"]
+
+
+def test_a_folder_without_the_file_has_no_curves(tmp_path: Path) -> None:
+    assert read_calibration(tmp_path, "r1") == {}
+
+
+def test_curves_of_another_model_are_left_out_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_calibration(tmp_path, "r1", CURVES, source="people")
+    with caplog.at_level(logging.WARNING):
+        assert read_calibration(tmp_path, "r2") == {}
+    assert "r1" in caplog.text and "r2" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        '{"format": 2}',
+        '{"format": 1, "revision": "r1"}',
+        '{"format": 1, "revision": "r1", "curves": {"sif": {"scores": [1, 0], "calibrated": [0, 1]}}}',
+        '{"format": 1, "revision": "r1", "curves": {"sif": {"scores": [0, 1], "calibrated": [0, 2]}}}',
+        '{"format": 1, "revision": "r1", "curves": {"sif": {"scores": [0, 1], "calibrated": [1, 0]}}}',
+        '{"format": 1, "revision": "r1", "curves": {"sif": {"scores": [0, 1], "calibrated": [0]}}}',
+        '{"format": 1, "revision": "r1", "curves": {"sif": {"scores": [0, NaN], "calibrated": [0, 1]}}}',
+    ],
+)
+def test_a_damaged_file_is_told(tmp_path: Path, content: str) -> None:
+    (tmp_path / "calibration.json").write_text(content)
+    with pytest.raises(CheckpointError, match=r"calibration\.json"):
+        read_calibration(tmp_path, "r1")
+
+
+def test_a_curve_that_falls_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="sif"):
+        write_calibration(tmp_path, "r1", {"sif": np.array([[0.0, 1.0], [1.0, 0.0]])}, source="people")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_loaded_model_has_its_curves(tmp_path: Path) -> None:
+    toy_model().save(tmp_path)
+    assert load(tmp_path).calibration_curves == {}
+    write_calibration(tmp_path, load(tmp_path).revision, CURVES, source="people")
+    assert set(load(tmp_path).calibration_curves) == set(CURVES)
