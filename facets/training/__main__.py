@@ -12,6 +12,7 @@ import typer
 
 from facets.config import SentenceTrainingConfig
 from facets.errors import ConfigError, FacetsError
+from facets.text.vocabulary import Vocabulary
 from facets.training.card import write_card
 from facets.training.corpus import PackedCorpus, expand_files
 from facets.training.export import export_sentence_model
@@ -32,12 +33,16 @@ def pack(
     out: Annotated[Path, typer.Option(help="Folder of the packed corpus.")],
     max_words: Annotated[int, typer.Option(help="Most frequent words to keep.")] = 64_000,
     min_count: Annotated[int, typer.Option(help="Rarer words become <unk>.")] = 5,
+    words: Annotated[
+        Path | None, typer.Option(help="Folder of word vectors whose vocabulary to take, such as models/facets-en.")
+    ] = None,
 ) -> None:
     """Split, tokenize and pack a corpus.
 
     Example: facets-train pack corpus/*.txt.xz --out runs/packed
     """
-    pack_corpus(expand_files(files), out, max_words=max_words, min_count=min_count)
+    vocabulary = None if words is None else Vocabulary.load(words / "vocabulary.tsv")
+    pack_corpus(expand_files(files), out, max_words=max_words, min_count=min_count, vocabulary=vocabulary)
 
 
 @app.command()

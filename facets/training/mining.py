@@ -216,7 +216,7 @@ def _mine_block(number: int, block: list[_Document]) -> tuple[int, int, int]:
 
 
 def _sum_part(task: tuple[Path, list[Path], set[str]]) -> tuple[int, NDArray[np.uint64]]:
-    """Sums equal cells of one part, drops pairs with one pattern; returns cells found and hashes of the patterns left."""
+    """Sums equal cells of one part, drops pairs of one pattern; returns cells found, hashes of patterns left."""
     target, sources, kept = task
     pairs: dict[str, dict[str, int]] = {}
     for source in sources:

@@ -8,7 +8,7 @@ are entities too, written as 1923-11-18.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 from facets.text.entities import EntitySpan, Gazetteer, longest_from_left
@@ -71,7 +71,7 @@ class DocumentMiner:
         spans = [EntitySpan(start, end) for start, end, _ in found]
         for _, members in sentence_groups(text, spans, self._tokenizer):
             pieces = []
-            for first, second in zip(members, members[1:], strict=False):
+            for first, second in pairwise(members):
                 piece = text[spans[first].end : spans[second].start]
                 owner = text[spans[first].start : spans[first].end]
                 pieces.append("'s" + piece if owner in ("His", "Her") else piece)

@@ -73,6 +73,7 @@ def pack_corpus(
     max_words: int = 64_000,
     min_count: int = 5,
     min_words: int = 3,
+    vocabulary: Vocabulary | None = None,
     num_workers: int | None = None,
     show_progress: bool = True,
 ) -> PackedCorpus:
@@ -83,6 +84,8 @@ def pack_corpus(
         out_dir: Folder to write; created when missing. An older packed corpus in it is replaced.
         max_words: Most words of the vocabulary; the most frequent ones stay, ties in alphabetical order.
         min_count: A word must occur at least this often.
+        vocabulary: Take these words and their counts instead of choosing them: then word vectors that exist already
+            fit the corpus. ``max_words`` and ``min_count`` have no say.
         min_words: Sentences with fewer words (tokens with a letter) are dropped, and so are those in which
             less than half of the characters are letters.
         num_workers: Processes that tokenize; all cores when not given.
@@ -106,7 +109,10 @@ def pack_corpus(
         collected = _collect(files, numbers, min_words, workers, show_progress)
         if not collected.sentence_lengths:
             raise ConfigError(f"the corpus must have a sentence of {min_words} words, got none in {len(files)} files")
-        vocabulary, rows = _choose_words(collected, max_words, min_count)
+        if vocabulary is None:
+            vocabulary, rows = _choose_words(collected, max_words, min_count)
+        else:
+            rows = vocabulary.rows(collected.words).astype(np.uint32)
         if not len(vocabulary):
             raise ConfigError(f"min_count must leave a word, got {min_count} and counts up to {collected.counts.max()}")
         num_unknown = _write_tokens(numbers, rows, Path(scratch) / "tokens.npy", len(vocabulary))
@@ -126,7 +132,7 @@ def pack_corpus(
             num_documents=len(collected.document_lengths),
             num_paragraphs=len(collected.paragraph_lengths),
             num_sentences=len(collected.sentence_lengths),
-            num_tokens=vocabulary.total_count,
+            num_tokens=int(collected.counts.sum()),
             num_unknown=num_unknown,
             num_dropped_sentences=collected.num_dropped,
             num_words=len(vocabulary),

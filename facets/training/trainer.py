@@ -22,9 +22,11 @@ from tqdm import tqdm
 from facets.config import SentenceTrainingConfig
 from facets.errors import CheckpointError, ConfigError
 from facets.losses.sparse_coding import sparse_coding_loss
+from facets.model.backbone import BackboneEncoder
 from facets.model.network import FacetNetwork
 from facets.training.corpus import PackedCorpus
 from facets.training.sentences import SentenceBatch, SentenceStream
+from facets.training.word_pieces import WordPieceTable
 from facets.words.vectors import WordVectors
 
 __all__ = ["SentenceTrainer", "TrainingResult"]
@@ -83,9 +85,15 @@ class SentenceTrainer:
         word_vectors_VD = torch.from_numpy(words.unit_vectors)
         self.network = FacetNetwork(config.model, word_vectors_VD).to(self._device)
         self._targets_VD = word_vectors_VD.to(self._device)
+        encoder = self.network.encoder
+        self._piece_table = (
+            WordPieceTable.of_backbone(encoder, words.vocabulary.words)
+            if isinstance(encoder, BackboneEncoder)
+            else None
+        )
         self._autocast_dtype = torch.bfloat16 if _use_bfloat16(config.precision, self._device) else None
         self._optimizer = AdamW(
-            self.network.parameters(),
+            [weights for weights in self.network.parameters() if weights.requires_grad],
             lr=config.optimizer.learning_rate,
             weight_decay=config.optimizer.weight_decay,
             fused=True,
@@ -186,8 +194,11 @@ class SentenceTrainer:
 
     def _loss(self, batch: SentenceBatch, *, kmeans: bool, accuracy: tuple[float, int]) -> Tensor:
         device_type = self._device.type
+        rows, lengths = batch.rows, batch.lengths
+        if self._piece_table is not None:
+            rows, lengths = self._piece_table.pieces(rows, lengths, max_pieces=self._config.model.max_tokens)
         with torch.autocast(device_type, dtype=self._autocast_dtype, enabled=self._autocast_dtype is not None):
-            facets_BKD = self.network(self._tensor(batch.rows), self._tensor(batch.lengths))
+            facets_BKD = self.network(self._tensor(rows), self._tensor(lengths))
         return sparse_coding_loss(
             facets_BKD,
             self._targets_VD[self._tensor(batch.targets)],
