@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from facets_client import filters, results
+from facets_client.aio_relations import AsyncRelationCalls
 from facets_client.channel import Connection, TlsConfig, channel_options, credentials
 from facets_client.client import DEFAULT_TARGET, DEFAULT_TIMEOUT_S
 from facets_client.commands import (
@@ -36,7 +37,7 @@ T = TypeVar("T")
 ItemT = TypeVar("ItemT")
 
 
-class AsyncFacetsClient:
+class AsyncFacetsClient(AsyncRelationCalls):
     """Talks to a Facets server from one event loop; closed by ``async with`` or ``await close()``.
 
     Takes the same arguments and has the same methods, results and errors as ``FacetsClient``, which

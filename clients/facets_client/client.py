@@ -27,6 +27,7 @@ from facets_client.convert.errors import client_error
 from facets_client.convert.texts import DTypeName, Method, Order
 from facets_client.errors import FacetsClientError
 from facets_client.operations import Operations
+from facets_client.relations import RelationCalls
 from facets_client.streams import BlockingStream
 from facets_client.upsert_session import UpsertSession
 
@@ -37,7 +38,7 @@ DEFAULT_TARGET = "localhost:50051"
 DEFAULT_TIMEOUT_S = 30.0
 
 
-class FacetsClient:
+class FacetsClient(RelationCalls):
     """Talks to a Facets server; safe to share between threads, closed by ``with`` or ``close()``.
 
     Every request has a timeout. UNAVAILABLE and RESOURCE_EXHAUSTED are tried again with growing pauses, at

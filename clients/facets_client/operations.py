@@ -384,12 +384,27 @@ class Operations:
         return (yield from self.cut("ids", sizes, "", lambda it: it.max_documents_per_upsert))
 
     def cut(
-        self, name: str, sizes: Sequence[int], model: str, max_items: Callable[[results.Limits], int]
+        self,
+        name: str,
+        sizes: Sequence[int],
+        model: str,
+        max_items: Callable[[results.Limits], int],
+        *,
+        repeated_bytes: int = 0,
     ) -> Operation[list[slice]]:
-        """How to cut items into requests; one item needs no limits, so none are asked for."""
+        """How to cut items into requests; one item needs no limits, so none are asked for.
+
+        Args:
+            name: Of the items, for messages.
+            sizes: Bytes of each item.
+            model: Whose limits hold.
+            max_items: Most items of a request, by the limits.
+            repeated_bytes: What every request holds besides its items.
+        """
         if not sizes:
             raise ValueError(f"{name} is empty, expected at least one")
         if len(sizes) == 1:
             return [slice(0, 1)]
         limits = yield from self.limits(model)
-        return list(slices(sizes, max_items=max_items(limits), max_bytes=limits.max_message_bytes))
+        max_bytes = limits.max_message_bytes and max(1, limits.max_message_bytes - repeated_bytes)
+        return list(slices(sizes, max_items=max_items(limits), max_bytes=max_bytes))

@@ -336,6 +336,10 @@ class Limits:
     max_queued_requests: int
     max_stream_window: int
     max_evidence_hits: int
+    max_patterns_per_request: int
+    max_gazetteer_names: int
+    max_slots_per_request: int
+    max_relation_scores: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from facets_proto.v1 import (
     documents_pb2,
     embedding_pb2,
     models_pb2,
+    relations_pb2,
     similarity_pb2,
     summarization_pb2,
 )
@@ -41,10 +42,11 @@ _COLLECTIONS = "facets.v1.CollectionService"
 _DOCUMENTS = "facets.v1.DocumentService"
 _EMBEDDING = "facets.v1.EmbeddingService"
 _MODELS = "facets.v1.ModelService"
+_RELATIONS = "facets.v1.RelationService"
 _SIMILARITY = "facets.v1.SimilarityService"
 _SUMMARIZATION = "facets.v1.SummarizationService"
 
-SERVICES = (_EMBEDDING, _SIMILARITY, _SUMMARIZATION, _COLLECTIONS, _DOCUMENTS, _MODELS)
+SERVICES = (_EMBEDDING, _SIMILARITY, _SUMMARIZATION, _RELATIONS, _COLLECTIONS, _DOCUMENTS, _MODELS)
 
 EMBED = Rpc(_EMBEDDING, "Embed", embedding_pb2.EmbedRequest, embedding_pb2.EmbedResponse)
 EMBED_STREAM = Rpc(_EMBEDDING, "EmbedStream", embedding_pb2.EmbedStreamRequest, embedding_pb2.EmbedStreamResponse)
@@ -87,6 +89,23 @@ LIST_DOCUMENTS = Rpc(
 SEARCH = Rpc(_DOCUMENTS, "Search", documents_pb2.SearchRequest, documents_pb2.SearchResponse)
 LIST_MODELS = Rpc(_MODELS, "ListModels", models_pb2.ListModelsRequest, models_pb2.ListModelsResponse)
 GET_MODEL = Rpc(_MODELS, "GetModel", models_pb2.GetModelRequest, models_pb2.GetModelResponse)
+EXTRACT_RELATIONS = Rpc(
+    _RELATIONS, "ExtractRelations", relations_pb2.ExtractRelationsRequest, relations_pb2.ExtractRelationsResponse
+)
+FILL_SLOTS = Rpc(_RELATIONS, "FillSlots", relations_pb2.FillSlotsRequest, relations_pb2.FillSlotsResponse)
+SCORE_RELATIONS = Rpc(
+    _RELATIONS, "ScoreRelations", relations_pb2.ScoreRelationsRequest, relations_pb2.ScoreRelationsResponse
+)
+DETECT_ENTAILMENT = Rpc(
+    _RELATIONS, "DetectEntailment", relations_pb2.DetectEntailmentRequest, relations_pb2.DetectEntailmentResponse
+)
+LIST_RELATIONS = Rpc(
+    _RELATIONS, "ListRelations", relations_pb2.ListRelationsRequest, relations_pb2.ListRelationsResponse
+)
+ADD_RELATION = Rpc(_RELATIONS, "AddRelation", relations_pb2.AddRelationRequest, relations_pb2.AddRelationResponse)
+DELETE_RELATION = Rpc(
+    _RELATIONS, "DeleteRelation", relations_pb2.DeleteRelationRequest, relations_pb2.DeleteRelationResponse
+)
 
 # grpc.health.v1 without one more dependency: its request is one string and its response one enum, both in
 # field 1, which on the wire is what these two wrappers are.

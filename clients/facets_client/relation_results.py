@@ -1,0 +1,210 @@
+"""What the calls about relations take and return: plain frozen dataclasses, never protobuf.
+
+A sentence pattern is what stands between two entities of a sentence, as tokens separated by blanks, with ``$ARG1`` for
+the head and ``$ARG2`` for the tail. Offsets count characters, as Python does.
+"""
+
+from dataclasses import dataclass
+
+__all__ = [
+    "Entailment",
+    "EntityMention",
+    "EntityPair",
+    "FacetMeeting",
+    "FacetRelations",
+    "NearRelation",
+    "PairLimits",
+    "PatternScore",
+    "RankedTail",
+    "Relation",
+    "RelationScore",
+    "TailMention",
+    "TextRelations",
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairLimits:
+    """Which pairs of entities of one sentence are looked at; None: the server's choice."""
+
+    max_tokens_between: int | None = None
+    max_entities_between: int | None = None
+    max_pairs: int | None = None  # of one sentence, the closest first
+
+
+@dataclass(frozen=True, slots=True)
+class EntityMention:
+    """An entity where it stands in a text: ``text == source[start:end]``."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class FacetMeeting:
+    """The closest pair of a pattern's and a relation's facets."""
+
+    pattern_facet: int
+    relation_facet: int
+    cosine: float  # in [-1, 1]
+
+
+@dataclass(frozen=True, slots=True)
+class RelationScore:
+    """How well a relation fits a pattern.
+
+    Attributes:
+        relation: Its name.
+        score: What ranks, in [-1, 1]; -1 when the pattern is negated.
+        probability: Confidence that the relation holds, in [0, 1]; 0 when the pattern is negated.
+        accepted: The score reaches the relation's threshold.
+        symmetric_score: How alike the facets are, in [-1, 1].
+        universal_schema_score: Of the look-up table, in [-1, 1]; None when pattern or relation was not seen.
+        meeting: Which facet met which; only with evidence.
+    """
+
+    relation: str
+    score: float
+    probability: float
+    accepted: bool
+    symmetric_score: float
+    universal_schema_score: float | None
+    meeting: FacetMeeting | None
+
+
+@dataclass(frozen=True, slots=True)
+class NearRelation:
+    """A relation near a facet."""
+
+    relation: str
+    cosine: float  # in [-1, 1]
+
+
+@dataclass(frozen=True, slots=True)
+class FacetRelations:
+    """One facet of a pattern told in relations, closest first."""
+
+    facet: int
+    relations: tuple[NearRelation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PatternScore:
+    """What a sentence pattern says.
+
+    Attributes:
+        pattern: As the model reads it.
+        relations: Highest probability first.
+        no_relation_probability: Confidence that none of the candidates holds, in [0, 1].
+        negation_cue: The word that negates the pattern; empty when nothing does.
+        known: The pattern stands in the model's look-up table.
+        facets: The facets told in relations; only with evidence.
+    """
+
+    pattern: str
+    relations: tuple[RelationScore, ...]
+    no_relation_probability: float
+    negation_cue: str
+    known: bool
+    facets: tuple[FacetRelations, ...]
+
+    @property
+    def best(self) -> RelationScore | None:
+        """The most probable accepted relation; None is the answer "no relation"."""
+        return next((score for score in self.relations if score.accepted), None)
+
+
+@dataclass(frozen=True, slots=True)
+class EntityPair:
+    """An ordered pair of entities of one sentence: ``relation(head, tail)``.
+
+    Attributes:
+        head: In place of ``$ARG1``.
+        tail: In place of ``$ARG2``.
+        sentence_start: First character of the sentence.
+        sentence_end: One past its last character.
+        pattern_score: What the pattern between them says.
+    """
+
+    head: EntityMention
+    tail: EntityMention
+    sentence_start: int
+    sentence_end: int
+    pattern_score: PatternScore
+
+    @property
+    def relations(self) -> tuple[RelationScore, ...]:
+        """The accepted relations, most probable first; empty is "no relation"."""
+        return tuple(score for score in self.pattern_score.relations if score.accepted)
+
+
+@dataclass(frozen=True, slots=True)
+class TextRelations:
+    """Pairs of entities of one text in its order, and how many ordered pairs were looked at."""
+
+    pairs: tuple[EntityPair, ...]
+    num_pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class TailMention:
+    """A pair of entities that names a tail, and in which of the texts."""
+
+    text: int
+    pair: EntityPair
+
+
+@dataclass(frozen=True, slots=True)
+class RankedTail:
+    """An answer of slot filling.
+
+    Attributes:
+        tail: As it stands in the best of its mentions.
+        score: Of the best mention, in [-1, 1].
+        probability: Confidence of the best mention, in [0, 1].
+        accepted: The best mention reaches the relation's threshold.
+        mentions: Every pair that names the tail, best first.
+    """
+
+    tail: str
+    score: float
+    probability: float
+    accepted: bool
+    mentions: tuple[TailMention, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entailment:
+    """Both directions of a pair of patterns.
+
+    Attributes:
+        premise: As the model reads it.
+        hypothesis: As the model reads it.
+        forward_score: How well the hypothesis follows from the premise, in [-1, 1].
+        backward_score: How well the premise follows from the hypothesis, in [-1, 1].
+        direction: Their difference; above 0 the premise is the more specific pattern.
+        label: ``entails``, ``entailed_by``, ``paraphrase`` or ``neutral``.
+        confidence: Calibrated probability of the label, in [0, 1].
+        negation_differs: One side is negated and the other is not; the label is then ``neutral``.
+    """
+
+    premise: str
+    hypothesis: str
+    forward_score: float
+    backward_score: float
+    direction: float
+    label: str
+    confidence: float
+    negation_differs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation a model knows."""
+
+    name: str
+    threshold: float  # scores from here on are accepted, in [-1, 1]
+    num_pairs: int  # entity pairs it was trained on; 0 for an added one
+    examples: tuple[str, ...]  # patterns it was added by; empty for a trained one
+    added: bool
