@@ -8,6 +8,8 @@ import typer
 from facets_client.cli.output import add_row, print_json, stdout, table
 from facets_client.cli.settings import ExitCode, settings_of
 
+_NOT_SERVED = "SERVICE_UNKNOWN"
+
 
 def models(
     context: typer.Context,
@@ -51,6 +53,8 @@ def models(
 def health(context: typer.Context) -> None:
     """Say whether the server and each of its services are serving; exit code 3 when one is not.
 
+    A service without a model of its task is not served, which is no fault.
+
     \b
     Examples:
       facets health
@@ -64,7 +68,8 @@ def health(context: typer.Context) -> None:
     else:
         shown = table("service", "status")
         for service, status in statuses.items():
-            add_row(shown, service or "server", status)
+            add_row(shown, service or "server", "(not served)" if status == _NOT_SERVED else status)
         stdout().print(shown)
-    if any(status != "SERVING" for status in statuses.values()):
+    answering = [status for status in statuses.values() if status != _NOT_SERVED]
+    if not answering or any(status != "SERVING" for status in answering):
         raise typer.Exit(ExitCode.UNAVAILABLE)
