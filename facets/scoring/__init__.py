@@ -13,12 +13,14 @@ from facets.scoring.averages import (
 from facets.scoring.calibration import apply_curve
 from facets.scoring.codebook import codebook_contributions, codebook_score
 from facets.scoring.coverage import coverage, coverage_gain, word_coverage
+from facets.scoring.entailment import asymmetric_score, symmetric_score, symmetric_scores
 from facets.scoring.facet_match import attention, best_facet_match, max_facet_score, unit_facets
 from facets.scoring.transport import probability_wmd, wmd
 
 __all__ = [
     "ALPHA",
     "apply_curve",
+    "asymmetric_score",
     "attention",
     "average",
     "best_facet_match",
@@ -34,6 +36,8 @@ __all__ = [
     "probability_wmd",
     "remove_component",
     "sif",
+    "symmetric_score",
+    "symmetric_scores",
     "unit_facets",
     "wmd",
     "word_coverage",

@@ -1,0 +1,98 @@
+"""Asymmetric and symmetric scores of two sets of facets: entailment of patterns, patterns against relations.
+
+Shape suffixes: P pairs, B patterns, R relations, K and J facets, D dimensions.
+"""
+
+import torch
+from torch import Tensor
+
+from facets.scoring.facet_match import unit_facets
+
+__all__ = [
+    "asymmetric_score",
+    "reference_asymmetric_score",
+    "symmetric_score",
+    "symmetric_scores",
+]
+
+# Cosines held at a time by symmetric_scores (64 MB).
+_COSINES_AT_A_TIME = 16_000_000
+
+
+def asymmetric_score(premise_PKD: Tensor, hypothesis_PJD: Tensor) -> Tensor:
+    """How well the premise covers the hypothesis: each facet of the hypothesis and its closest of the premise.
+
+    ``Asym(premise, hypothesis) = sum_m max_k cos(premise_k, hypothesis_m) / J``. A premise often has facets far from
+    all of its hypothesis, so ``asymmetric_score(a, b) - asymmetric_score(b, a) > 0`` says that a is the premise.
+
+    Args:
+        premise_PKD: Facets, ``[P, K, D]``, any lengths.
+        hypothesis_PJD: Facets, ``[P, J, D]``, same dtype.
+
+    Returns:
+        ``[P]`` in ``[-1, 1]``.
+
+    Example:
+        >>> specific = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
+        >>> general = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
+        >>> asymmetric_score(specific, general).item(), asymmetric_score(general, specific).item()
+        (1.0, 0.5)
+
+    References:
+        Chang 2022, eq. 3.10.
+    """
+    return _cosines(premise_PKD, hypothesis_PJD).amax(dim=1).mean(dim=1)
+
+
+def symmetric_score(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
+    """Mean of ``asymmetric_score`` in both directions, ``[P]`` in ``[-1, 1]``.
+
+    References:
+        Chang 2022, eq. 3.11.
+    """
+    cosines_PKJ = _cosines(first_PKD, second_PJD)
+    return (cosines_PKJ.amax(dim=1).mean(dim=1) + cosines_PKJ.amax(dim=2).mean(dim=1)) / 2
+
+
+def symmetric_scores(patterns_BKD: Tensor, relations_RJD: Tensor) -> Tensor:
+    """``symmetric_score`` of every pattern with every relation.
+
+    Args:
+        patterns_BKD: Facets, ``[B, K, D]``, any lengths.
+        relations_RJD: Facets, ``[R, J, D]``, same dtype.
+
+    Returns:
+        ``[B, R]`` in ``[-1, 1]``.
+
+    References:
+        Chang 2022, eq. 3.11.
+    """
+    num_patterns, num_facets, dim = patterns_BKD.shape
+    num_relations, num_relation_facets, _ = relations_RJD.shape
+    # The relation's facets come first, so that both maxima run over long contiguous rows.
+    relations_MD = unit_facets(relations_RJD).transpose(0, 1).reshape(-1, dim)
+    units_BKD = unit_facets(patterns_BKD)
+    scores_BR = torch.empty(num_patterns, num_relations, dtype=torch.float32, device=patterns_BKD.device)
+    step = max(1, _COSINES_AT_A_TIME // max(1, num_facets * len(relations_MD)))
+    for start in range(0, num_patterns, step):
+        # [b, K, D] @ [D, J * R] -> [b, K, J, R]
+        block_bKJR = (units_BKD[start : start + step] @ relations_MD.mT).unflatten(-1, (num_relation_facets, -1))
+        both_bR = block_bKJR.amax(dim=1).mean(dim=1) + block_bKJR.amax(dim=2).mean(dim=1)
+        scores_BR[start : start + step] = (both_bR / 2).clamp(-1.0, 1.0)
+    return scores_BR
+
+
+def reference_asymmetric_score(premise_KD: Tensor, hypothesis_JD: Tensor) -> float:
+    """``asymmetric_score`` of one pair, facet by facet; slow and obvious, for tests."""
+    total = 0.0
+    for hypothesis_D in hypothesis_JD:
+        best = -1.0
+        for premise_D in premise_KD:
+            lengths = float(premise_D.norm()) * float(hypothesis_D.norm())
+            best = max(best, float(premise_D @ hypothesis_D) / lengths)
+        total += best
+    return total / len(hypothesis_JD)
+
+
+def _cosines(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
+    return (unit_facets(first_PKD) @ unit_facets(second_PJD).mT).clamp(-1.0, 1.0)
