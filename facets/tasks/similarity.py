@@ -16,7 +16,7 @@ from torch import Tensor
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
 from facets.extras import require_extra
-from facets.tasks.calibration import ScoreRange, calibrated_scores
+from facets.tasks.calibration import ScoreRange, score_curve
 from facets.tasks.explanation import NearestWord, TextExplanation, TokenAttention, explain_encoded
 from facets.tasks.interface import TextModel, check_text
 from facets.tasks.text_words import COMPONENT_KEYS, TextWords
@@ -137,11 +137,12 @@ def score_pairs(
         Chang 2022, section 3.2.2.3.
     """
     scorer = PairScorer(model, pairs)
+    curve = score_curve(model, method, attention=attention, score_range=score_range) if calibrated else None
     scores = scorer.scores(method, attention=attention)
     return PairScores(
         scores,
-        scorer.explanations(method, num_words=num_words) if explain else (),
-        calibrated_scores(model, scores, method, attention=attention, score_range=score_range) if calibrated else None,
+        explanations=scorer.explanations(method, num_words=num_words) if explain else (),
+        calibrated=curve.apply(scores) if curve else None,
     )
 
 

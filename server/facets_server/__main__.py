@@ -56,7 +56,7 @@ def _serve(config: ServerConfig) -> int:
         signal.signal(name, _setter(stop))
     with CollectionEngine.open(config.data_dir) as engine:
         loaded = load_models(config)
-        server = create_server(loaded.texts, engine, config, calibrations=loaded.calibrations, others=loaded.others)
+        server = create_server(loaded.texts, engine, config, others=loaded.others)
         try:
             if config.metrics_port >= 0:
                 server.serve_metrics(config.metrics_port)

@@ -15,7 +15,7 @@ batcher -> forward pass with other calls -> engine -> reply; any error -> table 
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,7 +28,6 @@ from prometheus_client import CollectorRegistry, start_http_server
 from facets.errors import ConfigError
 from facets.index import CollectionEngine
 from facets_server.admission import Admission
-from facets_server.calibration import Calibration
 from facets_server.config import SecurityConfig, ServerConfig
 from facets_server.directory import ModelDirectory, ModelFacts, Served, TaskModels
 from facets_server.health import HealthMonitor
@@ -140,7 +139,6 @@ def create_server(
     engine: CollectionEngine,
     config: ServerConfig,
     *,
-    calibrations: Mapping[str, Calibration] | None = None,
     others: Sequence[Served] = (),
 ) -> FacetsServer:
     """Builds a server and binds its port; nothing is global, so a process may hold several.
@@ -149,7 +147,6 @@ def create_server(
         models: Models of texts; the first is the default.
         engine: The documents; the caller closes it after the server has stopped.
         config: Checked settings.
-        calibrations: Similarity curves by the name of the model; models without any need none.
         others: Models of the other tasks; the first of each task is that task's default.
 
     Raises:
@@ -172,10 +169,7 @@ def create_server(
         options=_options(config),
     )
     port = _bind(server, config)
-    curves = calibrations or {}
-    texts = [
-        ServedModel(model, config.batcher, batch_metrics, curves.get(model.name, Calibration())) for model in models
-    ]
+    texts = [ServedModel(model, config.batcher, batch_metrics) for model in models]
     directory = ModelDirectory([*texts, *others])
     streams = StreamStore(config.data_dir / _STREAMS_FILE)
     sentence_models = TaskModels("sentences", texts, directory.tasks)

@@ -1,6 +1,6 @@
 """Model folders -> models to serve, each by the task its checkpoint names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -9,7 +9,6 @@ from facets.errors import NotFoundError
 from facets.model.facet_model import DEFAULT_MODEL, find_model, load
 from facets.tasks.recommendation import Recommender
 from facets.tasks.relations import RelationScorer
-from facets_server.calibration import Calibration
 from facets_server.config import ServerConfig
 from facets_server.directory import Served
 from facets_server.models import FacetModel, facts_of
@@ -28,12 +27,10 @@ class LoadedModels:
 
     Attributes:
         texts: Models for sentences.
-        calibrations: Similarity curves by name of the model.
         others: Models of the other tasks.
     """
 
     texts: Sequence[FacetModel]
-    calibrations: Mapping[str, Calibration]
     others: Sequence[Served]
 
 
@@ -46,7 +43,6 @@ def load_models(config: ServerConfig) -> LoadedModels:
         StorageError: What was added to a model at run time cannot be read.
     """
     texts: list[FacetModel] = []
-    calibrations: dict[str, Calibration] = {}
     others: list[Served] = []
     for folder in _folders(config.models):
         model = load(folder)
@@ -56,8 +52,7 @@ def load_models(config: ServerConfig) -> LoadedModels:
             others.append(_papers(model, config.data_dir))
         else:
             texts.append(model)
-            calibrations[model.name] = Calibration.load(folder)
-    return LoadedModels(texts, calibrations, others)
+    return LoadedModels(texts, others)
 
 
 def _folders(names: Sequence[str]) -> list[Path]:

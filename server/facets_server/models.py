@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from facets.text.tokenizer import Tokenizer
 from facets.words.vectors import WordVectors
 from facets_server.batcher import Batcher, PendingRows
-from facets_server.calibration import Calibration
 from facets_server.call import Call
 from facets_server.config import BatcherConfig
 from facets_server.directory import ModelFacts, TaskModels
@@ -79,6 +78,11 @@ class FacetModel(Protocol):
     @property
     def common_components(self) -> Mapping[str, NDArray[np.float32]]:
         """Directions that ``sif`` removes."""
+        ...
+
+    @property
+    def calibration_curves(self) -> Mapping[str, NDArray[np.float64]]:
+        """What similarity scores mean."""
         ...
 
     @property
@@ -163,11 +167,8 @@ class PendingTexts:
 class ServedModel:
     """One model behind its batcher."""
 
-    def __init__(
-        self, model: FacetModel, config: BatcherConfig, metrics: BatchMetrics, calibration: Calibration
-    ) -> None:
+    def __init__(self, model: FacetModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
         self.model = model
-        self.calibration = calibration
         self.batcher = Batcher(model.encode_rows, config, name=model.name, metrics=metrics)
         metrics.watch_queue(model.name, lambda: self.batcher.num_waiting_texts)
 
@@ -248,6 +249,11 @@ class CallEncoder:
     def common_components(self) -> Mapping[str, NDArray[np.float32]]:
         """Directions that ``sif`` removes."""
         return self._served.model.common_components
+
+    @property
+    def calibration_curves(self) -> Mapping[str, NDArray[np.float64]]:
+        """What similarity scores mean."""
+        return self._served.model.calibration_curves
 
     @property
     def words(self) -> WordVectors:

@@ -18,6 +18,12 @@ class SimilarityMethod(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SIMILARITY_METHOD_SIF: _ClassVar[SimilarityMethod]
     SIMILARITY_METHOD_WMD: _ClassVar[SimilarityMethod]
     SIMILARITY_METHOD_PROBABILITY_WMD: _ClassVar[SimilarityMethod]
+
+class CalibratedRange(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CALIBRATED_RANGE_UNSPECIFIED: _ClassVar[CalibratedRange]
+    CALIBRATED_RANGE_ZERO_TO_ONE: _ClassVar[CalibratedRange]
+    CALIBRATED_RANGE_ZERO_TO_FIVE: _ClassVar[CalibratedRange]
 SIMILARITY_METHOD_UNSPECIFIED: SimilarityMethod
 SIMILARITY_METHOD_CODEBOOK: SimilarityMethod
 SIMILARITY_METHOD_MAX_FACET: SimilarityMethod
@@ -26,9 +32,12 @@ SIMILARITY_METHOD_PROBABILITY_AVERAGE: SimilarityMethod
 SIMILARITY_METHOD_SIF: SimilarityMethod
 SIMILARITY_METHOD_WMD: SimilarityMethod
 SIMILARITY_METHOD_PROBABILITY_WMD: SimilarityMethod
+CALIBRATED_RANGE_UNSPECIFIED: CalibratedRange
+CALIBRATED_RANGE_ZERO_TO_ONE: CalibratedRange
+CALIBRATED_RANGE_ZERO_TO_FIVE: CalibratedRange
 
 class ScoreRequest(_message.Message):
-    __slots__ = ("pairs", "model", "method", "attention", "explain", "calibrated", "num_words")
+    __slots__ = ("pairs", "model", "method", "attention", "explain", "calibrated", "num_words", "calibrated_range")
     PAIRS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
@@ -36,6 +45,7 @@ class ScoreRequest(_message.Message):
     EXPLAIN_FIELD_NUMBER: _ClassVar[int]
     CALIBRATED_FIELD_NUMBER: _ClassVar[int]
     NUM_WORDS_FIELD_NUMBER: _ClassVar[int]
+    CALIBRATED_RANGE_FIELD_NUMBER: _ClassVar[int]
     pairs: _containers.RepeatedCompositeFieldContainer[TextPair]
     model: str
     method: SimilarityMethod
@@ -43,7 +53,8 @@ class ScoreRequest(_message.Message):
     explain: bool
     calibrated: bool
     num_words: int
-    def __init__(self, pairs: _Optional[_Iterable[_Union[TextPair, _Mapping]]] = ..., model: _Optional[str] = ..., method: _Optional[_Union[SimilarityMethod, str]] = ..., attention: _Optional[bool] = ..., explain: _Optional[bool] = ..., calibrated: _Optional[bool] = ..., num_words: _Optional[int] = ...) -> None: ...
+    calibrated_range: CalibratedRange
+    def __init__(self, pairs: _Optional[_Iterable[_Union[TextPair, _Mapping]]] = ..., model: _Optional[str] = ..., method: _Optional[_Union[SimilarityMethod, str]] = ..., attention: _Optional[bool] = ..., explain: _Optional[bool] = ..., calibrated: _Optional[bool] = ..., num_words: _Optional[int] = ..., calibrated_range: _Optional[_Union[CalibratedRange, str]] = ...) -> None: ...
 
 class TextPair(_message.Message):
     __slots__ = ("first", "second")

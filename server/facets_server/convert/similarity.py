@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from facets_proto.v1 import common_pb2, similarity_pb2
-from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError
+from facets.tasks.calibration import ScoreRange
 from facets.tasks.similarity import FacetMatch, PairExplanation, PairScores, SimilarityMethod
 from facets_server.call import Call
 from facets_server.checks import check_count, check_texts
@@ -33,6 +32,11 @@ _METHODS = {
     similarity_pb2.SIMILARITY_METHOD_WMD: SimilarityMethod.WMD,
     similarity_pb2.SIMILARITY_METHOD_PROBABILITY_WMD: SimilarityMethod.PROBABILITY_WMD,
 }
+_RANGES = {
+    similarity_pb2.CALIBRATED_RANGE_UNSPECIFIED: ScoreRange.ZERO_TO_ONE,
+    similarity_pb2.CALIBRATED_RANGE_ZERO_TO_ONE: ScoreRange.ZERO_TO_ONE,
+    similarity_pb2.CALIBRATED_RANGE_ZERO_TO_FIVE: ScoreRange.ZERO_TO_FIVE,
+}
 _NUMBERS = {method: number for number, method in _METHODS.items() if number}
 
 
@@ -45,6 +49,8 @@ class ScoringQuery:
     attention: bool
     explain: bool
     num_words: int
+    calibrated: bool
+    score_range: ScoreRange
 
 
 def scoring_from_proto(request: similarity_pb2.ScoreRequest, limits: LimitsConfig) -> ScoringQuery:
@@ -64,26 +70,31 @@ def scoring_from_proto(request: similarity_pb2.ScoreRequest, limits: LimitsConfi
     )
     if request.method not in _METHODS:
         raise InvalidInputError(f"method must be a known one, got number {request.method}", field="method")
+    if request.calibrated_range not in _RANGES:
+        raise InvalidInputError(
+            f"calibrated_range must be a known one, got number {request.calibrated_range}", field="calibrated_range"
+        )
     return ScoringQuery(
         pairs=tuple((pair.first, pair.second) for pair in request.pairs),
         method=_METHODS[request.method],
         attention=request.attention,
         explain=request.explain,
         num_words=num_words_of(request, limits),
+        calibrated=request.calibrated,
+        score_range=_RANGES[request.calibrated_range],
     )
 
 
 def scores_to_proto(
     scores: PairScores,
     query: ScoringQuery,
-    calibrated: NDArray[np.float64] | None,
     model: FacetModel,
     call: Call,
 ) -> similarity_pb2.ScoreResponse:
     """Scores with what the query asks for."""
     pairs = [similarity_pb2.PairScore(score=score) for score in scores.scores]
-    if calibrated is not None:
-        for pair, value in zip(pairs, calibrated, strict=True):
+    if scores.calibrated is not None:
+        for pair, value in zip(pairs, scores.calibrated, strict=True):
             pair.calibrated_score = value
     if query.explain:
         for pair, explanation in zip(pairs, scores.explanations, strict=True):

@@ -22,7 +22,6 @@ class SimilarityService(similarity_pb2_grpc.SimilarityServiceServicer):
         """Scores of a batch of pairs."""
         served = self._models.get(request.model)
         query = scoring_from_proto(request, self._limits)
-        curve = served.calibration.curve(query.method, attention=query.attention) if request.calibrated else None
         call.num_items = len(query.pairs)
         scores = score_pairs(
             CallEncoder(served, call),
@@ -31,6 +30,7 @@ class SimilarityService(similarity_pb2_grpc.SimilarityServiceServicer):
             attention=query.attention,
             explain=query.explain,
             num_words=query.num_words,
+            calibrated=query.calibrated,
+            score_range=query.score_range,
         )
-        calibrated = None if curve is None else curve.apply(scores.scores)
-        return scores_to_proto(scores, query, calibrated, served.model, call)
+        return scores_to_proto(scores, query, served.model, call)

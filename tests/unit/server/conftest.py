@@ -1,14 +1,14 @@
 """A server on localhost:0 around a fake model."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import grpc
 import pytest
 from facets_server.app import FacetsServer, create_server
-from facets_server.calibration import Calibration
 from facets_server.config import AdmissionConfig, BatcherConfig, LimitsConfig, ServerConfig
+from facets_server.directory import Served
 from tests_server_fakes import FakeModel
 
 from facets.index import CollectionEngine, EngineConfig
@@ -47,8 +47,8 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         limits: LimitsConfig | None = None,
         batcher: BatcherConfig | None = None,
         config: ServerConfig | None = None,
-        calibrations: Mapping[str, Calibration] | None = None,
         max_database_bytes: int | None = None,
+        others: Sequence[Served] = (),
     ) -> Running:
         config = replace(
             config or ServerConfig(),
@@ -63,7 +63,7 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         engine = CollectionEngine.open(
             config.data_dir, EngineConfig(background=False, max_database_bytes=max_database_bytes)
         )
-        server = create_server(served, engine, config, calibrations=calibrations)
+        server = create_server(served, engine, config)
         channel = grpc.insecure_channel(f"127.0.0.1:{server.port}")
         running = Running(server, served[0], engine, channel, config, served[1:])
         started.append(running)

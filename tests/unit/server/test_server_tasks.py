@@ -9,9 +9,7 @@ from facets_proto.v1 import (
     summarization_pb2,
     summarization_pb2_grpc,
 )
-from facets_server.calibration import Calibration, fit_curve
 
-from facets.errors import CheckpointError
 from facets.tasks.similarity import SimilarityMethod, score_pairs
 from facets.tasks.summarization import summarize
 
@@ -79,39 +77,34 @@ def test_bad_pairs_are_named(score):
     assert "pairs[0].second" in raised.value.details()
 
 
-def test_scores_are_calibrated_by_the_models_curve(make_server, monkeypatch, tmp_path):
-    curve = fit_curve([-1.0, -0.5, -0.5, 0.0], [0.1, 0.5, 0.3, 0.8])
-    Calibration({"codebook": curve}).save(tmp_path)
-    running = make_server(calibrations={"fake": Calibration.load(tmp_path)})
-    score = similarity_pb2_grpc.SimilarityServiceStub(running.channel).Score
-    reply = score(similarity_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True), timeout=60)
-    for pair in reply.scores:
-        assert pair.calibrated_score == pytest.approx(np.interp(pair.score, curve.scores, curve.calibrated), abs=1e-5)
+@pytest.mark.parametrize(
+    ("scale", "highest"),
+    [
+        (similarity_pb2.CALIBRATED_RANGE_UNSPECIFIED, 1.0),
+        (similarity_pb2.CALIBRATED_RANGE_ZERO_TO_ONE, 1.0),
+        (similarity_pb2.CALIBRATED_RANGE_ZERO_TO_FIVE, 5.0),
+    ],
+)
+def test_scores_are_calibrated_by_the_models_curve(running, score, scale, highest):
+    running.model.calibration_curves["codebook"] = np.array([[-1.0, -0.5, 0.0], [0.1, 0.4, 1.0]])
+    request = similarity_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True, calibrated_range=scale)
+    for pair in score(request, timeout=60).scores:
+        expected = highest * np.interp(pair.score, [-1.0, -0.5, 0.0], [0.1, 0.4, 1.0])
+        assert pair.calibrated_score == pytest.approx(expected, abs=1e-5)
+    plain = score(similarity_pb2.ScoreRequest(pairs=pairs_of(*PAIRS)), timeout=60)
+    assert not any(pair.HasField("calibrated_score") for pair in plain.scores)
+
+
+def test_calibration_without_a_curve_or_on_an_unknown_scale_is_refused(score):
+    request = similarity_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True)
     with pytest.raises(grpc.RpcError) as raised:
-        score(
-            similarity_pb2.ScoreRequest(
-                pairs=pairs_of(*PAIRS), calibrated=True, method=similarity_pb2.SIMILARITY_METHOD_WMD
-            ),
-            timeout=60,
-        )
+        score(request, timeout=60)
     assert raised.value.code() == grpc.StatusCode.FAILED_PRECONDITION
-
-
-def test_a_fitted_curve_is_monotone_and_has_the_least_squared_error():
-    random = np.random.default_rng(3)
-    scores = np.sort(random.normal(size=300))
-    gold = np.clip(0.5 + 0.2 * scores + random.normal(scale=0.2, size=300), 0, 1)
-    curve = fit_curve(scores.tolist(), gold.tolist())
-    assert (np.diff(curve.calibrated) >= 0).all()
-    error = np.square(curve.apply(scores) - gold).mean()
-    line = np.polynomial.Polynomial.fit(scores, gold, 1)(scores)
-    assert error < np.square(line - gold).mean() * 1.05
-
-
-def test_a_damaged_calibration_file_is_told(tmp_path):
-    (tmp_path / "calibration.json").write_text('{"format": 1, "curves": {"codebook": {"scores": [1, 0]')
-    with pytest.raises(CheckpointError, match=r"calibration\.json"):
-        Calibration.load(tmp_path)
+    request.calibrated_range = 9
+    with pytest.raises(grpc.RpcError) as raised:
+        score(request, timeout=60)
+    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "calibrated_range" in raised.value.details()
 
 
 @pytest.mark.parametrize("budget", [{"num_sentences": 2}, {"max_words": 9}, {}])
