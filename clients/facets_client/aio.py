@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from facets_client import filters, results
+from facets_client.aio_recommendation import AsyncRecommendationCalls
 from facets_client.aio_relations import AsyncRelationCalls
 from facets_client.channel import Connection, TlsConfig, channel_options, credentials
 from facets_client.client import DEFAULT_TARGET, DEFAULT_TIMEOUT_S
@@ -27,7 +28,7 @@ from facets_client.commands import (
     check_sequence,
 )
 from facets_client.convert.errors import client_error
-from facets_client.convert.texts import DTypeName, Method, Order
+from facets_client.convert.texts import DTypeName, Method, Order, ScoreRange
 from facets_client.errors import DeadlineExceededError, FacetsClientError, UnavailableError
 from facets_client.operations import Operations
 
@@ -37,7 +38,7 @@ T = TypeVar("T")
 ItemT = TypeVar("ItemT")
 
 
-class AsyncFacetsClient(AsyncRelationCalls):
+class AsyncFacetsClient(AsyncRecommendationCalls, AsyncRelationCalls):
     """Talks to a Facets server from one event loop; closed by ``async with`` or ``await close()``.
 
     Takes the same arguments and has the same methods, results and errors as ``FacetsClient``, which
@@ -121,6 +122,7 @@ class AsyncFacetsClient(AsyncRelationCalls):
         model: str = "",
         explain: bool = False,
         calibrated: bool = False,
+        score_range: ScoreRange = "0..1",
         num_words: int | None = None,
     ) -> results.Scores:
         """How alike the two texts of each pair are; higher is more alike."""
@@ -132,6 +134,7 @@ class AsyncFacetsClient(AsyncRelationCalls):
                 attention=attention,
                 explain=explain,
                 calibrated=calibrated,
+                score_range=score_range,
                 num_words=num_words,
             )
         )

@@ -24,9 +24,10 @@ from facets_client.commands import (
     take,
 )
 from facets_client.convert.errors import client_error
-from facets_client.convert.texts import DTypeName, Method, Order
+from facets_client.convert.texts import DTypeName, Method, Order, ScoreRange
 from facets_client.errors import FacetsClientError
 from facets_client.operations import Operations
+from facets_client.recommendation import RecommendationCalls
 from facets_client.relations import RelationCalls
 from facets_client.streams import BlockingStream
 from facets_client.upsert_session import UpsertSession
@@ -38,7 +39,7 @@ DEFAULT_TARGET = "localhost:50051"
 DEFAULT_TIMEOUT_S = 30.0
 
 
-class FacetsClient(RelationCalls):
+class FacetsClient(RecommendationCalls, RelationCalls):
     """Talks to a Facets server; safe to share between threads, closed by ``with`` or ``close()``.
 
     Every request has a timeout. UNAVAILABLE and RESOURCE_EXHAUSTED are tried again with growing pauses, at
@@ -157,6 +158,7 @@ class FacetsClient(RelationCalls):
         model: str = "",
         explain: bool = False,
         calibrated: bool = False,
+        score_range: ScoreRange = "0..1",
         num_words: int | None = None,
     ) -> results.Scores:
         """How alike the two texts of each pair are; higher is more alike.
@@ -167,7 +169,8 @@ class FacetsClient(RelationCalls):
             attention: Weigh words by their attention (word-based methods only).
             model: Name; empty: the server's default.
             explain: Say which facet met which.
-            calibrated: Also map the score to [0, 1].
+            calibrated: Also tell the score as people would give it.
+            score_range: The scale of that, ``0..1`` or ``0..5``: from unrelated to equivalent.
             num_words: Nearest words for each facet of an explanation; None: the server's choice.
         """
         return self._run(
@@ -178,6 +181,7 @@ class FacetsClient(RelationCalls):
                 attention=attention,
                 explain=explain,
                 calibrated=calibrated,
+                score_range=score_range,
                 num_words=num_words,
             )
         )

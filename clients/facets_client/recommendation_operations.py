@@ -1,6 +1,7 @@
 """What the clients do about papers, their authors and who cites them, written once (see ``commands.py``)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from facets_client import filters, rpc
 from facets_client import recommendation_results as results
@@ -43,7 +44,7 @@ class RecommendationOperations:
         check_sequence("papers", papers)
         messages = [convert.from_paper(paper) for paper in papers]
         sizes = [message.ByteSize() for message in messages]
-        called = rpc.RECOMMEND_AUTHORS if kind == "authors" else rpc.RECOMMEND_CITATIONS
+        called: rpc.Rpc[Any, Any] = rpc.RECOMMEND_AUTHORS if kind == "authors" else rpc.RECOMMEND_CITATIONS
         parts = []
         for part in (
             yield from self._operations.cut("papers", sizes, model, max_papers, repeated_bytes=told.ByteSize())

@@ -157,7 +157,7 @@ class PairScore:
     """Score of one pair of texts; higher is more alike, the range depends on the method."""
 
     score: float
-    calibrated_score: float | None  # in [0, 1]; None unless asked for
+    calibrated_score: float | None  # as people would give it, on the scale asked for; None unless asked for
     matches: tuple[FacetMatch, ...]  # largest contribution first; empty unless asked for
     first_tokens: tuple[TokenAttention, ...]  # tokens of the first text; empty unless asked for
     second_tokens: tuple[TokenAttention, ...]  # tokens of the second text; empty unless asked for
@@ -340,6 +340,7 @@ class Limits:
     max_gazetteer_names: int
     max_slots_per_request: int
     max_relation_scores: int
+    max_ranked_papers: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from facets_proto.v1 import (
     documents_pb2,
     embedding_pb2,
     models_pb2,
+    recommendation_pb2,
     relations_pb2,
     similarity_pb2,
     summarization_pb2,
@@ -42,11 +43,12 @@ _COLLECTIONS = "facets.v1.CollectionService"
 _DOCUMENTS = "facets.v1.DocumentService"
 _EMBEDDING = "facets.v1.EmbeddingService"
 _MODELS = "facets.v1.ModelService"
+_RECOMMENDATION = "facets.v1.RecommendationService"
 _RELATIONS = "facets.v1.RelationService"
 _SIMILARITY = "facets.v1.SimilarityService"
 _SUMMARIZATION = "facets.v1.SummarizationService"
 
-SERVICES = (_EMBEDDING, _SIMILARITY, _SUMMARIZATION, _RELATIONS, _COLLECTIONS, _DOCUMENTS, _MODELS)
+SERVICES = (_EMBEDDING, _SIMILARITY, _SUMMARIZATION, _RELATIONS, _RECOMMENDATION, _COLLECTIONS, _DOCUMENTS, _MODELS)
 
 EMBED = Rpc(_EMBEDDING, "Embed", embedding_pb2.EmbedRequest, embedding_pb2.EmbedResponse)
 EMBED_STREAM = Rpc(_EMBEDDING, "EmbedStream", embedding_pb2.EmbedStreamRequest, embedding_pb2.EmbedStreamResponse)
@@ -105,6 +107,36 @@ LIST_RELATIONS = Rpc(
 ADD_RELATION = Rpc(_RELATIONS, "AddRelation", relations_pb2.AddRelationRequest, relations_pb2.AddRelationResponse)
 DELETE_RELATION = Rpc(
     _RELATIONS, "DeleteRelation", relations_pb2.DeleteRelationRequest, relations_pb2.DeleteRelationResponse
+)
+RECOMMEND_AUTHORS = Rpc(
+    _RECOMMENDATION,
+    "RecommendAuthors",
+    recommendation_pb2.RecommendAuthorsRequest,
+    recommendation_pb2.RecommendAuthorsResponse,
+)
+RECOMMEND_CITATIONS = Rpc(
+    _RECOMMENDATION,
+    "RecommendCitations",
+    recommendation_pb2.RecommendCitationsRequest,
+    recommendation_pb2.RecommendCitationsResponse,
+)
+RECOMMEND_BULK = Rpc(
+    _RECOMMENDATION, "RecommendBulk", recommendation_pb2.RecommendBulkRequest, recommendation_pb2.RecommendBulkResponse
+)
+RANK_PAPERS = Rpc(
+    _RECOMMENDATION, "RankPapers", recommendation_pb2.RankPapersRequest, recommendation_pb2.RankPapersResponse
+)
+ADD_PAPERS = Rpc(
+    _RECOMMENDATION, "AddPapers", recommendation_pb2.AddPapersRequest, recommendation_pb2.AddPapersResponse
+)
+ADD_AUTHORS = Rpc(
+    _RECOMMENDATION, "AddAuthors", recommendation_pb2.AddAuthorsRequest, recommendation_pb2.AddAuthorsResponse
+)
+FIND_CANDIDATES = Rpc(
+    _RECOMMENDATION,
+    "FindCandidates",
+    recommendation_pb2.FindCandidatesRequest,
+    recommendation_pb2.FindCandidatesResponse,
 )
 
 # grpc.health.v1 without one more dependency: its request is one string and its response one enum, both in

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from facets_client.channel import TlsConfig
-from facets_client.cli import collections, documents, explain, index, relations, search, server, texts
+from facets_client.cli import collections, documents, explain, index, recommend, relations, search, server, texts
 from facets_client.cli.output import say
 from facets_client.cli.settings import ExitCode, Settings, exit_code_of, sentence_of
 from facets_client.client import DEFAULT_TARGET, DEFAULT_TIMEOUT_S
@@ -181,6 +181,7 @@ app.command("similarity")(texts.similarity)
 app.command("summarize")(texts.summarize)
 app.command("relations")(relations.relations)
 app.command("entail")(relations.entail)
+app.add_typer(recommend.app, name="recommend")
 app.add_typer(collections.app, name="collections")
 app.command("index")(index.index)
 app.command("search")(search.search)

@@ -13,6 +13,7 @@ from facets_proto.v1 import (
     documents_pb2,
     embedding_pb2,
     models_pb2,
+    recommendation_pb2,
     relations_pb2,
     similarity_pb2,
     summarization_pb2,
@@ -43,7 +44,16 @@ def test_every_public_name_is_there():
 
 @pytest.mark.parametrize(
     "file",
-    [collections_pb2, documents_pb2, embedding_pb2, models_pb2, relations_pb2, similarity_pb2, summarization_pb2],
+    [
+        collections_pb2,
+        documents_pb2,
+        embedding_pb2,
+        models_pb2,
+        recommendation_pb2,
+        relations_pb2,
+        similarity_pb2,
+        summarization_pb2,
+    ],
 )
 def test_the_table_of_calls_agrees_with_the_protos(file):
     table = {call.path: call for call in vars(rpc).values() if isinstance(call, rpc.Rpc)}
