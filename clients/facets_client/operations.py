@@ -28,7 +28,7 @@ from facets_client.commands import (
 )
 from facets_client.convert import documents as documents_convert
 from facets_client.convert import texts as texts_convert
-from facets_client.convert.texts import DTypeName, Method, Order
+from facets_client.convert.texts import DTypeName, Method, Order, ScoreRange
 from facets_client.errors import FacetsClientError, NotFoundError
 
 # Requests of an embedding stream that are under way at the same time.
@@ -108,6 +108,7 @@ class Operations:
         attention: bool,
         explain: bool,
         calibrated: bool,
+        score_range: ScoreRange,
         num_words: int | None,
     ) -> Operation[results.Scores]:
         """Scores of pairs of texts."""
@@ -121,6 +122,7 @@ class Operations:
                 attention=attention,
                 explain=explain,
                 calibrated=calibrated,
+                score_range=score_range,
                 num_words=num_words,
             )
             parts.append((yield from call_part(rpc.SCORE, request, field="pairs", offset=part.start)))

@@ -23,7 +23,7 @@ from facets_client.cli.output import (
     table,
 )
 from facets_client.cli.settings import settings_of
-from facets_client.convert.texts import Method, Order
+from facets_client.convert.texts import Method, Order, ScoreRange
 from facets_client.results import FacetsArray, PairScore
 
 _MEETINGS_SHOWN = 5
@@ -97,7 +97,12 @@ def similarity(
         bool, typer.Option("--attention", help="Weigh words by attention (word-based methods).")
     ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show which facet met which.")] = False,
-    calibrated: Annotated[bool, typer.Option("--calibrated", help="Also map the score to 0..1.")] = False,
+    calibrated: Annotated[
+        bool, typer.Option("--calibrated", help="Also the score as people would give it.")
+    ] = False,
+    score_range: Annotated[
+        ScoreRange, typer.Option("--range", help="Its scale, from unrelated to equivalent.")
+    ] = "0..1",
     model: ModelOption = "",
     num_words: WordsOption = 5,
 ) -> None:
@@ -108,6 +113,7 @@ def similarity(
       facets similarity "A dog barks." "A puppy makes noise."
       facets similarity --method sif --attention "A dog barks." "A puppy makes noise."
       facets similarity --explain "A dog barks." "A puppy makes noise."
+      facets similarity --calibrated --range 0..5 "A dog barks." "A puppy makes noise."
       facets --json similarity --file pairs.tsv
     """
     settings = settings_of(context)
@@ -120,6 +126,7 @@ def similarity(
             model=model,
             explain=explain,
             calibrated=calibrated,
+            score_range=score_range,
             num_words=num_words,
         )
     if settings.json:

@@ -16,10 +16,15 @@ from facets_client.convert.numbers import unsigned
 DTypeName = Literal["float32", "float16"]
 Method = Literal["codebook", "max_facet", "average", "probability_average", "sif", "wmd", "probability_wmd"]
 Order = Literal["original", "selection"]
+ScoreRange = Literal["0..1", "0..5"]
 
 _DTYPE_NUMBERS: dict[str, common_pb2.DataType] = {
     "float32": common_pb2.DATA_TYPE_FLOAT32,
     "float16": common_pb2.DATA_TYPE_FLOAT16,
+}
+_RANGE_NUMBERS: dict[str, similarity_pb2.CalibratedRange] = {
+    "0..1": similarity_pb2.CALIBRATED_RANGE_ZERO_TO_ONE,
+    "0..5": similarity_pb2.CALIBRATED_RANGE_ZERO_TO_FIVE,
 }
 _METHOD_PREFIX = "SIMILARITY_METHOD_"
 _HEALTH = {0: "UNKNOWN", 1: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
@@ -116,6 +121,7 @@ def score_request(
     attention: bool,
     explain: bool,
     calibrated: bool,
+    score_range: ScoreRange,
     num_words: int | None,
 ) -> similarity_pb2.ScoreRequest:
     """Pairs of texts and how to score them."""
@@ -126,6 +132,7 @@ def score_request(
         attention=attention,
         explain=explain,
         calibrated=calibrated,
+        calibrated_range=_RANGE_NUMBERS[score_range],
         num_words=unsigned(num_words, "num_words"),
     )
 
