@@ -97,9 +97,7 @@ def similarity(
         bool, typer.Option("--attention", help="Weigh words by attention (word-based methods).")
     ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show which facet met which.")] = False,
-    calibrated: Annotated[
-        bool, typer.Option("--calibrated", help="Also the score as people would give it.")
-    ] = False,
+    calibrated: Annotated[bool, typer.Option("--calibrated", help="Also the score as people would give it.")] = False,
     score_range: Annotated[
         ScoreRange, typer.Option("--range", help="Its scale, from unrelated to equivalent.")
     ] = "0..1",

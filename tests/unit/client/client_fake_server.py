@@ -221,7 +221,8 @@ class Similarity(similarity_pb2_grpc.SimilarityServiceServicer):
             cosine = float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
             score = similarity_pb2.PairScore(score=cosine)
             if request.calibrated:
-                score.calibrated_score = (cosine + 1) / 2
+                is_five = request.calibrated_range == similarity_pb2.CALIBRATED_RANGE_ZERO_TO_FIVE
+                score.calibrated_score = (cosine + 1) / 2 * (5 if is_five else 1)
             if request.explain:
                 score.explanation.matches.append(fake_match(self.world))
                 score.explanation.first_tokens.add(text=pair.first, attention=1.0, known=True)

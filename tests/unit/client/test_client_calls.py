@@ -157,7 +157,9 @@ def test_score(client, world):
     assert scores.pairs[0].first_tokens[0].text == "a 0"
     assert not scores.pairs[0].second_tokens[0].known
     assert (scores.method, scores.attention) == ("sif", True)
-    assert world.count("Score") == 3
+    out_of_five = client.score(pairs[-1:], calibrated=True, score_range="0..5")
+    assert out_of_five.pairs[0].calibrated_score == pytest.approx(5.0)
+    assert world.count("Score") == 4
 
 
 def test_score_without_extras(client):
