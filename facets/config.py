@@ -241,8 +241,6 @@ class PaperTrainingConfig(_FromDict):
 
     data: str  # JSON lines {"id", "title", "abstract", "authors", "cited_by"}; .xz and .gz too
     name: str = "facets-papers-en"
-    base_words: str = ""  # checkpoint whose word vectors are blended in; empty: those of the papers alone
-    base_words_weight: float = 0.5  # length of a base vector beside a vector of the papers
     word_dim: int = 256
     min_word_count: int = 5
     max_words: int = 32_000
@@ -284,7 +282,7 @@ class PaperTrainingConfig(_FromDict):
         _check(self, "max_words", self.max_words < 32_767, "< 32767 (stored in 16 bits with the type)")
         _check(self, "batch_size", self.batch_size >= 2, ">= 2 (negatives come from the same batch)")
         _check(self, "word_dim", self.word_dim >= 32 and self.word_dim % 32 == 0, "a positive multiple of 32")
-        for name in ("base_words_weight", "author_weight", "citation_weight", "autoencoder_weight", "negative_weight"):
+        for name in ("author_weight", "citation_weight", "autoencoder_weight", "negative_weight"):
             _check(self, name, getattr(self, name) >= 0, ">= 0")
         _check(self, "word_dropout", 0 <= self.word_dropout < 1, "in [0, 1)")
         _check(self, "table_learning_rate", self.table_learning_rate > 0, "> 0")

@@ -6,6 +6,7 @@ Shape suffixes: B texts, L tokens, K facets, D dimensions.
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from facets.model.backbone import BackboneEncoder
 from facets.model.calibration import CalibrationCurves, read_calibration
 from facets.model.checkpoint import CheckpointConfig, checkpoint_revision, read_checkpoint, write_checkpoint
 from facets.model.network import FacetNetwork
+from facets.model.paper_model import load_paper_model
 from facets.text.tokenizer import Tokenizer
 from facets.words.vectors import WordVectors
 
@@ -119,19 +121,20 @@ class FacetModel:
         return self.word_rows(texts)
 
     def word_rows(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """Vocabulary rows of each text's first ``max_tokens`` words, for word-based scores.
+        """Vocabulary rows of each text's first ``max_tokens`` words; a word the vocabulary lacks becomes its pieces.
 
         Args:
             texts: Any number of texts.
 
         Returns:
-            One int64 array ``[L]`` a text; row ``len(words)`` stands for an unknown word.
+            One int64 array ``[L]`` a text, L <= ``max_tokens``; row ``len(words)`` stands for an unknown word.
 
         Raises:
             TypeError: ``texts`` is one ``str``.
         """
         limit = self.max_tokens
-        return [self.words.vocabulary.rows(words[:limit]) for words in self.tokenizer.words(texts)]
+        split_rows = self.words.vocabulary.split_rows
+        return [split_rows(words[:limit])[0][:limit] for words in self.tokenizer.words(texts)]
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facet embeddings of texts.
@@ -239,7 +242,7 @@ def load(name_or_path: str | Path | None = None, *, device: str = "cpu") -> Face
         device: ``cpu``, ``cuda``, ``cuda:1`` ...
 
     Returns:
-        The model, ready to encode.
+        The model, ready to encode; a ``PaperModel`` where ``task`` is ``papers``.
 
     Raises:
         NotFoundError: No model of that name, no such folder.
@@ -247,6 +250,9 @@ def load(name_or_path: str | Path | None = None, *, device: str = "cpu") -> Face
     """
     folder = find_model(DEFAULT_MODEL if name_or_path is None else name_or_path)
     config, tensors = read_checkpoint(folder)
+    if config.task == "papers":
+        # Told apart by ``task``: a PaperModel has what every model has, and encodes titles and abstracts.
+        return cast(FacetModel, load_paper_model(folder, device=device))
     words_folder = (folder / config.words).resolve()
     words = WordVectors.load(words_folder)
     if words.dim != config.model.dim:

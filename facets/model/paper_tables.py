@@ -1,0 +1,230 @@
+"""What a model of papers knows besides its network: authors, citing papers, the papers they belong to.
+
+::
+
+    tables.safetensors   vectors of authors and citing papers, half precision; facets that stand for all papers
+    recommendation.json  settings of scoring, and where the papers are
+    papers.safetensors   words of the papers, who wrote and who cites them     \\  or `papers` in recommendation.json
+    papers.json.xz       ids, names, titles                                    /   names another folder, relative
+
+Shape letters: I papers, J authors or citing papers, D dimensions, P pairs, M reference papers, K facets.
+"""
+
+import json
+import lzma
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from facets.errors import CheckpointError
+
+__all__ = ["KINDS", "KnownPapers", "PaperTables", "ScoringSettings", "read_papers_part", "write_papers_part"]
+
+KINDS = ("authors", "citations")
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPapers:
+    """The papers a model was trained on, as far as an author or a citing paper of the tables needs them.
+
+    Attributes:
+        ids: ``I`` ids.
+        titles: ``I`` titles.
+        years: ``[I]`` int32, 0 when unknown.
+        rows: Typed word rows of all papers, uint16.
+        offsets: ``[I + 1]`` int64 into ``rows``.
+        column_ids: By kind, ``J`` ids of authors or citing papers, ascending.
+        column_names: By kind, ``J`` names of authors, titles of citing papers (empty when unknown).
+        pairs: By kind, ``[P, 2]`` int64: paper, author or citing paper; ascending by the second.
+    """
+
+    ids: Sequence[str]
+    titles: Sequence[str]
+    years: NDArray[np.int32]
+    rows: NDArray[np.uint16]
+    offsets: NDArray[np.int64]
+    column_ids: Mapping[str, Sequence[str]]
+    column_names: Mapping[str, Sequence[str]]
+    pairs: Mapping[str, NDArray[np.int64]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScoringSettings:
+    """How scores are mixed and vectors fitted.
+
+    Attributes:
+        facet_weights: By kind, the share of the facets in the hybrid score, tuned on development data.
+        document_modes: By kind, ``max`` or ``average``: how cosines with a candidate's papers become one score.
+        negative_weight: As in training.
+        ridge: As in training.
+    """
+
+    facet_weights: Mapping[str, float]
+    document_modes: Mapping[str, str]
+    negative_weight: float = 1.0
+    ridge: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PaperTables:
+    """The trained vectors.
+
+    Attributes:
+        vectors: By kind, ``[J, D]`` float32.
+        references: By kind, ``[M, K, D]`` float32: facets with magnitudes of papers that stand for all others when
+            a new vector is fitted.
+    """
+
+    vectors: Mapping[str, NDArray[np.float32]]
+    references: Mapping[str, NDArray[np.float32]]
+
+
+def write_papers_part(
+    folder: Path, tables: PaperTables, settings: ScoringSettings, papers: KnownPapers | None, papers_path: str = "."
+) -> None:
+    """Writes the files above; ``papers`` only where ``papers_path`` is ``.``. Each file appears whole or not at all."""
+    arrays = {f"{kind}.vectors": tables.vectors[kind].astype(np.float16) for kind in KINDS}
+    arrays |= {f"{kind}.references": tables.references[kind].astype(np.float16) for kind in KINDS}
+    _save(arrays, folder / "tables.safetensors")
+    if papers_path == "." and papers is not None:
+        arrays = {
+            "rows": papers.rows,
+            "lengths": np.diff(papers.offsets).astype(np.int32),
+            "years": papers.years.astype(np.int16),
+        }
+        arrays |= {f"{kind}.pairs": papers.pairs[kind].astype(np.int32) for kind in KINDS}
+        _save(arrays, folder / "papers.safetensors")
+        texts = {
+            "ids": list(papers.ids),
+            "titles": list(papers.titles),
+            **{f"{kind}.ids": list(papers.column_ids[kind]) for kind in KINDS},
+            **{f"{kind}.names": list(papers.column_names[kind]) for kind in KINDS},
+        }
+        _write(lzma.compress(json.dumps(texts, ensure_ascii=False).encode()), folder / "papers.json.xz")
+    values = {
+        "format": _FORMAT,
+        "papers": papers_path,
+        "facet_weights": dict(settings.facet_weights),
+        "document_modes": dict(settings.document_modes),
+        "negative_weight": settings.negative_weight,
+        "ridge": settings.ridge,
+    }
+    _write((json.dumps(values, indent=2) + "\n").encode(), folder / "recommendation.json")
+
+
+def read_papers_part(folder: Path) -> tuple[PaperTables, ScoringSettings, KnownPapers, list[Path]]:
+    """Reads what ``write_papers_part`` wrote.
+
+    Returns:
+        Tables, settings, papers, and the files read.
+
+    Raises:
+        CheckpointError: A file is missing, damaged, or they do not fit each other.
+    """
+    path = folder / "recommendation.json"
+    values = _json(path, path.read_bytes if path.exists() else None)
+    if values.get("format") != _FORMAT:
+        raise CheckpointError(f"{path}: expected format {_FORMAT}, got {values.get('format')!r}")
+    try:
+        settings = ScoringSettings(
+            facet_weights={kind: float(values["facet_weights"][kind]) for kind in KINDS},
+            document_modes={kind: str(values["document_modes"][kind]) for kind in KINDS},
+            negative_weight=float(values["negative_weight"]),
+            ridge=float(values["ridge"]),
+        )
+        papers_folder = (folder / str(values["papers"])).resolve()
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: a setting is missing or wrong: {error}") from error
+    tables_path = folder / "tables.safetensors"
+    arrays = _load(tables_path)
+    try:
+        tables = PaperTables(
+            {kind: arrays[f"{kind}.vectors"].astype(np.float32) for kind in KINDS},
+            {kind: arrays[f"{kind}.references"].astype(np.float32) for kind in KINDS},
+        )
+    except KeyError as error:
+        raise CheckpointError(f"{tables_path}: expected a tensor named {error}") from error
+    papers, files = _read_known_papers(papers_folder)
+    for kind in KINDS:
+        if len(tables.vectors[kind]) != len(papers.column_ids[kind]):
+            raise CheckpointError(
+                f"{tables_path}: expected {len(papers.column_ids[kind])} vectors of {kind}, "
+                f"got {len(tables.vectors[kind])}"
+            )
+        if not np.isfinite(tables.vectors[kind]).all() or not np.isfinite(tables.references[kind]).all():
+            raise CheckpointError(f"{tables_path}: vectors of {kind} have NaN or infinite values")
+    return tables, settings, papers, [path, tables_path, *files]
+
+
+def _read_known_papers(folder: Path) -> tuple[KnownPapers, list[Path]]:
+    arrays_path, texts_path = folder / "papers.safetensors", folder / "papers.json.xz"
+    arrays = _load(arrays_path)
+    texts = _json(texts_path, (lambda: lzma.decompress(texts_path.read_bytes())) if texts_path.exists() else None)
+    try:
+        papers = KnownPapers(
+            ids=texts["ids"],
+            titles=texts["titles"],
+            years=arrays["years"].astype(np.int32),
+            rows=arrays["rows"],
+            offsets=np.concatenate([[0], np.cumsum(arrays["lengths"], dtype=np.int64)]).astype(np.int64),
+            column_ids={kind: texts[f"{kind}.ids"] for kind in KINDS},
+            column_names={kind: texts[f"{kind}.names"] for kind in KINDS},
+            pairs={kind: arrays[f"{kind}.pairs"].astype(np.int64) for kind in KINDS},
+        )
+    except KeyError as error:
+        raise CheckpointError(f"{folder}: expected {error} in the papers' files") from error
+    num_papers = len(papers.ids)
+    fits = (
+        len(papers.titles) == num_papers == len(papers.years) == len(papers.offsets) - 1
+        and papers.offsets[-1] == len(papers.rows)
+        and all(
+            not len(papers.pairs[k])
+            or (papers.pairs[k].max(axis=0) < (num_papers, len(papers.column_ids[k]))).all()
+            for k in KINDS
+        )
+    )
+    if not fits:
+        raise CheckpointError(f"{arrays_path} and {texts_path} do not belong together")
+    return papers, [arrays_path, texts_path]
+
+
+def _save(arrays: dict[str, NDArray[Any]], path: Path) -> None:
+    part = path.with_name(path.name + ".part")
+    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, part)
+    part.chmod(0o644)  # safetensors makes it private to the user
+    os.replace(part, path)
+
+
+def _write(content: bytes, path: Path) -> None:
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(content)
+    os.replace(part, path)
+
+
+def _load(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        return dict(load_file(path))
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path}: the file is missing") from error
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: expected a safetensors file, it is damaged: {error}") from error
+
+
+def _json(path: Path, read: Any) -> dict[str, Any]:
+    if read is None:
+        raise CheckpointError(f"{path}: the file is missing")
+    try:
+        values = json.loads(read())
+    except (lzma.LZMAError, EOFError, OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: expected JSON, it is damaged: {error}") from error
+    if not isinstance(values, dict):
+        raise CheckpointError(f"{path}: expected a JSON object, got {type(values).__name__}")
+    return values

@@ -1,0 +1,283 @@
+"""The training loop of a model of papers: network and tables together (Chang 2022, eq. 3.14)."""
+
+import json
+import logging
+import os
+import pickle
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.optim import AdamW
+from torch.optim.lr_scheduler import LambdaLR
+from tqdm import tqdm
+
+from facets.config import PaperTrainingConfig
+from facets.errors import CheckpointError
+from facets.losses.autoencoder import paper_autoencoder_loss
+from facets.losses.recommendation import recommendation_loss
+from facets.model.paper_network import EncodedPapers, PaperNetwork
+from facets.scoring.relevance import fit_shared
+from facets.tasks.recommendation_types import CandidateKind
+from facets.training.papers_batches import PaperBatch, PaperStream
+from facets.training.papers_data import PaperCorpus
+from facets.training.papers_words import word_counts
+from facets.training.runs import interrupts, training_device, use_bfloat16
+from facets.words.vectors import WordVectors, unit_rows
+
+__all__ = ["PaperTrainer", "PaperTrainingResult"]
+
+logger = logging.getLogger(__name__)
+
+_HARDWARE = ("device", "num_threads")
+_NU = 1e-4  # of eq. B.4
+
+
+@dataclass(frozen=True, slots=True)
+class PaperTrainingResult:
+    """How a run ended.
+
+    Attributes:
+        finished: False when it was interrupted; ``resume`` goes on from there.
+        step: Steps done, of all runs together.
+        validation_loss: Of the held-out papers; None before the first.
+    """
+
+    finished: bool
+    step: int
+    validation_loss: float | None
+
+
+class PaperTrainer:
+    """Trains network and tables on a corpus, in a folder of its own: ``checkpoint.pt`` and ``curve.jsonl``."""
+
+    def __init__(self, config: PaperTrainingConfig, corpus: PaperCorpus, words: WordVectors, out_dir: Path) -> None:
+        self._config = config
+        self._out_dir = out_dir
+        self._device = training_device(config.device)
+        if config.num_threads:
+            torch.set_num_threads(config.num_threads)
+        self._stream = PaperStream(corpus, config)
+        torch.manual_seed(config.seed)
+        unit_vectors = torch.from_numpy(words.unit_vectors)
+        self.network = PaperNetwork(config.model, unit_vectors, torch.from_numpy(words.vocabulary.probabilities))
+        projection_WD, tables = _starting_point(config, corpus, words, self._stream.training_papers)
+        self.network.start_from(torch.from_numpy(projection_WD))
+        self.network.to(self._device)
+        self.tables = nn.ParameterDict({kind: nn.Parameter(torch.from_numpy(tables[kind])) for kind in CandidateKind})
+        self.tables.to(self._device)
+        self._use_bfloat16 = use_bfloat16(config.precision, self._device)
+        self._optimizer = AdamW(
+            [
+                {"params": self.network.parameters(), "weight_decay": config.optimizer.weight_decay},
+                {"params": self.tables.parameters(), "lr": config.table_learning_rate, "weight_decay": 0.0},
+            ],
+            lr=config.optimizer.learning_rate,
+            fused=True,
+        )
+        self._schedule = LambdaLR(self._optimizer, self._learning_rate_factor)
+        self._step, self._seconds = 0, 0.0
+        self._validation_loss: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of training, over all runs."""
+        return self._seconds
+
+    def resume(self) -> None:
+        """Goes back to the last checkpoint.
+
+        Raises:
+            CheckpointError: There is none, it is damaged, or it belongs to other settings or papers.
+        """
+        path = self._out_dir / "checkpoint.pt"
+        try:
+            state = torch.load(path, map_location=self._device, weights_only=True)
+        except FileNotFoundError as error:
+            raise CheckpointError(f"nothing to resume: {path} does not exist") from error
+        except (RuntimeError, EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
+            raise CheckpointError(f"{path} is damaged: {error}") from error
+        changed = [k for k, v in self._config.to_dict().items() if state["config"].get(k) != v and k not in _HARDWARE]
+        if changed:
+            raise CheckpointError(f"{path} was made with other settings: {', '.join(changed)} changed")
+        try:
+            self.network.load_state_dict(state["network"])
+            self.tables.load_state_dict(state["tables"])
+        except RuntimeError as error:
+            raise CheckpointError(f"{path} was made with other papers: {str(error)[:200]}") from error
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._schedule.load_state_dict(state["schedule"])
+        torch.set_rng_state(state["rng"].cpu())
+        self._step, self._seconds, self._validation_loss = state["step"], state["seconds"], state["validation_loss"]
+
+    def train(self, *, progress: bool = True) -> PaperTrainingResult:
+        """Runs to the last step, or to an interrupt (SIGINT, SIGTERM), which saves a checkpoint first."""
+        config = self._config
+        self._out_dir.mkdir(parents=True, exist_ok=True)
+        losses: list[float] = []
+        with (
+            interrupts() as interrupted,
+            tqdm(total=config.num_steps, initial=self._step, disable=not progress, unit="step", mininterval=10) as bar,
+        ):
+            for batch in self._stream.training_batches(self._step):
+                if self._step >= config.num_steps or interrupted:
+                    break
+                started = time.monotonic()
+                losses.append(self._train_step(batch))
+                self._seconds += time.monotonic() - started
+                self._step += 1
+                bar.update()
+                is_last = self._step == config.num_steps
+                if self._step % config.validate_every == 0 or is_last:
+                    self._log_curve(losses)
+                    losses.clear()
+                if self._step % config.checkpoint_every == 0 or is_last:
+                    self._save_checkpoint()
+        finished = self._step >= config.num_steps
+        if not finished:
+            self._save_checkpoint()
+        return PaperTrainingResult(finished, self._step, self._validation_loss)
+
+    @torch.no_grad()
+    def validate(self) -> dict[str, float]:
+        """Mean losses of the held-out papers, by name."""
+        self.network.eval()
+        batches = self._stream.validation_batches()
+        total: dict[str, float] = {}
+        for batch in batches:
+            for name, loss in self._losses(batch).items():
+                total[name] = total.get(name, 0.0) + float(loss) / len(batches)
+        return total
+
+    def _train_step(self, batch: PaperBatch) -> float:
+        self.network.train()
+        loss = self._total(self._losses(batch))
+        self._optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), self._config.optimizer.max_gradient_norm)
+        self._optimizer.step()
+        self._schedule.step()
+        value = float(loss.detach())
+        if value != value:
+            raise CheckpointError(f"the training loss became NaN at step {self._step}; the last checkpoint is kept")
+        return value
+
+    def _total(self, losses: dict[str, Tensor]) -> Tensor:
+        config = self._config
+        return (
+            config.author_weight * losses[CandidateKind.AUTHORS]
+            + config.citation_weight * losses[CandidateKind.CITATIONS]
+            + config.autoencoder_weight * losses["autoencoder"]
+        )
+
+    def _losses(self, batch: PaperBatch) -> dict[str, Tensor]:
+        encoded = self._encode(batch)
+        magnitudes = {
+            CandidateKind.AUTHORS: encoded.author_magnitudes,
+            CandidateKind.CITATIONS: encoded.citation_magnitudes,
+        }
+        losses: dict[str, Tensor] = {}
+        for kind, pairs in batch.pairs.items():
+            losses[kind] = recommendation_loss(
+                encoded.facets * magnitudes[kind].unsqueeze(-1),
+                self.tables[kind][self._tensor(pairs.columns)],
+                self._tensor(pairs.pairs),
+                self._tensor(pairs.weights),
+                negative_weight=self._config.negative_weight,
+            )
+        words_BD = self.network.word_map(encoded.averages)
+        losses["autoencoder"] = paper_autoencoder_loss(encoded.facets, words_BD, self._tensor(batch.negatives))
+        return losses
+
+    def _encode(self, batch: PaperBatch) -> EncodedPapers:
+        parts = []
+        with torch.autocast(self._device.type, dtype=torch.bfloat16, enabled=self._use_bfloat16):
+            for rows, lengths in batch.parts:
+                parts.append(self.network(self._tensor(rows), self._tensor(lengths)))
+        return EncodedPapers(*(torch.cat([part.float() for part in column]) for column in zip(*parts, strict=True)))
+
+    def _tensor(self, array: NDArray[np.generic]) -> Tensor:
+        return torch.from_numpy(array).to(self._device, non_blocking=True)
+
+    def _learning_rate_factor(self, step: int) -> float:
+        """Linear warm-up to 1, then linear decay to 0 at the last step."""
+        warmup, total = self._config.optimizer.warmup_steps, self._config.num_steps
+        if step < warmup:
+            return (step + 1) / warmup
+        return max(0.0, (total - step) / max(1, total - warmup))
+
+    def _log_curve(self, losses: list[float]) -> None:
+        parts = self.validate()
+        self._validation_loss = sum(
+            weight * parts.get(name, 0.0)
+            for name, weight in (
+                (CandidateKind.AUTHORS, self._config.author_weight),
+                (CandidateKind.CITATIONS, self._config.citation_weight),
+                ("autoencoder", self._config.autoencoder_weight),
+            )
+        )
+        line = {
+            "step": self._step,
+            "training_loss": round(sum(losses) / len(losses), 5),
+            "validation_loss": round(self._validation_loss, 5),
+            **{f"validation_{name}": round(value, 5) for name, value in parts.items()},
+            "seconds": round(self._seconds, 1),
+            "papers_per_second": round(self._step * self._config.batch_size / max(self._seconds, 1e-9), 1),
+        }
+        path = self._out_dir / "curve.jsonl"
+        earlier = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        kept = [text for text in earlier if json.loads(text)["step"] < self._step]  # a resumed run repeats steps
+        path.write_text("".join(text + "\n" for text in [*kept, json.dumps(line)]), encoding="utf-8")
+        logger.info("step %d %s", self._step, line)
+
+    def _save_checkpoint(self) -> None:
+        part = self._out_dir / "checkpoint.pt.part"
+        state = {
+            "config": self._config.to_dict(),
+            "network": self.network.state_dict(),
+            "tables": self.tables.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "schedule": self._schedule.state_dict(),
+            "rng": torch.get_rng_state(),
+            "step": self._step,
+            "seconds": self._seconds,
+            "validation_loss": self._validation_loss,
+        }
+        with part.open("wb") as file:
+            torch.save(state, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, self._out_dir / "checkpoint.pt")
+
+
+def _starting_point(
+    config: PaperTrainingConfig, corpus: PaperCorpus, words: WordVectors, training_papers: NDArray[np.int64]
+) -> tuple[NDArray[np.float32], dict[CandidateKind, NDArray[np.float32]]]:
+    """A projection of word averages ``[W, D]`` that spreads papers evenly, and the tables that fit it best."""
+    probabilities = words.vocabulary.probabilities
+    weighted_VW = words.unit_vectors * (_NU / (_NU + probabilities)).astype(np.float32)[:, None]
+    averages_IW = unit_rows(np.asarray(word_counts(corpus) @ weighted_VW))
+    values, axes = np.linalg.eigh(averages_IW.T @ averages_IW / max(1, len(averages_IW)))
+    dim = min(config.model.dim, len(values))
+    scale = (np.maximum(values[::-1][:dim], 1e-6) * dim) ** -0.5
+    projection_WD = np.zeros((words.dim, config.model.dim), dtype=np.float32)
+    projection_WD[:, :dim] = axes[:, ::-1][:, :dim] * scale
+    facets_ID = averages_IW @ projection_WD
+    is_training = np.zeros(len(corpus), dtype=np.bool_)
+    is_training[training_papers] = True
+    tables = {}
+    for kind, pairs in corpus.interactions.items():
+        used = is_training[pairs.papers]
+        tables[kind] = fit_shared(
+            facets_ID[pairs.papers[used]],
+            pairs.columns[used],
+            num_columns=len(pairs.ids),
+            second_moment_DD=facets_ID.T @ facets_ID / max(1, len(facets_ID)),
+            negative_weight=config.negative_weight,
+            ridge=config.ridge,
+        )
+    return projection_WD, tables
