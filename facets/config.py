@@ -191,7 +191,8 @@ class RelationTrainingConfig(_FromDict):
     num_relation_facets: int = 11  # K_rel
     max_patterns_per_pair: int = 100  # of the matrix, the most frequent ones
     max_pairs_per_pattern: int = 2000
-    name_patterns: bool = True  # each relation also co-occurs with patterns made of its name's words
+    phrases: str = ""  # file of patterns that say a relation, beside those made of its name's words
+    known_share: float = 0.4  # of the patterns of a step: those that co-occur with pairs of the knowledge base
     num_steps: int = 12_000
     batch_size: int = 256  # patterns a step
     pairs_per_pattern: int = 4  # entity pairs drawn for each
@@ -201,7 +202,7 @@ class RelationTrainingConfig(_FromDict):
     pattern_tokens: int = 20  # longer patterns lose their middle
     word_dropout: float = 0.1
     autoencoder_weight: float = 0.2  # gamma of eq. B.1
-    pair_learning_rate: float = 1.0  # of the entity pair embeddings, plain gradient descent
+    pair_learning_rate: float = 0.1  # of the entity pair embeddings, plain gradient descent
     checkpoint_every: int = 500  # steps
     seed: int = 1
     precision: str = "auto"
@@ -226,6 +227,7 @@ class RelationTrainingConfig(_FromDict):
             _check(self, name, getattr(self, name) >= 1, ">= 1")
         _check(self, "batch_size", self.batch_size >= 2, ">= 2 (negatives come from the same batch)")
         _check(self, "sampling_power", 0 <= self.sampling_power <= 1, "in [0, 1]")
+        _check(self, "known_share", 0 <= self.known_share <= 1, "in [0, 1]")
         _check(self, "word_dropout", 0 <= self.word_dropout < 1, "in [0, 1)")
         _check(self, "autoencoder_weight", self.autoencoder_weight >= 0, ">= 0")
         _check(self, "pair_learning_rate", self.pair_learning_rate >= 0, ">= 0")
@@ -284,6 +286,7 @@ class PaperTrainingConfig(_FromDict):
         _check(self, "word_dim", self.word_dim >= 32 and self.word_dim % 32 == 0, "a positive multiple of 32")
         for name in ("author_weight", "citation_weight", "autoencoder_weight", "negative_weight"):
             _check(self, name, getattr(self, name) >= 0, ">= 0")
+        _check(self, "known_share", 0 <= self.known_share <= 1, "in [0, 1]")
         _check(self, "word_dropout", 0 <= self.word_dropout < 1, "in [0, 1)")
         _check(self, "table_learning_rate", self.table_learning_rate > 0, "> 0")
         _check(self, "ridge", self.ridge > 0, "> 0")

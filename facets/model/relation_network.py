@@ -3,16 +3,22 @@
 Shape suffixes: B patterns, R relations, L tokens, K facets, D dimensions, H hidden width, V words.
 """
 
+from collections.abc import Sequence
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from facets.config import FacetModelConfig
 from facets.model.network import FacetNetwork
+from facets.text.patterns import ARG1, ARG2, ENTITY
+from facets.text.vocabulary import Vocabulary
 
-__all__ = ["NUM_PLACEHOLDERS", "PLACEHOLDERS", "RelationNetwork", "pattern_network"]
+__all__ = ["NUM_PLACEHOLDERS", "PLACEHOLDERS", "RelationNetwork", "pattern_network", "pattern_rows"]
 
 # Their learned vectors follow those of <unk> and <eos>: rows V + 2, V + 3, V + 4 of the token embedding.
-PLACEHOLDERS = ("$ARG1", "$ARG2", "$ENT")
+PLACEHOLDERS = (ARG1, ARG2, ENTITY)
 NUM_PLACEHOLDERS = len(PLACEHOLDERS)
 
 
@@ -81,3 +87,15 @@ class RelationNetwork(nn.Module):
         return tensors
 
 
+def pattern_rows(patterns: Sequence[Sequence[str]], vocabulary: Vocabulary, max_tokens: int) -> list[NDArray[np.int64]]:
+    """Token rows of patterns; the placeholders' rows follow those of <unk> and <eos>; long ones lose their middle."""
+    first = vocabulary.unknown_row + 2
+    special = {name: first + place for place, name in enumerate(PLACEHOLDERS)}
+    get, row = special.get, vocabulary.row
+    result = []
+    for tokens in patterns:
+        if len(tokens) > max_tokens:
+            head = max_tokens // 2
+            tokens = [*tokens[:head], *tokens[len(tokens) - (max_tokens - head) :]]
+        result.append(np.array([get(t) or row(t) for t in tokens], dtype=np.int64))
+    return result

@@ -22,7 +22,13 @@ from tqdm import tqdm
 
 from facets.errors import ConfigError
 from facets.text.patterns import PatternLimits
-from facets.training.mining_documents import DocumentMiner, bare_name, distinctive_names, read_titled_documents
+from facets.training.mining_documents import (
+    DocumentMiner,
+    bare_name,
+    distinctive_names,
+    name_variants,
+    read_titled_documents,
+)
 from facets.training.packing import clean_paragraph
 
 __all__ = ["CELLS_FILE", "MiningReport", "mine_cells"]
@@ -105,12 +111,13 @@ def mine_cells(
     started = time.monotonic()
     workers = num_workers or os.cpu_count() or 1
     out_dir.mkdir(parents=True, exist_ok=True)
-    given = [*(_titles(files) if names is None else names), *extra_names]
+    given = [*map(bare_name, _titles(files) if names is None else names)]
+    given += [variant for name in extra_names for variant in name_variants(name)]
     sample = (paragraph for file in files for _, paragraphs in read_titled_documents(file) for paragraph in paragraphs)
-    gazetteer = distinctive_names(map(bare_name, given), sample)
+    gazetteer = distinctive_names(given, sample)
     if not gazetteer:
         raise ConfigError(f"the gazetteer must hold a name of three characters, got {len(given)} unusable ones")
-    kept = {f"{bare_name(head)}\t{bare_name(tail)}" for head, tail in keep_pairs}
+    kept = {f"{a}\t{b}" for head, tail in keep_pairs for a in name_variants(head) for b in name_variants(tail)}
     tally = _Tally()
     with tempfile.TemporaryDirectory(dir=out_dir, prefix=".mining-") as scratch:
         folder = Path(scratch)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from facets.text.entities import EntitySpan, Gazetteer, longest_from_left
 from facets.text.files import read_lines
-from facets.text.patterns import PatternLimits, sentence_groups, sentence_patterns
+from facets.text.patterns import ARG1, ARG2, ENTITY, PatternLimits, sentence_groups, sentence_patterns
 from facets.text.tokenizer import Tokenizer
 
-__all__ = ["DocumentMiner", "bare_name", "distinctive_names", "read_titled_documents"]
+__all__ = ["DocumentMiner", "bare_name", "distinctive_names", "name_variants", "read_titled_documents"]
 
 _PARENTHESIS = re.compile(r" \([^()]*\)$")
 _MONTHS = "January February March April May June July August September October November December".split()
@@ -27,7 +27,11 @@ _PERSONAL = re.compile(r"\b(?:[Hh]e|[Ss]he|[Hh]is|[Hh]er)\b")
 _PERSON = re.compile(r"\b(?:was|is) an?\b")
 _WORD = re.compile(r"[^\W\d_]+")
 _PERSON_CHARS = 2000
+_NO_NAMES = frozenset([*_MONTHS, *"Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()])
+# What a knowledge base adds to a name and a text leaves out.
+_KIND_SUFFIX = re.compile(r" (?:language|people|cuisine)$")
 _MIN_PRONOUNS = 3
+_LIST_TOKENS = frozenset([ARG1, ARG2, ENTITY, ",", "and", "or", "the", ";", "&"])
 
 
 class DocumentMiner:
@@ -80,7 +84,7 @@ class DocumentMiner:
             gaps = self._tokenizer.words([piece if len(piece) <= longest else "x " * longest for piece in pieces])
             for pattern in sentence_patterns(gaps, self._limits):
                 head, tail = found[members[pattern.head]][2], found[members[pattern.tail]][2]
-                if head != tail:
+                if head != tail and not _is_list(pattern.tokens):
                     cells[f"{head}\t{tail}\t{' '.join(pattern.tokens)}"] += 1
 
     def _mentions(self, text: str, subject: str, aliases: "re.Pattern[str] | None") -> list[tuple[int, int, str]]:
@@ -90,6 +94,11 @@ class DocumentMiner:
         if aliases is not None:
             found += [(m.start(), -m.end(), subject) for m in aliases.finditer(text)]
         return list(_longest(found))
+
+
+def _is_list(tokens: Sequence[str]) -> bool:
+    """Two items of a list with others between them: ``$ARG1 , $ENT and $ARG2`` says nothing about the two."""
+    return ENTITY in tokens and all(token in _LIST_TOKENS for token in tokens)
 
 
 def _longest(found: list[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
@@ -124,8 +133,19 @@ def bare_name(title: str) -> str:
     return _PARENTHESIS.sub("", title.replace("_", " ").strip().strip('"')).strip()
 
 
+def name_variants(name: str) -> list[str]:
+    """What a text may call a title or knowledge-base name; the bare name first.
+
+    Example:
+        >>> name_variants("Burlington,_Vermont"), name_variants("English_language")
+        (['Burlington, Vermont', 'Burlington'], ['English language', 'English'])
+    """
+    bare = bare_name(name)
+    return list(dict.fromkeys([bare, bare.partition(",")[0], _KIND_SUFFIX.sub("", bare)]))
+
+
 def distinctive_names(
-    names: Iterable[str], texts: Iterable[str], *, max_lower_share: float = 0.5, num_texts: int = 40_000
+    names: Iterable[str], texts: Iterable[str], *, max_lower_share: float = 0.2, num_texts: int = 40_000
 ) -> list[str]:
     """Names less those of one word that is mostly written in lower case (``Will``, ``It``).
 

@@ -5,8 +5,7 @@ cannot fill the memory: each keeps a limited number of cells.
 """
 
 import logging
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,15 +16,14 @@ from facets.errors import ConfigError, InvalidInputError
 from facets.text.files import read_lines
 from facets.text.patterns import tokenize_patterns
 from facets.text.tokenizer import Tokenizer
-from facets.training.mining_documents import bare_name
+from facets.training.mining_documents import bare_name, name_variants
+from facets.training.relations_verbalization import Triple, verbalize
 
-__all__ = ["KB_PREFIX", "RelationMatrix", "load_matrix", "name_patterns", "name_words", "read_cells"]
+__all__ = ["KB_PREFIX", "RelationMatrix", "load_matrix", "read_cells"]
 
 logger = logging.getLogger(__name__)
 
 KB_PREFIX = "kb:"
-_CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_SPACES = re.compile(r"\s+")
 _BLOCK_LINES = 200_000
 
 
@@ -39,7 +37,10 @@ class RelationMatrix:
         offsets: ``[P + R + 1]`` int64; the pairs of row ``i`` are ``pairs[offsets[i]:offsets[i + 1]]``.
         pairs: Columns, int32.
         num_pairs: ``N``.
-        pair_sizes: Rows of each pair, ``[N]`` int64: the frequency behind the weights of eq. 3.9.
+        pair_sizes: Rows of each pair, ``[N]`` int64: the frequency behind the weights of eq. 3.9. All verbalized
+            patterns of a pair count as one.
+        is_verbalized: Patterns made from a triple instead of found in a text, ``[P]``.
+        is_known: Patterns that co-occur with a pair of the knowledge base, ``[P]``.
     """
 
     patterns: list[str]
@@ -48,6 +49,8 @@ class RelationMatrix:
     pairs: NDArray[np.int32]
     num_pairs: int
     pair_sizes: NDArray[np.int64]
+    is_verbalized: NDArray[np.bool_]
+    is_known: NDArray[np.bool_]
 
     @property
     def row_sizes(self) -> NDArray[np.int64]:
@@ -81,7 +84,8 @@ def load_matrix(
     tokenizer: Tokenizer,
     max_patterns_per_pair: int,
     max_pairs_per_pattern: int,
-    with_name_patterns: bool,
+    phrases: Mapping[str, Sequence[str]],
+    seed: int = 1,
 ) -> RelationMatrix:
     """Reads matrix files into arrays.
 
@@ -91,7 +95,8 @@ def load_matrix(
         tokenizer: Normalises the patterns.
         max_patterns_per_pair: Cells of one entity pair at most; the first ones of the files stay.
         max_pairs_per_pattern: Cells of one pattern at most.
-        with_name_patterns: Let every pair of a relation co-occur with ``name_patterns`` too.
+        phrases: Patterns that say a relation, by relation; every pair of a relation co-occurs with its own.
+        seed: Of the patterns made of two triples (``verbalize``).
 
     Returns:
         The matrix; patterns of one pair are left out unless the pair is in the knowledge base.
@@ -106,33 +111,37 @@ def load_matrix(
     row_of: list[int] = []
     column_of: list[int] = []
 
-    def add(pair: str, row: str) -> None:
+    def add(pair: str, row: str, *, is_fact: bool = False) -> None:
         column = columns.setdefault(pair, len(columns))
         if column == len(sizes):
             sizes.append(0)
-        if sizes[column] < max_patterns_per_pair:
+        if sizes[column] < max_patterns_per_pair or is_fact:
             sizes[column] += 1
             row_of.append(rows.setdefault(row, len(rows)))
             column_of.append(column)
 
-    relation_pairs: dict[str, list[str]] = {}
+    facts: list[Triple] = []
     for head, tail, name, _ in read_cells(triples):
         if name.startswith(KB_PREFIX):
-            relation_pairs.setdefault(name[len(KB_PREFIX) :], []).append(f"{bare_name(head)}\t{bare_name(tail)}")
-    if not relation_pairs:
+            facts.append(Triple(head, tail, name[len(KB_PREFIX) :]))
+    if not facts:
         raise ConfigError(f"{triples} must hold kb:relation rows, got none")
-    relations = sorted(relation_pairs)
-    for name in relations:
-        extra = name_patterns(name) if with_name_patterns else []
-        for pair in relation_pairs[name]:
-            for row in (KB_PREFIX + name, *extra):
-                add(pair, row)
+    relations = sorted({fact.relation for fact in facts})
     for path in cells:
         for block in _blocks(read_cells(path)):
             tokens = tokenize_patterns([cell[2] for cell in block], tokenizer, field=f"{path}: patterns")
             for cell, words in zip(block, tokens, strict=True):
                 add(f"{bare_name(cell[0])}\t{bare_name(cell[1])}", " ".join(words))
-    return _compress(rows, np.array(row_of), np.array(column_of), relations, max_pairs_per_pattern)
+    mined = set(columns)
+    num_found = len(rows)
+    for fact, patterns in verbalize(facts, phrases, seed=seed):
+        variants = [f"{a}\t{b}" for a in name_variants(fact.head) for b in name_variants(fact.tail)]
+        # The bare names, and what else the texts call them.
+        for pair in (variants[0], *(variant for variant in variants[1:] if variant in mined)):
+            for row in (KB_PREFIX + fact.relation, *patterns):
+                add(pair, row, is_fact=True)
+    is_found = np.arange(len(rows)) < num_found
+    return _compress(rows, np.array(row_of), np.array(column_of), relations, is_found, max_pairs_per_pattern)
 
 
 def _blocks(cells: Iterator[tuple[str, str, str, int]]) -> Iterator[list[tuple[str, str, str, int]]]:
@@ -152,6 +161,7 @@ def _compress(
     row_of: NDArray[np.int64],
     column_of: NDArray[np.int64],
     relations: list[str],
+    is_found: NDArray[np.bool_],
     max_pairs_per_pattern: int,
 ) -> RelationMatrix:
     names = list(rows)
@@ -182,41 +192,17 @@ def _compress(
     mapped = new_row[cells[0]]
     order = np.argsort(mapped, kind="stable")
     num_rows = len(patterns) + len(relations)
+    counted = is_found[cells[0]] | is_relation[cells[0]]
+    found_sizes = np.bincount(columns[counted], minlength=len(used))
+    known = np.zeros(len(names), dtype=np.bool_)
+    known[cells[0][in_kb[cells[1]]]] = True
     return RelationMatrix(
         patterns=[names[row] for row in patterns],
         relations=relations,
         offsets=np.concatenate([[0], np.cumsum(np.bincount(mapped, minlength=num_rows))]).astype(np.int64),
         pairs=columns[order].astype(np.int32),
         num_pairs=len(used),
-        pair_sizes=np.bincount(columns, minlength=len(used)),
+        pair_sizes=found_sizes + (np.bincount(columns, minlength=len(used)) > found_sizes),
+        is_verbalized=~is_found[patterns],
+        is_known=known[patterns],
     )
-
-
-def name_words(relation: str) -> list[str]:
-    """Lower-case words of a relation's name.
-
-    Example:
-        >>> name_words("leaderName"), name_words("associatedBand/associatedMusicalArtist")[:3]
-        (['leader', 'name'], ['associated', 'band', 'associated'])
-    """
-    return [word.lower() for word in _CAMEL.findall(relation.replace("_", " "))]
-
-
-def name_patterns(relation: str) -> list[str]:
-    """Patterns that say a relation by the words of its name.
-
-    Example:
-        >>> name_patterns("leaderName")[0]
-        "$ARG1 's leader name is $ARG2"
-    """
-    patterns = []
-    for alternative in re.split(r"[/(]", relation):
-        words = " ".join(name_words(alternative))
-        if words:
-            patterns += [
-                f"$ARG1 's {words} is $ARG2",
-                f"$ARG2 is the {words} of $ARG1",
-                f"the {words} of $ARG1 is $ARG2",
-                f"$ARG1 {words} $ARG2",
-            ]
-    return [_SPACES.sub(" ", pattern) for pattern in dict.fromkeys(patterns)]

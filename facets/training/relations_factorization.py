@@ -60,9 +60,7 @@ def factorize(
             slope_B1 = slopes_BN.sum(dim=1, keepdim=True)
             mixed_BD = torch.einsum("bn,bnd->bd", slopes_BN, other_BND)
             decay = config.l2_weight
-            _adagrad(
-                rows_D, row_squares, row_B, mixed_BD - slope_B1 * own_BD + decay * rows_BD, config.learning_rate
-            )
+            _adagrad(rows_D, row_squares, row_B, mixed_BD - slope_B1 * own_BD + decay * rows_BD, config.learning_rate)
             _adagrad(
                 pairs_D,
                 pair_squares,

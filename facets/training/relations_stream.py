@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.config import RelationTrainingConfig
-from facets.text.vocabulary import Vocabulary
 from facets.training.relations_data import RelationMatrix
 
-__all__ = ["RelationBatch", "RelationStream", "pattern_rows"]
+__all__ = ["RelationBatch", "RelationStream"]
 
 _BATCHES_PER_CHUNK = 32
 
@@ -58,22 +57,6 @@ class RelationBatch:
     shift: int
 
 
-def pattern_rows(
-    patterns: Sequence[Sequence[str]], vocabulary: Vocabulary, placeholders: Sequence[str], max_tokens: int
-) -> list[NDArray[np.int64]]:
-    """Token rows of patterns; the placeholders' rows follow those of <unk> and <eos>; long ones lose their middle."""
-    first = len(vocabulary) + 2
-    special = {name: first + place for place, name in enumerate(placeholders)}
-    get, row = special.get, vocabulary.row
-    result = []
-    for tokens in patterns:
-        if len(tokens) > max_tokens:
-            head = max_tokens // 2
-            tokens = [*tokens[:head], *tokens[len(tokens) - (max_tokens - head) :]]
-        result.append(np.array([get(t) or row(t) for t in tokens], dtype=np.int64))
-    return result
-
-
 class RelationStream:
     """Cuts a matrix into training batches."""
 
@@ -87,7 +70,10 @@ class RelationStream:
         self._tokens[np.arange(self._tokens.shape[1]) < self._lengths[:, None]] = np.concatenate(token_rows)
         sizes = matrix.row_sizes
         weights = sizes[: len(token_rows)].astype(np.float64) ** config.sampling_power
-        self._cumulative = np.cumsum(weights / weights.sum())
+        known, others = weights * matrix.is_known, weights * ~matrix.is_known
+        share = config.known_share if known.any() and others.any() else float(known.any())
+        shares = share * known / max(known.sum(), 1.0) + (1 - share) * others / max(others.sum(), 1.0)
+        self._cumulative = np.cumsum(shares)
         relation_weights = sizes[len(token_rows) :].astype(np.float64) ** 0.5
         self._relation_share = relation_weights / relation_weights.sum()
         self._pair_weights = (1.0 / matrix.pair_sizes).astype(np.float32)

@@ -24,11 +24,12 @@ from facets.config import RelationTrainingConfig
 from facets.errors import CheckpointError, ConfigError
 from facets.losses.autoencoder import pattern_autoencoder_loss, weighted_word_sum
 from facets.losses.universal_schema import universal_schema_loss
-from facets.model.relation_network import PLACEHOLDERS, RelationNetwork
+from facets.model.relation_network import RelationNetwork, pattern_rows
 from facets.text.tokenizer import Tokenizer
-from facets.training.relations_data import RelationMatrix, load_matrix, name_words
+from facets.training.relations_data import load_matrix
 from facets.training.relations_factorization import factorize
-from facets.training.relations_stream import PairSample, RelationBatch, RelationStream, pattern_rows
+from facets.training.relations_stream import PairSample, RelationBatch, RelationStream
+from facets.training.relations_verbalization import name_words, read_phrases
 from facets.words.vectors import WordVectors
 
 __all__ = ["RelationTrainer"]
@@ -65,7 +66,8 @@ class RelationTrainer:
             tokenizer=Tokenizer(),
             max_patterns_per_pair=config.max_patterns_per_pair,
             max_pairs_per_pattern=config.max_pairs_per_pattern,
-            with_name_patterns=config.name_patterns,
+            phrases=read_phrases(Path(config.phrases)) if config.phrases else {},
+            seed=config.seed,
         )
         logger.info(
             "%d patterns, %d relations, %d entity pairs, %d cells",
@@ -76,9 +78,7 @@ class RelationTrainer:
         )
         vocabulary = self.words.vocabulary
         tokens = [pattern.split() for pattern in self.matrix.patterns]
-        self._stream = RelationStream(
-            self.matrix, pattern_rows(tokens, vocabulary, PLACEHOLDERS, config.pattern_tokens), config
-        )
+        self._stream = RelationStream(self.matrix, pattern_rows(tokens, vocabulary, config.pattern_tokens), config)
         unit = self.words.unit_vectors
         self._unit_VD = torch.from_numpy(unit)
         # One row more for everything that is no word: no probability, a zero vector.
@@ -198,14 +198,15 @@ class RelationTrainer:
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.optimizer.max_gradient_norm)
         factor = self._learning_rate_factor(self._step)
+        # The loss is a mean over the batch; each pair moves as if it were alone.
         for used in (pattern_pairs, relation_pairs):
-            self._move_pairs(*used, factor * config.pair_learning_rate)
+            self._move_pairs(*used, factor * config.pair_learning_rate * sum(num_pairs))
         self._optimizer.step()
         self._schedule.step()
         value = float(loss.detach())
         if value != value:
             raise CheckpointError(f"the training loss became NaN at step {self._step}; the last checkpoint is kept")
-        return float(pattern_loss), float(relation_loss), float(auto_loss)
+        return float(pattern_loss.detach()), float(relation_loss.detach()), float(auto_loss.detach())
 
     def _pair_loss(self, facets_BKD: Tensor, sample: PairSample) -> tuple[tuple[Tensor, Tensor], Tensor]:
         """Rows and leaf embeddings of the entity pairs, and eq. 3.9."""
