@@ -1,6 +1,6 @@
 """Greedy choice of the sentences that cover the words of a document best.
 
-Shape suffixes: S sentences, K facets, U distinct words, D dimensions, B sentences of one block.
+Shape suffixes: S sentences, U words of the document, B sentences of one block.
 """
 
 from collections.abc import Callable
@@ -15,9 +15,8 @@ from facets import scoring
 
 __all__ = ["Selected", "select_sentences"]
 
-# Cosines computed at once (128 MiB) and cosines kept for the whole document (256 MiB).
-_COSINES_AT_A_TIME = 32_000_000
-_KEPT_COSINES = 64_000_000
+# Gains computed at once (16 MiB).
+_GAINS_AT_A_TIME = 4_000_000
 _FIRST_BLOCK = 8
 # Gains this close are equal: rounding depends on the block a sentence is computed in.
 _SAME_GAIN = 1e-6
@@ -28,16 +27,17 @@ class Selected:
     """A picked sentence and what it added to the coverage."""
 
     sentence: int
-    gain: float
+    gain: float  # as a share of the coverage by all sentences
 
 
 def select_sentences(
-    facets_SKD: Tensor,
-    words_UD: Tensor,
+    covered_SU: Tensor,
     weights_U: Tensor,
     *,
     costs_S: NDArray[np.int64],
     budget: int,
+    repetition: float = 0.0,
+    divisors_S: NDArray[np.float64] | None = None,
 ) -> list[Selected]:
     """Picks the sentence with the greatest gain of coverage again and again, as long as one fits the budget.
 
@@ -45,27 +45,31 @@ def select_sentences(
     above the best known gain are looked at again.
 
     Args:
-        facets_SKD: Facets of the sentences, ``[S, K, D]``, S >= 1.
-        words_UD: Unit vectors of the document's words, ``[U, D]``; U may be 0.
-        weights_U: Weight of each word, ``[U]``, >= 0, summing to 1.
+        covered_SU: How well each sentence covers each word, ``[S, U]`` in ``[0, 1]``, S >= 1; U may be 0. It is
+            overwritten.
+        weights_U: Weight of each word, ``[U]``, >= 0.
         costs_S: What each sentence takes of the budget, ``[S]``, >= 0.
         budget: Most the sentences may cost together. When not even one fits, the best one is picked all the same.
+        repetition: See ``scoring.added_coverage``.
+        divisors_S: Gains are divided by these before they are compared, ``[S]``, > 0; None: by 1.
 
     Returns:
-        At least one sentence, in the order of selection; gains never grow. Ties go to the earlier sentence.
+        At least one sentence, in the order of selection; without ``divisors_S`` gains never grow. Ties go to the
+        earlier sentence.
 
     References:
         Chang 2022, eq. 3.7.
     """
-    gains = _Gains(scoring.unit_facets(facets_SKD), words_UD, weights_U)
-    bounds_S = gains.all()
+    gains = _Gains(covered_SU, weights_U, repetition)
+    divisors_S = np.ones(len(covered_SU)) if divisors_S is None else divisors_S
+    bounds_S = gains.first / divisors_S
     is_open_S = np.ones(len(bounds_S), dtype=np.bool_)
     if (costs_S <= budget).any():
         is_open_S &= costs_S <= budget
     selected: list[Selected] = []
     while is_open_S.any():
-        best = _best(bounds_S, is_open_S, gains.of)
-        selected.append(Selected(best, float(bounds_S[best])))
+        best = _best(bounds_S, is_open_S, lambda rows: gains.of(rows) / divisors_S[rows])
+        selected.append(Selected(best, float(bounds_S[best] * divisors_S[best] / gains.total)))
         gains.add(best)
         budget -= int(costs_S[best])
         is_open_S[best] = False
@@ -94,39 +98,43 @@ def _best(
 
 
 class _Gains:
-    """Gains of sentences over the summary so far."""
+    """Gains of sentences over the summary so far.
 
-    def __init__(self, unit_facets_SKD: Tensor, words_UD: Tensor, weights_U: Tensor) -> None:
-        self._facets_SKD = unit_facets_SKD
-        self._words_UD = words_UD
+    Attributes:
+        first: ``[S]``: the gain of every sentence over an empty summary.
+        total: Coverage by all sentences together; 1 where there is none.
+    """
+
+    def __init__(self, covered_SU: Tensor, weights_U: Tensor, repetition: float) -> None:
         self._weights_U = weights_U
-        self._best_U = torch.zeros(len(words_UD))
-        self._block = max(1, _COSINES_AT_A_TIME // max(1, len(words_UD) * unit_facets_SKD.shape[1]))
-        self._kept_SU: Tensor | None = None
-        if len(unit_facets_SKD) * len(words_UD) <= _KEPT_COSINES:
-            blocks = self._blocks(torch.arange(len(unit_facets_SKD)))
-            self._kept_SU = torch.cat([self._coverage(rows_B) for rows_B in blocks])
-
-    def all(self) -> NDArray[np.float64]:
-        """``[S]``: the gain of every sentence."""
-        return self.of(np.arange(len(self._facets_SKD)))
+        self._repetition = repetition
+        self._summed_U = torch.zeros(len(weights_U))
+        self._step = max(1, _GAINS_AT_A_TIME // max(1, len(weights_U)))
+        self.first = (covered_SU @ weights_U).double().numpy()
+        if repetition == 0:
+            all_U = covered_SU.amax(dim=0)
+        else:
+            if repetition < 1:
+                covered_SU.pow_(1 / repetition)
+            all_U = covered_SU.sum(dim=0).pow_(repetition)
+        self._powers_SU = covered_SU
+        self.total = float(all_U @ weights_U) or 1.0
 
     def of(self, sentences: NDArray[np.int64]) -> NDArray[np.float64]:
         """``[B]``: the gains of some sentences."""
+        rows_B = torch.from_numpy(sentences)
         gains = [
-            scoring.coverage_gain(self._coverage(rows_B), self._best_U, self._weights_U)
-            for rows_B in self._blocks(torch.from_numpy(sentences))
+            scoring.coverage_gain(
+                self._powers_SU[rows_B[start : start + self._step]],
+                self._summed_U,
+                self._weights_U,
+                repetition=self._repetition,
+            )
+            for start in range(0, len(rows_B), self._step)
         ]
         return torch.cat(gains).double().numpy()
 
     def add(self, sentence: int) -> None:
         """Takes a sentence into the summary."""
-        self._best_U = torch.maximum(self._best_U, self._coverage(torch.tensor([sentence]))[0])
-
-    def _blocks(self, sentences_S: Tensor) -> list[Tensor]:
-        return [sentences_S[start : start + self._block] for start in range(0, len(sentences_S), self._block)]
-
-    def _coverage(self, rows_B: Tensor) -> Tensor:
-        if self._kept_SU is not None:
-            return self._kept_SU[rows_B]
-        return scoring.word_coverage(self._facets_SKD[rows_B], self._words_UD)
+        powers_U = self._powers_SU[sentence]
+        self._summed_U = torch.maximum(self._summed_U, powers_U) if self._repetition == 0 else self._summed_U + powers_U

@@ -1,19 +1,20 @@
 """Extractive summaries: the sentences whose facets cover the words of the document best.
 
-Shape suffixes: S sentences, K facets, U distinct words, D dimensions.
+Shape suffixes: S sentences, K facets, U words of the document, D dimensions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from facets import scoring
 from facets.errors import InvalidInputError
+from facets.tasks.coverage import CoverageConfig, DocumentWords, block_coverage, word_weights
 from facets.tasks.interface import TextModel, check_text
 from facets.tasks.selection import Selected, select_sentences
 from facets.tasks.text_words import known_rows
@@ -24,6 +25,9 @@ __all__ = ["Order", "Summary", "SummarySentence", "summarize"]
 Order = Literal["original", "selection"]
 _ORDERS = ("original", "selection")
 _DEFAULT_NUM_SENTENCES = 3
+_COVERAGE = CoverageConfig()
+# Sentences encoded together: enough for full batches, few enough for any document (80 MiB of facets).
+_SENTENCES_AT_A_TIME = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ class SummarySentence:
     start: int  # first character in the text; for given sentences, in the sentences joined by one space
     end: int  # one past its last character
     selection: int  # when it was picked, from 0
-    gain: float  # what it added to the coverage (eq. 3.7), a share of the document in [0, 1]
+    gain: float  # what it added to the coverage (eq. 3.7), a share of that by all sentences, in [0, 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ def summarize(
     max_words: int | None = None,
     order: Order = "original",
     query: str = "",
+    coverage: CoverageConfig = _COVERAGE,
 ) -> list[Summary]:
     """Picks the sentences that cover each document best.
 
@@ -75,6 +80,7 @@ def summarize(
             the best one is the summary all the same.
         order: Of the sentences: as in the document, or as they were picked.
         query: What the reader looks for: words of the document count the more the closer they are to it.
+        coverage: What counts as covering a document.
 
     Returns:
         One summary a document, in order.
@@ -91,24 +97,26 @@ def summarize(
         raise TypeError(f"documents must be a sequence, got one str: try summarize(model, [{documents[:20]!r}])")
     _check_options(num_sentences, max_words, order)
     split = [_sentences(model, document, f"documents[{i}]") for i, document in enumerate(documents)]
-    texts = [sentence.text for sentences in split for sentence in sentences]
+    focus = None
     if query:
         check_text(query, "query")
-        texts.append(query)
-    facets_SKD = torch.from_numpy(model.encode(texts)) if texts else torch.zeros(0, 1, 1)
-    focus = _Focus(model, query, facets_SKD[-1]) if query else None
+        focus = _Focus(model, query)
+    covered = _coverages(model, split, focus, coverage)
     summaries = []
-    start = 0
-    for sentences in split:
-        facets = facets_SKD[start : start + len(sentences)]
-        start += len(sentences)
-        words_UD, weights_U = _document_words(model, sentences, focus)
+    for sentences, (words, covered_SU) in zip(split, covered, strict=True):
         if max_words is None:
             costs_S, budget = np.ones(len(sentences), dtype=np.int64), num_sentences or _DEFAULT_NUM_SENTENCES
         else:
             costs_S = np.array([_num_words(sentence.text) for sentence in sentences])
             budget = max_words
-        selected = select_sentences(facets, words_UD, weights_U, costs_S=costs_S, budget=budget)
+        selected = select_sentences(
+            covered_SU,
+            words.weights_U,
+            costs_S=costs_S,
+            budget=budget,
+            repetition=coverage.repetition,
+            divisors_S=words.lengths_S**coverage.length_power if coverage.length_power else None,
+        )
         summaries.append(Summary(_ordered(sentences, selected, order), len(sentences)))
     return summaries
 
@@ -139,34 +147,41 @@ def _sentences(model: TextModel, document: str | Sequence[str], field: str) -> l
     return sentences
 
 
-def _document_words(model: TextModel, sentences: Sequence[Sentence], focus: "_Focus | None") -> tuple[Tensor, Tensor]:
-    """Unit vectors ``[U, D]`` of the distinct known words, and their weights ``[U]``, summing to 1."""
-    rows_U, counts_U = _count_words(model, [sentence.text for sentence in sentences])
-    words_UD, weights_U = _weighted(model, rows_U, counts_U)
-    if focus is not None:
-        weights_U = focus.refine(words_UD, weights_U)
-    return words_UD, weights_U / weights_U.sum().clamp_min(1e-30)
+def _coverages(
+    model: TextModel, documents: Sequence[Sequence[Sentence]], focus: "_Focus | None", config: CoverageConfig
+) -> Iterator[tuple[DocumentWords, Tensor]]:
+    """Words of each document and how well its sentences cover them, ``[S, U]``.
 
-
-def _count_words(model: TextModel, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    rows = [known_rows(model.words.vocabulary, words) for words in model.tokenizer.words(texts)]
-    rows_U, counts_U = np.unique(np.concatenate(rows), return_counts=True)
-    return rows_U, counts_U
-
-
-def _weighted(model: TextModel, rows_U: NDArray[np.int64], counts_U: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-    probabilities_U = torch.from_numpy(model.words.vocabulary.probabilities[rows_U])
-    weights_U = torch.from_numpy(counts_U) * scoring.probability_weights(probabilities_U)
-    return torch.from_numpy(model.words.unit_vectors[rows_U]), weights_U.float()
+    Sentences are encoded in blocks that may span documents, and only their coverage is kept.
+    """
+    texts = [sentence.text for sentences in documents for sentence in sentences]
+    block, facets_BKD = range(0), None
+    for first, last in pairwise(accumulate(map(len, documents), initial=0)):
+        words = DocumentWords(model, texts[first:last], config, None if focus is None else focus.refine)
+        covered_SU = torch.empty(last - first, len(words.words_UD))
+        start = first
+        while start < last:
+            if start == block.stop:
+                block = range(start, min(len(texts), start + _SENTENCES_AT_A_TIME))
+                facets_BKD = model.encode(texts[start : block.stop]) if config.word_share < 1 else None
+            stop = min(last, block.stop)
+            facets = None if facets_BKD is None else facets_BKD[start - block.start : stop - block.start]
+            here = slice(start - first, stop - first)
+            covered_SU[here] = block_coverage(model, words, here, facets, config)
+            start = stop
+        yield words, covered_SU
 
 
 class _Focus:
     """What a query looks for: its words, by weight, and its facets."""
 
-    def __init__(self, model: TextModel, query: str, facets_KD: Tensor) -> None:
-        words_QD, weights_Q = _weighted(model, *_count_words(model, [query]))
-        self._words_QD = words_QD * (weights_Q / weights_Q.amax()).unsqueeze(1) if len(weights_Q) else words_QD
-        self._facets_KD = scoring.unit_facets(facets_KD)
+    def __init__(self, model: TextModel, query: str) -> None:
+        rows = [known_rows(model.words.vocabulary, words) for words in model.tokenizer.words([query])]
+        rows_Q, weights_Q = word_weights(model.words.vocabulary, rows, count_power=1.0, alpha=scoring.ALPHA)
+        weights_Q = weights_Q / weights_Q.amax() if len(weights_Q) else weights_Q
+        words_QD = torch.from_numpy(model.words.unit_vectors[rows_Q]) * weights_Q.unsqueeze(1)
+        facets_KD = scoring.unit_facets(torch.from_numpy(model.encode([query])[0]))
+        self._sought_ND = torch.cat([words_QD, facets_KD])
 
     def refine(self, words_UD: Tensor, weights_U: Tensor) -> Tensor:
         """Weights times the squared closeness of each word to the query, in ``[0, 1]``.
@@ -174,8 +189,9 @@ class _Focus:
         The query's own words are close by their weight, so that its function words draw little; where nothing of
         the document is close, the weights stay.
         """
-        sought_ND = torch.cat([self._words_QD, self._facets_KD])
-        closeness_U = (words_UD @ sought_ND.mT).amax(dim=1).clamp(0.0, 1.0) if len(words_UD) else weights_U
+        if not len(words_UD):
+            return weights_U
+        closeness_U = (words_UD @ self._sought_ND.mT).amax(dim=1).clamp(0.0, 1.0)
         focused_U = weights_U * closeness_U.square()
         return focused_U if float(focused_U.sum()) > 0 else weights_U
 

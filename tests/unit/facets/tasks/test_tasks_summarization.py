@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facets import scoring
-from facets.errors import InvalidInputError
-from facets.tasks import selection
+from facets.errors import ConfigError, InvalidInputError
+from facets.tasks import coverage, selection, summarization
+from facets.tasks.coverage import CoverageConfig, DocumentWords, block_coverage
 from facets.tasks.interface import TextModel
 from facets.tasks.selection import select_sentences
 from facets.tasks.summarization import summarize
@@ -25,58 +26,163 @@ SENTENCES = [
 ]
 
 
-def _problem(seed: int, num_sentences: int, num_words: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def _problem(seed: int, num_sentences: int, num_words: int) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    facets = torch.randn(num_sentences, 2, 4, generator=generator)
-    words = torch.nn.functional.normalize(torch.randn(num_words, 4, generator=generator), dim=-1)
-    weights = torch.rand(num_words, generator=generator) + 0.05
-    return facets, words, weights / weights.sum()
+    covered = torch.rand(num_sentences, num_words, generator=generator).sub(0.3).clamp_min(0)
+    return covered, torch.rand(num_words, generator=generator) + 0.05
 
 
-@settings(max_examples=40, deadline=None)
+def _reference_selection(
+    covered: torch.Tensor,
+    weights: torch.Tensor,
+    costs: np.ndarray,
+    budget: int,
+    repetition: float,
+    divisors: np.ndarray,
+) -> list[float]:
+    """Plain greedy choice, every gain from the definition; the gains, as ties may be broken otherwise."""
+    covered, weights = covered.double(), weights.double()
+
+    def coverage(sentences: list[int]) -> float:
+        return float(scoring.coverage(covered[sentences], weights, repetition=repetition))
+
+    everything = coverage(list(range(len(covered)))) or 1.0
+    open_sentences = [s for s in range(len(covered)) if costs[s] <= budget] or list(range(len(covered)))
+    chosen: list[int] = []
+    gains = []
+    while open_sentences:
+        gain, best = max((coverage([*chosen, s]) - coverage(chosen)) / divisors[s] for s in open_sentences), -1
+        best = next(
+            s
+            for s in open_sentences
+            if (coverage([*chosen, s]) - coverage(chosen)) / divisors[s] >= gain * (1 - 1e-5) - 1e-12
+        )
+        gains.append((coverage([*chosen, best]) - coverage(chosen)) / everything)
+        chosen.append(best)
+        budget -= costs[best]
+        open_sentences = [s for s in open_sentences if s != best and costs[s] <= budget]
+    return gains
+
+
+@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     num_sentences=st.integers(1, 30),
     num_words=st.integers(1, 12),
-    num_picks=st.integers(1, 8),
-    keep=st.booleans(),
+    budget=st.integers(1, 20),
+    repetition=st.sampled_from([0.0, 0.3, 0.8, 1.0]),
+    length_power=st.sampled_from([0.0, 1.0]),
+    count=st.booleans(),
 )
 def test_lazy_choice_equals_the_plain_greedy_one(
-    seed: int, num_sentences: int, num_words: int, num_picks: int, keep: bool
+    seed: int, num_sentences: int, num_words: int, budget: int, repetition: float, length_power: float, count: bool
 ) -> None:
-    facets, words, weights = _problem(seed, num_sentences, num_words)
+    covered, weights = _problem(seed, num_sentences, num_words)
+    lengths = np.random.default_rng(seed).integers(1, 9, num_sentences)
+    costs = np.ones_like(lengths) if count else lengths
+    divisors = lengths**length_power
+    expected = _reference_selection(covered, weights, costs, budget, repetition, divisors)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selection, "_KEPT_COSINES", 10**6 if keep else 0)
-        patch.setattr(selection, "_COSINES_AT_A_TIME", 50)
+        patch.setattr(selection, "_GAINS_AT_A_TIME", 50)
         patch.setattr(selection, "_FIRST_BLOCK", 2)
-        costs = np.ones(num_sentences, dtype=np.int64)
-        picked = select_sentences(facets, words, weights, costs_S=costs, budget=num_picks)
-    assert len(picked) == min(num_picks, num_sentences)
-    covered = scoring.word_coverage(facets, words).double()
-    best = torch.zeros(num_words, dtype=torch.float64)
-    for item in picked:
-        gains = (covered - best).clamp_min(0) @ weights.double()
-        assert item.gain == pytest.approx(gains[item.sentence].item(), abs=1e-6)
-        open_gains = [
-            g for s, g in enumerate(gains.tolist()) if s not in {p.sentence for p in picked[: picked.index(item)]}
-        ]
-        assert item.gain == pytest.approx(max(open_gains), abs=1e-5)
-        best = torch.maximum(best, covered[item.sentence])
+        picked = select_sentences(
+            covered, weights, costs_S=costs, budget=budget, repetition=repetition, divisors_S=divisors
+        )
+    assert [item.gain for item in picked] == pytest.approx(expected, abs=1e-4)
     assert len({item.sentence for item in picked}) == len(picked)
+    if len(picked) == num_sentences:
+        assert sum(item.gain for item in picked) == pytest.approx(1.0 if covered.sum() > 0 else 0.0, abs=1e-4)
 
 
-def test_equal_sentences_are_picked_first_come() -> None:
-    facets, words, weights = _problem(1, 3, 6)
-    copies = facets[[0, 1, 0, 1, 2, 0]].repeat(10, 1, 1)
-    first = select_sentences(copies, words, weights, costs_S=np.ones(60, dtype=np.int64), budget=1)[0]
+@pytest.mark.parametrize("repetition", [0.0, 0.8, 1.0])
+def test_equal_sentences_are_picked_first_come(repetition: float) -> None:
+    covered, weights = _problem(1, 3, 6)
+    copies = covered[[0, 1, 0, 1, 2, 0]].repeat(10, 1)
+    costs = np.ones(60, dtype=np.int64)
+    first = select_sentences(copies, weights, costs_S=costs, budget=1, repetition=repetition)[0]
     assert first.sentence in (0, 1, 4)
 
 
 def test_sentences_that_add_nothing_follow_in_the_order_of_the_document() -> None:
-    facets, words, weights = _problem(2, 1, 6)
-    picked = select_sentences(facets.repeat(5, 1, 1), words, weights, costs_S=np.ones(5, dtype=np.int64), budget=4)
+    covered, weights = _problem(2, 1, 6)
+    picked = select_sentences(covered.repeat(5, 1), weights, costs_S=np.ones(5, dtype=np.int64), budget=4)
     assert [item.sentence for item in picked] == [0, 1, 2, 3]
-    assert [item.gain for item in picked[1:]] == [0.0, 0.0, 0.0]
+    assert [item.gain for item in picked] == pytest.approx([1.0, 0.0, 0.0, 0.0])
+
+
+def test_repetition_goes_from_the_maximum_to_the_sum() -> None:
+    covered = torch.tensor([[0.5, 0.0], [0.2, 0.4]])
+    assert scoring.added_coverage(covered, 0.0).tolist() == pytest.approx([0.5, 0.4])
+    assert scoring.added_coverage(covered, 1e-2).tolist() == pytest.approx([0.5, 0.4], abs=1e-3)
+    assert scoring.added_coverage(covered, 1.0).tolist() == pytest.approx([0.7, 0.4])
+    assert scoring.added_coverage(covered[:0], 0.5).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("at_a_time", [1, 40, 10**6])
+def test_coverage_of_blocks_equals_the_definition(
+    model: TextModel, monkeypatch: pytest.MonkeyPatch, at_a_time: int
+) -> None:
+    monkeypatch.setattr(coverage, "_COSINES_AT_A_TIME", at_a_time)
+    config = CoverageConfig(word_share=0.3, power=2.0, count_power=1.5, alpha=1e-3)
+    sentences = [*SENTENCES, "Qwxz vbnm.", "The cat, the dog."]
+    words = DocumentWords(model, sentences, config)
+    facets = model.encode(sentences)
+    fast = block_coverage(model, words, slice(0, len(sentences)), facets, config)
+    vectors = model.words.unit_vectors
+    for s, sentence in enumerate(sentences):
+        rows = [r for r in model.words.vocabulary.rows(model.tokenizer.words([sentence])[0]) if r < len(model.words)]
+        for u, word in enumerate(words.words_UD.numpy()):
+            unit = facets[s] / np.linalg.norm(facets[s], axis=1, keepdims=True)
+            facet = max(0.0, float((unit @ word).max()))
+            own = max([0.0, *(float(vectors[r] @ word) for r in rows if model.words.vocabulary.words[r] not in ",.")])
+            assert fast[s, u].item() == pytest.approx(0.7 * facet**2 + 0.3 * own**2, abs=1e-5)
+
+
+def test_weights_of_words(model: TextModel) -> None:
+    config = CoverageConfig(count_power=2.0, alpha=1e-3)
+    words = DocumentWords(model, ["The cat and the cat.", "A dog, a cat."], config)
+    probabilities = dict(zip(model.words.vocabulary.words, model.words.vocabulary.probabilities, strict=False))
+    weight = {w: n**2 * 1e-3 / (1e-3 + probabilities[w]) for w, n in (("the", 2), ("cat", 3), ("dog", 1))}
+    assert sorted(words.weights_U.tolist()) == pytest.approx(sorted(x / weight["cat"] for x in weight.values()))
+
+
+def test_words_alone_need_no_facets(model: TextModel) -> None:
+    (summary,) = summarize(model, [SENTENCES], num_sentences=2, coverage=CoverageConfig(word_share=1.0))
+    assert len(summary.sentences) == 2 and model.encoded == []
+
+
+def test_many_words_and_sentences_keep_the_heaviest_words(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coverage, "_MAX_WORDS", 3)
+    words = DocumentWords(model, ["Cat cat dog.", "Cat dog puppy.", "The piano."], CoverageConfig(count_power=2.0))
+    assert len(words.words_UD) == 3 and sorted(words.weights_U.tolist())[1:] == pytest.approx([4 / 9, 1.0])
+    monkeypatch.setattr(coverage, "_KEPT_COSINES", 3)
+    assert len(DocumentWords(model, SENTENCES, CoverageConfig()).words_UD) == 1
+    (summary,) = summarize(model, [SENTENCES], num_sentences=2)
+    assert len(summary.sentences) == 2
+
+
+def test_blocks_of_sentences_do_not_change_a_summary(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = [TEXT, SENTENCES[:2], "Piano music.", SENTENCES]
+    together = summarize(model, documents, num_sentences=2)
+    monkeypatch.setattr(summarization, "_SENTENCES_AT_A_TIME", 3)
+    apart = summarize(model, documents, num_sentences=2)
+    assert [[s.sentence for s in x.sentences] for x in together] == [[s.sentence for s in x.sentences] for x in apart]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("word_share", 1.5),
+        ("repetition", -0.1),
+        ("power", 0.0),
+        ("alpha", float("inf")),
+        ("count_power", -1.0),
+        ("length_power", float("nan")),
+    ],
+)
+def test_settings_out_of_range_are_refused_by_name(name: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=name):
+        CoverageConfig(**{name: value})
 
 
 def test_summary_covers_the_topics(model: TextModel) -> None:
