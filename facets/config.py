@@ -286,7 +286,6 @@ class PaperTrainingConfig(_FromDict):
         _check(self, "word_dim", self.word_dim >= 32 and self.word_dim % 32 == 0, "a positive multiple of 32")
         for name in ("author_weight", "citation_weight", "autoencoder_weight", "negative_weight"):
             _check(self, name, getattr(self, name) >= 0, ">= 0")
-        _check(self, "known_share", 0 <= self.known_share <= 1, "in [0, 1]")
         _check(self, "word_dropout", 0 <= self.word_dropout < 1, "in [0, 1)")
         _check(self, "table_learning_rate", self.table_learning_rate > 0, "> 0")
         _check(self, "ridge", self.ridge > 0, "> 0")
