@@ -242,7 +242,7 @@ def load(name_or_path: str | Path | None = None, *, device: str = "cpu") -> Face
         device: ``cpu``, ``cuda``, ``cuda:1`` ...
 
     Returns:
-        The model, ready to encode; a ``PaperModel`` where ``task`` is ``papers``.
+        The model, ready to encode; a ``PaperModel`` where ``task`` is ``papers``, a ``RelationModel`` for ``relations``.
 
     Raises:
         NotFoundError: No model of that name, no such folder.
@@ -253,6 +253,11 @@ def load(name_or_path: str | Path | None = None, *, device: str = "cpu") -> Face
     if config.task == "papers":
         # Told apart by ``task``: a PaperModel has what every model has, and encodes titles and abstracts.
         return cast(FacetModel, load_paper_model(folder, device=device))
+    if config.task == "relations":
+        # Imported here: a RelationModel is a FacetModel, so its module imports this one.
+        from facets.model.relation_model import load_relation_model
+
+        return load_relation_model(folder, config, tensors, device=device)
     words_folder = (folder / config.words).resolve()
     words = WordVectors.load(words_folder)
     if words.dim != config.model.dim:
