@@ -63,7 +63,7 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         engine = CollectionEngine.open(
             config.data_dir, EngineConfig(background=False, max_database_bytes=max_database_bytes)
         )
-        server = create_server(served, engine, config)
+        server = create_server(served, engine, config, others=others)
         channel = grpc.insecure_channel(f"127.0.0.1:{server.port}")
         running = Running(server, served[0], engine, channel, config, served[1:])
         started.append(running)
