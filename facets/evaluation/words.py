@@ -20,6 +20,7 @@ from facets.errors import ConfigError, FacetsError, InvalidInputError
 from facets.text.files import DAMAGED_FILE_ERRORS, open_binary
 from facets.text.tokenizer import Tokenizer
 from facets.text.vocabulary import Vocabulary
+from facets.words.pieces import remove_pieces
 from facets.words.vectors import WordVectors, unit_rows
 
 __all__ = ["SentencePairs", "analogy_accuracy", "evaluate", "sentence_similarity", "word_similarity"]
@@ -207,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, required=True, help="folder with words/ and sts/")
     options = parser.parse_args(arguments)
     try:
-        result = evaluate(WordVectors.load(options.vectors), options.data)
+        result = evaluate(remove_pieces(WordVectors.load(options.vectors)), options.data)
     except FacetsError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1

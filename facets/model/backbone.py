@@ -55,6 +55,11 @@ class BackboneEncoder(nn.Module):
         self.backbone = network if config.tune_backbone else None
         self.output = nn.Linear(network.config.hidden_size, config.hidden_dim)
 
+    @property
+    def unknown_piece(self) -> int:
+        """Id of the piece that stands for what has no pieces."""
+        return int(self._pieces.unk_token_id)
+
     def tokenize(self, texts: Sequence[str], max_tokens: int) -> list[NDArray[np.int64]]:
         """Word piece ids of each text's first ``max_tokens`` pieces, without special pieces."""
         with warnings.catch_warnings():

@@ -242,7 +242,8 @@ def load(name_or_path: str | Path | None = None, *, device: str = "cpu") -> Face
         device: ``cpu``, ``cuda``, ``cuda:1`` ...
 
     Returns:
-        The model, ready to encode; a ``PaperModel`` where ``task`` is ``papers``, a ``RelationModel`` for ``relations``.
+        The model, ready to encode; a ``PaperModel`` where ``task`` is ``papers``, a ``RelationModel`` where it is
+        ``relations``.
 
     Raises:
         NotFoundError: No model of that name, no such folder.

@@ -11,6 +11,7 @@ from facets import scoring
 from facets.errors import InvalidInputError
 from facets.tasks.interface import TextModel, check_text
 from facets.text.tokenizer import Token
+from facets.words.vectors import unit_rows
 
 __all__ = ["FacetExplanation", "NearestWord", "TextExplanation", "TokenAttention", "explain", "explain_encoded"]
 
@@ -132,10 +133,8 @@ def _explain_text(
     top_k: int,
 ) -> TextExplanation:
     read = tokens[: model.max_tokens]
-    rows_L = model.words.vocabulary.rows([token.text.lower() for token in read])
-    known_L = rows_L < len(model.words)
-    words_LD = np.zeros((len(read), facets_KD.shape[1]), dtype=np.float32)
-    words_LD[known_L] = model.words.unit_vectors[rows_L[known_L]]
+    words_LD = _token_vectors(model, read)
+    known_L = words_LD.any(axis=1)
     words, facets = torch.from_numpy(words_LD), torch.from_numpy(facets_KD)
     attention_L = scoring.attention(words.unsqueeze(0), facets.unsqueeze(0))[0].numpy()
     cosines_KL = (scoring.unit_facets(facets) @ words.mT).numpy()
@@ -154,6 +153,17 @@ def _explain_text(
         ),
         truncated=len(tokens) > len(read),
     )
+
+
+def _token_vectors(model: TextModel, tokens: list[Token]) -> NDArray[np.float32]:
+    """Unit vectors of tokens, ``[L, D]``; those of their pieces added up, zero where the vocabulary has none."""
+    words = model.words
+    rows_M, counts_L = words.vocabulary.split_rows([token.text.lower() for token in tokens])
+    is_known_M = rows_M < len(words)
+    vectors_LD = np.zeros((len(tokens), words.dim), dtype=np.float32)
+    owners_M = np.repeat(np.arange(len(tokens)), counts_L)
+    np.add.at(vectors_LD, owners_M[is_known_M], words.unit_vectors[rows_M[is_known_M]])
+    return unit_rows(vectors_LD)
 
 
 def _strongest(cosines_L: NDArray[np.float32], top_k: int) -> tuple[tuple[int, float], ...]:

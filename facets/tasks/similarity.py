@@ -178,8 +178,8 @@ class PairScorer:
             scores_P = self._facet_scores(lambda first, second: scoring.best_facet_match(first, second)[0])
         elif method in _NEEDS_POT:
             _require_transport(method)
-            weights_TL = self._weights(attention)
             by_probability = method is SimilarityMethod.PROBABILITY_WMD
+            weights_TL = self._weights(attention, by_probability)
             scores_P = self._words.wmd(self._pairs_P2, weights_TL, by_probability=by_probability)
         else:
             vectors_TD = self._text_vectors(method, attention)
@@ -214,11 +214,13 @@ class PairScorer:
         return TextWords(self._model, self._texts)
 
     @cached_property
-    def _attention(self) -> Tensor:
-        return self._words.attention(self._facets.numpy())
+    def _attention(self) -> dict[bool, Tensor]:
+        """Attention of the words, by whether probabilities weigh them too."""
+        facets = self._facets.numpy()
+        return {flag: self._words.attention(facets, by_probability=flag) for flag in (False, True)}
 
-    def _weights(self, attention: bool) -> Tensor:
-        return self._attention if attention else self._words.uniform_TL
+    def _weights(self, attention: bool, by_probability: bool) -> Tensor:
+        return self._attention[by_probability] if attention else self._words.uniform_TL
 
     def _facet_blocks(self) -> Sequence[Tensor]:
         """Pairs in blocks small enough for two codebooks each, ``[B, 2]``."""
@@ -232,10 +234,9 @@ class PairScorer:
 
     def _text_vectors(self, method: SimilarityMethod, attention: bool) -> Tensor:
         """``[T, D]``: the vector of every distinct text."""
-        weights_TL = self._weights(attention)
         if method is SimilarityMethod.AVERAGE:
-            return self._words.average(weights_TL)
-        averages_TD = self._words.probability_average(weights_TL)
+            return self._words.average(self._weights(attention, by_probability=False))
+        averages_TD = self._words.probability_average(self._weights(attention, by_probability=True))
         if method is SimilarityMethod.PROBABILITY_AVERAGE:
             return averages_TD
         return scoring.remove_component(averages_TD, self._common_component(attention))

@@ -24,26 +24,32 @@ _BATCH_WORDS = 16_384
 class TextWords:
     """The known words of texts, of each text those among its first ``max_tokens`` tokens.
 
-    Punctuation and unknown words are left out.
+    Punctuation and unknown words are left out; a word that the vocabulary knows in pieces stands here as its pieces.
 
     Attributes:
         rows_TL: Rows of the words, int64, padded with 0.
         mask_TL: True at real words.
-        uniform_TL: Weights of 1 for every word, 0 for padding.
+        uniform_TL: Weights of 1 for every word, ``n ** -0.5`` for each of n pieces, 0 for padding.
     """
 
     def __init__(self, model: TextModel, texts: Sequence[str]) -> None:
         vocabulary = model.words.vocabulary
         self._unit_vectors_VD = torch.from_numpy(model.words.unit_vectors)
         self._probabilities_V = torch.from_numpy(vocabulary.probabilities).float()
-        rows = [known_rows(vocabulary, words[: model.max_tokens]) for words in model.tokenizer.words(texts)]
+        rows, shares = [], []
+        for words in model.tokenizer.words(texts):
+            text_rows, text_shares = _rows_and_shares(vocabulary, words[: model.max_tokens])
+            rows.append(text_rows)
+            shares.append(text_shares)
         self._lengths_T = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         mask_TL = np.arange(max(1, self._lengths_T.max(initial=0))) < self._lengths_T[:, None]
         rows_TL = np.zeros(mask_TL.shape, dtype=np.int64)
         rows_TL[mask_TL] = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
         self.rows_TL = torch.from_numpy(rows_TL)
         self.mask_TL = torch.from_numpy(mask_TL)
-        self.uniform_TL = self.mask_TL.float()
+        uniform_TL = np.zeros(mask_TL.shape, dtype=np.float32)
+        uniform_TL[mask_TL] = np.concatenate([*shares, np.empty(0, dtype=np.float32)])
+        self.uniform_TL = torch.from_numpy(uniform_TL)
 
     def vectors(self, rows: Tensor) -> Tensor:
         """Unit vectors of rows, ``[..., D]``."""
@@ -53,25 +59,28 @@ class TextWords:
         """p(w) of rows."""
         return self._probabilities_V[rows]
 
-    def attention(self, facets_TKD: NDArray[np.float32]) -> Tensor:
-        """Attention of every word (eq. 3.6).
+    def attention(self, facets_TKD: NDArray[np.float32], *, by_probability: bool) -> Tensor:
+        """Weights of the words by their closest facet (``scoring.best_facet_attention``).
 
         Args:
             facets_TKD: Facets of the same texts, in the same order.
+            by_probability: The weights will be multiplied by ``alpha / (alpha + p(w))``. Both say how much a word
+                matters, so the square root of the attention is taken (chosen on STS train).
 
         Returns:
-            ``[T, L]``; 0 for padding. Where no word of a text has any, all its words get 1: then attention
-            says nothing about them.
+            ``[T, L]``; 0 for padding. Where no word of a text has any, all its words get their uniform weight:
+            then attention says nothing about them.
         """
         facets = torch.from_numpy(facets_TKD)
         attention_TL = torch.zeros(self.mask_TL.shape)
         for texts_B, length in self._batches():
             words_BLD = self.vectors(self.rows_TL[texts_B, :length])
-            attention_TL[texts_B, :length] = scoring.attention(
+            attention_TL[texts_B, :length] = scoring.best_facet_attention(
                 words_BLD, facets[texts_B], self.mask_TL[texts_B, :length]
             )
         nothing_T1 = attention_TL.sum(dim=1, keepdim=True) <= 0
-        return torch.where(nothing_T1, self.uniform_TL, attention_TL)
+        attention_TL = torch.where(nothing_T1, 1.0, attention_TL)
+        return self.uniform_TL * (attention_TL.sqrt() if by_probability else attention_TL)
 
     def average(self, weights_TL: Tensor) -> Tensor:
         """``scoring.average`` of every text, ``[T, D]``."""
@@ -149,7 +158,7 @@ def fit_common_components(model: TextModel, texts: Sequence[str]) -> dict[str, N
         Chang 2022, section 3.2.2.3; Arora et al. 2017, algorithm 1.
     """
     words = TextWords(model, texts)
-    weights = {False: words.uniform_TL, True: words.attention(model.encode(texts))}
+    weights = {False: words.uniform_TL, True: words.attention(model.encode(texts), by_probability=True)}
     return {
         key: scoring.fit_common_component(words.probability_average(weights[attention])).numpy()
         for attention, key in COMPONENT_KEYS.items()
@@ -157,6 +166,13 @@ def fit_common_components(model: TextModel, texts: Sequence[str]) -> dict[str, N
 
 
 def known_rows(vocabulary: Vocabulary, words: Sequence[str]) -> NDArray[np.int64]:
-    """Rows of the words that the vocabulary has, in order; punctuation is left out too."""
-    rows = vocabulary.rows([word for word in words if any(map(str.isalnum, word))])
-    return rows[rows < len(vocabulary)]
+    """Rows of the words that the vocabulary has, or of their pieces, in order; punctuation is left out."""
+    return _rows_and_shares(vocabulary, words)[0]
+
+
+def _rows_and_shares(vocabulary: Vocabulary, words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """``known_rows`` and the weight of each row: the pieces of a word together have about its length."""
+    rows, counts = vocabulary.split_rows([word for word in words if any(map(str.isalnum, word))])
+    shares = np.repeat(counts.astype(np.float32) ** -0.5, counts)
+    is_known = rows < len(vocabulary)
+    return rows[is_known], shares[is_known]

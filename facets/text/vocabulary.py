@@ -1,6 +1,7 @@
-"""The words a model knows, with their frequencies and rows."""
+"""The words a model knows, with their frequencies and rows, and the pieces that other words are made of."""
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -9,20 +10,30 @@ from spacy.lang.en.stop_words import STOP_WORDS
 
 from facets.errors import CheckpointError, InvalidInputError
 
-__all__ = ["Vocabulary"]
+__all__ = ["PIECE_MARK", "Vocabulary"]
 
+PIECE_MARK = "##"  # "goat##" begins a word, "##herd" continues one
 _TOTAL = "#total"
+# So many of the commonest words begin others too, when they have a few letters: "goat" needs no "goat##".
+_NUM_BEGINNINGS = 25_000
+_MIN_BEGINNING = 3
+# Words beyond the vocabulary that were split already; a text repeats its own.
+_MAX_CACHED_SPLITS = 100_000
 
 
 class Vocabulary:
     """Lower-case words and their counts in a corpus; row ``i`` belongs to ``words[i]``, row ``V`` to all others.
 
+    Entries that begin or end with ``##`` are pieces of words that the vocabulary does not have: ``goatherd`` may be
+    read as ``goat`` and ``##herd``, ``kyanite`` as ``ky##``, ``##ani`` and ``##te``.
+
     Attributes:
-        words: The ``V`` words, most frequent first as a rule.
+        words: The ``V`` words, most frequent first as a rule, pieces at the end.
         counts: ``[V]``, int64, how often each occurs in the corpus.
         total_count: Tokens of the whole corpus, those outside the vocabulary included.
         probabilities: ``[V]``, float64, ``counts / total_count``: the p(w) of eq. 3.6 and of SIF.
         is_stop: ``[V + 1]``, bool: stop words, tokens without a letter or digit, and the unknown row.
+        is_piece: ``[V + 1]``, bool: entries that are pieces.
         unknown_row: ``V``.
 
     Example:
@@ -61,9 +72,18 @@ class Vocabulary:
         self.unknown_row = len(self.words)
         self.probabilities = self.counts / max(self.total_count, 1)
         self.is_stop = np.array([*map(_is_stop_word, self.words), True], dtype=np.bool_)
+        self.is_piece = np.array([*map(_is_piece, self.words), False], dtype=np.bool_)
+        pieces = [self.words[row] for row in np.flatnonzero(self.is_piece)]
+        self._longest_piece = max(map(len, pieces), default=0) - len(PIECE_MARK)
+        self._splits: dict[str, tuple[int, ...]] = {}
 
     def __len__(self) -> int:
         return len(self.words)
+
+    @property
+    def num_words(self) -> int:
+        """Entries that are whole words."""
+        return len(self.words) - int(np.count_nonzero(self.is_piece))
 
     def __contains__(self, word: object) -> bool:
         return word in self._rows
@@ -83,6 +103,63 @@ class Vocabulary:
         """
         get, unknown = self._rows.get, self.unknown_row
         return np.fromiter((get(token, unknown) for token in tokens), dtype=np.int64, count=len(tokens))
+
+    def split(self, token: str) -> tuple[int, ...]:
+        """Rows that a token is read as: its own, or those of its pieces, or ``unknown_row``.
+
+        Example:
+            >>> vocabulary = Vocabulary(["goat", "go##", "##herd"], np.array([2, 1, 1]))
+            >>> [vocabulary.split(token) for token in ("goat", "goatherd", "goherd", "goats")]
+            [(0,), (0, 2), (1, 2), (3,)]
+        """
+        row = self._rows.get(token)
+        if row is not None and not self.is_piece[row]:
+            return (row,)
+        rows = self._splits.get(token)
+        if rows is None:
+            if len(self._splits) >= _MAX_CACHED_SPLITS:
+                self._splits.clear()
+            rows = self._splits[token] = self.pieces(token) or (self.unknown_row,)
+        return rows
+
+    def pieces(self, token: str) -> tuple[int, ...]:
+        """Rows of a token's pieces, its own row not among them; () if it has none.
+
+        The longest beginning that is not the whole token is taken first, then the longest continuation each time.
+        """
+        rows: list[int] = []
+        start = 0
+        while start < len(token):
+            for end in range(min(len(token) - (not rows), start + self._longest_piece), start, -1):
+                part = token[start:end]
+                row = self._rows.get(PIECE_MARK + part) if rows else self._beginning(part)
+                if row is not None:
+                    break
+            else:
+                return ()
+            rows.append(row)
+            start = end
+        return tuple(rows)
+
+    def _beginning(self, part: str) -> int | None:
+        row = self._rows.get(part + PIECE_MARK)
+        if row is not None or len(part) < _MIN_BEGINNING:
+            return row
+        row = self._rows.get(part)
+        return row if row is not None and row < _NUM_BEGINNINGS else None
+
+    def split_rows(self, tokens: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows of all tokens with their pieces, and how many of them each token has.
+
+        Args:
+            tokens: ``N`` lower-case tokens.
+
+        Returns:
+            Rows ``[M]``, M >= N, int64, ``unknown_row`` for a token that cannot be split; counts ``[N]``, >= 1.
+        """
+        splits = [self.split(token) for token in tokens]
+        counts = np.fromiter(map(len, splits), dtype=np.int64, count=len(splits))
+        return np.fromiter(chain.from_iterable(splits), dtype=np.int64, count=int(counts.sum())), counts
 
     def save(self, path: Path) -> None:
         """Writes a tab-separated file: the total first, then a word and its count a line, in row order."""
@@ -123,3 +200,7 @@ class Vocabulary:
 
 def _is_stop_word(word: str) -> bool:
     return word in STOP_WORDS or not any(map(str.isalnum, word))
+
+
+def _is_piece(word: str) -> bool:
+    return any(map(str.isalnum, word)) and (word.startswith(PIECE_MARK) or word.endswith(PIECE_MARK))

@@ -27,6 +27,7 @@ from facets.model.network import FacetNetwork
 from facets.training.corpus import PackedCorpus
 from facets.training.sentences import SentenceBatch, SentenceStream
 from facets.training.word_pieces import WordPieceTable
+from facets.words.pieces import remove_pieces
 from facets.words.vectors import WordVectors
 
 __all__ = ["SentenceTrainer", "TrainingResult"]
@@ -72,7 +73,7 @@ class SentenceTrainer:
         if config.num_threads:
             torch.set_num_threads(config.num_threads)
         corpus = PackedCorpus.open(Path(config.corpus))
-        words = WordVectors.load(Path(config.words))
+        words = remove_pieces(WordVectors.load(Path(config.words)))  # corpora hold words only
         if words.vocabulary.words != corpus.vocabulary.words:
             raise ConfigError(
                 f"the word vectors in {config.words} and the corpus in {config.corpus} have different vocabularies"

@@ -14,7 +14,8 @@ from facets.errors import ConfigError
 from facets.text.files import read_lines
 from facets.text.tokenizer import Tokenizer
 from facets.training.corpus import PackedCorpus
-from facets.words.distill import DistillConfig, distill
+from facets.words.distill import DistillConfig, distill, read_word_pieces
+from facets.words.pieces import add_pieces
 from facets.words.postprocess import blend, remove_common
 from facets.words.train import CbowConfig, train_cbow
 from facets.words.vectors import WordVectors
@@ -59,19 +60,21 @@ def build_word_vectors(
         texts: Further sentences for the distillation, of the kind the vectors will be used on.
 
     Returns:
-        Unit vectors ``[V, dim]``.
+        Unit vectors ``[V, dim]``, and those of pieces of words.
     """
     vocabulary = corpus.vocabulary
     own = [vocabulary.rows(words) for words in Tokenizer().words(texts)]
     distilled = distill(
         vocabulary, encoder_path, sentences=[*own, *sample_sentences(corpus, config)], config=config.distill
     )
+    word_pieces = read_word_pieces(encoder_path)
     if config.cbow_weight == 0:
-        return distilled
+        return add_pieces(distilled, word_pieces)
     paragraphs = corpus.sentence_offsets[corpus.paragraph_offsets]
     trained = train_cbow(vocabulary, corpus.tokens, paragraphs, config=config.cbow, scratch_dir=corpus.path)
     trained = WordVectors(vocabulary, remove_common(trained.vectors, config.num_removed))
-    return blend(distilled, trained, second_weight=config.cbow_weight, dim=config.dim)
+    blended = blend(distilled, trained, second_weight=config.cbow_weight, dim=config.dim)
+    return add_pieces(blended, word_pieces)
 
 
 def sample_sentences(corpus: PackedCorpus, config: WordVectorsConfig) -> list[NDArray[np.unsignedinteger]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
+from tokenizers import Tokenizer
 
 from facets.errors import CheckpointError, ConfigError
 from facets.text.vocabulary import Vocabulary
@@ -15,7 +16,7 @@ from facets.words.adapt import fit_to_sentences
 from facets.words.postprocess import principal_axes
 from facets.words.vectors import WordVectors, unit_rows
 
-__all__ = ["DistillConfig", "distill", "encode_texts"]
+__all__ = ["DistillConfig", "distill", "encode_texts", "read_word_pieces"]
 
 logger = logging.getLogger(__name__)
 
@@ -90,6 +91,20 @@ def encode_texts(model: SentenceTransformer, texts: Sequence[str], batch_size: i
     """The encoder's embeddings of texts, ``[N, D]``, float32."""
     embeddings = model.encode(list(texts), batch_size=batch_size, convert_to_numpy=True, show_progress_bar=False)
     return np.asarray(embeddings, dtype=np.float32)
+
+
+def read_word_pieces(encoder_path: str | Path) -> list[str]:
+    """Pieces of an encoder's WordPiece tokenizer in its order, for ``facets.words.pieces.add_pieces``.
+
+    Raises:
+        CheckpointError: The folder has no tokenizer.
+    """
+    try:
+        tokenizer = Tokenizer.from_file(str(Path(encoder_path) / "tokenizer.json"))
+    except Exception as error:  # the package raises nothing narrower
+        raise CheckpointError(f"expected tokenizer.json in {encoder_path}, got: {error}") from error
+    pieces = tokenizer.get_vocab(with_added_tokens=False)
+    return sorted(pieces, key=pieces.__getitem__)
 
 
 def _open_encoder(path: str | Path) -> SentenceTransformer:

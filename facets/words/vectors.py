@@ -59,8 +59,16 @@ class WordVectors:
 
     @cached_property
     def unit_vectors(self) -> NDArray[np.float32]:
-        """``[V, D]``, the vectors at unit length; zero vectors stay zero."""
-        return unit_rows(self.vectors)
+        """``[V, D]``, words at unit length, zero vectors as they are; pieces of words keep their length.
+
+        A piece such as ``##s`` hardly changes the word it ends; its short vector says so.
+        """
+        is_piece = self.vocabulary.is_piece[:-1]
+        return (
+            np.where(is_piece[:, None], self.vectors, unit_rows(self.vectors))
+            if is_piece.any()
+            else unit_rows(self.vectors)
+        )
 
     def nearest(
         self, queries: NDArray[np.floating], top_k: int, *, exclude_stop_words: bool = False
@@ -68,7 +76,7 @@ class WordVectors:
         """Words whose vectors have the highest cosine with each query.
 
         Args:
-            queries: ``[N, D]``, of any length; a zero vector scores 0 with every word.
+            queries: ``[N, D]``, of any length; a zero vector scores 0 with every word. Pieces never come back.
             top_k: Words a query, at least 1; fewer come back when there are fewer words.
             exclude_stop_words: Leave out stop words and tokens without a letter or digit.
 
@@ -85,7 +93,9 @@ class WordVectors:
             raise InvalidInputError("queries must be finite, got NaN or infinity")
         if top_k < 1:
             raise InvalidInputError(f"top_k must be >= 1, got {top_k}")
-        excluded = self.vocabulary.is_stop[:-1] if exclude_stop_words else np.zeros(len(self), dtype=np.bool_)
+        excluded = self.vocabulary.is_piece[:-1]
+        if exclude_stop_words:
+            excluded = excluded | self.vocabulary.is_stop[:-1]
         units = unit_rows(queries)
         step = max(1, _SCORES_AT_A_TIME // max(len(self), 1))
         result: list[list[tuple[str, float]]] = []

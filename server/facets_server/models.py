@@ -117,7 +117,7 @@ def facts_of(model: FacetModel) -> ModelFacts:
         num_facets=model.num_facets,
         dim=model.dim,
         max_tokens=model.max_tokens,
-        vocabulary_size=len(model.words),
+        vocabulary_size=model.words.vocabulary.num_words,
     )
 
 
@@ -192,7 +192,9 @@ class ServedModel:
     def _is_cut(self, text: str, row: NDArray[np.int64]) -> bool:
         """True when the text has more tokens than the model reads."""
         most = self.model.max_tokens
-        return len(row) >= most and len(self.model.tokenizer.words([text])[0]) > most
+        if len(row) < most:
+            return False
+        return len(self.model.words.vocabulary.split_rows(self.model.tokenizer.words([text])[0])[0]) > most
 
     def encode(self, texts: Sequence[str], call: Call) -> Encoded:
         """``submit`` and wait."""
