@@ -121,7 +121,7 @@ def read_tables(folder: Path, vectors: Mapping[str, NDArray[np.float32]]) -> tup
         raise CheckpointError(f"cannot read {error.filename}: {error.strerror}") from error
     except (ValueError, TypeError, KeyError) as error:
         raise CheckpointError(
-            f"{folder}: expected the tables of a relation model, they are damaged: {error}"
+            f"{folder}: expected tables of a relation model, got damaged ones: {error}"
         ) from error
     expected = {"relations.facets": len(names), "table.patterns": len(rows), "table.relations": len(names)}
     for name, length in expected.items():
