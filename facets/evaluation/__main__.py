@@ -24,6 +24,7 @@ from facets.evaluation.sts import evaluate_sts, read_sts
 from facets.evaluation.summaries import evaluate_summarization, read_summaries
 from facets.evaluation.summarizers import Budget, CoverageSummarizer, Summarizer
 from facets.model.facet_model import FacetModel
+from facets.tasks.coverage import PAPER_COVERAGE, CoverageConfig
 from facets.tasks.similarity import SimilarityMethod
 
 __all__ = ["main"]
@@ -92,6 +93,9 @@ def _parser() -> argparse.ArgumentParser:
     budget = summaries.add_mutually_exclusive_group()
     budget.add_argument("--sentences", type=_positive, metavar="N", help="sentences of a summary; default 3")
     budget.add_argument("--words", type=_positive, metavar="N", help="instead: most words of a summary")
+    summaries.add_argument(
+        "--paper", action="store_true", help="coverage as printed in eq. 3.7: facets alone, repetition worth nothing"
+    )
     add_calibrate(commands)
     return parser
 
@@ -188,9 +192,10 @@ def _run_summarization(options: argparse.Namespace) -> dict[str, object]:
     data = read_summaries(options.file)
     budget = Budget(options.sentences, options.words)
     models = _models(options)
-    summarizers: list[Summarizer] = [CoverageSummarizer(name, model) for name, model in models.items()]
+    coverage = PAPER_COVERAGE if options.paper else CoverageConfig()
+    summarizers: list[Summarizer] = [CoverageSummarizer(name, model, coverage) for name, model in models.items()]
     if options.baselines:
-        summarizers += summarization_baselines(next(iter(models.values())))
+        summarizers += summarization_baselines(next(iter(models.values())), coverage)
     return _report(
         options,
         len(data.documents),

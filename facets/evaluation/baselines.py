@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -13,13 +14,13 @@ from facets.evaluation.summarizers import (
     CoverageSummarizer,
     RankingSummarizer,
     Summarizer,
-    WordSummarizer,
     by_centroid,
     by_graph,
     by_place,
     by_seed,
 )
 from facets.model.facet_model import FacetModel, load
+from facets.tasks.coverage import PAPER_COVERAGE, CoverageConfig
 
 __all__ = ["baseline_models", "embedding_baselines", "load_models", "summarization_baselines"]
 
@@ -69,16 +70,19 @@ def embedding_baselines() -> Iterator[EmbeddingPairs]:
             yield EmbeddingPairs(name, embed)
 
 
-def summarization_baselines(model: FacetModel) -> Iterator[Summarizer]:
+def summarization_baselines(model: FacetModel, coverage: CoverageConfig) -> Iterator[Summarizer]:
     """Rankings and single-vector coverage; what is not installed is left out, and told.
 
     Args:
         model: Its word vectors serve ``sentence-average`` and ``words``.
+        coverage: Their settings, as for the facet models; words are then the only thing that counts for ``words``,
+            and in the paper's form their gains are divided by the number of words, as there.
     """
     yield RankingSummarizer("random", by_seed(_SEED))
     yield RankingSummarizer("first", by_place)
-    yield CoverageSummarizer("sentence-average", AverageModel(model))
-    yield WordSummarizer("words", model)
+    yield CoverageSummarizer("sentence-average", AverageModel(model), coverage)
+    length_power = 1.0 if coverage == PAPER_COVERAGE else coverage.length_power
+    yield CoverageSummarizer("words", model, replace(coverage, word_share=1.0, length_power=length_power))
     embed = _installed("minilm-centroid", minilm)
     if embed is not None:
         yield RankingSummarizer("minilm-centroid", by_centroid(embed))

@@ -1,19 +1,18 @@
 """What picks sentences of documents, behind one interface: facet models and the baselines of table 3.3.
 
-Shape suffixes: B texts, S sentences, L words of a sentence, U distinct words of a document, D dimensions.
+Shape suffixes: B texts, S sentences, D dimensions.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from facets import scoring
 from facets.evaluation.embedders import Embed
 from facets.extras import require_extra
+from facets.tasks.coverage import CoverageConfig
 from facets.tasks.interface import TextModel
 from facets.tasks.summarization import summarize
 from facets.tasks.text_words import TextWords
@@ -27,7 +26,6 @@ __all__ = [
     "Ranking",
     "RankingSummarizer",
     "Summarizer",
-    "WordSummarizer",
     "by_centroid",
     "by_graph",
     "by_place",
@@ -36,9 +34,6 @@ __all__ = [
 
 Document = Sequence[str]  # its sentences, none of them blank, at least one
 Ranking = Callable[[Document], Sequence[int]]  # all its sentences, best first
-
-# Sentences encoded together; documents are never cut.
-_SENTENCES_AT_A_TIME = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,21 +85,23 @@ class Summarizer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CoverageSummarizer:
-    """Facets that cover the words of the document (``facets.tasks.summarize``)."""
+    """Sentences that cover the words of the document (``facets.tasks.summarize``)."""
 
     name: str
     model: TextModel
+    coverage: CoverageConfig
     method: str = "coverage"
 
     def summaries(self, documents: Sequence[Document], budget: Budget) -> list[str]:
         """See ``Summarizer``."""
-        result: list[str] = []
-        for start, stop in _blocks([len(sentences) for sentences in documents]):
-            block = summarize(
-                self.model, documents[start:stop], num_sentences=budget.num_sentences, max_words=budget.max_words
-            )
-            result += [summary.text for summary in block]
-        return result
+        summaries = summarize(
+            self.model,
+            documents,
+            num_sentences=budget.num_sentences,
+            max_words=budget.max_words,
+            coverage=self.coverage,
+        )
+        return [summary.text for summary in summaries]
 
 
 class AverageModel:
@@ -147,46 +144,6 @@ class AverageModel:
         """``[B, 1, D]``; zero for a text without a known word."""
         words = TextWords(self._model, texts)
         return words.average(words.uniform_TL).unsqueeze(1).numpy()
-
-
-@dataclass(frozen=True, slots=True)
-class WordSummarizer:
-    """Every word of a sentence is a facet of it; gains are divided by the number of words (W Emb of table 3.3)."""
-
-    name: str
-    model: TextModel
-    method: str = "coverage"
-
-    def summaries(self, documents: Sequence[Document], budget: Budget) -> list[str]:
-        """See ``Summarizer``."""
-        return [self._summary(document, budget) for document in documents]
-
-    def _summary(self, document: Document, budget: Budget) -> str:
-        words = TextWords(self.model, document)
-        rows_U, places, counts_U = torch.unique(words.rows_TL[words.mask_TL], return_inverse=True, return_counts=True)
-        lengths_S = words.mask_TL.sum(dim=1)
-        vectors_UD = words.vectors(rows_U)
-        cosines_UU = (vectors_UD @ vectors_UD.mT).clamp(0.0, 1.0)
-        coverage_SU = torch.zeros(len(document), len(rows_U))
-        for sentence, places_L in enumerate(places.split(lengths_S.tolist())):
-            if len(places_L):
-                coverage_SU[sentence] = cosines_UU[places_L].amax(dim=0)
-        weights_U = counts_U * scoring.probability_weights(words.probabilities(rows_U))
-        costs_S, left = torch.from_numpy(budget.costs(document)), budget.limit
-        is_open_S = costs_S <= left
-        if not is_open_S.any():
-            is_open_S, left = torch.ones_like(is_open_S), 0
-        best_U = torch.zeros(len(rows_U))
-        chosen: list[int] = []
-        while is_open_S.any():
-            gains_S = scoring.coverage_gain(coverage_SU, best_U, weights_U) / lengths_S.clamp_min(1)
-            sentence = int(gains_S.masked_fill(~is_open_S, -1.0).argmax())
-            chosen.append(sentence)
-            best_U = torch.maximum(best_U, coverage_SU[sentence])
-            left -= int(costs_S[sentence])
-            is_open_S[sentence] = False
-            is_open_S &= costs_S <= left
-        return _text(document, chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,13 +227,3 @@ class _SumyWords:
 
 def _text(document: Document, chosen: Sequence[int]) -> str:
     return " ".join(document[sentence] for sentence in sorted(chosen))
-
-
-def _blocks(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Ranges of consecutive documents with about ``_SENTENCES_AT_A_TIME`` sentences together."""
-    start, total = 0, 0
-    for position, size in enumerate(sizes):
-        total += size
-        if total >= _SENTENCES_AT_A_TIME or position == len(sizes) - 1:
-            yield start, position + 1
-            start, total = position + 1, 0

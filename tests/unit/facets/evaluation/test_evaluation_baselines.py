@@ -13,17 +13,18 @@ from toys import toy_model
 from facets.errors import NotFoundError
 from facets.evaluation import baselines
 from facets.evaluation.__main__ import main
+from facets.evaluation.baselines import summarization_baselines
 from facets.evaluation.summarizers import (
     AverageModel,
     Budget,
     CoverageSummarizer,
     RankingSummarizer,
-    WordSummarizer,
     by_centroid,
     by_graph,
     by_place,
     by_seed,
 )
+from facets.tasks.coverage import PAPER_COVERAGE, CoverageConfig
 from facets.text.tokenizer import Tokenizer
 
 DOCUMENT = (
@@ -53,12 +54,12 @@ def test_budget_takes_what_fits_in_the_order_of_the_document(budget: Budget, exp
     assert budget.fill(DOCUMENT, [4, 0, 1, 2, 3]) == " ".join(DOCUMENT[i] for i in expected)
 
 
-def _summarizers() -> list[CoverageSummarizer | WordSummarizer | RankingSummarizer]:
+def _summarizers() -> list[CoverageSummarizer | RankingSummarizer]:
     model = toy_model()
     return [
-        CoverageSummarizer("model", model),
-        CoverageSummarizer("sentence-average", AverageModel(model)),
-        WordSummarizer("words", model),
+        CoverageSummarizer("model", model, CoverageConfig()),
+        CoverageSummarizer("paper", model, PAPER_COVERAGE),
+        CoverageSummarizer("sentence-average", AverageModel(model), CoverageConfig()),
         RankingSummarizer("first", by_place),
         RankingSummarizer("random", by_seed(0)),
         RankingSummarizer("centroid", by_centroid(_embed)),
@@ -68,7 +69,7 @@ def _summarizers() -> list[CoverageSummarizer | WordSummarizer | RankingSummariz
 @pytest.mark.parametrize("summarizer", _summarizers(), ids=lambda summarizer: summarizer.name)
 @pytest.mark.parametrize("budget", [Budget(num_sentences=2), Budget(max_words=9), Budget(max_words=1)], ids=str)
 def test_summaries_keep_the_budget_and_are_never_empty(
-    summarizer: CoverageSummarizer | WordSummarizer | RankingSummarizer, budget: Budget
+    summarizer: CoverageSummarizer | RankingSummarizer, budget: Budget
 ) -> None:
     documents = [DOCUMENT, ("Qwxz vbnm!",)]
     for document, summary in zip(documents, summarizer.summaries(documents, budget), strict=True):
@@ -80,10 +81,11 @@ def test_summaries_keep_the_budget_and_are_never_empty(
             assert len(summary.split()) <= budget.max_words or len(chosen) == 1
 
 
-def test_words_prefer_sentences_by_gain_a_word() -> None:
+def test_words_as_in_the_paper_prefer_sentences_by_gain_a_word() -> None:
     # All words of the first sentence are in the second too, which wastes words on the known "the".
     document = ("guitar music", "guitar music the the the the the the")
-    assert WordSummarizer("words", toy_model()).summaries([document], Budget(1)) == ["guitar music"]
+    (words,) = (s for s in summarization_baselines(toy_model(), PAPER_COVERAGE) if s.name == "words")
+    assert words.summaries([document], Budget(1)) == ["guitar music"]
 
 
 def test_sentence_average_covers_with_one_vector_a_sentence() -> None:
