@@ -138,6 +138,11 @@ class BulkRecommender:
         rejected_path: Where rejected records go.
         settings: What to ask for.
         on_progress: Called with the place and the position in the stored input, after each batch.
+
+    Attributes:
+        place: How far it has come.
+        is_resumed: Whether it went on where another run had stopped.
+        unmatched_conflicts: Ids of ``settings.conflicts`` that no paper read by this run has.
     """
 
     def __init__(
@@ -159,6 +164,8 @@ class BulkRecommender:
         self._settings = settings
         self._on_progress = on_progress
         self.place = Place()
+        self.is_resumed = False
+        self.unmatched_conflicts = set(settings.conflicts)
 
     def run(self, *, resume: bool = True) -> BulkRecommendReport:
         """Asks, writes and renames; goes on where an interrupted run of the same settings has stopped.
@@ -170,6 +177,7 @@ class BulkRecommender:
         """
         started = time.monotonic()
         self.place = self._saved() if resume else Place()
+        self.is_resumed = bool(self.place.line)
         before = self.place.num_papers
         rejected = RejectedFile(self._rejected_path, keep_bytes=self.place.rejected_bytes)
         if self.place.out_bytes:
@@ -220,6 +228,7 @@ class BulkRecommender:
             yield batch
 
     def _with_conflicts(self, paper: Paper) -> Paper:
+        self.unmatched_conflicts.discard(paper.id)
         own = paper.authors if self._settings.own_excluded and self._settings.kind == "authors" else ()
         names = (author.id or author.name for author in own)
         # Authors and who cites the paper are for AddPapers; here they would only travel.

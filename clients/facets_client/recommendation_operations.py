@@ -62,6 +62,7 @@ class RecommendationOperations:
         model: str,
     ) -> Operation[results.BulkRecommendations]:
         """Ids and scores for papers."""
+        convert.kind_number(kind)
         told = convert.from_options(options or results.RecommendationOptions())
         check_sequence("papers", papers)
         messages = [convert.from_paper(paper) for paper in papers]

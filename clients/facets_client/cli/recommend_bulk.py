@@ -110,6 +110,9 @@ def bulk(
         except FacetsClientError:
             say(f"facets: stopped after {run.place.num_papers} papers; the same command goes on from there")
             raise
+    if run.unmatched_conflicts and not run.is_resumed:
+        unmatched = sorted(run.unmatched_conflicts)
+        say(f"facets: {len(unmatched)} ids of --conflicts are no paper of {file}, {unmatched[0]!r} for one")
     where = str(rejected_path) if report.num_rejected else None
     if settings.json:
         print_json({**asdict(report), "out": str(out), "rejected_file": where})

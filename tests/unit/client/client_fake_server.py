@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import grpc
 import numpy as np
+from client_fake_papers import Recommendation
 from facets_proto.v1 import (
     collections_pb2,
     collections_pb2_grpc,
@@ -19,6 +20,7 @@ from facets_proto.v1 import (
     embedding_pb2_grpc,
     models_pb2,
     models_pb2_grpc,
+    recommendation_pb2_grpc,
     similarity_pb2,
     similarity_pb2_grpc,
     summarization_pb2,
@@ -494,6 +496,8 @@ class FakeServer:
         collections_pb2_grpc.add_CollectionServiceServicer_to_server(Collections(self.world), self.server)
         documents_pb2_grpc.add_DocumentServiceServicer_to_server(Documents(self.world), self.server)
         models_pb2_grpc.add_ModelServiceServicer_to_server(Models(self.world), self.server)
+        self.recommendation = Recommendation(self.world, fail, status_of)
+        recommendation_pb2_grpc.add_RecommendationServiceServicer_to_server(self.recommendation, self.server)
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self.server)
         if credentials:
             self.port = self.server.add_secure_port(f"localhost:{port}", credentials)
