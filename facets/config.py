@@ -120,6 +120,7 @@ class SentenceTrainingConfig(_FromDict):
     corpus: str  # folder of a packed corpus
     words: str  # folder of word vectors, same vocabulary as the corpus
     name: str = "facets-en"
+    inputs: str = "sentences"  # or "phrases": one to three words, targets from five positions around
     loss: str = "sparse_coding"  # or "kmeans", the ablation
     l1_weight: float = 0.4  # lambda of eq. 3.1
     num_steps: int = 12_000
@@ -140,6 +141,7 @@ class SentenceTrainingConfig(_FromDict):
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
 
     def __post_init__(self) -> None:
+        _check(self, "inputs", self.inputs in ("sentences", "phrases"), "sentences or phrases")
         _check(self, "loss", self.loss in ("sparse_coding", "kmeans"), "sparse_coding or kmeans")
         _check(self, "l1_weight", self.l1_weight >= 0, ">= 0")
         _check(self, "precision", self.precision in ("auto", "float32", "bfloat16"), "auto, float32 or bfloat16")

@@ -50,7 +50,7 @@ def export_sentence_model(
     corpus = PackedCorpus.open(Path(config.corpus))
     checkpoint = CheckpointConfig(
         name=config.name,
-        task="sentences",
+        task=config.inputs,
         model=config.model,
         l1_weight=config.l1_weight,
         words="." if words_of is None else os.path.relpath(words_of, out_dir),

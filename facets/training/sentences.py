@@ -16,7 +16,7 @@ from facets.config import SentenceTrainingConfig
 from facets.errors import ConfigError
 from facets.training.corpus import PackedCorpus
 
-__all__ = ["SentenceBatch", "SentenceStream"]
+__all__ = ["SentenceBatch", "SentenceStream", "gather", "held_out_documents"]
 
 # Batches that are sorted by length together: enough for hardly any padding, few enough to stay random.
 _BATCHES_PER_CHUNK = 64
@@ -55,11 +55,9 @@ class SentenceStream:
         self._config = config
         offsets = corpus.document_offsets
         num_documents = len(offsets) - 1
-        held_out = np.random.default_rng([config.seed, 0]).permutation(num_documents)
-        held_out = held_out[: max(1, round(num_documents * config.validation_share))]
         # [S] document of every sentence; neighbours never cross a document's border.
         self._document_of = np.repeat(np.arange(num_documents), np.diff(offsets))
-        is_validation = np.isin(self._document_of, held_out)
+        is_validation = held_out_documents(corpus, config)[self._document_of]
         alone = np.diff(offsets)[self._document_of] < 2
         self._train_sentences = np.flatnonzero(~is_validation & ~alone)
         self._validation_sentences = np.flatnonzero(is_validation & ~alone)
@@ -129,7 +127,7 @@ class SentenceStream:
         rng: np.random.Generator,
     ) -> SentenceBatch:
         offsets = self._corpus.sentence_offsets
-        rows, _ = self._gather(offsets[sentences], lengths)
+        rows, _ = gather(self._corpus.tokens, offsets[sentences], lengths)
         targets, target_mask = self._draw_targets(sentences, ends, rng)
         # A random cyclic shift: every text is somebody's negative, nobody its own.
         negatives = np.roll(np.arange(len(sentences)), rng.integers(1, len(sentences)))
@@ -145,8 +143,8 @@ class SentenceStream:
         last = np.minimum(ends + 1, self._corpus.document_offsets[documents + 1])
         num_before = np.minimum(offsets[sentences] - offsets[first], _MAX_NEIGHBOUR_TOKENS)
         num_after = np.minimum(offsets[last] - offsets[ends], _MAX_NEIGHBOUR_TOKENS)
-        before, before_mask = self._gather(offsets[sentences] - num_before, num_before)
-        after, after_mask = self._gather(offsets[ends], num_after)
+        before, before_mask = gather(self._corpus.tokens, offsets[sentences] - num_before, num_before)
+        after, after_mask = gather(self._corpus.tokens, offsets[ends], num_after)
         rows = np.concatenate([before, after], axis=1)
         mask = np.concatenate([before_mask, after_mask], axis=1) & ~self._corpus.vocabulary.is_stop[rows]
         keys = np.where(mask, rng.random(rows.shape, dtype=np.float32), np.float32(2.0))
@@ -155,11 +153,21 @@ class SentenceStream:
         target_mask = np.take_along_axis(mask, chosen, axis=1)
         return np.where(target_mask, np.take_along_axis(rows, chosen, axis=1), 0), target_mask
 
-    def _gather(
-        self, starts: NDArray[np.int64], lengths: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Token rows ``[B, L]`` of runs of the corpus, padded with 0, and the mask of real ones."""
-        steps = np.arange(max(1, int(lengths.max())))
-        mask = steps < lengths[:, None]
-        positions = np.where(mask, starts[:, None] + steps, 0)
-        return np.where(mask, self._corpus.tokens[positions].astype(np.int64), 0), mask
+
+def held_out_documents(corpus: PackedCorpus, config: SentenceTrainingConfig) -> NDArray[np.bool_]:
+    """True at the documents that are never trained on, the same ones for every kind of input."""
+    num_documents = len(corpus.document_offsets) - 1
+    order = np.random.default_rng([config.seed, 0]).permutation(num_documents)
+    is_held_out = np.zeros(num_documents, dtype=np.bool_)
+    is_held_out[order[: max(1, round(num_documents * config.validation_share))]] = True
+    return is_held_out
+
+
+def gather(
+    tokens: NDArray[np.integer], starts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Token rows ``[B, L]`` of runs of a corpus, padded with 0, and the mask of real ones."""
+    steps = np.arange(max(1, int(lengths.max(initial=0))))
+    mask = steps < lengths[:, None]
+    positions = np.where(mask, starts[:, None] + steps, 0)
+    return np.where(mask, tokens[positions].astype(np.int64), 0), mask

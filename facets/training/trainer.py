@@ -25,6 +25,7 @@ from facets.losses.sparse_coding import sparse_coding_loss
 from facets.model.backbone import BackboneEncoder
 from facets.model.network import FacetNetwork
 from facets.training.corpus import PackedCorpus
+from facets.training.phrases import PhraseStream
 from facets.training.sentences import SentenceBatch, SentenceStream
 from facets.training.word_pieces import WordPieceTable
 from facets.words.pieces import remove_pieces
@@ -81,7 +82,7 @@ class SentenceTrainer:
         if words.dim != config.model.dim:
             raise ConfigError(f"model.dim must be the width of the word vectors, {words.dim}, got {config.model.dim}")
         self.words = words
-        self._stream = SentenceStream(corpus, config)
+        self._stream = PhraseStream(corpus, config) if config.inputs == "phrases" else SentenceStream(corpus, config)
         torch.manual_seed(config.seed)
         word_vectors_VD = torch.from_numpy(words.unit_vectors)
         self.network = FacetNetwork(config.model, word_vectors_VD).to(self._device)
