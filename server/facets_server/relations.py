@@ -20,7 +20,7 @@ from facets_server.call import Call
 from facets_server.directory import ModelFacts, TaskModels
 from facets_server.turns import Turns
 
-__all__ = ["Entities", "RelationModels", "ServedRelations"]
+__all__ = ["Entities", "RelationModels", "ServedRelations", "fields_of_request"]
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class ServedRelations:
         """Pairs of entities of one text after the other, see ``RelationScorer.extract``."""
         for start in range(0, len(texts), _TEXTS_A_TURN):
             part = texts[start : start + _TEXTS_A_TURN]
-            with _fields_of_request(start):
+            with fields_of_request(start):
                 spans = entities.of(part, start)
                 with self._turn(call):
                     found = self._scorer.extract(part, spans=spans, relations=relations, limits=limits)
@@ -97,7 +97,7 @@ class ServedRelations:
         limits: PatternLimits,
     ) -> Iterator[list[RankedTail]]:
         """Tails of one ``(head, relation)`` after the other, see ``RelationScorer.fill_slot``."""
-        with _fields_of_request():
+        with fields_of_request():
             spans = entities.of(texts, 0)
             for number, (head, relation) in enumerate(slots):
                 with _in_slot(number), self._turn(call):
@@ -107,13 +107,13 @@ class ServedRelations:
     def score(self, patterns: Sequence[str], call: Call, *, relations: Sequence[str] | None) -> Iterator[PatternScores]:
         """Scores of one pattern after the other, see ``RelationScorer.score``."""
         for start in range(0, len(patterns), _PATTERNS_A_TURN):
-            with _fields_of_request(start), self._turn(call):
+            with fields_of_request(start), self._turn(call):
                 scored = self._scorer.score(patterns[start : start + _PATTERNS_A_TURN], relations)
             yield from scored
 
     def entailment(self, premises: Sequence[str], hypotheses: Sequence[str], call: Call) -> list[EntailmentResult]:
         """See ``RelationScorer.entailment``."""
-        with _fields_of_request(), self._turn(call):
+        with fields_of_request(), self._turn(call):
             return self._scorer.entailment(premises, hypotheses)
 
     def relations(self) -> list[RelationInfo]:
@@ -176,7 +176,7 @@ RelationModels = TaskModels[ServedRelations]
 
 
 @contextmanager
-def _fields_of_request(start: int = 0) -> Iterator[None]:
+def fields_of_request(start: int = 0) -> Iterator[None]:
     """Tells errors about the library's arguments as errors about fields of the request.
 
     Args:

@@ -12,7 +12,7 @@ from facets.text.patterns import PatternLimits
 from facets_server.checks import check_count, check_number, check_texts
 from facets_server.config import LimitsConfig
 from facets_server.entities import EntityFinders, EntitySource
-from facets_server.relations import Entities
+from facets_server.relations import Entities, fields_of_request
 
 __all__ = [
     "ExtractionQuery",
@@ -222,7 +222,8 @@ def _entities(request: _WithTexts, finders: EntityFinders, limits: LimitsConfig)
         raise InvalidInputError(
             f"texts[{first}].entities and {other} exclude each other, got both", field=f"texts[{first}].entities"
         )
-    finder = finders.get(source, names, has_spans=first is not None)
+    with fields_of_request():
+        finder = finders.get(source, names, has_spans=first is not None)
     spans = tuple(tuple(EntitySpan(e.start, e.end) for e in message.entities) for message in request.texts)
     return Entities(spans, finder)
 
