@@ -119,5 +119,8 @@ class RecommendationService(recommendation_pb2_grpc.RecommendationServiceService
         query = finding_from_proto(request, self._limits)
         call.num_items = len(query.texts)
         recommender = served.recommender
-        found = [recommender.find(query.kind, text, top_k=query.top_k) for text in query.texts]
+        found = []
+        for text in query.texts:
+            call.check()
+            found.append(recommender.find(query.kind, text, top_k=query.top_k))
         return found_to_proto(found, recommender.size(query.kind), served.facts, call)
