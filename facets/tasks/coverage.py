@@ -44,14 +44,17 @@ class CoverageConfig:
     ``c_t(w) = (1 - word_share) * facet ** power + word_share * word ** power``, where ``facet`` is the cosine of w
     with the closest facet of t and ``word`` that with its closest word, both at least 0. A summary covers
     ``sum_w weight(w) * (sum_t c_t(w) ** (1 / repetition)) ** repetition`` with
-    ``weight(w) = occurrences(w) ** count_power * alpha / (alpha + p(w))``.
+    ``weight(w) = occurrences(w) ** count_power * alpha / (alpha + p(w))``; stop words may have none.
     """
 
-    word_share: float = 0.5  # part of the sentence's own words; 0: facets alone, 1: words alone
+    word_share: float = 0.7  # part of the sentence's own words; 0: facets alone, 1: words alone
     power: float = 2.0  # > 1: near words count more than distant ones
-    repetition: float = 0.8  # what covering a word again is worth: 0 nothing (the maximum), 1 as much as the first time
+    repetition: float = (
+        0.65  # what covering a word again is worth: 0 nothing (the maximum), 1 as much as the first time
+    )
     count_power: float = 2.0  # > 1: words that come back count for more than each of their occurrences
-    alpha: float = 3e-4  # in alpha / (alpha + p(w)): the smaller, the less frequent words of the language count
+    alpha: float = 1e-3  # in alpha / (alpha + p(w)): the smaller, the less frequent words of the language count
+    stop_words: bool = False  # whether stop words are to be covered, too
     length_power: float = 0.0  # gains are divided by the sentence's known words to this power
 
     def __post_init__(self) -> None:
@@ -68,7 +71,7 @@ class CoverageConfig:
 
 # Eq. 3.7 as printed.
 PAPER_COVERAGE = CoverageConfig(
-    word_share=0.0, power=1.0, repetition=0.0, count_power=1.0, alpha=scoring.ALPHA, length_power=0.0
+    word_share=0.0, power=1.0, repetition=0.0, count_power=1.0, alpha=scoring.ALPHA, stop_words=True
 )
 
 
@@ -93,6 +96,9 @@ class DocumentWords:
         self.rows = [known_rows(vocabulary, words[: model.max_tokens]) for words in split]
         self.lengths_S = np.maximum(1, np.fromiter(map(len, self.rows), dtype=np.int64, count=len(self.rows)))
         rows_U, weights_U = word_weights(vocabulary, self.rows, count_power=config.count_power, alpha=config.alpha)
+        if not config.stop_words:
+            content_U = weights_U * torch.from_numpy(~vocabulary.is_stop[rows_U])
+            weights_U = content_U if float(content_U.sum()) > 0 else weights_U
         if refine is not None:
             weights_U = refine(torch.from_numpy(model.words.unit_vectors[rows_U]), weights_U)
         num_kept = min(_MAX_WORDS, max(1, _KEPT_COSINES // len(sentences)))

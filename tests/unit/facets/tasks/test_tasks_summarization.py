@@ -139,11 +139,18 @@ def test_coverage_of_blocks_equals_the_definition(
 
 
 def test_weights_of_words(model: TextModel) -> None:
-    config = CoverageConfig(count_power=2.0, alpha=1e-3)
+    config = CoverageConfig(count_power=2.0, alpha=1e-3, stop_words=True)
     words = DocumentWords(model, ["The cat and the cat.", "A dog, a cat."], config)
     probabilities = dict(zip(model.words.vocabulary.words, model.words.vocabulary.probabilities, strict=False))
     weight = {w: n**2 * 1e-3 / (1e-3 + probabilities[w]) for w, n in (("the", 2), ("cat", 3), ("dog", 1))}
     assert sorted(words.weights_U.tolist()) == pytest.approx(sorted(x / weight["cat"] for x in weight.values()))
+
+
+def test_stop_words_weigh_nothing_unless_there_is_nothing_else(model: TextModel) -> None:
+    content = DocumentWords(model, ["The cat.", "A dog."], CoverageConfig(count_power=1.0, alpha=1e9))
+    assert sorted(content.weights_U.tolist()) == pytest.approx([0.0, 1.0, 1.0])
+    nothing_else = DocumentWords(model, ["The of is."], CoverageConfig())
+    assert float(nothing_else.weights_U.min()) > 0
 
 
 def test_words_alone_need_no_facets(model: TextModel) -> None:
@@ -153,7 +160,11 @@ def test_words_alone_need_no_facets(model: TextModel) -> None:
 
 def test_many_words_and_sentences_keep_the_heaviest_words(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coverage, "_MAX_WORDS", 3)
-    words = DocumentWords(model, ["Cat cat dog.", "Cat dog puppy.", "The piano."], CoverageConfig(count_power=2.0))
+    words = DocumentWords(
+        model,
+        ["Cat cat dog.", "Cat dog puppy.", "The piano."],
+        CoverageConfig(count_power=2.0, stop_words=True, alpha=1e9),
+    )
     assert len(words.words_UD) == 3 and sorted(words.weights_U.tolist())[1:] == pytest.approx([4 / 9, 1.0])
     monkeypatch.setattr(coverage, "_KEPT_COSINES", 3)
     assert len(DocumentWords(model, SENTENCES, CoverageConfig()).words_UD) == 1
