@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError
-from facets.evaluation.files import read_lines
+from facets.evaluation.files import fields_of, read_lines
 from facets.evaluation.intervals import Metrics, with_intervals
 from facets.evaluation.pair_systems import PairSystem
 from facets.extras import require_extra
@@ -56,7 +56,7 @@ def read_phrase_pairs(path: Path) -> LabelledPairs:
     """
     labels, pairs = [], []
     for place, line in read_lines(path):
-        label, phrase, word = _fields(line, ("label", "phrase", "word"), place)
+        label, phrase, word = fields_of(line, ("label", "phrase", "word"), place)
         if label not in ("0", "1"):
             raise InvalidInputError(f"{place}: expected the label 0 or 1, got {label[:40]!r}")
         labels.append(label == "1")
@@ -76,7 +76,7 @@ def read_phrase_choices(path: Path) -> PhraseChoices:
     names = ("phrase", "answer", "first word", "second word", *(f"distractor {i + 1}" for i in range(_NUM_DISTRACTORS)))
     phrases, candidates = [], []
     for place, line in read_lines(path):
-        phrase, answer, first, second, *distractors = _fields(line, names, place)
+        phrase, answer, first, second, *distractors = fields_of(line, names, place)
         if phrase.split() != [*first.split(), *second.split()]:
             raise InvalidInputError(f"{place}: expected the phrase's own two words, got {first!r}, {second!r}")
         if answer in distractors:
@@ -175,13 +175,3 @@ def choice_accuracy(scores_CN: NDArray[np.floating]) -> NDArray[np.float64]:
 
 def _accuracies(right_5_C: NDArray[np.float64], right_10_C: NDArray[np.float64]) -> Metrics:
     return {"accuracy_5": float(right_5_C.mean()), "accuracy_10": float(right_10_C.mean())}
-
-
-def _fields(line: str, names: tuple[str, ...], place: str) -> list[str]:
-    fields = line.split("\t")
-    if len(fields) != len(names):
-        raise InvalidInputError(f"{place}: expected {'<TAB>'.join(names)}, got {len(fields)} fields")
-    for name, field in zip(names, fields, strict=True):
-        if not field.strip():
-            raise InvalidInputError(f"{place}: expected a {name}, got an empty field")
-    return fields

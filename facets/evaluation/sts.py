@@ -1,6 +1,5 @@
 """Semantic textual similarity: correlation of scores with people's (Chang 2022, table 3.2)."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr
 
 from facets.errors import InvalidInputError
-from facets.evaluation.files import read_lines
+from facets.evaluation.files import fields_of, number_of, read_lines
 from facets.evaluation.intervals import Metrics, with_intervals
 from facets.evaluation.pair_systems import PairSystem
 
@@ -35,14 +34,9 @@ def read_sts(path: Path) -> ScoredPairs:
     gold: list[float] = []
     pairs: list[tuple[str, str]] = []
     for place, line in read_lines(path):
-        fields = line.split("\t")
-        if len(fields) != 3:
-            raise InvalidInputError(f"{place}: expected score<TAB>sentence<TAB>sentence, got {len(fields)} fields")
-        gold.append(_score(fields[0], place))
-        for name, sentence in zip(("first", "second"), fields[1:], strict=True):
-            if not sentence.strip():
-                raise InvalidInputError(f"{place}: expected a {name} sentence, got an empty one")
-        pairs.append((fields[1], fields[2]))
+        score, first, second = fields_of(line, ("score", "first sentence", "second sentence"), place)
+        gold.append(number_of(score, place, what="score"))
+        pairs.append((first, second))
     if not pairs:
         raise InvalidInputError(f"{path}: expected at least one line, got an empty file")
     return ScoredPairs(np.array(gold), tuple(pairs))
@@ -89,13 +83,3 @@ def _correlation(
     if len(scores) < 2 or np.ptp(scores) == 0 or np.ptp(gold) == 0:
         return None
     return float(statistic(scores.astype(np.float64), gold)[0])
-
-
-def _score(text: str, place: str) -> float:
-    try:
-        score = float(text)
-    except ValueError:
-        score = math.nan
-    if not math.isfinite(score):
-        raise InvalidInputError(f"{place}: expected a number as score, got {text[:40]!r}")
-    return score

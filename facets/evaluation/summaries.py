@@ -1,6 +1,5 @@
 """Extractive summarization: ROUGE against reference summaries (Chang 2022, table 3.3)."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError
-from facets.evaluation.files import read_lines
+from facets.evaluation.files import read_records
 from facets.evaluation.intervals import Metrics, with_intervals
 from facets.evaluation.summarizers import Budget, Summarizer
 from facets.extras import require_extra
@@ -37,15 +36,7 @@ def read_summaries(path: Path) -> ReferenceSummaries:
         InvalidInputError: A line has another form, or there is none; the message names file and line.
     """
     documents, references = [], []
-    for place, line in read_lines(path):
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InvalidInputError(
-                f"{place}: expected a JSON object, got {error.msg} at character {error.pos}"
-            ) from error
-        if not isinstance(record, dict):
-            raise InvalidInputError(f"{place}: expected a JSON object, got {type(record).__name__}")
+    for place, record in read_records(path):
         sentences = [text for text in _strings(record, "sentences", place) if text.strip()]
         if not sentences:
             raise InvalidInputError(f"{place}: expected at least one sentence, got none")

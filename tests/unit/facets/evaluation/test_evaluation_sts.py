@@ -56,7 +56,7 @@ def test_read_keeps_quotes_and_takes_any_line_end(tmp_path: Path) -> None:
     [
         (b"3.0\tonly one", "3 fields|2 fields"),
         (b"3.0\ta\tb\tc", "4 fields"),
-        (b"", "1 fields"),
+        (b"", "empty line"),
         (b"high\ta\tb", "number.*'high'"),
         (b"nan\ta\tb", "number"),
         (b"1.0\t \tb", "first sentence"),
