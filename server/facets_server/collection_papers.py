@@ -78,13 +78,17 @@ class CollectionPapers:
         documents = [document for document in documents if document.id not in excluded]
         info = self._engine.get_collection(collection)
         key = (served.facts.revision, collection, info.created.isoformat())
-        kept = self._bucket(key, len(documents))
-        missing = [d for d in documents if d.id not in kept or kept[d.id].revision != d.revision]
+        bucket = self._bucket(key, len(documents))
+        known = {document.id: bucket.get(document.id) for document in documents}
+        kept = {d.id: one for d in documents if (one := known[d.id]) is not None and one.revision == d.revision}
+        missing = [document for document in documents if document.id not in kept]
         for start in range(0, len(missing), _PAPERS_A_TURN):
             some = missing[start : start + _PAPERS_A_TURN]
             with served.turn(call) as recommender:
                 facets = recommender.encode([paper_of(document) for document in some])
-            kept.update((d.id, _Kept(d.revision, _rows(facets, i))) for i, d in enumerate(some))
+            new = {document.id: _Kept(document.revision, _row(facets, i)) for i, document in enumerate(some)}
+            kept |= new
+            bucket.update(new)
         return RankablePapers(
             ids=tuple(document.id for document in documents),
             titles=tuple(paper_of(document).title for document in documents),
@@ -118,10 +122,10 @@ class CollectionPapers:
         with self._lock:
             bucket = self._kept.setdefault(key, {})
             self._kept.move_to_end(key)
-            if len(bucket) > 2 * num_needed + self._max_papers // 2:
-                bucket.clear()  # mostly documents that are gone
             while len(self._kept) > 1 and sum(map(len, self._kept.values())) + num_needed > self._max_papers:
                 self._kept.popitem(last=False)
+            if len(bucket) + num_needed > 2 * self._max_papers:  # many of them of documents that are gone
+                bucket = self._kept[key] = {}
             return bucket
 
 
@@ -134,7 +138,7 @@ def paper_of(document: StoredDocument) -> Paper:
     return Paper(first.strip(), rest.strip(), id=document.id)
 
 
-def _rows(facets: PaperFacets, row: int) -> PaperFacets:
+def _row(facets: PaperFacets, row: int) -> PaperFacets:
     return PaperFacets(
         facets.facets[row].copy(),
         facets.author_magnitudes[row].copy(),

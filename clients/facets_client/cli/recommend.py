@@ -7,7 +7,7 @@ from rich.text import Text
 
 from facets_client.cli.inputs import text_of_file
 from facets_client.cli.output import clean, print_json, shortened, stdout
-from facets_client.cli.recommend_add import add_authors, add_papers
+from facets_client.cli.recommend_add import MIN_TIMEOUT_S, add_authors, add_papers
 from facets_client.cli.recommend_bulk import bulk
 from facets_client.cli.recommend_output import TITLE_CHARS, print_item
 from facets_client.cli.settings import settings_of
@@ -168,8 +168,9 @@ def papers(
     kind: CandidateKind = "authors" if author else "citations"
     ids = author or citing or []
     settings = settings_of(context)
-    given = None if file is None else list(_papers_of_file(file))
-    with settings.connect() as client:
+    given = None if file is None else _papers_of_file(file)
+    # The first question to a collection waits until the server has read all of its papers.
+    with settings.connect(min_timeout_s=MIN_TIMEOUT_S) as client:
         found = client.rank_papers(
             kind,
             ids,
