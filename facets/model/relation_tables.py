@@ -55,12 +55,14 @@ class RelationTable:
         num_pairs: Entity pairs each was trained on.
         facets: ``[R, J, D]`` float32, unit length.
         calibration: Thresholds and more.
+        patterns: Rows of the pattern table that share entity pairs with each relation, most shared first.
     """
 
     names: tuple[str, ...]
     num_pairs: tuple[int, ...]
     facets: NDArray[np.float32]
     calibration: RelationCalibration
+    patterns: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +90,12 @@ def write_tables(folder: Path, relations: RelationTable, patterns: PatternTable)
     """Writes names, numbers and pattern texts; the vectors are among the model's weights."""
     values = {
         "relations": [
-            {"name": name, "num_pairs": count} for name, count in zip(relations.names, relations.num_pairs, strict=True)
+            {"name": name, "num_pairs": count, "patterns": list(patterns_of)}
+            for name, count, patterns_of in zip(relations.names, relations.num_pairs, relations.patterns, strict=True)
         ],
         "calibration": asdict(relations.calibration),
     }
-    _replace(folder / _RELATIONS_FILE, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+    _replace(folder / _RELATIONS_FILE, json.dumps(values, ensure_ascii=False) + "\n")
     lines = (f"{pattern}\t{count}\n" for pattern, count in zip(patterns.rows, patterns.counts.tolist(), strict=True))
     _replace(folder / _PATTERNS_FILE, "".join(lines))
 
@@ -112,6 +115,7 @@ def read_tables(folder: Path, vectors: Mapping[str, NDArray[np.float32]]) -> tup
         values = json.loads(path.read_text(encoding="utf-8"))
         names = tuple(str(relation["name"]) for relation in values["relations"])
         num_pairs = tuple(int(relation["num_pairs"]) for relation in values["relations"])
+        shared = tuple(tuple(map(int, relation["patterns"])) for relation in values["relations"])
         calibration = _calibration(values["calibration"])
         lines = (folder / _PATTERNS_FILE).read_text(encoding="utf-8").split("\n")[:-1]
         parts = [line.split("\t") for line in lines]
@@ -120,18 +124,18 @@ def read_tables(folder: Path, vectors: Mapping[str, NDArray[np.float32]]) -> tup
     except OSError as error:
         raise CheckpointError(f"cannot read {error.filename}: {error.strerror}") from error
     except (ValueError, TypeError, KeyError) as error:
-        raise CheckpointError(
-            f"{folder}: expected tables of a relation model, got damaged ones: {error}"
-        ) from error
+        raise CheckpointError(f"{folder}: expected tables of a relation model, got damaged ones: {error}") from error
     expected = {"relations.facets": len(names), "table.patterns": len(rows), "table.relations": len(names)}
     for name, length in expected.items():
         if name not in vectors or len(vectors[name]) != length:
             found = len(vectors[name]) if name in vectors else "none"
             raise CheckpointError(f"{folder}: expected {length} rows of {name}, got {found}")
+    if any(not 0 <= row < len(rows) for own in shared for row in own):
+        raise CheckpointError(f"{path}: expected rows below {len(rows)} of the pattern table, got others")
     if len(calibration.thresholds) != len(names):
         raise CheckpointError(f"{path}: expected {len(names)} thresholds, got {len(calibration.thresholds)}")
     return (
-        RelationTable(names, num_pairs, vectors["relations.facets"], calibration),
+        RelationTable(names, num_pairs, vectors["relations.facets"], calibration, shared),
         PatternTable(rows, vectors["table.patterns"], vectors["table.relations"], counts),
     )
 

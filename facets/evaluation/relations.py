@@ -1,0 +1,187 @@
+"""Relations of entity pairs from the patterns they occur with (the paper's table 3.5, on WebNLG).
+
+Shape suffixes: E entity pairs, P patterns, R relations.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import average_precision_score
+
+from facets.errors import InvalidInputError
+from facets.evaluation.files import read_lines
+from facets.evaluation.intervals import Metrics, with_intervals
+
+__all__ = [
+    "PairData",
+    "PatternMethod",
+    "RelationSystem",
+    "best_threshold",
+    "evaluate_relations",
+    "pair_scores",
+    "read_pairs",
+]
+
+KB_PREFIX = "kb:"
+
+
+@dataclass(frozen=True, slots=True)
+class PairData:
+    """Entity pairs with their patterns and relations.
+
+    Attributes:
+        patterns: Distinct patterns.
+        offsets: ``[E + 1]``; pair ``i`` has the patterns ``members[offsets[i]:offsets[i + 1]]``.
+        members: Numbers of patterns.
+        relations: Relations of each pair.
+        num_rows: Lines of the file.
+    """
+
+    patterns: list[str]
+    offsets: NDArray[np.int64]
+    members: NDArray[np.int64]
+    relations: list[tuple[str, ...]]
+    num_rows: int
+
+    def gold(self, names: Sequence[str]) -> NDArray[np.bool_]:
+        """``[E, R]``, True where a pair has the relation."""
+        columns = {name: column for column, name in enumerate(names)}
+        gold_ER = np.zeros((len(self.relations), len(names)), dtype=np.bool_)
+        for row, own in enumerate(self.relations):
+            gold_ER[row, [columns[name] for name in own if name in columns]] = True
+        return gold_ER
+
+    def num_unknown(self, names: Sequence[str]) -> int:
+        """Relations of pairs that are not among the names: they cannot be found."""
+        known = set(names)
+        return sum(name not in known for own in self.relations for name in own)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternMethod:
+    """Scores of one way to compare patterns with relations.
+
+    Attributes:
+        scores: ``[P, R]``; NaN where it says nothing, ranked last.
+        thresholds: ``[R]``, pairs from here on have the relation; None: the one threshold that suits the file best.
+    """
+
+    scores: NDArray[np.float32]
+    thresholds: NDArray[np.float32] | None
+
+
+class RelationSystem(Protocol):
+    """Something that compares patterns with relations."""
+
+    name: str
+    relations: Sequence[str]
+
+    def methods(self, patterns: Sequence[str]) -> dict[str, PatternMethod]:
+        """Scores by method."""
+        ...
+
+
+def read_pairs(path: Path) -> PairData:
+    """Reads ``entity<TAB>entity<TAB>pattern or kb:relation<TAB>count``.
+
+    Pairs without a pattern or without a relation are left out: they can be neither scored nor judged.
+
+    Raises:
+        InvalidInputError: A bad line, or no pair is left; the message names file and line.
+        ConfigError: The file cannot be read.
+    """
+    pairs: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+    num_rows = 0
+    for where, line in read_lines(path):
+        if not line.strip():
+            continue
+        num_rows += 1
+        parts = line.split("\t")
+        if len(parts) != 4 or not all(parts) or not (parts[3].isascii() and parts[3].isdigit()):
+            raise InvalidInputError(
+                f"{where}: expected entity<TAB>entity<TAB>pattern or kb:relation<TAB>count, got {line[:80]!r}"
+            )
+        own = pairs.setdefault((parts[0], parts[1]), ([], []))
+        if parts[2].startswith(KB_PREFIX):
+            own[1].append(parts[2].removeprefix(KB_PREFIX))
+        else:
+            own[0].append(parts[2])
+    complete = [own for own in pairs.values() if own[0] and own[1]]
+    if not complete:
+        raise InvalidInputError(f"{path} must have a pair with a pattern and a relation, got none in {num_rows} rows")
+    numbers = {pattern: n for n, pattern in enumerate(dict.fromkeys(p for patterns, _ in complete for p in patterns))}
+    return PairData(
+        patterns=list(numbers),
+        offsets=np.cumsum([0, *(len(patterns) for patterns, _ in complete)]),
+        members=np.array([numbers[p] for patterns, _ in complete for p in patterns], dtype=np.int64),
+        relations=[tuple(relations) for _, relations in complete],
+        num_rows=num_rows,
+    )
+
+
+def pair_scores(data: PairData, scores_PR: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Best score of any pattern of each pair, ``[E, R]``; NaN becomes -inf."""
+    filled_PR = np.where(np.isnan(scores_PR), -np.inf, scores_PR)
+    scores_ER: NDArray[np.float32] = np.maximum.reduceat(filled_PR[data.members], data.offsets[:-1], axis=0)
+    return scores_ER
+
+
+def best_threshold(scores: NDArray[np.float32], gold: NDArray[np.bool_], *, num_missed: int = 0) -> float:
+    """The threshold with the highest F1.
+
+    Args:
+        scores: Any shape.
+        gold: Same shape.
+        num_missed: Positives that no threshold finds.
+    """
+    order = np.argsort(-scores, axis=None, kind="stable")
+    ranked = scores.ravel()[order]
+    hits = np.cumsum(gold.ravel()[order])
+    f1 = 2 * hits / (np.arange(1, len(ranked) + 1) + int(gold.sum()) + num_missed)
+    # Equal scores stand or fall together.
+    last_of_ties = np.append(ranked[1:] != ranked[:-1], True)
+    return float(ranked[int(np.argmax(np.where(last_of_ties, f1, -1.0)))])
+
+
+def evaluate_relations(system: RelationSystem, data: PairData, *, num_resamples: int = 0) -> dict[str, Metrics]:
+    """Mean average precision over relations, and micro F1, of each method.
+
+    Only relations that the system knows and the file has are averaged over; a relation it does not know counts as
+    missed in the F1. A method without thresholds gets the one that suits the file best.
+    """
+    gold_ER = data.gold(system.relations)
+    # Missed positives of each pair, so that a resample carries its own.
+    known = set(system.relations)
+    missed_E = np.array([sum(name not in known for name in own) for own in data.relations])
+    results = {}
+    for name, method in system.methods(data.patterns).items():
+        scores_ER = pair_scores(data, method.scores)
+        if method.thresholds is None:
+            threshold = best_threshold(scores_ER, gold_ER, num_missed=int(missed_E.sum()))
+            accepted_ER = scores_ER >= threshold
+        else:
+            accepted_ER = scores_ER >= method.thresholds
+        results[name] = with_intervals(_metrics, scores_ER, accepted_ER, gold_ER, missed_E, num_resamples=num_resamples)
+    return results
+
+
+def _metrics(
+    scores_ER: NDArray[np.float32],
+    accepted_ER: NDArray[np.bool_],
+    gold_ER: NDArray[np.bool_],
+    missed_E: NDArray[np.int64],
+) -> Metrics:
+    present = np.flatnonzero(gold_ER.any(axis=0))
+    # scikit-learn takes finite scores only.
+    finite = np.maximum(scores_ER, np.float32(-1e9))
+    precisions = [average_precision_score(gold_ER[:, r], finite[:, r]) for r in present]
+    hits = int((accepted_ER & gold_ER).sum())
+    total = int(accepted_ER.sum() + gold_ER.sum() + missed_E.sum())
+    return {
+        "map": float(np.mean(precisions)) if precisions else None,
+        "micro_f1": 2 * hits / total if total else 0.0,
+    }
