@@ -20,6 +20,7 @@ from facets_client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
+from facets_client.recommendation_results import NewAuthor, Paper, PaperAuthor, RecommendationOptions
 from facets_client.results import Document
 
 __all__ = [
@@ -32,9 +33,13 @@ __all__ = [
     "FailedPreconditionError",
     "FieldViolation",
     "InvalidArgumentError",
+    "NewAuthor",
     "NotFoundError",
     "OverloadedError",
+    "Paper",
+    "PaperAuthor",
     "PermissionDeniedError",
+    "RecommendationOptions",
     "ServerError",
     "TlsConfig",
     "UnauthenticatedError",

@@ -9,12 +9,11 @@ import grpc
 import pytest
 from client_fake_papers import AUTHORS, fake_score
 from client_fake_server import status_of
-from facets_client import Document, FacetsClient
+from facets_client import Document, FacetsClient, RecommendationOptions
 from facets_client.bulk_recommend import BulkRecommender, BulkRecommendSettings
 from facets_client.cli import app
 from facets_client.errors import ServerError, UnavailableError
 from facets_client.paper_records import read_authors, read_papers
-from facets_client.recommendation_results import RecommendationOptions
 from facets_client.records import RecordSource, Rejection
 from typer.testing import CliRunner
 

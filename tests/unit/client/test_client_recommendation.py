@@ -2,12 +2,15 @@
 
 import pytest
 from client_fake_papers import AUTHORS, fake_score
-from facets_client import Document, InvalidArgumentError, NotFoundError, filters
-from facets_client.recommendation_results import (
+from facets_client import (
+    Document,
+    InvalidArgumentError,
     NewAuthor,
+    NotFoundError,
     Paper,
     PaperAuthor,
     RecommendationOptions,
+    filters,
 )
 
 PAPERS = [Paper(f"paper number {i}", "abstract", id=f"p{i}") for i in range(10)]
