@@ -32,7 +32,7 @@ class PhraseStream:
     punctuation. Its targets are the words within five positions that are no stop words.
 
     Raises:
-        ConfigError: The corpus has too few phrases for a batch.
+        ConfigError: The corpus has no phrases, or hardly any, on either side.
     """
 
     def __init__(self, corpus: PackedCorpus, config: SentenceTrainingConfig) -> None:

@@ -8,6 +8,8 @@ from facets.tasks.explanation import explain
 from facets.tasks.interface import TextModel
 from facets.tasks.similarity import WORD_METHODS, PairScorer, SimilarityMethod, score_pairs
 from facets.tasks.text_words import TextWords, fit_common_components
+from facets.text.vocabulary import Vocabulary
+from facets.words.vectors import WordVectors
 
 TEXTS = ["the cat is a dog", "kitten puppy", "truck on the road", "piano concert music", "violin, music."]
 CASES = [(method, False) for method in SimilarityMethod] + [(m, True) for m in SimilarityMethod if m in WORD_METHODS]
@@ -80,7 +82,7 @@ def test_attention_multiplies_into_the_average(model: TextModel) -> None:
     text = "cat dog road piano"  # its facets are cat, dog, road, so piano matters little
     facets = model.encode([text])[0]
     vectors = model.words.unit_vectors[model.words.vocabulary.rows(text.split())]
-    weights = np.maximum(vectors @ (facets / np.linalg.norm(facets, axis=1, keepdims=True)).T, 0).sum(axis=1)
+    weights = np.maximum(vectors @ (facets / np.linalg.norm(facets, axis=1, keepdims=True)).T, 0).max(axis=1)
     average, kitten = weights @ vectors, model.words.unit_vectors[model.words.vocabulary.row("kitten")]
     # A text of one word keeps its direction whatever the weight.
     score = score_pairs(model, [(text, "kitten")], SimilarityMethod.AVERAGE, attention=True).scores[0]
@@ -90,7 +92,30 @@ def test_attention_multiplies_into_the_average(model: TextModel) -> None:
 def test_words_without_any_attention_count_alike(model: TextModel) -> None:
     words = TextWords(model, ["cat dog"])
     facets = -model.encode(["cat dog"])
-    assert words.attention(facets).tolist() == [[1.0, 1.0]]
+    for by_probability in (False, True):
+        assert words.attention(facets, by_probability=by_probability).tolist() == [[1.0, 1.0]]
+
+
+def test_beside_probabilities_attention_counts_by_its_square_root(model: TextModel) -> None:
+    words = TextWords(model, ["cat dog road piano"])
+    facets = model.encode(["cat dog road piano"])
+    plain, rooted = (words.attention(facets, by_probability=flag) for flag in (False, True))
+    np.testing.assert_allclose(rooted, plain.sqrt(), rtol=1e-6)
+    assert 0 <= plain.min() < plain.max() <= 1 + 1e-6
+
+
+def test_pieces_of_an_unknown_word_count_together_like_a_word(
+    model: TextModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = model.words
+    vocabulary = Vocabulary([*words.vocabulary.words, "##like"], np.append(words.vocabulary.counts, 1))
+    pieced = WordVectors(vocabulary, np.concatenate([words.unit_vectors, words.unit_vectors[:1] * 0.5]))
+    monkeypatch.setattr(model, "words", pieced)
+    text_words = TextWords(model, ["catlike dog", "zebra"])
+    cat, like, dog = (vocabulary.row(word) for word in ("cat", "##like", "dog"))
+    assert text_words.rows_TL[0].tolist() == [cat, like, dog]
+    np.testing.assert_allclose(text_words.uniform_TL[0], [0.5**0.5, 0.5**0.5, 1.0])
+    assert not text_words.mask_TL[1].any()
 
 
 def test_frequent_words_matter_less(model: TextModel) -> None:
@@ -168,7 +193,7 @@ def test_common_components_are_unit_vectors_that_differ(model: TextModel) -> Non
     for component in components.values():
         assert component.dtype == np.float32 and component.shape == (model.words.dim,)
         assert np.linalg.norm(component) == pytest.approx(1, abs=1e-5)
-    assert abs(components["plain"] @ components["attention"]) < 0.99999
+    assert abs(components["plain"] @ components["attention"]) < 1 - 1e-7
 
 
 def test_explanation_of_max_facet_is_the_match_that_is_the_score(model: TextModel) -> None:

@@ -81,3 +81,57 @@ def test_wrong_counts_are_refused() -> None:
         Vocabulary(["a"], np.array([-1]))
     with pytest.raises(InvalidInputError, match="distinct"):
         Vocabulary(["a", "a"], np.array([1, 1]))
+
+
+@pytest.fixture
+def with_pieces() -> Vocabulary:
+    words = ["the", "goat", "ox", "##herd", "##s", "k##", "##y", "##yan"]
+    return Vocabulary(words, np.array([9, 5, 3, 1, 1, 1, 1, 1]))
+
+
+@pytest.mark.parametrize(
+    ("token", "rows"),
+    [
+        ("goat", [1]),
+        ("goatherds", [1, 3, 4]),
+        ("kyans", [5, 7, 4]),  # the longest continuation first
+        ("ky", [5, 6]),
+        ("oxs", [8]),  # two letters are no beginning without a mark of their own
+        ("goatx", [8]),  # no piece fits the end
+        ("##herd", [8]),  # a piece is no word
+    ],
+)
+def test_unknown_words_are_read_as_pieces(with_pieces: Vocabulary, token: str, rows: list[int]) -> None:
+    assert list(with_pieces.split(token)) == rows
+    assert list(with_pieces.split(token)) == rows  # from the cache
+
+
+def test_split_rows_counts_the_pieces_of_each_token(with_pieces: Vocabulary) -> None:
+    rows, counts = with_pieces.split_rows(["the", "goatherd", "zebra"])
+    assert rows.tolist() == [0, 1, 3, 8] and counts.tolist() == [1, 2, 1]
+    assert with_pieces.split_rows([])[0].shape == (0,)
+
+
+def test_a_vocabulary_without_pieces_splits_nothing(vocabulary: Vocabulary) -> None:
+    assert vocabulary.split("cats") == (vocabulary.unknown_row,)
+    assert vocabulary.num_words == len(vocabulary) == 5
+
+
+def test_pieces_are_marked_and_survive_saving(with_pieces: Vocabulary, tmp_path: Path) -> None:
+    with_pieces.save(tmp_path / "vocabulary.tsv")
+    loaded = Vocabulary.load(tmp_path / "vocabulary.tsv")
+    assert loaded.is_piece.tolist() == [False] * 3 + [True] * 5 + [False]
+    assert loaded.num_words == 3 and loaded.split("goats") == (1, 4)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text(min_size=1, max_size=30))
+def test_any_token_has_at_least_one_row_within_range(token: str) -> None:
+    vocabulary = Vocabulary(["goat", "##s", "g##"], np.array([3, 1, 1]))
+    rows = vocabulary.split(token)
+    assert rows and all(0 <= row <= vocabulary.unknown_row for row in rows)
+
+
+def test_a_very_long_token_is_split_in_time_linear_in_its_length() -> None:
+    vocabulary = Vocabulary(["goat", "##s", "g##"], np.array([3, 1, 1]))
+    assert len(vocabulary.split("g" + "s" * 200_000)) == 200_001
