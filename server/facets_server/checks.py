@@ -1,11 +1,11 @@
 """Rules for what requests hold, with all broken fields named at once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from facets.errors import InvalidInputError
 from facets_server.errors import InvalidFieldsError
 
-__all__ = ["check_count", "check_number", "check_texts", "text_problem"]
+__all__ = ["check_count", "check_num_sentences", "check_number", "check_texts", "text_problem"]
 
 _MOST_REPORTED = 8
 
@@ -20,6 +20,28 @@ def check_count(items: Sequence[object], field: str, limit: int) -> None:
         raise InvalidInputError(f"{field} has 0 items, expected at least 1", field=field)
     if len(items) > limit:
         raise InvalidInputError(f"{field} has {len(items)} items, the limit is {limit}", field=field)
+
+
+def check_num_sentences(
+    documents: Sequence[str | Sequence[str]], sentences: Callable[[str], Sequence[object]], limit: int
+) -> None:
+    """Checks that no raw text has more than ``limit`` sentences.
+
+    Args:
+        documents: Raw texts, and lists of sentences, which are counted elsewhere.
+        sentences: Splits a text.
+        limit: Most sentences of one document.
+
+    Raises:
+        InvalidInputError: One has more.
+    """
+    for i, document in enumerate(documents):
+        if not isinstance(document, str) or len(document) <= limit:
+            continue  # a sentence has a character at least
+        num_sentences = len(sentences(document))
+        if num_sentences > limit:
+            field = f"documents[{i}].text"
+            raise InvalidInputError(f"{field} has {num_sentences} sentences, the limit is {limit}", field=field)
 
 
 def check_number(value: int, field: str, limit: int) -> int:

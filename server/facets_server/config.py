@@ -42,7 +42,7 @@ class LimitsConfig:
     max_message_bytes: int = 16 * 1024 * 1024
     max_pairs_per_request: int = 256
     max_document_bytes: int = 1_048_576
-    max_sentences_per_document: int = 4096
+    max_sentences_per_document: int = 16_384  # given, or found in a raw text; some seconds of one core
     max_documents_per_upsert: int = 512
     max_queries_per_search: int = 64
     max_top_k: int = 1000

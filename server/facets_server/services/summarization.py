@@ -4,6 +4,7 @@ from facets_proto.v1 import summarization_pb2, summarization_pb2_grpc
 
 from facets.tasks.summarization import summarize
 from facets_server.call import Call
+from facets_server.checks import check_num_sentences
 from facets_server.config import LimitsConfig
 from facets_server.convert.summarization import summaries_to_proto, summarizing_from_proto
 from facets_server.models import CallEncoder, ServedModels
@@ -22,6 +23,8 @@ class SummarizationService(summarization_pb2_grpc.SummarizationServiceServicer):
         """Extractive summaries of a batch of documents."""
         served = self._models.get(request.model)
         query = summarizing_from_proto(request, self._limits)
+        limit = self._limits.max_sentences_per_document
+        check_num_sentences(query.documents, served.model.tokenizer.sentences, limit)
         call.num_items = len(query.documents)
         summaries = summarize(
             CallEncoder(served, call),

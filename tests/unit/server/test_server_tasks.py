@@ -9,6 +9,7 @@ from facets_proto.v1 import (
     summarization_pb2,
     summarization_pb2_grpc,
 )
+from facets_server.config import LimitsConfig
 
 from facets.tasks.similarity import SimilarityMethod, score_pairs
 from facets.tasks.summarization import summarize
@@ -157,6 +158,35 @@ def test_bad_summary_requests_are_refused(summarize_call, settings, field):
         summarize_call(summarization_pb2.SummarizeRequest(**settings), timeout=60)
     assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert field in raised.value.details()
+
+
+def test_documents_of_too_many_sentences_are_refused_raw_or_split(make_server):
+    running = make_server(limits=LimitsConfig(max_sentences_per_document=3))
+    call = summarization_pb2_grpc.SummarizationServiceStub(running.channel).Summarize
+    sentences = ["The cat.", "A boat.", "The king.", "Cheese."]
+    for document, where in (
+        (summarization_pb2.SummaryDocument(text=" ".join(sentences)), "documents[0].text"),
+        (
+            summarization_pb2.SummaryDocument(sentences=summarization_pb2.SentenceList(sentences=sentences)),
+            "documents[0].sentences",
+        ),
+    ):
+        with pytest.raises(grpc.RpcError) as raised:
+            call(summarization_pb2.SummarizeRequest(documents=[document]), timeout=60)
+        assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        assert where in raised.value.details() and "limit is 3" in raised.value.details()
+    few = summarization_pb2.SummaryDocument(text=" ".join(sentences[:3]))
+    reply = call(summarization_pb2.SummarizeRequest(documents=[few]), timeout=60)
+    assert reply.summaries[0].num_sentences_in_document == 3
+
+
+@pytest.mark.parametrize("number", METHODS)
+def test_texts_of_unknown_words_have_finite_scores(score, number):
+    pairs = pairs_of(("zzz qqq", "xxx"), ("zzz", "?!"), ("zzz", "the cat"), ("\u732b", "\U0001f408"))
+    reply = score(similarity_pb2.ScoreRequest(pairs=pairs, method=number, explain=True), timeout=60)
+    assert np.isfinite([pair.score for pair in reply.scores]).all()
+    cosines = [match.cosine for pair in reply.scores for match in pair.explanation.matches]
+    assert np.isfinite(cosines).all()
 
 
 def test_explain_tells_tokens_with_offsets_and_facets_in_words(running):
