@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 from urllib.parse import quote
 
 from facets.errors import NotFoundError
 from facets.model.facet_model import DEFAULT_MODEL, find_model, load
 from facets.tasks.recommendation import Recommender
 from facets.tasks.relations import RelationScorer
+from facets.tasks.relations_interface import RelationModel
 from facets_server.config import ServerConfig
 from facets_server.directory import Served
 from facets_server.models import FacetModel, facts_of
@@ -68,7 +70,7 @@ def _folders(names: Sequence[str]) -> list[Path]:
 
 
 def _relations(model: FacetModel, data_dir: Path) -> ServedRelations:
-    scorer = RelationScorer(model, data_dir=task_folder(data_dir, model.task, model.name))
+    scorer = RelationScorer(cast(RelationModel, model), data_dir=task_folder(data_dir, model.task, model.name))
     return ServedRelations(scorer, facts_of(model))
 
 

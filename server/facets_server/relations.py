@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from facets.errors import FacetsError, InvalidInputError, NotFoundError
+from facets.errors import FacetsError, InvalidInputError
 from facets.tasks.entailment import EntailmentResult
 from facets.tasks.relations import RelationScorer
 from facets.tasks.relations_results import PairRelations, PatternScores, RankedTail, RelationInfo
@@ -77,6 +77,7 @@ class ServedRelations:
         *,
         relations: Sequence[str] | None,
         limits: PatternLimits,
+        top_k: int,
     ) -> Iterator[list[PairRelations]]:
         """Pairs of entities of one text after the other, see ``RelationScorer.extract``."""
         for start in range(0, len(texts), _TEXTS_A_TURN):
@@ -84,7 +85,7 @@ class ServedRelations:
             with fields_of_request(start):
                 spans = entities.of(part, start)
                 with self._turn(call):
-                    found = self._scorer.extract(part, spans=spans, relations=relations, limits=limits)
+                    found = self._scorer.extract(part, spans=spans, relations=relations, limits=limits, top_k=top_k)
             yield from found
 
     def fill_slots(
@@ -104,11 +105,13 @@ class ServedRelations:
                     tails = self._scorer.fill_slot(head, relation, texts, spans=spans, limits=limits)
                 yield tails
 
-    def score(self, patterns: Sequence[str], call: Call, *, relations: Sequence[str] | None) -> Iterator[PatternScores]:
+    def score(
+        self, patterns: Sequence[str], call: Call, *, relations: Sequence[str] | None, top_k: int | None
+    ) -> Iterator[PatternScores]:
         """Scores of one pattern after the other, see ``RelationScorer.score``."""
         for start in range(0, len(patterns), _PATTERNS_A_TURN):
             with fields_of_request(start), self._turn(call):
-                scored = self._scorer.score(patterns[start : start + _PATTERNS_A_TURN], relations)
+                scored = self._scorer.score(patterns[start : start + _PATTERNS_A_TURN], relations, top_k=top_k)
             yield from scored
 
     def entailment(self, premises: Sequence[str], hypotheses: Sequence[str], call: Call) -> list[EntailmentResult]:
@@ -128,20 +131,13 @@ class ServedRelations:
     def delete_relation(self, name: str, call: Call) -> RelationInfo:
         """Takes an added relation away; see ``RelationScorer.remove_relation``."""
         with self._turn(call):
-            found = next((info for info in self._scorer.relations() if info.name == name), None)
-            if found is None:
-                near = ", ".join(self._scorer.near_names(name)) or "none"
-                raise NotFoundError(
-                    f"relation {name!r} is not known, expected one that was added; near names: {near}",
-                    resource_type="relation",
-                    resource_name=name,
-                )
-            self._scorer.remove_relation(name)
-            return found
+            found = [info for info in self._scorer.relations() if info.name == name]
+            self._scorer.remove_relation(name)  # refuses a name that is none of those added
+            return found[0]
 
     def warm_up(self) -> None:
         """Runs the model once; raises what the model raises."""
-        list(self.score([_WARM_UP_PATTERN], Call(method="warm-up"), relations=None))
+        list(self.score([_WARM_UP_PATTERN], Call(method="warm-up"), relations=None, top_k=1))
 
     def is_healthy(self) -> bool:
         """True while the model answers; after failures in a row it is asked with a pattern of our own."""
@@ -149,7 +145,7 @@ class ServedRelations:
             return True
         try:
             probe = Call(method="probe", deadline=time.monotonic() + _PROBE_S)
-            list(self.score([_WARM_UP_PATTERN], probe, relations=None))
+            list(self.score([_WARM_UP_PATTERN], probe, relations=None, top_k=1))
         except Exception as error:  # whatever it is: the model does not answer
             logger.warning("model %s does not answer: %s", self.facts.name, type(error).__name__)
             return False

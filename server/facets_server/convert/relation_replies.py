@@ -69,8 +69,7 @@ def pattern_scores_to_proto(
     """Scores in the order of the patterns, turned into messages as they come."""
     reply = relations_pb2.ScoreRelationsResponse()
     for pattern in scores:
-        told = pattern.relations[: query.top_k]
-        reply.scores.append(_pattern_score(pattern, told, evidence=query.evidence))
+        reply.scores.append(_pattern_score(pattern, pattern.relations, evidence=query.evidence))
     reply.model.CopyFrom(version_to_proto(model))
     reply.timings.CopyFrom(timings_to_proto(call))
     return reply

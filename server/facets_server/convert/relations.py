@@ -15,6 +15,7 @@ from facets_server.entities import EntityFinders, EntitySource
 from facets_server.relations import Entities, fields_of_request
 
 __all__ = [
+    "MOST_ACCEPTED",
     "ExtractionQuery",
     "PatternQuery",
     "SlotQuery",
@@ -33,6 +34,7 @@ _SOURCES = {
 }
 _MOST_TOKENS_BETWEEN, _MOST_ENTITIES_BETWEEN, _MOST_PAIRS = 100, 20, 1000
 _DEFAULT_TOP_K = 10
+MOST_ACCEPTED = 50  # relations of one pair that are told when no number is asked for
 _MOST_NAME_BYTES = 4096
 
 _WithTexts = relations_pb2.ExtractRelationsRequest | relations_pb2.FillSlotsRequest

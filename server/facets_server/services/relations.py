@@ -13,6 +13,7 @@ from facets_server.convert.relation_replies import (
     slots_to_proto,
 )
 from facets_server.convert.relations import (
+    MOST_ACCEPTED,
     adding_from_proto,
     entailment_from_proto,
     extraction_from_proto,
@@ -41,7 +42,14 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         served = self._models.get(request.model)
         query = extraction_from_proto(request, self._finders, self._limits)
         call.num_items = len(query.texts)
-        found = served.extract(query.texts, query.entities, call, relations=query.relations, limits=query.limits)
+        found = served.extract(
+            query.texts,
+            query.entities,
+            call,
+            relations=query.relations,
+            limits=query.limits,
+            top_k=query.top_k or MOST_ACCEPTED,
+        )
         return extractions_to_proto(found, query, served.facts, call)
 
     def FillSlots(self, request: relations_pb2.FillSlotsRequest, call: Call) -> relations_pb2.FillSlotsResponse:
@@ -59,7 +67,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         served = self._models.get(request.model)
         query = patterns_from_proto(request, self._limits)
         call.num_items = len(query.patterns)
-        scores = served.score(query.patterns, call, relations=query.relations)
+        scores = served.score(query.patterns, call, relations=query.relations, top_k=query.top_k)
         return pattern_scores_to_proto(scores, query, served.facts, call)
 
     def DetectEntailment(

@@ -52,16 +52,16 @@ class FakeScorer:
         self.poison = ""
         self._tokenizer = Tokenizer()
 
-    def score(self, patterns, relations=None):
+    def score(self, patterns, relations=None, *, top_k=None):
         tokens = tokenize_patterns(patterns, self._tokenizer)
         self.batches.append(len(patterns))
         self.started.set()
         assert self.gate.wait(30), "the test forgot to open the gate"
         if self.poison and any(self.poison in words for words in tokens):
             raise RuntimeError(f"cannot read {self.poison}")
-        return [self._scores(words, self._asked(relations)) for words in tokens]
+        return [self._scores(words, self._asked(relations), top_k) for words in tokens]
 
-    def extract(self, texts, *, spans=None, finder=None, relations=None, limits=None):
+    def extract(self, texts, *, spans=None, finder=None, relations=None, limits=None, top_k=None):
         assert (spans is None) != (finder is None)
         asked = self._asked(relations)
         spans = finder.find(texts) if spans is None else spans
@@ -71,10 +71,7 @@ class FakeScorer:
             pairs = []
             for sentence, members in sentence_groups(text, ordered, self._tokenizer):
                 entities = [ordered[member] for member in members]
-                gaps = [
-                    self._tokenizer.words([text[one.end : other.start]])[0]
-                    for one, other in pairwise(entities)
-                ]
+                gaps = [self._tokenizer.words([text[one.end : other.start]])[0] for one, other in pairwise(entities)]
                 for pattern in sentence_patterns(gaps, limits):
                     head, tail = entities[pattern.head], entities[pattern.tail]
                     pairs.append(
@@ -84,7 +81,7 @@ class FakeScorer:
                             EntityMention(text[tail.start : tail.end], tail.start, tail.end),
                             sentence.start,
                             sentence.end,
-                            self._scores(pattern.tokens, asked),
+                            self._scores(pattern.tokens, asked, top_k),
                         )
                     )
             found.append(pairs)
@@ -147,24 +144,25 @@ class FakeScorer:
     def remove_relation(self, name):
         if name in TRAINED:
             raise InvalidInputError(f"relation {name!r} is the model's own, expected an added one", field="name")
+        if name not in self.added:
+            raise self._unknown(name)
         del self.added[name]
 
     def near_names(self, name, *, top_k=5):
         return difflib.get_close_matches(name, [*TRAINED, *self.added], n=top_k)
 
+    def _unknown(self, name):
+        near = ", ".join(self.near_names(name))
+        return NotFoundError(f"no relation {name!r}; near names: {near}", resource_type="relation", resource_name=name)
+
     def _asked(self, relations):
         examples = {**TRAINED, **self.added}
         for name in relations or ():
             if name not in examples:
-                near = ", ".join(self.near_names(name))
-                raise NotFoundError(
-                    f"relation {name!r} is not known, near names: {near}",
-                    resource_type="relation",
-                    resource_name=name,
-                )
+                raise self._unknown(name)
         return {name: examples[name] for name in relations} if relations else examples
 
-    def _scores(self, tokens, asked):
+    def _scores(self, tokens, asked, top_k=None):
         cue = next((word for word in tokens if word in _NEGATIONS), "")
         scores = []
         for name, examples in asked.items():
@@ -180,7 +178,7 @@ class FakeScorer:
         scores.sort(key=lambda score: (-score.probability, score.relation))
         near = tuple(NearRelation(score.relation, score.meeting.cosine) for score in scores[:2])
         evidence = Evidence((near,) * NUM_FACETS, scores[0].universal_schema is not None, cue)
-        return PatternScores(" ".join(tokens), tuple(scores), 1 - scores[0].probability, evidence)
+        return PatternScores(" ".join(tokens), tuple(scores[:top_k]), 1 - scores[0].probability, evidence)
 
 
 def _share(wanted, given):

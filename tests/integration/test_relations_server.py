@@ -1,0 +1,243 @@
+"""RelationService from end to end: a trained toy model, a real server process, the client and the command line."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from facets_client import FacetsClient
+from facets_client.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from relation_toys import TOY_RELATION_THRESHOLD, TOY_RELATIONS, make_toy_relation_checkpoint
+from server_process import ROOT, ServerProcess
+
+pytestmark = pytest.mark.skipif(
+    bool(os.environ.get("FACETS_TARGET")), reason="needs a server of its own, and FACETS_TARGET names another"
+)
+
+COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]
+TEXT = "\u00c9mile Zola was born in Paris . Ana Bo is married to \u00c9mile Zola ."
+NAMES = ["\u00c9mile Zola", "Paris", "Ana Bo"]
+BORN = "$ARG1 was born in $ARG2"
+
+
+@pytest.fixture(scope="module")
+def relation_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_toy_relation_checkpoint(tmp_path_factory.mktemp("relations") / "toy-relations")
+
+
+@pytest.fixture(scope="module")
+def target(relation_model: Path, toy_model: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A server with a model for sentences and one for relations."""
+    folder = tmp_path_factory.mktemp("relation-server") / "data"
+    with ServerProcess(folder, toy_model, arguments=["--model", str(relation_model)]) as server:
+        yield server.target
+
+
+@pytest.fixture
+def client(target: str):
+    with FacetsClient(target, timeout_s=60) as client:
+        yield client
+
+
+@pytest.fixture
+def run(target: str, tmp_path: Path):
+    """Runs ``facets``; gives standard output and standard error."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
+    environment["PYTHONPATH"] = os.pathsep.join(str(ROOT / room) for room in ("clients", "proto"))
+
+    def run(*arguments: str, code: int = 0) -> tuple[str, str]:
+        done = subprocess.run(
+            [*COMMAND, "--target", target, "--timeout-s", "60", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=240,
+            env=environment,
+            cwd=tmp_path,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stdout, done.stderr
+
+    return run
+
+
+def test_the_server_tells_both_models(client):
+    models = {model.name: model for model in client.models()}
+    assert {model.task for model in models.values()} == {"sentences", "relations"}
+    assert all(model.is_default for model in models.values())
+    assert client.health()["facets.v1.RelationService"] == "SERVING"
+    relations = client.list_relations()
+    assert [relation.name for relation in relations] == sorted(TOY_RELATIONS)
+    assert all(relation.num_pairs > 0 and not relation.added for relation in relations)
+
+
+def test_relations_of_a_text_have_offsets_in_characters(client):
+    (found,) = client.extract_relations([TEXT], gazetteer=NAMES, top_k=1, evidence=True, include_unrelated=True)
+    assert found.num_pairs == len(found.pairs) == 4
+    for pair in found.pairs:
+        assert TEXT[pair.head.start : pair.head.end] == pair.head.text
+        assert TEXT[pair.tail.start : pair.tail.end] == pair.tail.text
+        (score,) = pair.pattern_score.relations
+        assert 0 <= score.probability <= 1 and score.meeting is not None
+        assert score.accepted == (score.score >= TOY_RELATION_THRESHOLD)
+        assert [facet.facet for facet in pair.pattern_score.facets] == [0, 1, 2]
+    born = next(pair for pair in found.pairs if pair.tail.text == "Paris")
+    assert born.head.text == NAMES[0]
+    assert born.pattern_score.pattern == BORN and born.pattern_score.known
+
+
+def test_spans_and_names_find_the_same(client):
+    spans = [[(TEXT.index("Paris"), TEXT.index("Paris") + 5), (0, 10)]]
+    by_spans = client.extract_relations([TEXT], spans=spans, include_unrelated=True, top_k=4)
+    by_names = client.extract_relations([TEXT], gazetteer=NAMES[:2], include_unrelated=True, top_k=4)
+    assert by_spans == by_names
+
+
+def test_trained_patterns_score_best_for_their_relation(client):
+    scores = client.score_relations([patterns[0] for patterns in TOY_RELATIONS.values()], top_k=2)
+    found = [[score.relation for score in pattern.relations] for pattern in scores]
+    assert sum(name in names for name, names in zip(TOY_RELATIONS, found, strict=True)) >= 3
+    (negated,) = client.score_relations(["$ARG1 was never born in $ARG2"])
+    assert negated.negation_cue == "never" and negated.best is None
+    assert negated.no_relation_probability == 1.0
+
+
+def test_slots_are_filled(client):
+    texts = [TEXT, "Nobody is here .", "Ana Bo was born in Oslo ."]
+    (tails,) = client.fill_slots([("\u00e9mile zola", "birthPlace")], texts, gazetteer=[*NAMES, "Oslo"])
+    assert {tail.tail for tail in tails} == {"Paris", "Ana Bo"}
+    assert tails[0].score >= tails[-1].score
+    assert all(mention.text == 0 for tail in tails for mention in tail.mentions)
+
+
+def test_entailment_has_two_directions(client):
+    results = client.detect_entailment(
+        [(BORN, "$ARG1 grew up in $ARG2"), (BORN, BORN), (BORN, "$ARG1 was not born in $ARG2")]
+    )
+    assert all(result.direction == pytest.approx(result.forward_score - result.backward_score) for result in results)
+    assert results[1].forward_score == pytest.approx(1.0, abs=1e-3)
+    assert (results[2].label, results[2].negation_differs) == ("neutral", True)
+
+
+def test_wrong_models_are_refused(client):
+    with pytest.raises(InvalidArgumentError, match="one for sentences") as raised:
+        client.score_relations([BORN], model="toy")
+    assert raised.value.field_violations[0].field == "model"
+    with pytest.raises(InvalidArgumentError, match="one for relations"):
+        client.embed(["a cat"], model="toy-relations")
+    with pytest.raises(NotFoundError):
+        client.score_relations([BORN], model="nothing")
+
+
+def test_bad_input_names_its_place(client):
+    bad_spans = [[(0, 10)], [(0, 4), (3, 8)]]
+    with pytest.raises(InvalidArgumentError, match="overlap") as raised:
+        client.extract_relations([TEXT, TEXT], spans=bad_spans)
+    assert raised.value.field_violations[0].field == "texts[1].entities[1]"
+    with pytest.raises(InvalidArgumentError, match="part of its text"):
+        client.extract_relations([TEXT], spans=[[(0, 1000)]])
+    with pytest.raises(InvalidArgumentError) as raised:
+        client.score_relations([BORN, "$ARG1 was born"])
+    assert raised.value.field_violations[0].field == "patterns[1]"
+    with pytest.raises(NotFoundError, match="birthPlace"):
+        client.score_relations([BORN], relations=["birthplac"])
+    with pytest.raises(InvalidArgumentError):
+        client.extract_relations([" "], gazetteer=NAMES)
+
+
+def test_an_added_relation_survives_kill_9(relation_model: Path, toy_model: Path, tmp_path: Path):
+    examples = ["$ARG1 was taught by $ARG2", "$ARG1 , a pupil of $ARG2"]
+    with ServerProcess(tmp_path / "data", toy_model, arguments=["--model", str(relation_model)]) as server:
+        with FacetsClient(server.target, timeout_s=60) as client:
+            added = client.add_relation("mentor", examples, threshold=0.3)
+            with pytest.raises(AlreadyExistsError):
+                client.add_relation("mentor", examples)
+            before = client.score_relations(["$ARG1 was taught by $ARG2"], relations=["mentor"])
+            assert before[0].best is not None
+        server.kill()
+    with (
+        ServerProcess(tmp_path / "data", toy_model, arguments=["--model", str(relation_model)]) as server,
+        FacetsClient(server.target, timeout_s=60) as client,
+    ):
+        assert added in client.list_relations()
+        after = client.score_relations(["$ARG1 was taught by $ARG2"], relations=["mentor"])
+        assert after[0].relations[0].score == pytest.approx(before[0].relations[0].score)
+        assert client.delete_relation("mentor") == added
+        with pytest.raises(NotFoundError):
+            client.delete_relation("mentor")
+        with pytest.raises(InvalidArgumentError):
+            client.delete_relation("spouse")
+
+
+def test_a_server_may_have_a_model_for_relations_alone(relation_model: Path, tmp_path: Path):
+    with (
+        ServerProcess(tmp_path / "data", relation_model) as server,
+        FacetsClient(server.target, timeout_s=60) as client,
+    ):
+        assert client.model().name == "toy-relations"
+        assert client.score_relations([BORN, BORN])[1].relations
+        with pytest.raises(NotFoundError, match="--model"):
+            client.embed(["a cat"])
+        assert client.health()["facets.v1.EmbeddingService"] == "SERVICE_UNKNOWN"
+
+
+def test_the_command_line_shows_relations(run):
+    entities = [argument for name in NAMES for argument in ("--entity", name)]
+    shown, _ = run("relations", TEXT, *entities, "--top-k", "1", "--unrelated", "--evidence")
+    assert "Paris" in shown and "confidence" in shown and "facet 0" in shown
+    line, _ = run("--json", "relations", TEXT, *entities, "-r", "birthPlace", "--top-k", "1")
+    answer = json.loads(line)
+    assert answer["text"] == TEXT and answer["num_pairs"] == 4
+    assert all(pair["pattern_score"]["relations"][0]["relation"] == "birthPlace" for pair in answer["pairs"])
+    line, _ = run("--json", "relations", TEXT, *entities, "--head", "Ana Bo", "-r", "spouse")
+    assert json.loads(line)["tails"][0]["tail"] == NAMES[0]
+    assert "best mention" in run("relations", TEXT, *entities, "--head", "Ana Bo", "-r", "spouse")[0]
+    line, _ = run("--json", "relations", "--pattern", BORN, "--top-k", "2")
+    assert len(json.loads(line)["relations"]) == 2
+    assert "no relation" in run("relations", "--pattern", BORN)[0]
+    assert "birthPlace" in run("relations", "--list")[0]
+    assert "neutral" in run("entail", BORN, "$ARG1 was not born in $ARG2")[0]
+    assert json.loads(run("--json", "entail", BORN, BORN)[0])["forward_score"] > 0.99
+    assert "toy-relations" in run("models")[0]
+
+
+def test_the_command_line_adds_and_deletes_relations(run):
+    shown, _ = run("relations", "--add", "mentor", "--pattern", "$ARG1 was taught by $ARG2", "--threshold", "0.4")
+    assert "mentor" in shown
+    assert "exists" in run("relations", "--add", "mentor", "--pattern", BORN, code=2)[1]
+    assert "mentor" in run("relations", "--delete", "mentor")[0]
+    assert "mentor" in run("relations", "--delete", "mentor", code=2)[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["relations"], "expected texts"),
+        (["relations", ""], "empty"),
+        (["relations", TEXT], "gazetteer_names"),
+        (["relations", TEXT, "--span", "0:99999"], "part of its text"),
+        (["relations", TEXT, "--span", "0:5", "--span", "3:8"], "overlap"),
+        (["relations", TEXT, "--span", "5"], "START:END"),
+        (["relations", TEXT, TEXT, "--span", "0:5"], "one text"),
+        (["relations", TEXT, "--entity", "Paris", "--ner"], "several"),
+        (["relations", TEXT, "--gazetteer", "missing.txt"], "missing.txt"),
+        (["relations", TEXT, "-e", "Paris", "-r", "spouce"], "spouse"),
+        (["relations", TEXT, "-e", "Paris", "--head", "Ana Bo"], "exactly one --relation"),
+        (["relations", "--pattern", "$ARG1 alone"], "$ARG2"),
+        (["relations", "--pattern", BORN, "--list"], "exclude"),
+        (["relations", "--list", TEXT], "exclude"),
+        (["relations", "--add", "x"], "examples"),
+        (["relations", "--threshold", "0.5", "--list"], "--add"),
+        (["relations", "--list", "--model", "toy"], "one for sentences"),
+        (["entail", BORN], "two texts"),
+        (["entail", BORN, "no arguments"], "$ARG1"),
+        (["entail", BORN, BORN, "--model", "toy"], "one for sentences"),
+    ],
+)
+def test_the_command_line_tells_bad_input_in_a_sentence(run, arguments, part):
+    _, error = run(*arguments, code=2)
+    assert part in error
+    assert len(error.strip().splitlines()) == 1
