@@ -20,6 +20,7 @@ from facets.evaluation.phrases import (
     read_phrase_choices,
     read_phrase_pairs,
 )
+from facets.evaluation.relations_commands import add_calibrate_relations, run_entailment, run_relations
 from facets.evaluation.sts import evaluate_sts, read_sts
 from facets.evaluation.summaries import evaluate_summarization, read_summaries
 from facets.evaluation.summarizers import Budget, CoverageSummarizer, Summarizer
@@ -96,7 +97,22 @@ def _parser() -> argparse.ArgumentParser:
     summaries.add_argument(
         "--paper", action="store_true", help="coverage as printed in eq. 3.7: facets alone, repetition worth nothing"
     )
+    _command(
+        commands,
+        "relations",
+        run_relations,
+        help="relations of entity pairs: entity, entity, pattern or kb:relation, count, by tabs",
+        example="relations webnlg-dev.tsv --baselines",
+    )
+    _command(
+        commands,
+        "entailment",
+        run_entailment,
+        help="entailment of patterns: label (> < : N), specific, general pattern, two frequencies, by tabs",
+        example="entailment entailment-dev.tsv --baselines",
+    )
     add_calibrate(commands)
+    add_calibrate_relations(commands)
     return parser
 
 

@@ -19,6 +19,7 @@ from facets.evaluation.embedders import minilm
 from facets.evaluation.files import read_lines
 from facets.evaluation.intervals import Metrics, with_intervals
 from facets.model.relation_model import RelationModel
+from facets.tasks.entailment import label_probabilities
 from facets.tasks.relations import RelationScorer
 from facets.text.patterns import ARG1, ARG2
 from facets.words.vectors import unit_rows
@@ -67,7 +68,7 @@ class EntailmentSystem(Protocol):
     name: str
 
     def methods(self, data: EntailmentData) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """By method: score of "the premise entails the hypothesis", and direction (above 0: the premise is specific)."""
+        """By method: score of "the premise entails the hypothesis", and direction, above 0: the premise is specific."""
         ...
 
 
@@ -106,15 +107,20 @@ class FacetEntailment:
 
     def __init__(self, model: RelationModel) -> None:
         self.name = model.name
+        self._model = model
         self._scorer = RelationScorer(model)
 
     def methods(self, data: EntailmentData) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """``asymmetric``, and its average rank with the frequency difference."""
-        scores, directions = self._scorer.entailment_scores(data.premises, data.hypotheses)
+        """``asymmetric`` (calibrated), ``asymmetric_plain`` (eq. 3.10 alone), and with the frequency difference."""
+        arrays = self._scorer.entailment_scores(data.premises, data.hypotheses)
+        probabilities = label_probabilities(arrays, self._model.relations.calibration)
+        scores, directions = probabilities[:, 0], probabilities[:, 0] - probabilities[:, 1]
+        plain = arrays.forward.astype(np.float64)
         difference = data.frequencies[:, 1] - data.frequencies[:, 0]
         both = _ranks(scores) + _ranks(difference)
         return {
             "asymmetric": (scores, directions),
+            "asymmetric_plain": (plain, plain - arrays.backward),
             "asymmetric+frequency": (both, _ranks_signed(directions) + _ranks_signed(difference)),
         }
 

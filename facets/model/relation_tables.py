@@ -32,8 +32,8 @@ class RelationCalibration:
         offset: See ``slope``.
         schema_scale: The look-up's cosine times this, plus ``schema_shift``, is on the scale of the symmetric score.
         schema_shift: See ``schema_scale``.
-        entailment_weights: Weights of forward score, direction and 1 whose logistic is the probability of entailment.
-        paraphrase_weights: The same for a paraphrase, of forward score, absolute direction and 1.
+        entailment_weights: Of similarity, its square, direction, generality, generality times similarity, and 1.
+        paraphrase_weights: Of similarity, its square, absolute direction, absolute generality, and 1.
     """
 
     thresholds: tuple[float, ...]
@@ -42,8 +42,8 @@ class RelationCalibration:
     offset: float = 0.0
     schema_scale: float = 1.0
     schema_shift: float = 0.0
-    entailment_weights: tuple[float, float, float] = (4.0, 10.0, -3.0)
-    paraphrase_weights: tuple[float, float, float] = (8.0, -10.0, -7.0)
+    entailment_weights: tuple[float, ...] = (2.0, 0.0, 10.0, 10.0, 0.0, -2.0)
+    paraphrase_weights: tuple[float, ...] = (8.0, 0.0, -10.0, -10.0, -6.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Asymmetric and symmetric scores of two sets of facets: entailment of patterns, patterns against relations.
 
-Shape suffixes: P pairs, B patterns, R relations, K and J facets, D dimensions.
+Shape suffixes: P pairs, B patterns, R relations, K and J facets, M facets of other patterns, D dimensions.
 """
 
 import torch
@@ -10,6 +10,7 @@ from facets.scoring.facet_match import unit_facets
 
 __all__ = [
     "asymmetric_score",
+    "coverage_score",
     "reference_asymmetric_score",
     "symmetric_score",
     "symmetric_scores",
@@ -42,6 +43,20 @@ def asymmetric_score(premise_PKD: Tensor, hypothesis_PJD: Tensor) -> Tensor:
         Chang 2022, eq. 3.10.
     """
     return _cosines(premise_PKD, hypothesis_PJD).amax(dim=1).mean(dim=1)
+
+
+def coverage_score(patterns_BKD: Tensor, background_MD: Tensor) -> Tensor:
+    """How well each pattern covers patterns in general: the mean of ``asymmetric_score(pattern, other)`` over many.
+
+    Args:
+        patterns_BKD: Facets, ``[B, K, D]``, any lengths.
+        background_MD: All facets of the other patterns, ``[M, D]``, unit length.
+
+    Returns:
+        ``[B]`` in ``[-1, 1]``; what a pattern covers anyway, it does not cover because of entailment.
+    """
+    # [B, K, D] @ [D, M] -> [B, K, M]
+    return (unit_facets(patterns_BKD) @ background_MD.mT).amax(dim=1).mean(dim=1)
 
 
 def symmetric_score(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:

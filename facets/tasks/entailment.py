@@ -1,6 +1,10 @@
 """Entailment between sentence patterns, from their facets alone.
 
-Shape suffixes: P pairs, K facets, D dimensions.
+The evidence of a pair is its asymmetric scores both ways (eq. 3.10), and how much better each side covers patterns in
+general: against a background, since a pattern that covers everything tells little. A softmax whose weights were fitted
+on development pairs turns these into labels: alike in both directions is a paraphrase, not entailment.
+
+Shape suffixes: P pairs, K facets, M facets of other patterns, F features, D dimensions.
 """
 
 from collections.abc import Sequence
@@ -10,14 +14,25 @@ from enum import StrEnum
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from facets.errors import InvalidInputError
-from facets.scoring.entailment import asymmetric_score
+from facets.scoring.entailment import asymmetric_score, coverage_score
+from facets.scoring.facet_match import unit_facets
 from facets.tasks.relations_interface import Calibration, RelationModel
 from facets.text.patterns import tokenize_patterns
 from facets.text.patterns_negation import negation_cue
 
-__all__ = ["EntailmentArrays", "EntailmentLabel", "EntailmentResult", "detect_entailment", "entailment_arrays"]
+__all__ = [
+    "EntailmentArrays",
+    "EntailmentLabel",
+    "EntailmentResult",
+    "background_facets",
+    "detect_entailment",
+    "entailment_arrays",
+    "label_features",
+    "label_probabilities",
+]
 
 
 class EntailmentLabel(StrEnum):
@@ -29,6 +44,8 @@ class EntailmentLabel(StrEnum):
     NEUTRAL = "neutral"  # neither
 
 
+# Patterns that stand for patterns in general.
+_BACKGROUND_PATTERNS = 500
 _LABELS = (
     EntailmentLabel.ENTAILS,
     EntailmentLabel.ENTAILED_BY,
@@ -46,7 +63,8 @@ class EntailmentResult:
         hypothesis: Normalised pattern.
         forward: ``asymmetric_score(premise, hypothesis)``, eq. 3.10, in ``[-1, 1]``.
         backward: ``asymmetric_score(hypothesis, premise)``.
-        direction: ``forward - backward``, in ``[-2, 2]``; above 0 the premise is the more specific pattern.
+        direction: Probability of ``ENTAILS`` less that of ``ENTAILED_BY``, in ``[-1, 1]``; above 0 the premise is the
+            more specific pattern.
         label: The decision.
         confidence: Calibrated probability of ``label``, in ``[0, 1]``.
         negation_differs: One side is negated and the other is not; the label is then ``NEUTRAL``.
@@ -69,50 +87,72 @@ class EntailmentArrays:
     Attributes:
         forward: ``asymmetric_score(premise, hypothesis)``.
         backward: ``asymmetric_score(hypothesis, premise)``.
-        probabilities: Of the labels in their order, ``[P, 4]``.
+        generality: Coverage of the premise less that of the hypothesis, against the background.
     """
 
     forward: NDArray[np.float32]
     backward: NDArray[np.float32]
-    probabilities: NDArray[np.float32]
+    generality: NDArray[np.float32]
+
+
+@torch.inference_mode()
+def background_facets(model: RelationModel) -> Tensor:
+    """Unit facets of the patterns that the model saw with most entity pairs, ``[M, D]``."""
+    order = np.argsort(-model.table.counts, kind="stable")[:_BACKGROUND_PATTERNS]
+    patterns = list(model.table.rows)
+    facets = model.encode_patterns([patterns[row].split() for row in order.tolist()])
+    return unit_facets(torch.from_numpy(facets)).flatten(0, 1)
 
 
 @torch.inference_mode()
 def entailment_arrays(
-    model: RelationModel, premises: Sequence[Sequence[str]], hypotheses: Sequence[Sequence[str]]
+    model: RelationModel,
+    premises: Sequence[Sequence[str]],
+    hypotheses: Sequence[Sequence[str]],
+    background_MD: Tensor,
 ) -> EntailmentArrays:
     """Scores tokenized pairs in both directions."""
-    facets = model.encode_patterns([*premises, *hypotheses])
-    first_PKD, second_PKD = torch.from_numpy(facets[: len(premises)]), torch.from_numpy(facets[len(premises) :])
-    forward_P = asymmetric_score(first_PKD, second_PKD).numpy()
-    backward_P = asymmetric_score(second_PKD, first_PKD).numpy()
+    facets_BKD = torch.from_numpy(model.encode_patterns([*premises, *hypotheses]))
+    first_PKD, second_PKD = facets_BKD[: len(premises)], facets_BKD[len(premises) :]
+    coverage_B = coverage_score(facets_BKD, background_MD).numpy()
     return EntailmentArrays(
-        forward_P, backward_P, label_probabilities(forward_P, backward_P, model.relations.calibration)
+        forward=asymmetric_score(first_PKD, second_PKD).numpy(),
+        backward=asymmetric_score(second_PKD, first_PKD).numpy(),
+        generality=coverage_B[: len(premises)] - coverage_B[len(premises) :],
     )
 
 
-def label_probabilities(
-    forward_P: NDArray[np.float32], backward_P: NDArray[np.float32], calibration: Calibration
-) -> NDArray[np.float32]:
-    """Softmax over the labels, ``[P, 4]``: linear in score and direction, the same for both ways round."""
-    direction_P = forward_P - backward_P
-    score, direction, shift = calibration.entailment_weights
-    alike, difference, alike_shift = calibration.paraphrase_weights
+def label_features(arrays: EntailmentArrays) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Features of "entails", of the same the other way round, and of "paraphrase": ``[P, F]`` each.
+
+    Exchanging premise and hypothesis exchanges the first two and leaves the third.
+    """
+    similarity = (arrays.forward + arrays.backward).astype(np.float64) / 2
+    direction = (arrays.forward - arrays.backward).astype(np.float64) * 10
+    generality = arrays.generality.astype(np.float64) * 10
+    one = np.ones_like(similarity)
+    square = similarity**2
+    return (
+        np.stack([similarity, square, direction, generality, generality * similarity, one], axis=1),
+        np.stack([similarity, square, -direction, -generality, -generality * similarity, one], axis=1),
+        np.stack([similarity, square, np.abs(direction), np.abs(generality), one], axis=1),
+    )
+
+
+def label_probabilities(arrays: EntailmentArrays, calibration: Calibration) -> NDArray[np.float64]:
+    """Probabilities of the labels in their order, ``[P, 4]``: a softmax, neutral being the reference."""
+    forward_PF, backward_PF, alike_PF = label_features(arrays)
+    weights, alike_weights = np.array(calibration.entailment_weights), np.array(calibration.paraphrase_weights)
     logits_P4 = np.stack(
-        [
-            score * forward_P + direction * direction_P + shift,
-            score * backward_P - direction * direction_P + shift,
-            alike * np.minimum(forward_P, backward_P) + difference * np.abs(direction_P) + alike_shift,
-            np.zeros_like(forward_P),
-        ],
-        axis=1,
+        [forward_PF @ weights, backward_PF @ weights, alike_PF @ alike_weights, np.zeros(len(forward_PF))], axis=1
     )
     shares_P4 = np.exp(logits_P4 - logits_P4.max(axis=1, keepdims=True))
-    return (shares_P4 / shares_P4.sum(axis=1, keepdims=True)).astype(np.float32)
+    probabilities_P4: NDArray[np.float64] = shares_P4 / shares_P4.sum(axis=1, keepdims=True)
+    return probabilities_P4
 
 
 def detect_entailment(
-    model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str]
+    model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str], background_MD: Tensor
 ) -> list[EntailmentResult]:
     """Whether each premise entails the hypothesis beside it, and the other way round.
 
@@ -120,6 +160,7 @@ def detect_entailment(
         model: Of the task relations.
         premises: Patterns.
         hypotheses: As many patterns.
+        background_MD: ``background_facets`` of the model.
 
     Raises:
         InvalidInputError: Different lengths, or a bad pattern (``field`` is ``premises[i]`` or ``hypotheses[i]``).
@@ -133,23 +174,28 @@ def detect_entailment(
         )
     if not first:
         return []
-    arrays = entailment_arrays(model, first, second)
-    return [_result(place, first[place], second[place], arrays) for place in range(len(first))]
+    arrays = entailment_arrays(model, first, second, background_MD)
+    probabilities_P4 = label_probabilities(arrays, model.relations.calibration)
+    return [
+        _result(
+            premise, hypothesis, float(arrays.forward[place]), float(arrays.backward[place]), probabilities_P4[place]
+        )
+        for place, (premise, hypothesis) in enumerate(zip(first, second, strict=True))
+    ]
 
 
 def _result(
-    place: int, premise: Sequence[str], hypothesis: Sequence[str], arrays: EntailmentArrays
+    premise: Sequence[str], hypothesis: Sequence[str], forward: float, backward: float, shares_4: NDArray[np.float64]
 ) -> EntailmentResult:
     differs = bool(negation_cue(premise)) != bool(negation_cue(hypothesis))
-    best = int(arrays.probabilities[place].argmax())
-    forward, backward = float(arrays.forward[place]), float(arrays.backward[place])
+    best = int(shares_4.argmax())
     return EntailmentResult(
         premise=" ".join(premise),
         hypothesis=" ".join(hypothesis),
         forward=forward,
         backward=backward,
-        direction=forward - backward,
+        direction=float(shares_4[0] - shares_4[1]),
         label=EntailmentLabel.NEUTRAL if differs else _LABELS[best],
-        confidence=1.0 if differs else float(arrays.probabilities[place, best]),
+        confidence=1.0 if differs else float(shares_4[best]),
         negation_differs=differs,
     )

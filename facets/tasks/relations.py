@@ -8,9 +8,16 @@ from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from facets.errors import CheckpointError, ConflictError, InvalidInputError, NotFoundError
-from facets.tasks.entailment import EntailmentResult, detect_entailment
+from facets.tasks.entailment import (
+    EntailmentArrays,
+    EntailmentResult,
+    background_facets,
+    detect_entailment,
+    entailment_arrays,
+)
 from facets.tasks.interface import check_text
 from facets.tasks.relations_extraction import PairMention, group_tails, head_spans, pair_mentions, resolve_spans
 from facets.tasks.relations_interface import RelationModel
@@ -50,6 +57,7 @@ class RelationScorer:
         self.model = model
         self._data_dir = data_dir
         self._lock = threading.Lock()
+        self._background_MD: Tensor | None = None
         self._added = read_added(data_dir) if data_dir is not None else []
         self._all = self._with_added(self._added)
 
@@ -80,6 +88,14 @@ class RelationScorer:
     def num_relation_facets(self) -> int:
         """K_rel of a relation."""
         return self.model.num_relation_facets
+
+    @property
+    def background(self) -> Tensor:
+        """Facets of patterns in general, ``[M, D]``; encoded at the first use."""
+        with self._lock:
+            if self._background_MD is None:
+                self._background_MD = background_facets(self.model)
+            return self._background_MD
 
     def score(
         self, patterns: Sequence[str], relations: Sequence[str] | None = None, *, top_k: int | None = None
@@ -211,7 +227,17 @@ class RelationScorer:
             InvalidInputError: Different lengths, or a bad pattern (``field`` is ``premises[i]`` or ``hypotheses[i]``).
             TypeError: One of them is one ``str``.
         """
-        return detect_entailment(self.model, premises, hypotheses)
+        return detect_entailment(self.model, premises, hypotheses, self.background)
+
+    def entailment_scores(self, premises: Sequence[str], hypotheses: Sequence[str]) -> EntailmentArrays:
+        """The scores behind ``entailment`` as arrays, without negation.
+
+        Raises:
+            InvalidInputError, TypeError: As for ``entailment``.
+        """
+        first = tokenize_patterns(premises, self.model.tokenizer, field="premises")
+        second = tokenize_patterns(hypotheses, self.model.tokenizer, field="hypotheses")
+        return entailment_arrays(self.model, first, second, self.background)
 
     def relations(self) -> list[RelationInfo]:
         """Every relation, trained and added, by name."""

@@ -45,13 +45,13 @@ class Calibration(Protocol):
         ...
 
     @property
-    def entailment_weights(self) -> tuple[float, float, float]:
-        """Of forward score, direction and 1."""
+    def entailment_weights(self) -> tuple[float, ...]:
+        """Of similarity, its square, direction, generality, generality times similarity, and 1."""
         ...
 
     @property
-    def paraphrase_weights(self) -> tuple[float, float, float]:
-        """Of forward score, absolute direction and 1."""
+    def paraphrase_weights(self) -> tuple[float, ...]:
+        """Of similarity, its square, absolute direction, absolute generality, and 1."""
         ...
 
 
@@ -95,6 +95,11 @@ class PatternLookUp(Protocol):
     @property
     def relations(self) -> NDArray[np.float32]:
         """``[R, D]``, unit length."""
+        ...
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Entity pairs each pattern was seen with, ``[P]``."""
         ...
 
     def find(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.int64]:
