@@ -21,6 +21,7 @@ from facets_client.errors import (
     UnavailableError,
 )
 from facets_client.recommendation_results import NewAuthor, Paper, PaperAuthor, RecommendationOptions
+from facets_client.relation_results import PairLimits
 from facets_client.results import Document
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "NewAuthor",
     "NotFoundError",
     "OverloadedError",
+    "PairLimits",
     "Paper",
     "PaperAuthor",
     "PermissionDeniedError",
