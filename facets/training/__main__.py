@@ -17,6 +17,7 @@ from facets.training.card import write_card
 from facets.training.corpus import PackedCorpus, expand_files
 from facets.training.export import export_sentence_model
 from facets.training.packing import pack_corpus
+from facets.training.relations_commands import export_relations, relations
 from facets.training.trainer import SentenceTrainer
 from facets.training.words import WordVectorsConfig, build_word_vectors, read_texts
 from facets.words.train import CbowConfig
@@ -121,6 +122,10 @@ def card(
     """Write a model card: training, validation loss beside the baselines', spread, sample sentences."""
     settings = SentenceTrainingConfig.from_dict(_read_toml(config))
     write_card(settings, model, run_dir=run, summary=_read_text(summary), baselines=baseline or [])
+
+
+app.command()(relations)
+app.command()(export_relations)
 
 
 def _read_text(path: Path) -> str:
