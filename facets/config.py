@@ -127,6 +127,7 @@ class SentenceTrainingConfig(_FromDict):
     batch_size: int = 256  # sentences a step
     max_targets: int = 30  # words of the neighbouring sentences a text is trained on
     input_tokens: int = 32  # a training input is cut after so many tokens
+    piece_rate: float = 0.0  # share of input words that are read as their pieces, as unknown words will be
     long_input_rate: float = 0.02  # share of inputs that run on over the next sentences
     long_input_tokens: int = 96  # and are cut only here, so that long texts are met too
     validation_share: float = 0.01  # of the documents, never trained on
@@ -157,6 +158,7 @@ class SentenceTrainingConfig(_FromDict):
         ):
             _check(self, name, getattr(self, name) >= 1, ">= 1")
         _check(self, "batch_size", self.batch_size >= 2, ">= 2 (negatives come from the same batch)")
+        _check(self, "piece_rate", 0 <= self.piece_rate <= 1, "in [0, 1]")
         _check(self, "long_input_rate", 0 <= self.long_input_rate <= 1, "in [0, 1]")
         _check(self, "validation_share", 0 < self.validation_share < 1, "in (0, 1)")
         _check(self, "num_threads", self.num_threads >= 0, ">= 0")

@@ -1,6 +1,6 @@
 """A sentence-transformers model as encoder, behind the same interface.
 
-Shape suffixes: B texts, L word pieces, H hidden width of the decoder.
+Shape suffixes: B texts, L word pieces, W width of the backbone, H hidden width of the decoder.
 """
 
 import importlib
@@ -69,6 +69,15 @@ class BackboneEncoder(nn.Module):
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
         """See ``facets.model.encoders.Encoder``; the state of the opening piece is dropped."""
+        return self.output(self._states(rows_BL, lengths_B)[0][:, 1:])
+
+    def embed(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
+        """The backbone's own sentence embedding, ``[B, W]``: the mean of its states, special pieces included."""
+        states_BLW, mask_BL = self._states(rows_BL, lengths_B)
+        return (states_BLW * mask_BL.unsqueeze(2)).sum(dim=1) / mask_BL.sum(dim=1, keepdim=True)
+
+    def _states(self, rows_BL: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
+        """States of all pieces and of the two special ones, ``[B, L + 2, W]``, and the mask of real ones."""
         network: Any = self.backbone if self.backbone is not None else self._frozen[0].to(rows_BL.device)
         pieces = self._pieces
         steps_L = torch.arange(rows_BL.shape[1] + 2, device=rows_BL.device)
@@ -78,8 +87,7 @@ class BackboneEncoder(nn.Module):
         mask_BL = (steps_L <= lengths_B.unsqueeze(1) + 1).long()
         network.train(self.training and self._tuned)
         with torch.set_grad_enabled(self._tuned and torch.is_grad_enabled()):
-            states_BLW = network(input_ids=ids_BL, attention_mask=mask_BL).last_hidden_state
-        return self.output(states_BLW[:, 1:])
+            return network(input_ids=ids_BL, attention_mask=mask_BL).last_hidden_state, mask_BL
 
 
 def _backbone_folder(name: str) -> Path:

@@ -176,11 +176,14 @@ class FacetModel:
     def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One embedding a text: the average of the encoder's contextual states of its tokens, without <eos>.
 
+        A backbone gives its own sentence embedding, as its sentence-transformers model would.
+
         Args:
             texts: As for ``encode``.
 
         Returns:
-            ``[len(texts), H]`` float32, in the order of the texts; a good embedding of phrases.
+            ``[len(texts), H]`` float32, in the order of the texts; a good embedding of phrases. With a backbone H is
+            its width.
 
         Raises:
             InvalidInputError: A text has no word at all.
@@ -189,13 +192,22 @@ class FacetModel:
         References:
             Chang 2022, section 3.2.2.5 (Ours Emb).
         """
-        averages_BH = np.empty((len(texts), self._config.model.hidden_dim), dtype=np.float32)
-        for batch, rows_BL, lengths_B in self._batches(self._tokenize_nonempty(texts)):
-            states_BLH = self.network.encoder(rows_BL, lengths_B)
-            mask_BL1 = (torch.arange(states_BLH.shape[1], device=self._device) < lengths_B[:, None]).unsqueeze(2)
-            sums_BH = states_BLH.masked_fill(~mask_BL1, 0.0).sum(dim=1)
-            averages_BH[batch] = (sums_BH / lengths_B[:, None]).float().cpu().numpy()
-        return averages_BH
+        rows = self._tokenize_nonempty(texts)
+        embeddings: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
+        for batch, rows_BL, lengths_B in self._batches(rows):
+            embeddings.append((batch, self._embed(rows_BL, lengths_B).float().cpu().numpy()))
+        if not embeddings:
+            return np.empty((0, self._config.model.hidden_dim), dtype=np.float32)
+        order = np.argsort(np.concatenate([batch for batch, _ in embeddings]), kind="stable")
+        return np.concatenate([embedding_BH for _, embedding_BH in embeddings])[order]
+
+    def _embed(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
+        encoder = self.network.encoder
+        if isinstance(encoder, BackboneEncoder):
+            return encoder.embed(rows_BL, lengths_B)
+        states_BLH = encoder(rows_BL, lengths_B)
+        mask_BL1 = (torch.arange(states_BLH.shape[1], device=self._device) < lengths_B[:, None]).unsqueeze(2)
+        return states_BLH.masked_fill(~mask_BL1, 0.0).sum(dim=1) / lengths_B[:, None]
 
     def _tokenize_nonempty(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         rows = self.tokenize(texts)

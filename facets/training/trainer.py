@@ -13,7 +13,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
@@ -27,7 +29,7 @@ from facets.model.network import FacetNetwork
 from facets.training.corpus import PackedCorpus
 from facets.training.phrases import PhraseStream
 from facets.training.sentences import SentenceBatch, SentenceStream
-from facets.training.word_pieces import WordPieceTable
+from facets.training.word_pieces import PieceDropout, WordPieceTable
 from facets.words.pieces import remove_pieces
 from facets.words.vectors import WordVectors
 
@@ -74,7 +76,8 @@ class SentenceTrainer:
         if config.num_threads:
             torch.set_num_threads(config.num_threads)
         corpus = PackedCorpus.open(Path(config.corpus))
-        words = remove_pieces(WordVectors.load(Path(config.words)))  # corpora hold words only
+        vectors = WordVectors.load(Path(config.words))
+        words = remove_pieces(vectors)  # corpora hold words only
         if words.vocabulary.words != corpus.vocabulary.words:
             raise ConfigError(
                 f"the word vectors in {config.words} and the corpus in {config.corpus} have different vocabularies"
@@ -84,7 +87,7 @@ class SentenceTrainer:
         self.words = words
         self._stream = PhraseStream(corpus, config) if config.inputs == "phrases" else SentenceStream(corpus, config)
         torch.manual_seed(config.seed)
-        word_vectors_VD = torch.from_numpy(words.unit_vectors)
+        word_vectors_VD = torch.from_numpy((vectors if config.piece_rate else words).unit_vectors)
         self.network = FacetNetwork(config.model, word_vectors_VD).to(self._device)
         self._targets_VD = word_vectors_VD.to(self._device)
         encoder = self.network.encoder
@@ -93,6 +96,7 @@ class SentenceTrainer:
             if isinstance(encoder, BackboneEncoder)
             else None
         )
+        self._piece_dropout = PieceDropout(vectors.vocabulary, rate=config.piece_rate) if config.piece_rate else None
         self._autocast_dtype = torch.bfloat16 if _use_bfloat16(config.precision, self._device) else None
         self._optimizer = AdamW(
             [weights for weights in self.network.parameters() if weights.requires_grad],
@@ -196,9 +200,7 @@ class SentenceTrainer:
 
     def _loss(self, batch: SentenceBatch, *, kmeans: bool, accuracy: tuple[float, int]) -> Tensor:
         device_type = self._device.type
-        rows, lengths = batch.rows, batch.lengths
-        if self._piece_table is not None:
-            rows, lengths = self._piece_table.pieces(rows, lengths, max_pieces=self._config.model.max_tokens)
+        rows, lengths = self._input_rows(batch)
         with torch.autocast(device_type, dtype=self._autocast_dtype, enabled=self._autocast_dtype is not None):
             facets_BKD = self.network(self._tensor(rows), self._tensor(lengths))
         return sparse_coding_loss(
@@ -211,6 +213,16 @@ class SentenceTrainer:
             max_sweeps=accuracy[1],
             kmeans=kmeans,
         )
+
+    def _input_rows(self, batch: SentenceBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What the encoder reads of a batch: words, or pieces of words."""
+        most = self._config.model.max_tokens
+        if self._piece_table is not None:
+            return self._piece_table.pieces(batch.rows, batch.lengths, max_pieces=most)
+        if self._piece_dropout is not None:
+            rng = np.random.default_rng([self._config.seed, 7, self._step]) if self.network.training else None
+            return self._piece_dropout(batch.rows, batch.lengths, rng, most)
+        return batch.rows, batch.lengths
 
     def _tensor(self, array: Any) -> Tensor:
         return torch.from_numpy(array).to(self._device, non_blocking=True)

@@ -1,4 +1,4 @@
-"""Packed words as the word pieces of a backbone.
+"""Packed words as pieces: those of a backbone's tokenizer, or of the vocabulary that unknown words are read with.
 
 Shape suffixes: V words, B texts, L words of a text, T word pieces of a text.
 """
@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.model.backbone import BackboneEncoder
+from facets.text.vocabulary import Vocabulary
 
-__all__ = ["WordPieceTable"]
+__all__ = ["PieceDropout", "WordPieceTable"]
 
 # Longer words of a corpus are markup or noise; a backbone reads only so much of them.
 _MAX_PIECES_OF_A_WORD = 8
@@ -74,3 +75,34 @@ class WordPieceTable:
         mask_BT = steps_T < totals_B[:, None]
         places_BT = self._starts_V[np.take_along_axis(rows_BL, words_BT, axis=1)] + offsets_BT
         return np.where(mask_BT, self._ids[np.where(mask_BT, places_BT, 0)], 0), totals_B
+
+
+class PieceDropout:
+    """Reads some known words as their pieces, so that a model learns what pieces mean together.
+
+    Words that nobody has seen come as pieces later; a packed corpus holds known words only.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, *, rate: float) -> None:
+        """Keeps the pieces of every word.
+
+        Args:
+            vocabulary: Words and pieces; the corpus has its words, in their order.
+            rate: Share of the words that are read as pieces, in ``[0, 1]``.
+        """
+        self._num_words = vocabulary.num_words
+        self._rate = rate
+        words = vocabulary.words[: self._num_words]
+        whole = [(row,) for row in range(self._num_words)]
+        pieces = [vocabulary.pieces(word) or (row,) for row, word in enumerate(words)]
+        self._table = WordPieceTable([*whole, *pieces], unknown_piece=vocabulary.unknown_row)
+
+    def __call__(
+        self, rows_BL: NDArray[np.int64], lengths_B: NDArray[np.int64], rng: np.random.Generator | None, max_tokens: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows and lengths of the same texts; without ``rng`` every word stays whole."""
+        rows_BL = np.where(rows_BL < self._num_words, rows_BL, 2 * self._num_words)
+        if rng is not None:
+            chosen_BL = (rng.random(rows_BL.shape) < self._rate) & (rows_BL < self._num_words)
+            rows_BL = rows_BL + self._num_words * chosen_BL
+        return self._table.pieces(rows_BL, lengths_B, max_pieces=max_tokens)

@@ -2,7 +2,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from facets.training.word_pieces import WordPieceTable
+from facets.text.vocabulary import Vocabulary
+from facets.training.word_pieces import PieceDropout, WordPieceTable
 
 PIECES = [[7, 8], [9], [], [3, 4, 5], [6]]
 UNKNOWN = 1
@@ -28,3 +29,13 @@ def test_pieces_of_texts_are_those_of_their_words(texts: list[list[int]], max_pi
         reference(text, max_pieces) for text in texts
     ]
     assert not pieces[np.arange(pieces.shape[1]) >= counts[:, None]].any()
+
+
+def test_some_words_are_read_as_pieces_and_unknown_words_stay_unknown() -> None:
+    vocabulary = Vocabulary(["goat", "goatherd", "ox", "##herd"], np.array([4, 3, 2, 1]))
+    rows, lengths = np.array([[1, 0, 3], [2, 1, 0]]), np.array([3, 2])
+    always = PieceDropout(vocabulary, rate=1.0)
+    pieces, counts = always(rows, lengths, np.random.default_rng(1), 8)
+    assert [row[:n].tolist() for row, n in zip(pieces, counts, strict=True)] == [[0, 3, 0, 4], [2, 0, 3]]
+    whole, counts = always(rows, lengths, None, 8)
+    assert [row[:n].tolist() for row, n in zip(whole, counts, strict=True)] == [[1, 0, 4], [2, 1]]
