@@ -21,9 +21,10 @@ def recommendation_loss(
     positives_P2: Tensor,
     weights_P: Tensor,
     *,
+    own_PD: Tensor | None = None,
     negative_weight: float = 1.0,
 ) -> Tensor:
-    """Weighted squared error of the scores of a batch, averaged over its positive pairs.
+    """Weighted squared error of the scores of a batch, averaged over its positive pairs by their weights.
 
     The paper draws one random paper as the negative of each positive pair. Here every other paper of the batch
     is one, with the weight of the positive divided among them: the same expectation without the noise of a draw.
@@ -34,7 +35,8 @@ def recommendation_loss(
         facets_BKD: Facets scaled by their magnitudes (eq. 3.15), ``[B, K, D]``.
         table_UD: Vectors of the distinct authors (citing papers) of the batch, ``[U, D]``.
         positives_P2: Pairs (paper of the batch, row of ``table_UD``), ``[P, 2]`` int64, distinct.
-        weights_P: r of eq. 3.12, ``[P]``.
+        weights_P: r of eq. 3.12, ``[P]``; 0 leaves a pair out.
+        own_PD: Vectors to use for the positive pairs instead, ``[P, D]``: those of the authors without this paper.
         negative_weight: Weight of the negatives of a positive together; 1 in the paper.
 
     Returns:
@@ -47,10 +49,14 @@ def recommendation_loss(
         return facets_BKD.sum() * 0.0
     papers_P, columns_P = positives_P2.unbind(dim=1)
     scores_BU = best_products(facets_BKD, table_UD)
-    positive = (weights_P * (scores_BU[papers_P, columns_P] - 1.0).square()).sum()
+    if own_PD is None:
+        positive_P = scores_BU[papers_P, columns_P]
+    else:
+        positive_P = (facets_BKD[papers_P] @ own_PD.unsqueeze(2)).squeeze(2).amax(dim=1)
     is_negative_BU = torch.ones_like(scores_BU)
     is_negative_BU[papers_P, columns_P] = 0.0
     weights_U = torch.zeros(len(table_UD), device=weights_P.device).index_add(0, columns_P, weights_P)
     weights_U = weights_U / is_negative_BU.sum(dim=0).clamp_min(1.0)
+    positive = (weights_P * (positive_P - 1.0).square()).sum()
     negative = (weights_U * is_negative_BU * scores_BU.clamp_min(0.0).square()).sum()
-    return (positive + negative_weight * negative) / len(positives_P2)
+    return (positive + negative_weight * negative) / weights_P.sum().clamp_min(1e-6)

@@ -194,6 +194,10 @@ class PaperModel:
         )
         return torch.nn.functional.normalize(sums_BW, dim=-1).numpy()
 
+    def words_as_facets(self) -> NDArray[np.float32]:
+        """The word vectors in the space of the facets, through H of eq. B.4, ``[V, D]``."""
+        return self.words.unit_vectors @ self.network.word_map.weight.detach().cpu().numpy().T
+
     def save(self, folder: Path) -> None:
         """Writes a checkpoint folder; words and papers too, unless another folder's are shared."""
         write_checkpoint(folder, self._config, dict(self.network.state_dict()))

@@ -19,6 +19,7 @@ from facets.model.transformer import Block
 __all__ = ["EncodedPapers", "PaperNetwork"]
 
 _NU = 1e-4  # of eq. B.4
+_KEY_DIM = 64
 
 
 class EncodedPapers(NamedTuple):
@@ -98,9 +99,10 @@ def _magnitude_layers(width: int) -> nn.Sequential:
 class PaperNetwork(nn.Module):
     """Typed word rows in, K facets in the space of authors and citing papers out, with two magnitudes each.
 
-    Beside the maps G_k of the decoder's states each facet has a linear map of the paper's weighted word average.
-    It starts as the same projection for all facets, so that training begins with a space in which papers on
-    one subject lie together, and G_k moves the facets apart.
+    To the maps G_k of the decoder's states each facet adds a linear map of a word average of its own: the weights
+    of eq. B.4 times an attention of the facet to the words. All these maps start as the same projection, so that
+    training begins in a space in which papers on one subject lie together, and the attention lets each facet
+    take other words from the start.
 
     Args:
         config: Shape; ``dim`` is the width of the target space.
@@ -126,6 +128,11 @@ class PaperNetwork(nn.Module):
             torch.randn(num_facets, hidden, config.dim) * 0.3 * (hidden * config.dim) ** -0.5
         )
         self.average_maps = nn.Parameter(torch.randn(num_facets, word_dim, config.dim) * config.dim**-0.5)
+        self.word_keys = nn.Linear(hidden, _KEY_DIM)
+        self.facet_queries = nn.Linear(hidden, _KEY_DIM)
+        with torch.no_grad():  # at the default start all facets would take the same average
+            self.word_keys.weight.mul_(2.0)
+            self.facet_queries.weight.mul_(2.0)
         self.magnitudes = MagnitudeHead(config)
         self.word_map = nn.Linear(word_dim, config.dim, bias=False)  # H of eq. B.4
         # Row V is the unknown word and counts nothing.
@@ -156,9 +163,26 @@ class PaperNetwork(nn.Module):
         averages_BW = self.averages(rows_BL, lengths_B)
         # [B, K, H] x [K, H, D] -> [B, K, D]
         facets_BKD = torch.einsum("bkh,khd->bkd", decoded_BKH, self.output_maps)
-        facets_BKD = facets_BKD.float() + torch.einsum("bw,kwd->bkd", averages_BW, self.average_maps).float()
+        own_BKW = self._attended_averages(rows_BL, lengths_B, states_BLH, decoded_BKH)
+        facets_BKD = facets_BKD.float() + torch.einsum("bkw,kwd->bkd", own_BKW, self.average_maps).float()
         author_BK, citation_BK = self.magnitudes(facets_BKD, inputs_BKH)
         return EncodedPapers(facets_BKD, author_BK, citation_BK, averages_BW)
+
+    def _attended_averages(self, rows_BL: Tensor, lengths_B: Tensor, states_BLH: Tensor, decoded_BKH: Tensor) -> Tensor:
+        """The word average of each facet at unit length, ``[B, K, W]``."""
+        length = rows_BL.shape[1]
+        vectors = self.encoder.embedding.word_vectors
+        words_BL = rows_BL % (len(vectors) + 1)
+        mask_BL = torch.arange(length, device=rows_BL.device) < lengths_B[:, None]
+        weights_BL = self.word_weights[words_BL]
+        mask_BL = mask_BL & (weights_BL > 0)
+        keys_BLE = self.word_keys(states_BLH[:, :length])
+        logits_BKL = (self.facet_queries(decoded_BKH) @ keys_BLE.mT).float() * _KEY_DIM**-0.5
+        # A bounded attention: no word is lost for good, and an <eos>-only text divides nothing by nothing.
+        logits_BKL = 4.0 * torch.tanh(logits_BKL / 4.0) + torch.log(weights_BL.clamp_min(1e-9)).unsqueeze(1)
+        attention_BKL = logits_BKL.masked_fill(~mask_BL.unsqueeze(1), -1e4).softmax(dim=-1) * mask_BL.unsqueeze(1)
+        values_BLW = functional.embedding(words_BL.clamp_max(len(vectors) - 1), vectors)
+        return functional.normalize((attention_BKL.to(values_BLW.dtype) @ values_BLW).float(), dim=-1)
 
     def averages(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
         """Weighted word averages (eq. B.4 without H) at unit length, ``[B, W]``."""

@@ -1,10 +1,10 @@
-"""What a model of papers knows besides its network: authors, citing papers, the papers they belong to.
+r"""What a model of papers knows besides its network: authors, citing papers, the papers they belong to.
 
 ::
 
     tables.safetensors   vectors of authors and citing papers, half precision; facets that stand for all papers
     recommendation.json  settings of scoring, and where the papers are
-    papers.safetensors   words of the papers, who wrote and who cites them     \\  or `papers` in recommendation.json
+    papers.safetensors   words of the papers, who wrote and who cites them     \  or `papers` in recommendation.json
     papers.json.xz       ids, names, titles                                    /   names another folder, relative
 
 Shape letters: I papers, J authors or citing papers, D dimensions, P pairs, M reference papers, K facets.
@@ -186,8 +186,7 @@ def _read_known_papers(folder: Path) -> tuple[KnownPapers, list[Path]]:
         len(papers.titles) == num_papers == len(papers.years) == len(papers.offsets) - 1
         and papers.offsets[-1] == len(papers.rows)
         and all(
-            not len(papers.pairs[k])
-            or (papers.pairs[k].max(axis=0) < (num_papers, len(papers.column_ids[k]))).all()
+            not len(papers.pairs[k]) or (papers.pairs[k].max(axis=0) < (num_papers, len(papers.column_ids[k]))).all()
             for k in KINDS
         )
     )

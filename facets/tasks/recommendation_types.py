@@ -24,6 +24,7 @@ __all__ = [
     "RankedPaper",
     "Recommendation",
     "RecommendationOptions",
+    "check_papers",
 ]
 
 
@@ -216,6 +217,15 @@ class PaperFacets:
         """N."""
         return len(self.facets)
 
+    def part(self, places: "slice | NDArray[np.int64]") -> "PaperFacets":
+        """Some of the papers."""
+        return PaperFacets(
+            self.facets[places],
+            self.author_magnitudes[places],
+            self.citation_magnitudes[places],
+            self.documents[places],
+        )
+
     def scaled(self, kind: CandidateKind) -> NDArray[np.float32]:
         """``[N, K, D]``: the facets with the magnitudes for authors or for citations (eq. 3.15)."""
         magnitudes = self.author_magnitudes if kind is CandidateKind.AUTHORS else self.citation_magnitudes
@@ -252,3 +262,20 @@ class AddResult:
     authors: int = 0
     citing_papers: int = 0
     unknown_citations: tuple[str, ...] = field(default=())
+
+
+def check_papers(papers: Sequence[Paper], field: str = "papers") -> None:
+    """Refuses papers without a title.
+
+    Raises:
+        InvalidInputError: Names the first such paper in ``field``.
+        TypeError: ``papers`` is a string or holds something else.
+    """
+    if isinstance(papers, str):
+        raise TypeError(f"{field} must be a sequence of Paper, got one str")
+    for number, paper in enumerate(papers):
+        if not isinstance(paper, Paper):
+            raise TypeError(f"{field}[{number}] must be a Paper, got {type(paper).__name__}")
+        if not paper.title or paper.title.isspace():
+            where = f"{field}[{number}].title"
+            raise InvalidInputError(f"{where} has no words, expected at least one", field=where)

@@ -15,6 +15,7 @@ from facets.training.papers_data import PaperCorpus
 
 __all__ = ["BatchPairs", "PaperBatch", "PaperStream"]
 
+_ENCODED_TOKENS = 16_384  # of one forward pass over all papers, about
 _PARTS = 4  # of a batch, by length: little padding, and still every batch holds short and long papers
 
 
@@ -24,11 +25,13 @@ class BatchPairs:
 
     Attributes:
         columns: ``[U]`` int64, distinct rows of the table, ascending.
+        numbers: ``[P]`` int64, which pairs of the corpus these are.
         pairs: ``[P, 2]`` int64: paper of the batch, place in ``columns``.
         weights: ``[P]`` float32, r of eq. 3.12.
     """
 
     columns: NDArray[np.int64]
+    numbers: NDArray[np.int64]
     pairs: NDArray[np.int64]
     weights: NDArray[np.float32]
 
@@ -80,22 +83,44 @@ class PaperStream:
         size = min(self._batch_size, len(papers))
         return [self.batch(papers[i : i + size], rng) for i in range(0, len(papers) - size + 1, size)] if size else []
 
+    @property
+    def corpus(self) -> PaperCorpus:
+        """What the batches are made of."""
+        return self._corpus
+
+    def all_papers(self, max_tokens: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+        """Every paper once, by length: places ``[b]``, padded typed rows ``[b, L]``, lengths ``[b]``."""
+        rng = np.random.default_rng(0)
+        lengths = np.minimum(np.diff(self._corpus.offsets), max_tokens)
+        order = np.argsort(lengths, kind="stable")
+        start = 0
+        while start < len(order):
+            # The first text is the shortest of its batch; twice its length bounds the padding well enough.
+            size = max(1, _ENCODED_TOKENS // (2 * int(lengths[order[start]]) + 8))
+            papers = order[start : start + size]
+            yield papers, *self._part(papers, rng, 0.0, max_tokens)
+            start += len(papers)
+
     def batch(self, papers: NDArray[np.int64], rng: np.random.Generator, *, word_dropout: float = 0.0) -> PaperBatch:
         """One batch of the given papers."""
         offsets = self._corpus.offsets
         lengths = np.minimum(offsets[papers + 1] - offsets[papers], self._config.input_tokens)
         papers = papers[np.argsort(lengths, kind="stable")]
-        parts = [self._part(part, rng, word_dropout) for part in np.array_split(papers, _PARTS) if len(part)]
+        parts = [
+            self._part(part, rng, word_dropout, self._config.input_tokens)
+            for part in np.array_split(papers, _PARTS)
+            if len(part)
+        ]
         pairs = {kind: self._pairs(kind, papers) for kind in CandidateKind}
         # A random cyclic shift: every paper is somebody's negative, nobody its own.
         negatives = np.roll(np.arange(len(papers)), int(rng.integers(1, len(papers))) if len(papers) > 1 else 0)
         return PaperBatch(parts, pairs, negatives)
 
     def _part(
-        self, papers: NDArray[np.int64], rng: np.random.Generator, word_dropout: float
+        self, papers: NDArray[np.int64], rng: np.random.Generator, word_dropout: float, max_tokens: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         starts = self._corpus.offsets[papers]
-        lengths = np.minimum(self._corpus.offsets[papers + 1] - starts, self._config.input_tokens)
+        lengths = np.minimum(self._corpus.offsets[papers + 1] - starts, max_tokens)
         steps = np.arange(max(1, int(lengths.max())))
         real = steps < lengths[:, None]
         if word_dropout:
@@ -118,4 +143,4 @@ class PaperStream:
         steps = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
         chosen = starts[places] + steps
         columns, inverse = np.unique(pairs.columns[chosen], return_inverse=True)
-        return BatchPairs(columns, np.stack([places, inverse], axis=1).astype(np.int64), pairs.weights[chosen])
+        return BatchPairs(columns, chosen, np.stack([places, inverse], axis=1).astype(np.int64), pairs.weights[chosen])

@@ -21,10 +21,10 @@ from facets.errors import CheckpointError
 from facets.losses.autoencoder import paper_autoencoder_loss
 from facets.losses.recommendation import recommendation_loss
 from facets.model.paper_network import EncodedPapers, PaperNetwork
-from facets.scoring.relevance import fit_shared
 from facets.tasks.recommendation_types import CandidateKind
 from facets.training.papers_batches import PaperBatch, PaperStream
 from facets.training.papers_data import PaperCorpus
+from facets.training.papers_tables import MatchedTable
 from facets.training.papers_words import word_counts
 from facets.training.runs import interrupts, training_device, use_bfloat16
 from facets.words.vectors import WordVectors, unit_rows
@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 
 _HARDWARE = ("device", "num_threads")
 _NU = 1e-4  # of eq. B.4
+_PAIRS_AT_A_TIME = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +66,23 @@ class PaperTrainer:
         torch.manual_seed(config.seed)
         unit_vectors = torch.from_numpy(words.unit_vectors)
         self.network = PaperNetwork(config.model, unit_vectors, torch.from_numpy(words.vocabulary.probabilities))
-        projection_WD, tables = _starting_point(config, corpus, words, self._stream.training_papers)
+        projection_WD, averages_IW = _starting_point(config, corpus, words)
         self.network.start_from(torch.from_numpy(projection_WD))
         self.network.to(self._device)
-        self.tables = nn.ParameterDict({kind: nn.Parameter(torch.from_numpy(tables[kind])) for kind in CandidateKind})
-        self.tables.to(self._device)
+        is_training = np.zeros(len(corpus), dtype=np.bool_)
+        is_training[self._stream.training_papers] = True
+        facets_ID = averages_IW @ projection_WD
+        self.tables = nn.ModuleDict(
+            {
+                kind: MatchedTable(
+                    torch.from_numpy(pairs.columns),
+                    torch.from_numpy(is_training[pairs.papers]),
+                    torch.from_numpy(facets_ID[pairs.papers]),
+                    len(pairs.ids),
+                )
+                for kind, pairs in corpus.interactions.items()
+            }
+        ).to(self._device)
         self._use_bfloat16 = use_bfloat16(config.precision, self._device)
         self._optimizer = AdamW(
             [
@@ -82,6 +95,16 @@ class PaperTrainer:
         self._schedule = LambdaLR(self._optimizer, self._learning_rate_factor)
         self._step, self._seconds = 0, 0.0
         self._validation_loss: float | None = None
+
+    @property
+    def config(self) -> PaperTrainingConfig:
+        """The settings."""
+        return self._config
+
+    @property
+    def step(self) -> int:
+        """Steps done."""
+        return self._step
 
     @property
     def seconds(self) -> float:
@@ -143,6 +166,42 @@ class PaperTrainer:
         return PaperTrainingResult(finished, self._step, self._validation_loss)
 
     @torch.no_grad()
+    def refresh(self, *, num_rounds: int = 3, use_validation: bool = True) -> None:
+        """Encodes every paper with the network as it is and matches until the tables fit it.
+
+        Args:
+            num_rounds: Rounds of matching, each with the vectors of the last.
+            use_validation: Let the held-out papers count from now on; end of training.
+        """
+        self.network.eval()
+        corpus, dim = self._stream.corpus, self._config.model.dim
+        shape = (len(corpus), self._config.model.num_facets)
+        facets = torch.empty((*shape, dim), dtype=torch.float16)
+        magnitudes = {kind: torch.empty(shape) for kind in CandidateKind}
+        limit = self._config.model.max_tokens
+        for papers, rows, lengths in self._stream.all_papers(limit):
+            with torch.autocast(self._device.type, dtype=torch.bfloat16, enabled=self._use_bfloat16):
+                encoded = self.network(self._tensor(rows), self._tensor(lengths))
+            places = torch.from_numpy(papers)
+            facets[places] = encoded.facets.half().cpu()
+            magnitudes[CandidateKind.AUTHORS][places] = encoded.author_magnitudes.float().cpu()
+            magnitudes[CandidateKind.CITATIONS][places] = encoded.citation_magnitudes.float().cpu()
+        for kind, pairs in corpus.interactions.items():
+            table = self.tables[kind]
+            assert isinstance(table, MatchedTable)
+            if use_validation:
+                table.count_all()
+            used = np.flatnonzero(table.is_used.cpu().numpy())
+            for _ in range(num_rounds):
+                for first in range(0, len(used), _PAIRS_AT_A_TIME):
+                    numbers = used[first : first + _PAIRS_AT_A_TIME]
+                    papers = torch.from_numpy(pairs.papers[numbers])
+                    scaled = facets[papers].float() * magnitudes[kind][papers].unsqueeze(2)
+                    numbers_P = self._tensor(numbers)
+                    own_PD, _ = table.vectors_without(numbers_P)
+                    table.update(numbers_P, scaled.to(self._device), own_PD)
+
+    @torch.no_grad()
     def validate(self) -> dict[str, float]:
         """Mean losses of the held-out papers, by name."""
         self.network.eval()
@@ -182,13 +241,23 @@ class PaperTrainer:
         }
         losses: dict[str, Tensor] = {}
         for kind, pairs in batch.pairs.items():
+            table = self.tables[kind]
+            assert isinstance(table, MatchedTable)
+            facets_BKD = encoded.facets * magnitudes[kind].unsqueeze(-1)
+            numbers_P = self._tensor(pairs.numbers)
+            positives_P2 = self._tensor(pairs.pairs)
+            own_PD, has_rest_P = table.vectors_without(numbers_P)
             losses[kind] = recommendation_loss(
-                encoded.facets * magnitudes[kind].unsqueeze(-1),
-                self.tables[kind][self._tensor(pairs.columns)],
-                self._tensor(pairs.pairs),
-                self._tensor(pairs.weights),
+                facets_BKD,
+                table.vectors(self._tensor(pairs.columns)),
+                positives_P2,
+                # A pair whose author has no other paper teaches nothing yet.
+                self._tensor(pairs.weights) * has_rest_P,
+                own_PD=own_PD,
                 negative_weight=self._config.negative_weight,
             )
+            if self.network.training:
+                table.update(numbers_P, facets_BKD.detach()[positives_P2[:, 0]], own_PD)
         words_BD = self.network.word_map(encoded.averages)
         losses["autoencoder"] = paper_autoencoder_loss(encoded.facets, words_BD, self._tensor(batch.negatives))
         return losses
@@ -255,9 +324,9 @@ class PaperTrainer:
 
 
 def _starting_point(
-    config: PaperTrainingConfig, corpus: PaperCorpus, words: WordVectors, training_papers: NDArray[np.int64]
-) -> tuple[NDArray[np.float32], dict[CandidateKind, NDArray[np.float32]]]:
-    """A projection of word averages ``[W, D]`` that spreads papers evenly, and the tables that fit it best."""
+    config: PaperTrainingConfig, corpus: PaperCorpus, words: WordVectors
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """A projection of word averages ``[W, D]`` that spreads papers evenly, and the averages ``[I, W]``."""
     probabilities = words.vocabulary.probabilities
     weighted_VW = words.unit_vectors * (_NU / (_NU + probabilities)).astype(np.float32)[:, None]
     averages_IW = unit_rows(np.asarray(word_counts(corpus) @ weighted_VW))
@@ -266,18 +335,4 @@ def _starting_point(
     scale = (np.maximum(values[::-1][:dim], 1e-6) * dim) ** -0.5
     projection_WD = np.zeros((words.dim, config.model.dim), dtype=np.float32)
     projection_WD[:, :dim] = axes[:, ::-1][:, :dim] * scale
-    facets_ID = averages_IW @ projection_WD
-    is_training = np.zeros(len(corpus), dtype=np.bool_)
-    is_training[training_papers] = True
-    tables = {}
-    for kind, pairs in corpus.interactions.items():
-        used = is_training[pairs.papers]
-        tables[kind] = fit_shared(
-            facets_ID[pairs.papers[used]],
-            pairs.columns[used],
-            num_columns=len(pairs.ids),
-            second_moment_DD=facets_ID.T @ facets_ID / max(1, len(facets_ID)),
-            negative_weight=config.negative_weight,
-            ridge=config.ridge,
-        )
-    return projection_WD, tables
+    return projection_WD, averages_IW

@@ -1,0 +1,175 @@
+"""From a file of papers to a checkpoint folder: vocabulary, word vectors, network, tables."""
+
+import json
+import logging
+import os
+from pathlib import Path
+
+import numpy as np
+
+from facets.config import PaperTrainingConfig
+from facets.errors import CheckpointError, ConfigError
+from facets.model.checkpoint import CheckpointConfig
+from facets.model.paper_model import PaperModel, load_paper_model
+from facets.model.paper_tables import KnownPapers, PaperTables, ScoringSettings
+from facets.tasks.recommendation_files import read_papers
+from facets.tasks.recommendation_types import CandidateKind
+from facets.training.papers_data import PaperCorpus, build_corpus, build_vocabulary
+from facets.training.papers_tables import MatchedTable
+from facets.training.papers_trainer import PaperTrainer
+from facets.training.papers_words import paper_word_vectors
+from facets.words.vectors import WordVectors
+
+__all__ = ["export_paper_model", "prepare_papers", "set_hybrid", "train_papers"]
+
+logger = logging.getLogger(__name__)
+
+_REFERENCES = 256  # papers that stand for all others when a vector is fitted
+
+
+def prepare_papers(config: PaperTrainingConfig, words_of: Path | None = None) -> tuple[PaperCorpus, WordVectors]:
+    """Reads the papers and makes, or takes over, their vocabulary and word vectors.
+
+    Args:
+        config: Settings.
+        words_of: A checkpoint of the same papers whose words are used again; None: make new ones.
+
+    Raises:
+        ConfigError: The file cannot be read.
+        InvalidInputError: It holds something else, or too few papers.
+    """
+    papers = read_papers(Path(config.data))
+    if words_of is not None:
+        words = WordVectors.load(words_of)
+        if words.dim != config.word_dim:
+            raise ConfigError(f"word_dim must be that of {words_of}, {words.dim}, got {config.word_dim}")
+        return build_corpus(papers, words.vocabulary, config), words
+    vocabulary = build_vocabulary(papers, min_count=config.min_word_count, max_words=config.max_words)
+    corpus = build_corpus(papers, vocabulary, config)
+    return corpus, paper_word_vectors(corpus, dim=config.word_dim, seed=config.seed)
+
+
+def train_papers(
+    config: PaperTrainingConfig,
+    out_dir: Path,
+    *,
+    resume: bool = False,
+    words_of: Path | None = None,
+    progress: bool = True,
+) -> PaperModel:
+    """Trains a model and writes it to ``out_dir / "model"``.
+
+    Args:
+        config: Settings.
+        out_dir: Folder of the run.
+        resume: Go on from its last checkpoint.
+        words_of: A checkpoint of the same papers to share words and papers with, for a baseline.
+        progress: Show a bar.
+
+    Raises:
+        ConfigError: The run exists already, or was interrupted; the message says how to go on.
+        CheckpointError: ``resume`` without a checkpoint of these settings.
+    """
+    if not resume and (out_dir / "checkpoint.pt").exists():
+        raise ConfigError(f"{out_dir} holds a run already: resume it, or take another folder")
+    corpus, words = prepare_papers(config, words_of)
+    trainer = PaperTrainer(config, corpus, words, out_dir)
+    if resume:
+        trainer.resume()
+    result = trainer.train(progress=progress)
+    if not result.finished:
+        raise ConfigError(f"interrupted at step {result.step} of {config.num_steps}; go on with --resume")
+    logger.info("step %d, validation loss %s", result.step, result.validation_loss)
+    return export_paper_model(trainer, corpus, words, out_dir / "model", words_of=words_of)
+
+
+def export_paper_model(
+    trainer: PaperTrainer, corpus: PaperCorpus, words: WordVectors, folder: Path, *, words_of: Path | None = None
+) -> PaperModel:
+    """Brings the tables up to date with the finished network and writes a checkpoint folder."""
+    config = trainer.config
+    trainer.refresh()
+    vectors = {}
+    for kind in CandidateKind:
+        table = trainer.tables[kind]
+        assert isinstance(table, MatchedTable)
+        vectors[str(kind)] = table.vectors().detach().cpu().numpy()
+    shared = "." if words_of is None else os.path.relpath(words_of, folder)
+    checkpoint = CheckpointConfig(
+        name=config.name,
+        task="papers",
+        model=config.model,
+        words=shared,
+        training={
+            "data": config.data,
+            "papers": len(corpus),
+            "presentations": trainer.step * config.batch_size,
+            "seconds": round(trainer.seconds, 1),
+            "seed": config.seed,
+            "autoencoder_weight": config.autoencoder_weight,
+        },
+    )
+    empty = {str(kind): np.empty((0, config.model.num_facets, config.model.dim), np.float32) for kind in CandidateKind}
+    model = PaperModel(
+        trainer.network,
+        words,
+        config=checkpoint,
+        tables=PaperTables(vectors, empty),
+        settings=ScoringSettings(
+            facet_weights={str(kind): 0.5 for kind in CandidateKind},
+            document_modes={str(kind): "average" for kind in CandidateKind},
+            negative_weight=config.negative_weight,
+            ridge=config.ridge,
+        ),
+        papers=_known_papers(corpus),
+        papers_path=shared,
+    )
+    model.tables = PaperTables(vectors, _references(model, corpus, config.seed))
+    model.save(folder)
+    return load_paper_model(folder)
+
+
+def set_hybrid(folder: Path, facet_weights: dict[str, float], document_modes: dict[str, str]) -> None:
+    """Stores the mixture tuned on development data in a checkpoint folder.
+
+    Raises:
+        CheckpointError: The folder is no such checkpoint.
+    """
+    path = folder / "recommendation.json"
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"cannot read {path}: {error}") from error
+    values |= {"facet_weights": facet_weights, "document_modes": document_modes}
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+    os.replace(part, path)
+
+
+def _references(
+    model: PaperModel, corpus: PaperCorpus, seed: int
+) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
+    rng = np.random.default_rng([seed, 9])
+    chosen = rng.choice(len(corpus), min(_REFERENCES, len(corpus)), replace=False)
+    encoded = model.encode_papers([corpus.rows[corpus.offsets[i] : corpus.offsets[i + 1]] for i in chosen])
+    return {
+        "authors": encoded.facets * encoded.author_magnitudes[:, :, None],
+        "citations": encoded.facets * encoded.citation_magnitudes[:, :, None],
+    }
+
+
+def _known_papers(corpus: PaperCorpus) -> KnownPapers:
+    pairs = {}
+    for kind, found in corpus.interactions.items():
+        both = np.stack([found.papers, found.columns], axis=1)
+        pairs[str(kind)] = both[np.lexsort((both[:, 0], both[:, 1]))]
+    return KnownPapers(
+        ids=[paper.id for paper in corpus.papers],
+        titles=[paper.title for paper in corpus.papers],
+        years=np.array([paper.year or 0 for paper in corpus.papers], dtype=np.int32),
+        rows=corpus.rows,
+        offsets=corpus.offsets,
+        column_ids={str(kind): found.ids for kind, found in corpus.interactions.items()},
+        column_names={str(kind): found.names for kind, found in corpus.interactions.items()},
+        pairs=pairs,
+    )
