@@ -74,8 +74,9 @@ class ServedRecommender:
         return True
 
     def close(self) -> None:
-        """Refuses further turns and closes the recommender once the running one has ended."""
+        """Refuses further turns and closes the file of the additions."""
         self._turns.close()
+        self.recommender.close()
 
     def _run(self, call: Call) -> None:
         options = RecommendationOptions(top_k=1, evidence=True)

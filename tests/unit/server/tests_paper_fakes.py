@@ -48,6 +48,9 @@ class FakeRecommender:
         self.started = threading.Event()
         self.poison = ""
 
+    def close(self):
+        pass
+
     def _known(self, kind):
         """Id -> name, papers."""
         known = {}
