@@ -13,7 +13,7 @@ from facets.errors import ConfigError, FacetsError
 from facets.evaluation.baselines import baseline_models, embedding_baselines, load_models, summarization_baselines
 from facets.evaluation.calibrate import add_calibrate
 from facets.evaluation.intervals import Metrics
-from facets.evaluation.pair_systems import ENCODER, PAIR_METHODS, FacetPairs, PairSystem
+from facets.evaluation.pair_systems import PAIR_METHODS, FacetPairs, PairSystem
 from facets.evaluation.phrases import (
     evaluate_phrase_choice,
     evaluate_phrase_pairs,
@@ -35,7 +35,7 @@ _System = TypeVar("_System", PairSystem, Summarizer)
 logger = logging.getLogger(__name__)
 
 _WMD_METHODS = tuple(name for name in PAIR_METHODS if "wmd" in name)
-_PHRASE_METHODS = (str(SimilarityMethod.CODEBOOK), ENCODER)
+_PHRASE_METHODS = (str(SimilarityMethod.CODEBOOK), str(SimilarityMethod.ENCODER))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -16,7 +16,6 @@ from facets.words.vectors import unit_rows
 
 __all__ = [
     "ATTENTION_SUFFIX",
-    "ENCODER",
     "PAIR_METHODS",
     "EmbeddingPairs",
     "FacetPairs",
@@ -28,7 +27,6 @@ PAIR_METHODS = (
     *SimilarityMethod,
     *(f"{method}{ATTENTION_SUFFIX}" for method in SimilarityMethod if method in WORD_METHODS),
 )
-ENCODER = "encoder"  # cosine of the averages of the encoder's contextual states
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -48,7 +46,7 @@ class PairSystem(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FacetPairs:
-    """A facet model: methods of ``PAIR_METHODS``, and ``encoder``."""
+    """A facet model: methods of ``PAIR_METHODS``."""
 
     name: str
     model: FacetModel
@@ -62,11 +60,8 @@ class FacetPairs:
         """
         scorer = PairScorer(self.model, pairs)
         for name in self.methods:
-            if name == ENCODER:
-                yield name, _cosines(self.model.encode_states, pairs)
-            else:
-                method = SimilarityMethod(name.removesuffix(ATTENTION_SUFFIX))
-                yield str(name), scorer.scores(method, attention=name.endswith(ATTENTION_SUFFIX))
+            method = SimilarityMethod(name.removesuffix(ATTENTION_SUFFIX))
+            yield str(name), scorer.scores(method, attention=name.endswith(ATTENTION_SUFFIX))
 
 
 @dataclass(frozen=True, slots=True)

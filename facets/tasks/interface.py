@@ -50,6 +50,10 @@ class TextModel(Protocol):
         """Facet embeddings ``[len(texts), K, D]``, magnitudes kept; every text has at least one token."""
         ...
 
+    def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Averages of the encoder's contextual states, ``[len(texts), H]``; every text has at least one token."""
+        ...
+
 
 def check_text(text: str, field: str) -> None:
     """Refuses texts without a character that is not white space.

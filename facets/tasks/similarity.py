@@ -40,7 +40,7 @@ _MIN_CONTRIBUTION = 1e-4
 class SimilarityMethod(StrEnum):
     """How a pair is scored. Every method is symmetric; higher is more alike.
 
-    The last five look at the known words of a text, without punctuation. A text that has none is no more like
+    Those from ``average`` to ``probability_wmd`` look at the known words of a text, without punctuation. A text that has none is no more like
     one text than another: cosines are 0, word mover's distances those of unrelated words.
     """
 
@@ -51,9 +51,14 @@ class SimilarityMethod(StrEnum):
     SIF = "sif"  # probability_average without the direction all texts share, in [-1, 1]
     WMD = "wmd"  # minus the word mover's distance, in [-2, 0]
     PROBABILITY_WMD = "probability_wmd"  # the same, frequent words weighing less, in [-2, 0]
+    ENCODER = "encoder"  # cosine of the averages of the encoder's contextual states, in [-1, 1]
 
 
-WORD_METHODS = frozenset(SimilarityMethod) - {SimilarityMethod.CODEBOOK, SimilarityMethod.MAX_FACET}
+WORD_METHODS = frozenset(SimilarityMethod) - {
+    SimilarityMethod.CODEBOOK,
+    SimilarityMethod.MAX_FACET,
+    SimilarityMethod.ENCODER,
+}
 _NEEDS_POT = (SimilarityMethod.WMD, SimilarityMethod.PROBABILITY_WMD)
 
 
@@ -176,15 +181,15 @@ class PairScorer:
             scores_P = self._facet_scores(scoring.codebook_score)
         elif method is SimilarityMethod.MAX_FACET:
             scores_P = self._facet_scores(lambda first, second: scoring.best_facet_match(first, second)[0])
+        elif method is SimilarityMethod.ENCODER:
+            scores_P = self._vector_scores(torch.from_numpy(self._model.encode_states(self._texts)))
         elif method in _NEEDS_POT:
             _require_transport(method)
             by_probability = method is SimilarityMethod.PROBABILITY_WMD
             weights_TL = self._weights(attention, by_probability)
             scores_P = self._words.wmd(self._pairs_P2, weights_TL, by_probability=by_probability)
         else:
-            vectors_TD = self._text_vectors(method, attention)
-            first_P, second_P = self._pairs_P2.unbind(dim=1)
-            scores_P = scoring.cosine_score(vectors_TD[first_P], vectors_TD[second_P])
+            scores_P = self._vector_scores(self._text_vectors(method, attention))
         return np.ascontiguousarray(scores_P.numpy(), dtype=np.float32)
 
     def explanations(self, method: SimilarityMethod, *, num_words: int = 3) -> tuple[PairExplanation, ...]:
@@ -231,6 +236,10 @@ class PairScorer:
     def _facet_scores(self, score: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         facets = self._facets
         return torch.cat([score(facets[pairs_B2[:, 0]], facets[pairs_B2[:, 1]]) for pairs_B2 in self._facet_blocks()])
+
+    def _vector_scores(self, vectors_TD: Tensor) -> Tensor:
+        first_P, second_P = self._pairs_P2.unbind(dim=1)
+        return scoring.cosine_score(vectors_TD[first_P], vectors_TD[second_P])
 
     def _text_vectors(self, method: SimilarityMethod, attention: bool) -> Tensor:
         """``[T, D]``: the vector of every distinct text."""

@@ -16,6 +16,7 @@ from facets_server.call import Call
 from facets_server.config import BatcherConfig
 from facets_server.directory import ModelFacts, TaskModels
 from facets_server.metrics import BatchMetrics
+from facets_server.turns import Turns
 
 __all__ = [
     "CallEncoder",
@@ -99,6 +100,10 @@ class FacetModel(Protocol):
         """Facet embeddings ``[len(texts), K, D]``, magnitudes kept."""
         ...
 
+    def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Averages of the encoder's contextual states, ``[len(texts), H]`` float32."""
+        ...
+
     def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """Vocabulary rows of each text's first ``max_tokens`` tokens, in order."""
         ...
@@ -169,6 +174,7 @@ class ServedModel:
 
     def __init__(self, model: FacetModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
         self.model = model
+        self.turns = Turns()
         self.batcher = Batcher(model.encode_rows, config, name=model.name, metrics=metrics)
         metrics.watch_queue(model.name, lambda: self.batcher.num_waiting_texts)
 
@@ -207,6 +213,7 @@ class ServedModel:
 
     def close(self) -> None:
         """Ends the worker."""
+        self.turns.close()
         self.batcher.close()
 
     def warm_up(self) -> None:
@@ -270,6 +277,11 @@ class CallEncoder:
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """``[len(texts), K, D]``, magnitudes kept."""
         return self._served.encode(texts, self._call).facets
+
+    def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Averages of the encoder's states; the batcher does not know them, so calls take turns."""
+        with self._served.turns.turn(self._call):
+            return self._served.model.encode_states(texts)
 
 
 # What the services about texts are given.

@@ -14,7 +14,7 @@ from facets_client.convert.errors import status_error
 from facets_client.convert.numbers import unsigned
 
 DTypeName = Literal["float32", "float16"]
-Method = Literal["codebook", "max_facet", "average", "probability_average", "sif", "wmd", "probability_wmd"]
+Method = Literal["codebook", "max_facet", "average", "probability_average", "sif", "wmd", "probability_wmd", "encoder"]
 Order = Literal["original", "selection"]
 ScoreRange = Literal["0..1", "0..5"]
 

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from facets_proto.v1 import common_pb2 as facets__proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n facets_proto/v1/similarity.proto\x12\tfacets.v1\x1a\x1c\x66\x61\x63\x65ts_proto/v1/common.proto\"\x82\x02\n\x0cScoreRequest\x12\"\n\x05pairs\x18\x01 \x03(\x0b\x32\x13.facets.v1.TextPair\x12\r\n\x05model\x18\x02 \x01(\t\x12+\n\x06method\x18\x03 \x01(\x0e\x32\x1b.facets.v1.SimilarityMethod\x12\x11\n\tattention\x18\x04 \x01(\x08\x12\x0f\n\x07\x65xplain\x18\x05 \x01(\x08\x12\x12\n\ncalibrated\x18\x06 \x01(\x08\x12\x16\n\tnum_words\x18\x07 \x01(\rH\x00\x88\x01\x01\x12\x34\n\x10\x63\x61librated_range\x18\x08 \x01(\x0e\x32\x1a.facets.v1.CalibratedRangeB\x0c\n\n_num_words\")\n\x08TextPair\x12\r\n\x05\x66irst\x18\x01 \x01(\t\x12\x0e\n\x06second\x18\x02 \x01(\t\"\xc2\x01\n\rScoreResponse\x12$\n\x06scores\x18\x01 \x03(\x0b\x32\x14.facets.v1.PairScore\x12+\n\x06method\x18\x02 \x01(\x0e\x32\x1b.facets.v1.SimilarityMethod\x12\x11\n\tattention\x18\x03 \x01(\x08\x12&\n\x05model\x18\x04 \x01(\x0b\x32\x17.facets.v1.ModelVersion\x12#\n\x07timings\x18\x05 \x01(\x0b\x32\x12.facets.v1.Timings\"\x7f\n\tPairScore\x12\r\n\x05score\x18\x01 \x01(\x01\x12\x1d\n\x10\x63\x61librated_score\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12/\n\x0b\x65xplanation\x18\x03 \x01(\x0b\x32\x1a.facets.v1.PairExplanationB\x13\n\x11_calibrated_score\"\x9c\x01\n\x0fPairExplanation\x12&\n\x07matches\x18\x01 \x03(\x0b\x32\x15.facets.v1.FacetMatch\x12/\n\x0c\x66irst_tokens\x18\x02 \x03(\x0b\x32\x19.facets.v1.TokenAttention\x12\x30\n\rsecond_tokens\x18\x03 \x03(\x0b\x32\x19.facets.v1.TokenAttention*\x9d\x02\n\x10SimilarityMethod\x12!\n\x1dSIMILARITY_METHOD_UNSPECIFIED\x10\x00\x12\x1e\n\x1aSIMILARITY_METHOD_CODEBOOK\x10\x01\x12\x1f\n\x1bSIMILARITY_METHOD_MAX_FACET\x10\x02\x12\x1d\n\x19SIMILARITY_METHOD_AVERAGE\x10\x03\x12)\n%SIMILARITY_METHOD_PROBABILITY_AVERAGE\x10\x04\x12\x19\n\x15SIMILARITY_METHOD_SIF\x10\x05\x12\x19\n\x15SIMILARITY_METHOD_WMD\x10\x06\x12%\n!SIMILARITY_METHOD_PROBABILITY_WMD\x10\x07*x\n\x0f\x43\x61libratedRange\x12 \n\x1c\x43\x41LIBRATED_RANGE_UNSPECIFIED\x10\x00\x12 \n\x1c\x43\x41LIBRATED_RANGE_ZERO_TO_ONE\x10\x01\x12!\n\x1d\x43\x41LIBRATED_RANGE_ZERO_TO_FIVE\x10\x02\x32O\n\x11SimilarityService\x12:\n\x05Score\x12\x17.facets.v1.ScoreRequest\x1a\x18.facets.v1.ScoreResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n facets_proto/v1/similarity.proto\x12\tfacets.v1\x1a\x1c\x66\x61\x63\x65ts_proto/v1/common.proto\"\x82\x02\n\x0cScoreRequest\x12\"\n\x05pairs\x18\x01 \x03(\x0b\x32\x13.facets.v1.TextPair\x12\r\n\x05model\x18\x02 \x01(\t\x12+\n\x06method\x18\x03 \x01(\x0e\x32\x1b.facets.v1.SimilarityMethod\x12\x11\n\tattention\x18\x04 \x01(\x08\x12\x0f\n\x07\x65xplain\x18\x05 \x01(\x08\x12\x12\n\ncalibrated\x18\x06 \x01(\x08\x12\x16\n\tnum_words\x18\x07 \x01(\rH\x00\x88\x01\x01\x12\x34\n\x10\x63\x61librated_range\x18\x08 \x01(\x0e\x32\x1a.facets.v1.CalibratedRangeB\x0c\n\n_num_words\")\n\x08TextPair\x12\r\n\x05\x66irst\x18\x01 \x01(\t\x12\x0e\n\x06second\x18\x02 \x01(\t\"\xc2\x01\n\rScoreResponse\x12$\n\x06scores\x18\x01 \x03(\x0b\x32\x14.facets.v1.PairScore\x12+\n\x06method\x18\x02 \x01(\x0e\x32\x1b.facets.v1.SimilarityMethod\x12\x11\n\tattention\x18\x03 \x01(\x08\x12&\n\x05model\x18\x04 \x01(\x0b\x32\x17.facets.v1.ModelVersion\x12#\n\x07timings\x18\x05 \x01(\x0b\x32\x12.facets.v1.Timings\"\x7f\n\tPairScore\x12\r\n\x05score\x18\x01 \x01(\x01\x12\x1d\n\x10\x63\x61librated_score\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12/\n\x0b\x65xplanation\x18\x03 \x01(\x0b\x32\x1a.facets.v1.PairExplanationB\x13\n\x11_calibrated_score\"\x9c\x01\n\x0fPairExplanation\x12&\n\x07matches\x18\x01 \x03(\x0b\x32\x15.facets.v1.FacetMatch\x12/\n\x0c\x66irst_tokens\x18\x02 \x03(\x0b\x32\x19.facets.v1.TokenAttention\x12\x30\n\rsecond_tokens\x18\x03 \x03(\x0b\x32\x19.facets.v1.TokenAttention*\xbc\x02\n\x10SimilarityMethod\x12!\n\x1dSIMILARITY_METHOD_UNSPECIFIED\x10\x00\x12\x1e\n\x1aSIMILARITY_METHOD_CODEBOOK\x10\x01\x12\x1f\n\x1bSIMILARITY_METHOD_MAX_FACET\x10\x02\x12\x1d\n\x19SIMILARITY_METHOD_AVERAGE\x10\x03\x12)\n%SIMILARITY_METHOD_PROBABILITY_AVERAGE\x10\x04\x12\x19\n\x15SIMILARITY_METHOD_SIF\x10\x05\x12\x19\n\x15SIMILARITY_METHOD_WMD\x10\x06\x12%\n!SIMILARITY_METHOD_PROBABILITY_WMD\x10\x07\x12\x1d\n\x19SIMILARITY_METHOD_ENCODER\x10\x08*x\n\x0f\x43\x61libratedRange\x12 \n\x1c\x43\x41LIBRATED_RANGE_UNSPECIFIED\x10\x00\x12 \n\x1c\x43\x41LIBRATED_RANGE_ZERO_TO_ONE\x10\x01\x12!\n\x1d\x43\x41LIBRATED_RANGE_ZERO_TO_FIVE\x10\x02\x32O\n\x11SimilarityService\x12:\n\x05Score\x12\x17.facets.v1.ScoreRequest\x1a\x18.facets.v1.ScoreResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,9 +33,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'facets_proto.v1.similarity_
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_SIMILARITYMETHOD']._serialized_start=867
-  _globals['_SIMILARITYMETHOD']._serialized_end=1152
-  _globals['_CALIBRATEDRANGE']._serialized_start=1154
-  _globals['_CALIBRATEDRANGE']._serialized_end=1274
+  _globals['_SIMILARITYMETHOD']._serialized_end=1183
+  _globals['_CALIBRATEDRANGE']._serialized_start=1185
+  _globals['_CALIBRATEDRANGE']._serialized_end=1305
   _globals['_SCOREREQUEST']._serialized_start=78
   _globals['_SCOREREQUEST']._serialized_end=336
   _globals['_TEXTPAIR']._serialized_start=338
@@ -46,6 +46,6 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PAIRSCORE']._serialized_end=705
   _globals['_PAIREXPLANATION']._serialized_start=708
   _globals['_PAIREXPLANATION']._serialized_end=864
-  _globals['_SIMILARITYSERVICE']._serialized_start=1276
-  _globals['_SIMILARITYSERVICE']._serialized_end=1355
+  _globals['_SIMILARITYSERVICE']._serialized_start=1307
+  _globals['_SIMILARITYSERVICE']._serialized_end=1386
 # @@protoc_insertion_point(module_scope)

@@ -18,6 +18,7 @@ class SimilarityMethod(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SIMILARITY_METHOD_SIF: _ClassVar[SimilarityMethod]
     SIMILARITY_METHOD_WMD: _ClassVar[SimilarityMethod]
     SIMILARITY_METHOD_PROBABILITY_WMD: _ClassVar[SimilarityMethod]
+    SIMILARITY_METHOD_ENCODER: _ClassVar[SimilarityMethod]
 
 class CalibratedRange(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -32,6 +33,7 @@ SIMILARITY_METHOD_PROBABILITY_AVERAGE: SimilarityMethod
 SIMILARITY_METHOD_SIF: SimilarityMethod
 SIMILARITY_METHOD_WMD: SimilarityMethod
 SIMILARITY_METHOD_PROBABILITY_WMD: SimilarityMethod
+SIMILARITY_METHOD_ENCODER: SimilarityMethod
 CALIBRATED_RANGE_UNSPECIFIED: CalibratedRange
 CALIBRATED_RANGE_ZERO_TO_ONE: CalibratedRange
 CALIBRATED_RANGE_ZERO_TO_FIVE: CalibratedRange

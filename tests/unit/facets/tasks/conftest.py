@@ -39,6 +39,10 @@ class FakeModel:
         self.encoded += texts
         return np.stack([self._facets(text) for text in texts])
 
+    def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The sums of the facets."""
+        return self.encode(texts).sum(axis=1)
+
     def _facets(self, text: str) -> NDArray[np.float32]:
         words = self.tokenizer.words([text])[0][: self.max_tokens]
         assert words, "the tasks must refuse blank texts"
