@@ -40,8 +40,8 @@ _MIN_CONTRIBUTION = 1e-4
 class SimilarityMethod(StrEnum):
     """How a pair is scored. Every method is symmetric; higher is more alike.
 
-    Those from ``average`` to ``probability_wmd`` look at the known words of a text, without punctuation. A text that has none is no more like
-    one text than another: cosines are 0, word mover's distances those of unrelated words.
+    Those from ``average`` to ``probability_wmd`` look at the known words of a text, without punctuation. A text that
+    has none is no more like one text than another: cosines are 0, word mover's distances those of unrelated words.
     """
 
     CODEBOOK = "codebook"  # minus the mutual reconstruction error of the facets, eq. 3.5, in [-2, 0]
