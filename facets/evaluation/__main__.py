@@ -20,6 +20,7 @@ from facets.evaluation.phrases import (
     read_phrase_choices,
     read_phrase_pairs,
 )
+from facets.evaluation.recommendation_command import add_recommendation_command
 from facets.evaluation.relations_commands import add_calibrate_relations, run_entailment, run_relations
 from facets.evaluation.sts import evaluate_sts, read_sts
 from facets.evaluation.summaries import evaluate_summarization, read_summaries
@@ -113,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_calibrate(commands)
     add_calibrate_relations(commands)
+    add_recommendation_command(commands)
     return parser
 
 

@@ -14,7 +14,7 @@ import json
 import lzma
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +65,14 @@ class ScoringSettings:
         document_modes: By kind, ``max`` or ``average``: how cosines with a candidate's papers become one score.
         negative_weight: As in training.
         ridge: As in training.
+        other_weights: Name of another document similarity -> weights like ``facet_weights``, for evaluation.
     """
 
     facet_weights: Mapping[str, float]
     document_modes: Mapping[str, str]
     negative_weight: float = 1.0
     ridge: float = 1.0
+    other_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ def write_papers_part(
         "document_modes": dict(settings.document_modes),
         "negative_weight": settings.negative_weight,
         "ridge": settings.ridge,
+        "other_weights": {name: dict(weights) for name, weights in settings.other_weights.items()},
     }
     _write((json.dumps(values, indent=2) + "\n").encode(), folder / "recommendation.json")
 
@@ -139,6 +142,7 @@ def read_papers_part(folder: Path) -> tuple[PaperTables, ScoringSettings, KnownP
             document_modes={kind: str(values["document_modes"][kind]) for kind in KINDS},
             negative_weight=float(values["negative_weight"]),
             ridge=float(values["ridge"]),
+            other_weights=dict(values.get("other_weights", {})),
         )
         papers_folder = (folder / str(values["papers"])).resolve()
     except (KeyError, TypeError, ValueError) as error:

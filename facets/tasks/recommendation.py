@@ -86,6 +86,11 @@ class Recommender:
         """Closes the file of the additions."""
         self._additions.close()
 
+    @property
+    def library(self) -> LibraryState:
+        """Tables, papers and indexes as they are now."""
+        return self._additions.state
+
     def size(self, kind: CandidateKind) -> int:
         """How many authors or citing papers are known."""
         return len(self._additions.state.tables[kind])

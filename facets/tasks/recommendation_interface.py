@@ -72,6 +72,11 @@ class TrainedSettings(Protocol):
         """As in training."""
         ...
 
+    @property
+    def other_weights(self) -> Mapping[str, Mapping[str, float]]:
+        """Like ``facet_weights`` beside other document similarities, by their name."""
+        ...
+
 
 class TrainedPapers(Protocol):
     """The papers, authors and citing papers of the training."""

@@ -10,13 +10,14 @@ from typing import Annotated, Any
 import click
 import typer
 
-from facets.config import SentenceTrainingConfig
+from facets.config import PaperTrainingConfig, SentenceTrainingConfig
 from facets.errors import ConfigError, FacetsError
 from facets.text.vocabulary import Vocabulary
 from facets.training.card import write_card
 from facets.training.corpus import PackedCorpus, expand_files
 from facets.training.export import export_sentence_model
 from facets.training.packing import pack_corpus
+from facets.training.papers import train_papers
 from facets.training.relations_commands import export_relations, relations
 from facets.training.trainer import SentenceTrainer
 from facets.training.words import WordVectorsConfig, build_word_vectors, read_texts
@@ -91,6 +92,24 @@ def sentences(
         f"step {result.step}, validation loss {result.validation_loss:.4f}, model in {out / 'model'}",
         err=True,
     )
+
+
+@app.command()
+def papers(
+    config: Annotated[Path, typer.Option(help="TOML file of the settings, see configs/.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run: checkpoint, curve, then the model.")],
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    words_of: Annotated[
+        Path | None, typer.Option(help="Share words and papers with this checkpoint of the same papers.")
+    ] = None,
+) -> None:
+    """Train a model of papers with its author and citing-paper tables; Ctrl-C saves a checkpoint.
+
+    Example: facets-train papers --config configs/facets-papers-en.toml --out runs/facets-papers-en
+    """
+    settings = PaperTrainingConfig.from_dict(_read_toml(config))
+    model = train_papers(settings, out, resume=resume, words_of=words_of)
+    typer.echo(f"{model.name}: model in {out / 'model'}", err=True)
 
 
 @app.command()

@@ -1,14 +1,14 @@
 """From a file of papers to a checkpoint folder: vocabulary, word vectors, network, tables."""
 
-import json
 import logging
 import os
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from facets.config import PaperTrainingConfig
-from facets.errors import CheckpointError, ConfigError
+from facets.errors import ConfigError
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.paper_model import PaperModel, load_paper_model
 from facets.model.paper_tables import KnownPapers, PaperTables, ScoringSettings
@@ -20,7 +20,7 @@ from facets.training.papers_trainer import PaperTrainer
 from facets.training.papers_words import paper_word_vectors
 from facets.words.vectors import WordVectors
 
-__all__ = ["export_paper_model", "prepare_papers", "set_hybrid", "train_papers"]
+__all__ = ["export_paper_model", "prepare_papers", "train_papers"]
 
 logger = logging.getLogger(__name__)
 
@@ -129,26 +129,7 @@ def export_paper_model(
     return load_paper_model(folder)
 
 
-def set_hybrid(folder: Path, facet_weights: dict[str, float], document_modes: dict[str, str]) -> None:
-    """Stores the mixture tuned on development data in a checkpoint folder.
-
-    Raises:
-        CheckpointError: The folder is no such checkpoint.
-    """
-    path = folder / "recommendation.json"
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"cannot read {path}: {error}") from error
-    values |= {"facet_weights": facet_weights, "document_modes": document_modes}
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-    os.replace(part, path)
-
-
-def _references(
-    model: PaperModel, corpus: PaperCorpus, seed: int
-) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
+def _references(model: PaperModel, corpus: PaperCorpus, seed: int) -> dict[str, NDArray[np.float32]]:
     rng = np.random.default_rng([seed, 9])
     chosen = rng.choice(len(corpus), min(_REFERENCES, len(corpus)), replace=False)
     encoded = model.encode_papers([corpus.rows[corpus.offsets[i] : corpus.offsets[i + 1]] for i in chosen])
