@@ -182,7 +182,8 @@ class PairScorer:
         elif method is SimilarityMethod.MAX_FACET:
             scores_P = self._facet_scores(lambda first, second: scoring.best_facet_match(first, second)[0])
         elif method is SimilarityMethod.ENCODER:
-            scores_P = self._vector_scores(torch.from_numpy(self._model.encode_states(self._texts)))
+            states = self._model.encode_states(self._texts) if self._texts else np.zeros((0, 1), dtype=np.float32)
+            scores_P = self._vector_scores(torch.from_numpy(states))
         elif method in _NEEDS_POT:
             _require_transport(method)
             by_probability = method is SimilarityMethod.PROBABILITY_WMD
