@@ -17,7 +17,7 @@ TORCH_INDEX ?=
 PIP_ARGS ?=
 PYTEST_ARGS ?=
 # `train` needs a packed corpus, `main_job` a corpus: see docs/figures.md.
-BENCH ?= encode coding search index server
+BENCH ?= encode coding similarity search index server
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet $(PIP_ARGS)
