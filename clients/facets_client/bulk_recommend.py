@@ -142,6 +142,8 @@ class BulkRecommender:
     Attributes:
         place: How far it has come.
         is_resumed: Whether it went on where another run had stopped.
+        unknown_candidates: Entries of the candidates that the server knows nobody by, the first of them.
+        num_unknown_candidates: All such entries.
         unmatched_conflicts: Ids of ``settings.conflicts`` that no paper read by this run has.
     """
 
@@ -165,6 +167,8 @@ class BulkRecommender:
         self._on_progress = on_progress
         self.place = Place()
         self.is_resumed = False
+        self.unknown_candidates: tuple[str, ...] = ()
+        self.num_unknown_candidates = 0
         self.unmatched_conflicts = set(settings.conflicts)
 
     def run(self, *, resume: bool = True) -> BulkRecommendReport:
@@ -260,12 +264,17 @@ class BulkRecommender:
         return _Answer(papers, results, rejections, batch.line, batch.end)
 
     def _patiently(self, papers: Sequence[Paper]) -> list[tuple[tuple[str, float], ...]]:
+        """Asks again while the server is away or full."""
         settings = self._settings
         give_up = time.monotonic() + settings.max_wait_s
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
                 found = self._client.recommend_bulk(settings.kind, papers, settings.options, model=settings.model)
+                self.unknown_candidates, self.num_unknown_candidates = (
+                    found.unknown_candidates,
+                    found.num_unknown_candidates,
+                )
                 return list(found.results)
             except _TRANSIENT as error:
                 wait_s = max(pause_s, getattr(error, "retry_after_s", None) or 0.0)

@@ -146,6 +146,8 @@ class BulkRecommendations:
     """Ids and scores alone; entry i belongs to papers[i]: ``(id, score)``, best first."""
 
     results: tuple[tuple[tuple[str, float], ...], ...]
+    unknown_candidates: tuple[str, ...]  # entries of the options' candidates that nobody is known by, the first of them
+    num_unknown_candidates: int
     model: ModelVersion
     timings: Timings
 

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from facets.errors import FacetsError
@@ -57,6 +57,11 @@ class ServedRecommender:
                 self._num_failures += 1
                 raise
             self._num_failures = 0
+
+    def unknown(self, kind: CandidateKind, ids_or_names: Sequence[str]) -> list[str]:
+        """Those that are neither an id nor a name of a candidate, in the given order."""
+        table = self.recommender.library.tables[kind]
+        return [text for text in ids_or_names if text not in table.row_of_id and text not in table.rows_of_name]
 
     def warm_up(self) -> None:
         """Runs the recommender once; raises what it raises."""

@@ -110,12 +110,23 @@ def bulk(
         except FacetsClientError:
             say(f"facets: stopped after {run.place.num_papers} papers; the same command goes on from there")
             raise
+    if run.num_unknown_candidates:
+        first = ", ".join(repr(name) for name in run.unknown_candidates[:3])
+        say(f"facets: {run.num_unknown_candidates} of --candidates are unknown ({first}): add them with add-authors")
     if run.unmatched_conflicts and not run.is_resumed:
         unmatched = sorted(run.unmatched_conflicts)
         say(f"facets: {len(unmatched)} ids of --conflicts are no paper of {file}, {unmatched[0]!r} for one")
     where = str(rejected_path) if report.num_rejected else None
     if settings.json:
-        print_json({**asdict(report), "out": str(out), "rejected_file": where})
+        print_json(
+            {
+                **asdict(report),
+                "num_unknown_candidates": run.num_unknown_candidates,
+                "unknown_candidates": run.unknown_candidates,
+                "out": str(out),
+                "rejected_file": where,
+            }
+        )
     else:
         typer.echo(
             f"{report.num_papers} papers: {report.num_rows} rows in {out}, {report.num_empty} without a candidate, "

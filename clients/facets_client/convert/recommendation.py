@@ -144,8 +144,7 @@ def _to_evidence(item: pb.RecommendationEvidence) -> results.RecommendationEvide
     )
 
 
-def to_bulk_results(part: pb.RecommendBulkResponse) -> list[tuple[tuple[str, float], ...]]:
-    """Ids and scores of one reply, in the order of its papers."""
+def _to_bulk_results(part: pb.RecommendBulkResponse) -> list[tuple[tuple[str, float], ...]]:
     ids = part.candidate_ids
     return [
         tuple((ids[place], score) for place, score in zip(result.candidates, result.scores, strict=True))
@@ -156,7 +155,9 @@ def to_bulk_results(part: pb.RecommendBulkResponse) -> list[tuple[tuple[str, flo
 def to_bulk(parts: Sequence[pb.RecommendBulkResponse]) -> results.BulkRecommendations:
     """The replies to the parts of a call as one result, in the order of the papers."""
     return results.BulkRecommendations(
-        results=tuple(result for part in parts for result in to_bulk_results(part)),
+        results=tuple(result for part in parts for result in _to_bulk_results(part)),
+        unknown_candidates=tuple(parts[-1].unknown_candidates),
+        num_unknown_candidates=parts[-1].num_unknown_candidates,
         model=to_model_version(parts[-1].model),
         timings=total_timings(part.timings for part in parts),
     )

@@ -175,16 +175,20 @@ class RecommendBulkRequest(_message.Message):
     def __init__(self, kind: _Optional[_Union[CandidateKind, str]] = ..., papers: _Optional[_Iterable[_Union[Paper, _Mapping]]] = ..., model: _Optional[str] = ..., options: _Optional[_Union[RecommendationOptions, _Mapping]] = ...) -> None: ...
 
 class RecommendBulkResponse(_message.Message):
-    __slots__ = ("candidate_ids", "results", "model", "timings")
+    __slots__ = ("candidate_ids", "results", "model", "timings", "unknown_candidates", "num_unknown_candidates")
     CANDIDATE_IDS_FIELD_NUMBER: _ClassVar[int]
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TIMINGS_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    NUM_UNKNOWN_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     candidate_ids: _containers.RepeatedScalarFieldContainer[str]
     results: _containers.RepeatedCompositeFieldContainer[BulkResult]
     model: _common_pb2.ModelVersion
     timings: _common_pb2.Timings
-    def __init__(self, candidate_ids: _Optional[_Iterable[str]] = ..., results: _Optional[_Iterable[_Union[BulkResult, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
+    unknown_candidates: _containers.RepeatedScalarFieldContainer[str]
+    num_unknown_candidates: int
+    def __init__(self, candidate_ids: _Optional[_Iterable[str]] = ..., results: _Optional[_Iterable[_Union[BulkResult, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., unknown_candidates: _Optional[_Iterable[str]] = ..., num_unknown_candidates: _Optional[int] = ...) -> None: ...
 
 class BulkResult(_message.Message):
     __slots__ = ("candidates", "scores")

@@ -19,7 +19,7 @@ __all__ = [
     "recommendations_to_proto",
 ]
 
-_MOST_UNKNOWN = 100  # unknown entries of cited_by that are told by name
+_MOST_UNKNOWN = 100  # unknown names that are told; the others are counted
 
 
 def recommendations_to_proto(
@@ -57,7 +57,7 @@ def _evidence(evidence: Evidence | None) -> recommendation_pb2.RecommendationEvi
 
 
 def bulk_to_proto(
-    parts: Sequence[BulkRecommendations], model: ModelFacts, call: Call
+    parts: Sequence[BulkRecommendations], unknown: Sequence[str], model: ModelFacts, call: Call
 ) -> recommendation_pb2.RecommendBulkResponse:
     """Candidates of the papers of all parts, in order; each id is sent once."""
     places: dict[str, int] = {}
@@ -75,7 +75,12 @@ def bulk_to_proto(
                 )
             )
     return recommendation_pb2.RecommendBulkResponse(
-        candidate_ids=list(places), results=results, model=version_to_proto(model), timings=timings_to_proto(call)
+        candidate_ids=list(places),
+        results=results,
+        unknown_candidates=unknown[:_MOST_UNKNOWN],
+        num_unknown_candidates=len(unknown),
+        model=version_to_proto(model),
+        timings=timings_to_proto(call),
     )
 
 

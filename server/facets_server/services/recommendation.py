@@ -70,7 +70,9 @@ class RecommendationService(recommendation_pb2_grpc.RecommendationServiceService
         served = self._models.get(request.model)
         kind = bulk_kind_from_proto(request)
         query = recommending_from_proto(request, self._limits, is_bulk=True)
-        return bulk_to_proto(recommend_bulk(served, kind, query, call), served.facts, call)
+        parts = recommend_bulk(served, kind, query, call)
+        unknown = served.unknown(kind, query.options.candidates or ())
+        return bulk_to_proto(parts, unknown, served.facts, call)
 
     def RankPapers(
         self, request: recommendation_pb2.RankPapersRequest, call: Call

@@ -94,7 +94,15 @@ class Recommendation(recommendation_pb2_grpc.RecommendationServiceServicer):
             )
             for paper, names in zip(request.papers, ranked, strict=True)
         ]
-        return pb.RecommendBulkResponse(candidate_ids=ids, results=results, model=MODEL)
+        known = {*AUTHORS, *CITING}
+        unknown = [name for name in request.options.candidates.ids if name not in known]
+        return pb.RecommendBulkResponse(
+            candidate_ids=ids,
+            results=results,
+            unknown_candidates=unknown,
+            num_unknown_candidates=len(unknown),
+            model=MODEL,
+        )
 
     def RankPapers(self, request, context):
         self.world.enter("RankPapers", request, context)

@@ -141,12 +141,13 @@ def expected_rows(number, top_k, left=AUTHORS):
 
 def test_bulk_writes_the_best_candidates_of_every_paper(facets, tmp_path):
     (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress(paper_lines(10).encode()))
-    (tmp_path / "pool.txt").write_text("Ann\nBob\n\nBob\nCat\n")
+    (tmp_path / "pool.txt").write_text("Ann\nBob\n\nBob\nCat\nZed\n")
     out = facets("bulk", "in.jsonl.gz", "--out", "o.csv", "--candidates", "pool.txt", "-k", 2, "--batch-size", 3)
     rows = rows_of(tmp_path / "o.csv")
     assert rows[0] == ["paper", "author", "score"]
     assert [row[:2] for row in rows[1:]] == [row[:2] for row in expected_rows(10, 2, ("Ann", "Bob", "Cat"))]
     assert "10 papers: 20 rows in o.csv" in out.stdout
+    assert "1 of --candidates are unknown ('Zed')" in out.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl.gz", "o.csv", "pool.txt"]
 
 

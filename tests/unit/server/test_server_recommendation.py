@@ -127,6 +127,14 @@ def test_bulk_sends_each_id_once_and_agrees_with_the_single_call(stub, paper_ser
     assert not reply.results[2].candidates
 
 
+def test_bulk_tells_unknown_candidates(stub):
+    pool = pb.CandidateList(ids=["Ann", "Bob", "nobody", "bob-1", "none"])
+    request = pb.RecommendBulkRequest(kind=AUTHORS, papers=[BOAT], options=options(candidates=pool))
+    reply = stub.RecommendBulk(request, timeout=60)
+    assert (list(reply.unknown_candidates), reply.num_unknown_candidates) == (["nobody", "none"], 2)
+    assert set(reply.candidate_ids) == {"Ann", "bob-1"}
+
+
 def test_many_papers_take_several_turns(stub, paper_server):
     reply = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[BOAT] * 70), timeout=60)
     assert len(reply.results) == 70

@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 from facets_server.directory import ModelFacts
@@ -50,6 +51,15 @@ class FakeRecommender:
 
     def close(self):
         pass
+
+    @property
+    def library(self):
+        tables = {}
+        for kind in CandidateKind:
+            known = self._known(kind)
+            names = {name: [row] for row, (name, _) in enumerate(known.values())}
+            tables[kind] = SimpleNamespace(row_of_id={key: row for row, key in enumerate(known)}, rows_of_name=names)
+        return SimpleNamespace(tables=tables)
 
     def _known(self, kind):
         """Id -> name, papers."""
