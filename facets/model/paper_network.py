@@ -131,8 +131,8 @@ class PaperNetwork(nn.Module):
         self.word_keys = nn.Linear(hidden, _KEY_DIM)
         self.facet_queries = nn.Linear(hidden, _KEY_DIM)
         with torch.no_grad():  # at the default start all facets would take the same average
-            self.word_keys.weight.mul_(2.0)
-            self.facet_queries.weight.mul_(2.0)
+            self.word_keys.weight.mul_(3.0)
+            self.facet_queries.weight.mul_(3.0)
         self.magnitudes = MagnitudeHead(config)
         self.word_map = nn.Linear(word_dim, config.dim, bias=False)  # H of eq. B.4
         # Row V is the unknown word and counts nothing.
