@@ -31,6 +31,7 @@ _METHODS = {
     similarity_pb2.SIMILARITY_METHOD_SIF: SimilarityMethod.SIF,
     similarity_pb2.SIMILARITY_METHOD_WMD: SimilarityMethod.WMD,
     similarity_pb2.SIMILARITY_METHOD_PROBABILITY_WMD: SimilarityMethod.PROBABILITY_WMD,
+    similarity_pb2.SIMILARITY_METHOD_ENCODER: SimilarityMethod.ENCODER,
 }
 _RANGES = {
     similarity_pb2.CALIBRATED_RANGE_UNSPECIFIED: ScoreRange.ZERO_TO_ONE,

@@ -11,7 +11,7 @@ from facets_proto.v1 import (
 )
 from facets_server.config import LimitsConfig
 
-from facets.tasks.similarity import SimilarityMethod, score_pairs
+from facets.tasks.similarity import WORD_METHODS, SimilarityMethod, score_pairs
 from facets.tasks.summarization import summarize
 
 DOCUMENT = "The cat is in the house. A boat and a ship. The king and the queen. Cheese and wine on the table."
@@ -23,6 +23,7 @@ METHODS = {
     similarity_pb2.SIMILARITY_METHOD_SIF: SimilarityMethod.SIF,
     similarity_pb2.SIMILARITY_METHOD_WMD: SimilarityMethod.WMD,
     similarity_pb2.SIMILARITY_METHOD_PROBABILITY_WMD: SimilarityMethod.PROBABILITY_WMD,
+    similarity_pb2.SIMILARITY_METHOD_ENCODER: SimilarityMethod.ENCODER,
 }
 PAIRS = (("the cat and the dog", "a kitten"), ("a boat", "a boat"), ("zzz", "the of"))
 
@@ -44,9 +45,9 @@ def pairs_of(*pairs):
 @pytest.mark.parametrize("attention", [False, True])
 @pytest.mark.parametrize("number", METHODS)
 def test_every_method_equals_the_library(running, score, number, attention):
-    is_facet_method = number <= similarity_pb2.SIMILARITY_METHOD_MAX_FACET
+    is_word_method = METHODS[number] in WORD_METHODS
     request = similarity_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), method=number, attention=attention)
-    if is_facet_method and attention:
+    if attention and not is_word_method:
         with pytest.raises(grpc.RpcError) as raised:
             score(request, timeout=60)
         assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
