@@ -260,8 +260,6 @@ class PaperTrainingConfig(_FromDict):
     batch_size: int = 384  # papers a step
     input_tokens: int = 96  # a training input is cut after so many words
     word_dropout: float = 0.1  # share of the words of a training input that are left out
-    table_learning_rate: float = 3e-3
-    ridge: float = 1.0  # lambda when vectors are fitted in closed form
     validation_papers: int = 2000  # never trained on
     validate_every: int = 200  # steps
     checkpoint_every: int = 200  # steps
@@ -291,8 +289,6 @@ class PaperTrainingConfig(_FromDict):
         for name in ("author_weight", "citation_weight", "autoencoder_weight", "negative_weight"):
             _check(self, name, getattr(self, name) >= 0, ">= 0")
         _check(self, "word_dropout", 0 <= self.word_dropout < 1, "in [0, 1)")
-        _check(self, "table_learning_rate", self.table_learning_rate > 0, "> 0")
-        _check(self, "ridge", self.ridge > 0, "> 0")
         _check(self, "precision", self.precision in ("auto", "float32", "bfloat16"), "auto, float32 or bfloat16")
         _check(self, "num_threads", self.num_threads >= 0, ">= 0")
         _check(self, "model", self.model.encoder in ("transformer", "gru", "lstm"), "with a transformer, gru or lstm")

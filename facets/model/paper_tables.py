@@ -2,12 +2,12 @@ r"""What a model of papers knows besides its network: authors, citing papers, th
 
 ::
 
-    tables.safetensors   vectors of authors and citing papers, half precision; facets that stand for all papers
-    recommendation.json  settings of scoring, and where the papers are
+    tables.safetensors   vectors of authors and citing papers, half precision
+    recommendation.json  how scores are mixed, and where the papers are
     papers.safetensors   words of the papers, who wrote and who cites them     \  or `papers` in recommendation.json
     papers.json.xz       ids, names, titles                                    /   names another folder, relative
 
-Shape letters: I papers, J authors or citing papers, D dimensions, P pairs, M reference papers, K facets.
+Shape letters: I papers, J authors or citing papers, D dimensions, P pairs.
 """
 
 import json
@@ -58,20 +58,16 @@ class KnownPapers:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScoringSettings:
-    """How scores are mixed and vectors fitted.
+    """How scores are mixed.
 
     Attributes:
         facet_weights: By kind, the share of the facets in the hybrid score, tuned on development data.
         document_modes: By kind, ``max`` or ``average``: how cosines with a candidate's papers become one score.
-        negative_weight: As in training.
-        ridge: As in training.
         other_weights: Name of another document similarity -> weights like ``facet_weights``, for evaluation.
     """
 
     facet_weights: Mapping[str, float]
     document_modes: Mapping[str, str]
-    negative_weight: float = 1.0
-    ridge: float = 1.0
     other_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
@@ -81,12 +77,9 @@ class PaperTables:
 
     Attributes:
         vectors: By kind, ``[J, D]`` float32.
-        references: By kind, ``[M, K, D]`` float32: facets with magnitudes of papers that stand for all others when
-            a new vector is fitted.
     """
 
     vectors: Mapping[str, NDArray[np.float32]]
-    references: Mapping[str, NDArray[np.float32]]
 
 
 def write_papers_part(
@@ -94,7 +87,6 @@ def write_papers_part(
 ) -> None:
     """Writes the files above; ``papers`` only where ``papers_path`` is ``.``. Each file appears whole or not at all."""
     arrays = {f"{kind}.vectors": tables.vectors[kind].astype(np.float16) for kind in KINDS}
-    arrays |= {f"{kind}.references": tables.references[kind].astype(np.float16) for kind in KINDS}
     _save(arrays, folder / "tables.safetensors")
     if papers_path == "." and papers is not None:
         arrays = {
@@ -116,8 +108,6 @@ def write_papers_part(
         "papers": papers_path,
         "facet_weights": dict(settings.facet_weights),
         "document_modes": dict(settings.document_modes),
-        "negative_weight": settings.negative_weight,
-        "ridge": settings.ridge,
         "other_weights": {name: dict(weights) for name, weights in settings.other_weights.items()},
     }
     _write((json.dumps(values, indent=2) + "\n").encode(), folder / "recommendation.json")
@@ -140,8 +130,6 @@ def read_papers_part(folder: Path) -> tuple[PaperTables, ScoringSettings, KnownP
         settings = ScoringSettings(
             facet_weights={kind: float(values["facet_weights"][kind]) for kind in KINDS},
             document_modes={kind: str(values["document_modes"][kind]) for kind in KINDS},
-            negative_weight=float(values["negative_weight"]),
-            ridge=float(values["ridge"]),
             other_weights=dict(values.get("other_weights", {})),
         )
         papers_folder = (folder / str(values["papers"])).resolve()
@@ -152,7 +140,6 @@ def read_papers_part(folder: Path) -> tuple[PaperTables, ScoringSettings, KnownP
     try:
         tables = PaperTables(
             {kind: arrays[f"{kind}.vectors"].astype(np.float32) for kind in KINDS},
-            {kind: arrays[f"{kind}.references"].astype(np.float32) for kind in KINDS},
         )
     except KeyError as error:
         raise CheckpointError(f"{tables_path}: expected a tensor named {error}") from error
@@ -163,7 +150,7 @@ def read_papers_part(folder: Path) -> tuple[PaperTables, ScoringSettings, KnownP
                 f"{tables_path}: expected {len(papers.column_ids[kind])} vectors of {kind}, "
                 f"got {len(tables.vectors[kind])}"
             )
-        if not np.isfinite(tables.vectors[kind]).all() or not np.isfinite(tables.references[kind]).all():
+        if not np.isfinite(tables.vectors[kind]).all():
             raise CheckpointError(f"{tables_path}: vectors of {kind} have NaN or infinite values")
     return tables, settings, papers, [path, tables_path, *files]
 

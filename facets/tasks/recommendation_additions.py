@@ -92,7 +92,8 @@ class Additions:
             vectors = self._fitted(affected, known, self._memberships)
             store.write(revision=self._model.revision, papers=papers, vectors=vectors)
             self._take(known, self._memberships, vectors)
-        return AddResult(len(papers), *(sum(v.kind is kind for v in vectors) for kind in CandidateKind), tuple(unknown))
+        num_authors = sum(vector.kind is CandidateKind.AUTHORS for vector in vectors)
+        return AddResult(len(papers), num_authors, len(vectors) - num_authors, tuple(unknown))
 
     def add_authors(self, authors: Sequence[NewAuthor]) -> AddResult:
         """See ``Recommender.add_authors``."""
@@ -203,7 +204,9 @@ class Additions:
         place = {paper_id: number for number, paper_id in enumerate(ids)}
         encoded = self._model.encode_papers([self._rows_of(paper_id, papers) for paper_id in ids])
         result = []
-        settings = self._model.settings
+        # All trained vectors have one length.
+        trained_vectors = self._model.tables.vectors
+        lengths = {kind: _length(trained_vectors[kind]) for kind in affected}
         for kind, keys in affected.items():
             is_author = kind is CandidateKind.AUTHORS
             magnitudes = encoded.author_magnitudes if is_author else encoded.citation_magnitudes
@@ -214,12 +217,7 @@ class Additions:
                     continue
                 rows = [place[paper_id] for paper_id in own]
                 facets = encoded.facets[rows] * magnitudes[rows][:, :, None]
-                vector = fit_vector(
-                    facets,
-                    self._model.tables.references[kind],
-                    negative_weight=settings.negative_weight,
-                    ridge=settings.ridge,
-                )
+                vector = fit_vector(facets, length=lengths[kind])
                 name = keys[key] if is_author else (papers[key].title if key in papers else "")
                 result.append(AddedVector(kind, key, name or names.get(key, ""), vector))
         return result
@@ -298,6 +296,10 @@ class Additions:
             known = [int(bank.years[row_of[key]]) if key in row_of else 0 for key in ids]
             own_years = np.array([year or year_of_id(key) or 0 for year, key in zip(known, ids, strict=True)], np.int32)
         return build_table(ids, names, vectors, pairs, bank, own_years)
+
+
+def _length(vectors: NDArray[np.float32]) -> float:
+    return float(np.median(np.linalg.norm(vectors, axis=1))) if len(vectors) else 1.0
 
 
 def _candidates_of(paper: Paper) -> list[tuple[CandidateKind, str, str]]:

@@ -43,14 +43,9 @@ class FittedTables(Protocol):
         """``[J, D]``."""
         ...
 
-    @property
-    def references(self) -> Mapping[str, NDArray[np.float32]]:
-        """``[M, K, D]``, facets with magnitudes that stand for all papers."""
-        ...
-
 
 class TrainedSettings(Protocol):
-    """How scores are mixed and vectors fitted."""
+    """How scores are mixed."""
 
     @property
     def facet_weights(self) -> Mapping[str, float]:
@@ -60,16 +55,6 @@ class TrainedSettings(Protocol):
     @property
     def document_modes(self) -> Mapping[str, str]:
         """By kind, ``max`` or ``average``."""
-        ...
-
-    @property
-    def negative_weight(self) -> float:
-        """As in training."""
-        ...
-
-    @property
-    def ridge(self) -> float:
-        """As in training."""
         ...
 
     @property
@@ -148,7 +133,7 @@ class PaperEncoder(Protocol):
 
     @property
     def settings(self) -> TrainedSettings:
-        """How scores are mixed and vectors fitted."""
+        """How scores are mixed."""
         ...
 
     @property

@@ -5,7 +5,6 @@ import os
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from facets.config import PaperTrainingConfig
 from facets.errors import ConfigError
@@ -23,8 +22,6 @@ from facets.words.vectors import WordVectors
 __all__ = ["export_paper_model", "prepare_papers", "train_papers"]
 
 logger = logging.getLogger(__name__)
-
-_REFERENCES = 256  # papers that stand for all others when a vector is fitted
 
 
 def prepare_papers(config: PaperTrainingConfig, words_of: Path | None = None) -> tuple[PaperCorpus, WordVectors]:
@@ -109,34 +106,20 @@ def export_paper_model(
             "autoencoder_weight": config.autoencoder_weight,
         },
     )
-    empty = {str(kind): np.empty((0, config.model.num_facets, config.model.dim), np.float32) for kind in CandidateKind}
     model = PaperModel(
         trainer.network,
         words,
         config=checkpoint,
-        tables=PaperTables(vectors, empty),
+        tables=PaperTables(vectors),
         settings=ScoringSettings(
             facet_weights={str(kind): 0.5 for kind in CandidateKind},
             document_modes={str(kind): "average" for kind in CandidateKind},
-            negative_weight=config.negative_weight,
-            ridge=config.ridge,
         ),
         papers=_known_papers(corpus),
         papers_path=shared,
     )
-    model.tables = PaperTables(vectors, _references(model, corpus, config.seed))
     model.save(folder)
     return load_paper_model(folder)
-
-
-def _references(model: PaperModel, corpus: PaperCorpus, seed: int) -> dict[str, NDArray[np.float32]]:
-    rng = np.random.default_rng([seed, 9])
-    chosen = rng.choice(len(corpus), min(_REFERENCES, len(corpus)), replace=False)
-    encoded = model.encode_papers([corpus.rows[corpus.offsets[i] : corpus.offsets[i + 1]] for i in chosen])
-    return {
-        "authors": encoded.facets * encoded.author_magnitudes[:, :, None],
-        "citations": encoded.facets * encoded.citation_magnitudes[:, :, None],
-    }
 
 
 def _known_papers(corpus: PaperCorpus) -> KnownPapers:

@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 _HARDWARE = ("device", "num_threads")
 _NU = 1e-4  # of eq. B.4
 _PAIRS_AT_A_TIME = 8192
+_LENGTH_LEARNING_RATE = 3e-3  # of the one length that all vectors of a table share
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class PaperTrainer:
         self._optimizer = AdamW(
             [
                 {"params": self.network.parameters(), "weight_decay": config.optimizer.weight_decay},
-                {"params": self.tables.parameters(), "lr": config.table_learning_rate, "weight_decay": 0.0},
+                {"params": self.tables.parameters(), "weight_decay": 0.0},  # their length,
             ],
             lr=config.optimizer.learning_rate,
             fused=True,
