@@ -25,7 +25,7 @@ _WORDS = (
 ).split()
 
 
-def make_toy_relation_checkpoint(folder: Path, *, num_facets: int = 3, num_steps: int = 150) -> Path:
+def make_toy_relation_checkpoint(folder: Path, *, num_facets: int = 3, num_steps: int = 100) -> Path:
     """Trains the model in ``folder``'s neighbourhood and writes it to ``folder``."""
     work = folder.with_name(folder.name + "-run")
     work.mkdir(parents=True)

@@ -183,7 +183,8 @@ class Entailment:
         hypothesis: As the model reads it.
         forward_score: How well the hypothesis follows from the premise, in [-1, 1].
         backward_score: How well the premise follows from the hypothesis, in [-1, 1].
-        direction: Their difference; above 0 the premise is the more specific pattern.
+        direction: Probability of ``entails`` less that of ``entailed_by``, in [-1, 1]; above 0 the premise is the
+            more specific pattern.
         label: ``entails``, ``entailed_by``, ``paraphrase`` or ``neutral``.
         confidence: Calibrated probability of the label, in [0, 1].
         negation_differs: One side is negated and the other is not; the label is then ``neutral``.

@@ -126,7 +126,8 @@ class ServedRelations:
     def add_relation(self, name: str, examples: Sequence[str], threshold: float | None, call: Call) -> RelationInfo:
         """See ``RelationScorer.add_relation``."""
         with self._turn(call):
-            return self._scorer.add_relation(name, examples, threshold=threshold)
+            self._scorer.add_relation(name, examples, threshold=threshold)
+            return next(info for info in self._scorer.relations() if info.name == name)  # as it is listed
 
     def delete_relation(self, name: str, call: Call) -> RelationInfo:
         """Takes an added relation away; see ``RelationScorer.remove_relation``."""

@@ -271,7 +271,7 @@ def test_entailment_tells_both_directions(stub, premise, hypothesis, label):
     request = relations_pb2.DetectEntailmentRequest(pairs=[{"premise": premise, "hypothesis": hypothesis}])
     (result,) = stub.DetectEntailment(request, timeout=60).entailments
     assert relations_pb2.EntailmentLabel.Name(result.label) == f"ENTAILMENT_LABEL_{label}"
-    assert result.direction == pytest.approx(result.forward_score - result.backward_score)
+    assert result.direction == pytest.approx(result.forward_score - result.backward_score)  # the fake's choice
     assert 0 <= result.confidence <= 1
     assert result.negation_differs == ("not" in premise)
 
