@@ -54,6 +54,7 @@ def relation_model(trainer: RelationTrainer, *, max_patterns: int = 20_000, word
     trainer.network.eval()
     with torch.no_grad():
         facets = trainer.network.relation_facets(torch.arange(len(matrix.relations))).float().numpy()
+    facets = used_facets(facets, _facet_usage(facets, trainer))
     shared = _shared_patterns(matrix)
     chosen = _table_rows(matrix, shared, max_patterns)
     place = {int(row): position for position, row in enumerate(chosen)}
@@ -81,7 +82,7 @@ def relation_model(trainer: RelationTrainer, *, max_patterns: int = 20_000, word
         relations=RelationTable(
             names=tuple(matrix.relations),
             num_pairs=tuple(int(size) for size in matrix.row_sizes[num_patterns:]),
-            facets=unit_rows(facets.reshape(-1, facets.shape[-1])).reshape(facets.shape),
+            facets=facets,
             calibration=RelationCalibration(thresholds=(0.5,) * len(matrix.relations)),
             patterns=tuple(tuple(place[row] for row in own) for own in shared),
         ),
@@ -92,6 +93,41 @@ def relation_model(trainer: RelationTrainer, *, max_patterns: int = 20_000, word
             counts=matrix.row_sizes[chosen],
         ),
     )
+
+
+def used_facets(facets_RJD: NDArray[np.float32], usage_RJ: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Unit facets in which those that no entity pair is closest to give their place to the used ones.
+
+    An unused facet was never trained towards anything, yet counts as much as others in eq. 3.11. Its place goes
+    to the facet with the most entity pairs for each place it has so far.
+
+    Args:
+        facets_RJD: ``[R, J, D]``, any lengths.
+        usage_RJ: Entity pairs that are closest to each facet; a relation without any keeps its facets.
+    """
+    units_RJD = unit_rows(facets_RJD.reshape(-1, facets_RJD.shape[-1])).reshape(facets_RJD.shape)
+    num_facets = usage_RJ.shape[1]
+    places_RJ = (usage_RJ > 0).astype(np.int64)
+    rows = np.arange(len(usage_RJ))
+    for _ in range(num_facets):
+        next_R = (usage_RJ / (places_RJ + 1)).argmax(axis=1)
+        places_RJ[rows, next_R] += places_RJ.sum(axis=1) < num_facets
+    places_RJ[usage_RJ.sum(axis=1) == 0] = 1
+    chosen = np.repeat(np.tile(np.arange(num_facets), len(rows)), places_RJ.ravel()).reshape(-1, num_facets)
+    return units_RJD[rows[:, None], chosen]
+
+
+def _facet_usage(facets_RJD: NDArray[np.float32], trainer: RelationTrainer) -> NDArray[np.int64]:
+    """How many entity pairs of each relation are closest to each of its facets, ``[R, J]``."""
+    matrix = trainer.matrix
+    units_RJD = unit_rows(facets_RJD.reshape(-1, facets_RJD.shape[-1])).reshape(facets_RJD.shape)
+    usage_RJ = np.zeros(facets_RJD.shape[:2], dtype=np.int64)
+    for relation in range(len(usage_RJ)):
+        row = len(matrix.patterns) + relation
+        pairs = matrix.pairs[matrix.offsets[row] : matrix.offsets[row + 1]]
+        closest = (trainer.pair_vectors[pairs.astype(np.int64)].numpy() @ units_RJD[relation].T).argmax(axis=1)
+        usage_RJ[relation] = np.bincount(closest, minlength=usage_RJ.shape[1])
+    return usage_RJ
 
 
 def _shared_patterns(matrix: RelationMatrix) -> list[list[int]]:
