@@ -11,6 +11,7 @@ from toys import toy_model
 from facets.errors import CheckpointError
 from facets.model import load
 from facets.model.calibration import read_calibration, write_calibration
+from facets.model.checkpoint import checkpoint_revision
 
 CURVES = {
     "sif+attention": np.array([[-0.5, 0.25, 1.0], [0.0, 0.125, 1.0]]),
@@ -71,3 +72,10 @@ def test_a_loaded_model_has_its_curves(tmp_path: Path) -> None:
     assert load(tmp_path).calibration_curves == {}
     write_calibration(tmp_path, load(tmp_path).revision, CURVES, source="people")
     assert set(load(tmp_path).calibration_curves) == set(CURVES)
+
+
+def test_shipped_curves_were_fitted_on_the_model_they_lie_beside() -> None:
+    folder = Path(__file__).parents[4] / "models" / "facets-en"
+    names = ("config.json", "model.safetensors", "vectors.safetensors", "vocabulary.tsv")
+    curves = read_calibration(folder, checkpoint_revision(*(folder / name for name in names)))
+    assert {"codebook", "average", "sif", "sif+attention"} <= set(curves)  # else: facets-eval calibrate
