@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import grpc
 import numpy as np
 from client_fake_papers import Recommendation
+from client_fake_relations import Relations
 from facets_proto.v1 import (
     collections_pb2,
     collections_pb2_grpc,
@@ -21,6 +22,7 @@ from facets_proto.v1 import (
     models_pb2,
     models_pb2_grpc,
     recommendation_pb2_grpc,
+    relations_pb2_grpc,
     similarity_pb2,
     similarity_pb2_grpc,
     summarization_pb2,
@@ -69,6 +71,7 @@ class World:
     max_message_bytes: int = 60_000
     window: int = 3
     max_evidence_hits: int = 0
+    max_relation_scores: int = 0
     api_key: str | None = None
     collections: dict = field(default_factory=dict)  # name -> Collection
     documents: dict = field(default_factory=lambda: defaultdict(dict))  # name -> id -> Document
@@ -467,6 +470,9 @@ class Models(models_pb2_grpc.ModelServiceServicer):
                 max_queries_per_search=2,
                 max_stream_window=self.world.window,
                 max_evidence_hits=self.world.max_evidence_hits,
+                max_patterns_per_request=self.world.max_texts,
+                max_slots_per_request=2,
+                max_relation_scores=self.world.max_relation_scores,
             ),
         )
 
@@ -496,6 +502,8 @@ class FakeServer:
         collections_pb2_grpc.add_CollectionServiceServicer_to_server(Collections(self.world), self.server)
         documents_pb2_grpc.add_DocumentServiceServicer_to_server(Documents(self.world), self.server)
         models_pb2_grpc.add_ModelServiceServicer_to_server(Models(self.world), self.server)
+        relations = Relations(self.world, fail, status_of)
+        relations_pb2_grpc.add_RelationServiceServicer_to_server(relations, self.server)
         self.recommendation = Recommendation(self.world, fail, status_of)
         recommendation_pb2_grpc.add_RecommendationServiceServicer_to_server(self.recommendation, self.server)
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self.server)
