@@ -5,7 +5,8 @@
 LexRank compares every pair of sentences, we encode every sentence once: the ratio grows with the length of the
 document. So documents of several lengths are measured: those of the data as they are, and longer ones made by joining
 their sentences. Rates are documents for each second of CPU time, which neighbours on the machine disturb less than the
-time on the clock; with one thread and an idle machine both are the same. ``words`` is our method without facets (``word_share`` 1), the floor of tokenizing and selecting.
+time on the clock; with one thread and an idle machine both are the same. ``words`` is our method without facets
+(``word_share`` 1), the floor of tokenizing and selecting.
 """
 
 import argparse
