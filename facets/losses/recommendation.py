@@ -55,7 +55,7 @@ def recommendation_loss(
         positive_P = (facets_BKD[papers_P] @ own_PD.unsqueeze(2)).squeeze(2).amax(dim=1)
     is_negative_BU = torch.ones_like(scores_BU)
     is_negative_BU[papers_P, columns_P] = 0.0
-    weights_U = torch.zeros(len(table_UD), device=weights_P.device).index_add(0, columns_P, weights_P)
+    weights_U = weights_P.new_zeros(len(table_UD)).index_add(0, columns_P, weights_P)
     weights_U = weights_U / is_negative_BU.sum(dim=0).clamp_min(1.0)
     positive = (weights_P * (positive_P - 1.0).square()).sum()
     negative = (weights_U * is_negative_BU * scores_BU.clamp_min(0.0).square()).sum()
