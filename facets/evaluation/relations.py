@@ -20,13 +20,16 @@ __all__ = [
     "PairData",
     "PatternMethod",
     "RelationSystem",
+    "best_decision",
     "best_threshold",
     "evaluate_relations",
+    "near_best",
     "pair_scores",
     "read_pairs",
 ]
 
 KB_PREFIX = "kb:"
+MARGINS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 2.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +70,14 @@ class PatternMethod:
 
     Attributes:
         scores: ``[P, R]``; NaN where it says nothing, ranked last.
-        thresholds: ``[R]``, pairs from here on have the relation; None: the one threshold that suits the file best.
+        thresholds: ``[R]``, pairs from here on have the relation; None: the one threshold, and the margin, that suit
+            the file best.
+        margin: A pair has only relations whose score, less the threshold, is at most so far below its best.
     """
 
     scores: NDArray[np.float32]
     thresholds: NDArray[np.float32] | None
+    margin: float = 2.0
 
 
 class RelationSystem(Protocol):
@@ -147,11 +153,32 @@ def best_threshold(scores: NDArray[np.float32], gold: NDArray[np.bool_], *, num_
     return float(ranked[int(np.argmax(np.where(last_of_ties, f1, -1.0)))])
 
 
+def near_best(scores_ER: NDArray[np.float32], margin: float) -> NDArray[np.float32]:
+    """Scores at most ``margin`` below the best of their pair; the others become -inf."""
+    best_E1 = scores_ER.max(axis=1, keepdims=True)
+    return np.where(scores_ER >= best_E1 - margin, scores_ER, np.float32(-np.inf))
+
+
+def best_decision(
+    scores_ER: NDArray[np.float32], gold_ER: NDArray[np.bool_], *, num_missed: int
+) -> tuple[float, float, float]:
+    """F1, margin and threshold of the best decision with one of each for all relations."""
+    decisions = []
+    for margin in MARGINS:
+        kept_ER = near_best(scores_ER, margin)
+        threshold = best_threshold(kept_ER, gold_ER, num_missed=num_missed)
+        accepted_ER = kept_ER >= threshold
+        hits = int((accepted_ER & gold_ER).sum())
+        f1 = 2 * hits / max(1, int(accepted_ER.sum() + gold_ER.sum()) + num_missed)
+        decisions.append((f1, margin, threshold))
+    return max(decisions)
+
+
 def evaluate_relations(system: RelationSystem, data: PairData, *, num_resamples: int = 0) -> dict[str, Metrics]:
     """Mean average precision over relations, and micro F1, of each method.
 
     Only relations that the system knows and the file has are averaged over; a relation it does not know counts as
-    missed in the F1. A method without thresholds gets the one that suits the file best.
+    missed in the F1. A method without thresholds gets the one threshold and margin that suit the file best.
     """
     gold_ER = data.gold(system.relations)
     # Missed positives of each pair, so that a resample carries its own.
@@ -161,10 +188,10 @@ def evaluate_relations(system: RelationSystem, data: PairData, *, num_resamples:
     for name, method in system.methods(data.patterns).items():
         scores_ER = pair_scores(data, method.scores)
         if method.thresholds is None:
-            threshold = best_threshold(scores_ER, gold_ER, num_missed=int(missed_E.sum()))
-            accepted_ER = scores_ER >= threshold
+            _, margin, threshold = best_decision(scores_ER, gold_ER, num_missed=int(missed_E.sum()))
+            accepted_ER = near_best(scores_ER, margin) >= threshold
         else:
-            accepted_ER = scores_ER >= method.thresholds
+            accepted_ER = near_best(scores_ER - method.thresholds, method.margin) >= 0
         results[name] = with_intervals(_metrics, scores_ER, accepted_ER, gold_ER, missed_E, num_resamples=num_resamples)
     return results
 

@@ -12,17 +12,20 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
 from facets.evaluation.entailment import EntailmentData
-from facets.evaluation.relations import PairData, best_threshold, pair_scores
+from facets.evaluation.relations import PairData, best_decision, best_threshold, near_best, pair_scores
 from facets.model.relation_model import RelationModel
 from facets.model.relation_tables import RelationCalibration
-from facets.tasks.entailment import label_features
+from facets.tasks.entailment import EntailmentArrays, label_features
 from facets.tasks.relations import RelationScorer
 
-__all__ = ["fit_entailment", "fit_relations", "with_calibration"]
+__all__ = ["fit_entailment", "fit_label_weights", "fit_relations", "with_calibration"]
 
 # A relation with so many pairs in the data gets a threshold halfway between its own and the common one.
 _PRIOR_POSITIVES = 4.0
+_OWN_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _L2_WEIGHT = 0.02
+# Of pairs with entailment taken the other way round: they teach the direction.
+_MIRRORED_WEIGHT = 0.5
 
 
 def with_calibration(model: RelationModel, calibration: RelationCalibration) -> RelationModel:
@@ -40,9 +43,9 @@ def with_calibration(model: RelationModel, calibration: RelationCalibration) -> 
 def fit_relations(model: RelationModel, data: PairData) -> RelationCalibration:
     """Thresholds, probabilities and the look-up's scale from pairs whose relations are known.
 
-    The look-up's cosines get the scale at which the maximum of both ranks pairs best. A relation's threshold lies
-    so many standard deviations above the mean of its scores, the same number for all: the one with the best micro F1.
-    Where the data has pairs of the relation, it moves towards the middle between them and the others.
+    The look-up's cosines get the scale at which the maximum of both ranks pairs best. The threshold follows the mean
+    score of each relation as far as that gives the best micro F1. Where the data has pairs of the relation, it moves
+    towards the middle between them and the others.
     """
     names = model.relations.names
     calibration = replace(model.relations.calibration, schema_scale=1.0, schema_shift=0.0)
@@ -51,14 +54,18 @@ def fit_relations(model: RelationModel, data: PairData) -> RelationCalibration:
     scale, shift = _schema_scale(arrays.symmetric, arrays.universal_schema, data, gold_ER)
     scores_PR = np.fmax(arrays.symmetric, np.clip(scale * arrays.universal_schema + shift, -1.0, 1.0))
     scores_ER = pair_scores(data, scores_PR)
-    thresholds_R = _thresholds(scores_ER, gold_ER, num_missed=data.num_unknown(names))
-    distances = (scores_ER - thresholds_R).reshape(-1, 1)
-    curve = LogisticRegression(C=100.0).fit(distances, gold_ER.ravel())
+    thresholds_R, margin = _thresholds(scores_ER, gold_ER, num_missed=data.num_unknown(names))
+    distances_ER = scores_ER - thresholds_R
+    gaps_ER = distances_ER - distances_ER.max(axis=1, keepdims=True)
+    features = np.stack([distances_ER.ravel(), gaps_ER.ravel()], axis=1)
+    curve = LogisticRegression(C=100.0).fit(features, gold_ER.ravel())
     return replace(
         calibration,
         thresholds=tuple(round(float(t), 4) for t in thresholds_R),
         default_threshold=round(float(np.median(thresholds_R)), 4),
+        margin=margin,
         slope=round(float(curve.coef_[0, 0]), 4),
+        gap_slope=round(float(curve.coef_[0, 1]), 4),
         offset=round(float(curve.intercept_[0]), 4),
         schema_scale=round(scale, 4),
         schema_shift=round(shift, 4),
@@ -94,42 +101,68 @@ def _mean_precision(scores_ER: NDArray[np.float32], gold_ER: NDArray[np.bool_]) 
     return float(np.mean([average_precision_score(gold_ER[:, r], scores_ER[:, r]) for r in present]))
 
 
-def _thresholds(scores_ER: NDArray[np.float32], gold_ER: NDArray[np.bool_], *, num_missed: int) -> NDArray[np.float64]:
-    means_R, deviations_R = scores_ER.mean(axis=0), scores_ER.std(axis=0) + 1e-6
-    level = best_threshold((scores_ER - means_R) / deviations_R, gold_ER, num_missed=num_missed)
-    thresholds_R = (means_R + level * deviations_R).astype(np.float64)
+def _thresholds(
+    scores_ER: NDArray[np.float32], gold_ER: NDArray[np.bool_], *, num_missed: int
+) -> tuple[NDArray[np.float64], float]:
+    """Thresholds ``[R]`` and the margin."""
+    decisions = []
+    for share in _OWN_SHARES:
+        # What a relation's scores are on average, as far as it is taken off.
+        usual_R = share * (scores_ER.mean(axis=0) - float(scores_ER.mean()))
+        f1, margin, threshold = best_decision(scores_ER - usual_R, gold_ER, num_missed=num_missed)
+        decisions.append((f1, share, margin, threshold))
+    _, share, margin, threshold = max(decisions)
+    thresholds_R = share * (scores_ER.mean(axis=0) - float(scores_ER.mean())) + threshold
+    kept_ER = near_best((scores_ER - thresholds_R).astype(np.float32), margin)
+    thresholds_R = thresholds_R.astype(np.float64)
     for relation in np.flatnonzero(gold_ER.any(axis=0)):
-        own = best_threshold(scores_ER[:, relation], gold_ER[:, relation])
+        own_E, positive_E = kept_ER[:, relation], gold_ER[:, relation]
+        own = best_threshold(own_E, positive_E)
         # Down to the middle between the last pair that counts and the next one below.
-        below = scores_ER[scores_ER[:, relation] < own, relation].max(initial=-1.0)
-        weight = gold_ER[:, relation].sum() / (gold_ER[:, relation].sum() + _PRIOR_POSITIVES)
-        thresholds_R[relation] += weight * ((own + below) / 2 - thresholds_R[relation])
-    return np.clip(thresholds_R, -1.0, 1.0)
+        below = own_E[np.isfinite(own_E) & (own_E < own)].max(initial=-1.0)
+        weight = positive_E.sum() / (positive_E.sum() + _PRIOR_POSITIVES)
+        if np.isfinite(own):
+            thresholds_R[relation] += weight * (own + below) / 2
+    return np.clip(thresholds_R, -1.0, 1.0), margin
 
 
 def fit_entailment(model: RelationModel, data: EntailmentData) -> RelationCalibration:
-    """Weights of ``label_probabilities``: maximum likelihood, a small L2 penalty, each pair taken both ways round."""
+    """Weights of ``label_probabilities`` by maximum likelihood with a small L2 penalty.
+
+    Pairs are taken as they stand, premise first; those with entailment the other way round too.
+    """
     arrays = RelationScorer(model).entailment_scores(data.premises, data.hypotheses)
+    weights, alike_weights = fit_label_weights(arrays, data)
+    return replace(
+        model.relations.calibration,
+        entailment_weights=tuple(round(float(w), 4) for w in weights),
+        paraphrase_weights=tuple(round(float(w), 4) for w in alike_weights),
+    )
+
+
+def fit_label_weights(
+    arrays: EntailmentArrays, data: EntailmentData
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weights of "entails" and of "paraphrase" for the features of ``label_features``."""
     forward_PF, backward_PF, alike_PF = label_features(arrays)
     num_weights, num_alike = forward_PF.shape[1], alike_PF.shape[1]
     labels_P = np.array(["><:N".index(label) for label in data.labels])
-    mirrored_P = np.array([1, 0, 2, 3])[labels_P]
-    rows = np.arange(len(labels_P))
+    entailed = np.flatnonzero(labels_P < 2)
+    first_QF = np.concatenate([forward_PF, backward_PF[entailed]])
+    second_QF = np.concatenate([backward_PF, forward_PF[entailed]])
+    alike_QF = np.concatenate([alike_PF, alike_PF[entailed]])
+    labels_Q = np.concatenate([labels_P, 1 - labels_P[entailed]])
+    shares_Q = np.where(np.arange(len(labels_Q)) < len(labels_P), 1.0, _MIRRORED_WEIGHT)
+    rows = np.arange(len(labels_Q))
 
     def loss(weights: NDArray[np.float64]) -> float:
-        first, second = forward_PF @ weights[:num_weights], backward_PF @ weights[:num_weights]
-        alike = alike_PF @ weights[num_weights:]
-        total = 0.0
-        for logits, labels in (((first, second), labels_P), ((second, first), mirrored_P)):
-            columns = np.stack([*logits, alike, np.zeros_like(alike)], axis=1)
-            top = columns.max(axis=1)
-            normalisers = top + np.log(np.exp(columns - top[:, None]).sum(axis=1))
-            total += float((normalisers - columns[rows, labels]).mean())
-        return total / 2 + _L2_WEIGHT * float((weights**2).mean())
+        own, alike = weights[:num_weights], weights[num_weights:]
+        columns = [first_QF @ own, second_QF @ own, alike_QF @ alike, np.zeros(len(rows))]
+        logits_Q4 = np.stack(columns, axis=1)
+        top_Q = logits_Q4.max(axis=1)
+        normalisers_Q = top_Q + np.log(np.exp(logits_Q4 - top_Q[:, None]).sum(axis=1))
+        losses_Q = normalisers_Q - logits_Q4[rows, labels_Q]
+        return float((shares_Q * losses_Q).sum() / shares_Q.sum()) + _L2_WEIGHT * float((weights**2).mean())
 
     fitted = minimize(loss, np.zeros(num_weights + num_alike), method="L-BFGS-B").x
-    return replace(
-        model.relations.calibration,
-        entailment_weights=tuple(round(float(w), 4) for w in fitted[:num_weights]),
-        paraphrase_weights=tuple(round(float(w), 4) for w in fitted[num_weights:]),
-    )
+    return fitted[:num_weights], fitted[num_weights:]

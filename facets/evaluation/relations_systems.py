@@ -33,11 +33,12 @@ class FacetRelations:
     def methods(self, patterns: Sequence[str]) -> dict[str, PatternMethod]:
         """``symmetric`` (eq. 3.11), ``universal_schema`` (look-up of seen patterns) and the maximum of both."""
         arrays = RelationScorer(self._model).score_arrays(patterns, self.relations)
-        thresholds = np.array(self._model.relations.calibration.thresholds, dtype=np.float32)
+        calibration = self._model.relations.calibration
+        thresholds = np.array(calibration.thresholds, dtype=np.float32)
         return {
-            "symmetric": PatternMethod(arrays.symmetric, thresholds),
-            "universal_schema": PatternMethod(arrays.universal_schema, thresholds),
-            "symmetric+universal_schema": PatternMethod(arrays.scores, thresholds),
+            "symmetric": PatternMethod(arrays.symmetric, thresholds, calibration.margin),
+            "universal_schema": PatternMethod(arrays.universal_schema, thresholds, calibration.margin),
+            "symmetric+universal_schema": PatternMethod(arrays.scores, thresholds, calibration.margin),
         }
 
 

@@ -28,7 +28,10 @@ class RelationCalibration:
     Attributes:
         thresholds: Scores from here on are accepted, one a relation.
         default_threshold: For relations added later.
-        slope: ``probability = 1 / (1 + exp(-slope * (score - threshold) - offset))``.
+        margin: Accepted are only relations whose ``score - threshold`` is at most so far below the pattern's best.
+        slope: ``probability = 1 / (1 + exp(-slope * (score - threshold) - gap_slope * gap - offset))``; the gap is
+            ``score - threshold`` less the pattern's best.
+        gap_slope: See ``slope``.
         offset: See ``slope``.
         schema_scale: The look-up's cosine times this, plus ``schema_shift``, is on the scale of the symmetric score.
         schema_shift: See ``schema_scale``.
@@ -38,7 +41,9 @@ class RelationCalibration:
 
     thresholds: tuple[float, ...]
     default_threshold: float = 0.5
+    margin: float = 2.0
     slope: float = 10.0
+    gap_slope: float = 0.0
     offset: float = 0.0
     schema_scale: float = 1.0
     schema_shift: float = 0.0

@@ -25,6 +25,16 @@ class Calibration(Protocol):
         ...
 
     @property
+    def margin(self) -> float:
+        """Accepted are only relations at most so far below the pattern's best, thresholds taken off."""
+        ...
+
+    @property
+    def gap_slope(self) -> float:
+        """Of the curve to probability, for the distance from the pattern's best."""
+        ...
+
+    @property
     def slope(self) -> float:
         """Of the logistic curve from ``score - threshold`` to probability."""
         ...

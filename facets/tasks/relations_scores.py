@@ -53,7 +53,7 @@ class ScoreArrays:
         universal_schema: The look-up's score on the same scale; NaN where pattern or relation was not seen.
         scores: The higher of the two, in ``[-1, 1]``.
         probabilities: Calibrated, in ``[0, 1]``.
-        accepted: ``scores`` reach the relation's threshold.
+        accepted: ``scores`` reach the relation's threshold, and no other relation exceeds its own by much more.
     """
 
     facets: NDArray[np.float32]
@@ -79,14 +79,15 @@ def score_arrays(model: RelationModel, patterns: Sequence[Sequence[str]], relati
     scores_PR = np.fmax(symmetric_PR, schema_PR)
     calibration = model.relations.calibration
     distances_PR = scores_PR - relations.thresholds
-    probabilities_PR = 1.0 / (1.0 + np.exp(-calibration.slope * distances_PR - calibration.offset))
+    gaps_PR = distances_PR - distances_PR.max(axis=1, keepdims=True, initial=-2.0)
+    logits_PR = calibration.slope * distances_PR + calibration.gap_slope * gaps_PR + calibration.offset
     return ScoreArrays(
         facets=facets_PKD,
         symmetric=symmetric_PR,
         universal_schema=schema_PR,
         scores=scores_PR,
-        probabilities=probabilities_PR.astype(np.float32),
-        accepted=distances_PR >= 0,
+        probabilities=(1.0 / (1.0 + np.exp(-logits_PR))).astype(np.float32),
+        accepted=(distances_PR >= 0) & (gaps_PR >= -calibration.margin),
     )
 
 
