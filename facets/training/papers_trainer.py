@@ -95,6 +95,7 @@ class PaperTrainer:
         )
         self._schedule = LambdaLR(self._optimizer, self._learning_rate_factor)
         self._step, self._seconds = 0, 0.0
+        self.stop_after: int | None = None  # a step to stop at as if interrupted
         self._validation_loss: float | None = None
 
     @property
@@ -148,7 +149,7 @@ class PaperTrainer:
             tqdm(total=config.num_steps, initial=self._step, disable=not progress, unit="step", mininterval=10) as bar,
         ):
             for batch in self._stream.training_batches(self._step):
-                if self._step >= config.num_steps or interrupted:
+                if self._step >= config.num_steps or interrupted or self._step == self.stop_after:
                     break
                 started = time.monotonic()
                 losses.append(self._train_step(batch))
