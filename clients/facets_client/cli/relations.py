@@ -76,12 +76,13 @@ def relations(
         raise typer.BadParameter("--threshold belongs to --add NAME")
     chosen = {"--list": list_all, "--add": add is not None, "--delete": delete is not None}
     modes = [name for name, given in chosen.items() if given]
-    reads = bool(texts) or file is not None
-    if not modes and patterns:
-        modes = ["--pattern"]
-    if len(modes) > 1 or (modes and (reads or head is not None)):
-        others = modes[1:] or ["a text" if reads else "--head"]
-        raise typer.BadParameter(f"{modes[0]} and {others[0]} exclude each other, got both")
+    if patterns and add is None:
+        modes.append("--pattern")
+    reading = {"a text": bool(texts) or file is not None, "--head": head is not None}
+    if modes:
+        modes += [name for name, given in reading.items() if given]
+    if len(modes) > 1:
+        raise typer.BadParameter(f"{modes[0]} and {modes[1]} exclude each other, got both")
     answering = _Answering(settings, tuple(relation or ()), top_k, unrelated, evidence, model)
     if list_all:
         answering.show_known()
@@ -92,9 +93,8 @@ def relations(
     elif patterns:
         answering.score(patterns)
     else:
-        listed = list(texts_from(texts, file))
-        reading = _reading(listed, entity, gazetteer, span, ner)
-        answering.fill(head, reading) if head is not None else answering.extract(reading)
+        found = _reading(list(texts_from(texts, file)), entity, gazetteer, span, ner)
+        answering.fill(head, found) if head is not None else answering.extract(found)
 
 
 def entail(

@@ -203,6 +203,8 @@ def test_entailment_for_people_and_programs(facets, tmp_path):
         (["relations", TEXT, "-e", "Paris", "-r", "spouce"], "spouse"),
         (["relations", "--list", "--delete", "x"], "exclude"),
         (["relations", "--list", "--head", "x"], "exclude"),
+        (["relations", "--list", "-p", BORN], "exclude"),
+        (["relations", "--add", "x", "-p", BORN, TEXT], "exclude"),
         (["relations", "-p", BORN, TEXT], "exclude"),
         (["relations", "--threshold", "0.1", "-p", BORN], "--add"),
         (["relations", "--add", "x", "-p", "REFUSE"], "examples[0]"),
