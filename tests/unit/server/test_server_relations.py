@@ -186,6 +186,19 @@ def test_the_server_s_own_gazetteer_finds_entities(make_server, tmp_path):
     assert len(told(stub.ExtractRelations(extraction(text_of(TEXT)), timeout=60))) == 2
 
 
+def test_a_pipeline_on_the_server_finds_entities(make_server, tmp_path):
+    spacy = pytest.importorskip("spacy")
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("entity_ruler").add_patterns([{"label": "X", "pattern": name} for name in NAMES])
+    pipeline.to_disk(tmp_path / "pipeline")
+    config = ServerConfig(relations=RelationsConfig(ner_pipeline=str(tmp_path / "pipeline")))
+    running = make_server(others=[fake_relations()[0]], config=config)
+    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
+    for source in ("ENTITY_SOURCE_NER", "ENTITY_SOURCE_UNSPECIFIED"):
+        reply = stub.ExtractRelations(extraction(text_of(TEXT), entity_source=source), timeout=60)
+        assert len(told(reply)) == 2
+
+
 def test_a_gazetteer_that_cannot_be_read_is_told(make_server, tmp_path):
     config = ServerConfig(relations=RelationsConfig(gazetteer=tmp_path / "missing.txt"))
     running = make_server(others=[fake_relations()[0]], config=config)
