@@ -49,9 +49,7 @@ class CoverageConfig:
 
     word_share: float = 0.7  # part of the sentence's own words; 0: facets alone, 1: words alone
     power: float = 2.0  # > 1: near words count more than distant ones
-    repetition: float = (
-        0.65  # worth of covering a word again: 0 nothing (the maximum), 1 as much as at first
-    )
+    repetition: float = 0.65  # worth of covering a word again: 0 nothing (the maximum), 1 as much as at first
     count_power: float = 2.0  # > 1: words that come back count for more than each of their occurrences
     alpha: float = 1e-3  # in alpha / (alpha + p(w)): the smaller, the less frequent words of the language count
     stop_words: bool = False  # whether stop words are to be covered, too
