@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -51,8 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     minilm_pairs = EmbeddingPairs("minilm", minilm())
     runs: list[dict[str, Seconds]] = []
     for _ in range(options.repeats):
-        run = {name: _seconds(lambda system=system: _score(system, pairs)) for name, system in ours.items()}
-        run["minilm"] = _seconds(lambda: _score(minilm_pairs, pairs))
+        run = {name: _seconds(partial(_score, system, pairs)) for name, system in ours.items()}
+        run["minilm"] = _seconds(partial(_score, minilm_pairs, pairs))
         runs.append(run)
     best = {name: {clock: min(run[name][clock] for run in runs) for clock in ("wall", "cpu")} for name in runs[0]}
     theirs = best.pop("minilm")
