@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from facets.config import SentenceTrainingConfig
 from facets.model import FacetModel, load
+from facets.model.backbone import BackboneEncoder
 from facets.training.corpus import PackedCorpus
 from facets.training.sentences import SentenceStream
+from facets.training.word_pieces import WordPieceTable
 
 __all__ = ["FacetSpread", "facet_spread", "model_card", "write_card"]
 
@@ -84,12 +86,17 @@ def write_card(
         baselines: Checkpoints to compare with.
     """
     model = load(folder)
-    stream = SentenceStream(PackedCorpus.open(Path(config.corpus)), config)
-    rows = [
-        row[:length]
-        for batch in stream.validation_batches()
-        for row, length in zip(batch.rows, batch.lengths, strict=True)
-    ]
+    corpus = PackedCorpus.open(Path(config.corpus))
+    encoder = model.network.encoder
+    table = None
+    if isinstance(encoder, BackboneEncoder):
+        table = WordPieceTable.of_backbone(encoder, corpus.vocabulary.words)
+    rows: list[NDArray[np.int64]] = []
+    for batch in SentenceStream(corpus, config).validation_batches():
+        inputs = batch.rows, batch.lengths
+        if table is not None:
+            inputs = table.pieces(*inputs, max_pieces=model.max_tokens)
+        rows += [row[:length] for row, length in zip(*inputs, strict=True)]
     # Batches hold texts of one length, so neighbours are mixed before they are compared.
     order = np.random.default_rng(config.seed).permutation(len(rows))[:_SPREAD_TEXTS]
     spread = facet_spread(model.encode_rows([rows[i] for i in order]))
