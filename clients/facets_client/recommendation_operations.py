@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+from facets_proto.v1.recommendation_pb2 import RankPapersRequest, RankPapersResponse
+
 from facets_client import filters, rpc
 from facets_client import recommendation_results as results
 from facets_client.batching import text_bytes
-from facets_client.commands import Operation, call_part, check_sequence
+from facets_client.commands import Operation, call_part, check_sequence, move_indices
 from facets_client.convert import recommendation as convert
+from facets_client.errors import FacetsClientError
 from facets_client.operations import Operations
 from facets_client.results import Limits
 
@@ -98,28 +101,17 @@ class RecommendationOperations:
         min_revision: int,
         model: str,
     ) -> Operation[results.PaperRankings]:
-        """Papers for authors or citing papers; papers of the caller's go into one request."""
+        """Papers for authors or citing papers."""
         for name, items in (("ids", ids), ("exclude", exclude), ("papers", papers or ())):
             check_sequence(name, items)
         if bool(collection) == (papers is not None):
             raise ValueError("expected collection or papers, got " + ("both" if collection else "neither"))
-        messages = None if papers is None else [convert.from_paper(paper) for paper in papers]
-        repeated = sum(message.ByteSize() + 8 for message in messages or ()) + sum(text_bytes(i) + 4 for i in exclude)
-
-        def max_ids(limits: Limits) -> int:
-            if not (evidence and limits.max_evidence_hits):
-                return limits.max_queries_per_search
-            with_evidence = max(1, limits.max_evidence_hits // max(1, top_k))
-            return min(limits.max_queries_per_search or with_evidence, with_evidence)
-
-        parts = []
-        sizes = [text_bytes(name) for name in ids]
-        for part in (yield from self._operations.cut("ids", sizes, model, max_ids, repeated_bytes=repeated)):
+        if papers is None:
             request = convert.rank_request(
                 kind,
-                ids[part],
+                ids,
                 collection=collection,
-                papers=messages,
+                papers=None,
                 model=model,
                 top_k=top_k,
                 where=where,
@@ -130,8 +122,59 @@ class RecommendationOperations:
                 evidence=evidence,
                 min_revision=min_revision,
             )
-            parts.append((yield from call_part(rpc.RANK_PAPERS, request, field="ids", offset=part.start)))
-        return convert.to_rankings(parts, is_collection=papers is None)
+            return convert.to_rankings((yield from self._rank(request)), is_collection=True)
+        messages = [convert.from_paper(paper) for paper in papers]
+        found: list[results.PaperRankings] = []
+        # Papers are scored one by one: the best of all are the best among the best of each request.
+        for part in (
+            yield from self._operations.cut(
+                "papers",
+                [message.ByteSize() for message in messages],
+                model,
+                lambda limits: limits.max_texts_per_request,
+                repeated_bytes=sum(text_bytes(name) + 4 for name in (*ids, *exclude)),
+            )
+        ):
+            request = convert.rank_request(
+                kind,
+                ids,
+                collection="",
+                papers=messages[part],
+                model=model,
+                top_k=top_k,
+                where=where,
+                from_year=from_year,
+                to_year=to_year,
+                exclude=exclude,
+                facet_weight=facet_weight,
+                evidence=evidence,
+                min_revision=min_revision,
+            )
+            try:
+                replies = yield from self._rank(request)
+            except FacetsClientError as error:
+                move_indices(error, "papers", part.start)
+                raise
+            found.append(convert.to_rankings(replies, is_collection=False, offset=part.start))
+        return convert.merged_rankings(found, top_k)
+
+    def _rank(self, request: RankPapersRequest) -> Operation[list[RankPapersResponse]]:
+        """Asks for a few ids at a time."""
+        ids = list(request.ids)
+
+        def max_ids(limits: Limits) -> int:
+            if not (request.evidence and limits.max_evidence_hits):
+                return limits.max_queries_per_search
+            with_evidence = max(1, limits.max_evidence_hits // max(1, request.top_k))
+            return min(limits.max_queries_per_search or with_evidence, with_evidence)
+
+        replies = []
+        sizes = [text_bytes(name) for name in ids]
+        repeated = request.ByteSize() - sum(sizes)
+        for part in (yield from self._operations.cut("ids", sizes, request.model, max_ids, repeated_bytes=repeated)):
+            some = convert.with_ids(request, ids[part])
+            replies.append((yield from call_part(rpc.RANK_PAPERS, some, field="ids", offset=part.start)))
+        return replies
 
     def add_papers(self, papers: Sequence[results.Paper], *, model: str) -> Operation[results.AddedPapers]:
         """Papers, request by request."""

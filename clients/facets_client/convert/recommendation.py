@@ -1,6 +1,7 @@
 """Requests and replies about papers, their authors and the papers that cite them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from facets_proto.v1 import recommendation_pb2 as pb
 
@@ -10,6 +11,7 @@ from facets_client.convert.documents import from_filter
 from facets_client.convert.numbers import unsigned
 from facets_client.convert.payloads import check_text
 from facets_client.convert.texts import to_model_version, to_words, total_timings
+from facets_client.results import Timings
 
 _KINDS = {"authors": pb.CANDIDATE_KIND_AUTHORS, "citations": pb.CANDIDATE_KIND_CITATIONS}
 _MAX_YEAR = 2**31 - 1
@@ -198,11 +200,28 @@ def rank_request(
     )
 
 
-def to_rankings(parts: Sequence[pb.RankPapersResponse], *, is_collection: bool) -> results.PaperRankings:
-    """The replies to the parts of a call as one result, in the order of the ids."""
+def with_ids(request: pb.RankPapersRequest, ids: Sequence[str]) -> pb.RankPapersRequest:
+    """The same request for other authors or citing papers."""
+    made = pb.RankPapersRequest()
+    made.CopyFrom(request)
+    del made.ids[:]
+    made.ids.extend(ids)
+    return made
+
+
+def to_rankings(
+    parts: Sequence[pb.RankPapersResponse], *, is_collection: bool, offset: int = 0
+) -> results.PaperRankings:
+    """The replies to the parts of a call as one result, in the order of the ids.
+
+    Args:
+        parts: Replies for a few ids each.
+        is_collection: Whether positions mean nothing.
+        offset: Place of the first paper of the request among the caller's.
+    """
     return results.PaperRankings(
         rankings=tuple(
-            tuple(_to_ranked(item, is_collection=is_collection) for item in ranking.papers)
+            tuple(_to_ranked(item, None if is_collection else item.position + offset) for item in ranking.papers)
             for part in parts
             for ranking in part.rankings
         ),
@@ -213,14 +232,28 @@ def to_rankings(parts: Sequence[pb.RankPapersResponse], *, is_collection: bool) 
     )
 
 
-def _to_ranked(item: pb.RankedPaper, *, is_collection: bool) -> results.RankedPaper:
+def merged_rankings(parts: Sequence[results.PaperRankings], top_k: int) -> results.PaperRankings:
+    """Rankings of different papers for the same ids as one, best first, ties by position."""
+    rankings = (
+        sorted((item for ranking in same for item in ranking), key=lambda item: (-item.score, item.position or 0))
+        for same in zip(*(part.rankings for part in parts), strict=True)
+    )
+    return replace(
+        parts[-1],
+        rankings=tuple(tuple(ranking[:top_k]) for ranking in rankings),
+        num_papers=sum(part.num_papers for part in parts),
+        timings=sum((part.timings for part in parts), Timings()),
+    )
+
+
+def _to_ranked(item: pb.RankedPaper, position: int | None) -> results.RankedPaper:
     return results.RankedPaper(
         id=item.id,
         title=item.title,
         score=item.score,
         facet_score=item.facet_score,
         document_score=item.document_score,
-        position=None if is_collection else item.position,
+        position=position,
         evidence=_to_evidence(item.evidence) if item.HasField("evidence") else None,
     )
 

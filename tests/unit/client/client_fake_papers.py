@@ -117,6 +117,7 @@ class Recommendation(recommendation_pb2_grpc.RecommendationServiceServicer):
             papers = [pb.Paper(id=document.id, title=document.text) for document in documents]
         else:
             papers = list(request.papers.papers)
+            self._check(papers, context, "papers.papers")
         rankings = []
         for name in request.ids:
             rows = sorted(range(len(papers)), key=lambda i, name=name: -fake_score(papers[i].title, name))

@@ -96,6 +96,15 @@ def test_papers_of_the_callers(client):
     assert ranking[0].evidence is not None
 
 
+def test_many_papers_of_the_callers_take_several_requests(client, world):
+    (ranking,) = client.rank_papers("authors", ["Ann"], papers=PAPERS, top_k=3, exclude=["p1"]).rankings
+    left = [i for i in range(10) if i != 1]
+    assert [item.position for item in ranking] == sorted(left, key=lambda i: -fake_score(PAPERS[i].title, "Ann"))[:3]
+    assert world.count("RankPapers") == 3
+    with pytest.raises(InvalidArgumentError, match=r"papers\[5\]"):
+        client.rank_papers("authors", ["Ann"], papers=[*PAPERS[:5], Paper("REFUSE")])
+
+
 def test_an_error_names_the_place_in_the_whole(client):
     papers = [*PAPERS[:6], Paper("REFUSE this")]
     with pytest.raises(InvalidArgumentError, match=r"papers\[6\]\.title") as raised:
