@@ -139,7 +139,7 @@ class Recommender:
         encoded = papers if isinstance(papers, PaperFacets) else self.encode(papers)
         state = self._additions.state
         table = state.tables[kind]
-        allowed = self._allowed_rows(table, options)
+        allowed = _without(np.arange(len(table)), self._allowed_mask(table, options), np.empty(0, dtype=np.int64))
         excluded = [] if isinstance(papers, PaperFacets) else [table.rows(paper.excluded) for paper in papers]
         width = min(options.top_k, len(allowed))
         rows = np.full((len(encoded), width), -1, dtype=np.int64)
@@ -244,26 +244,22 @@ class Recommender:
         state = self._additions.state
         table, index = state.tables[kind], state.index(kind)
         examples = self._example_scores(table, options)
-        allowed = self._allowed_rows(table, options)
+        mask = self._allowed_mask(table, options)
         searchable = (
-            index is not None
-            and examples is None
-            and options.candidates is None
-            and len(allowed) > len(table) // 2
-            and len(encoded) <= _MAX_SEARCHES
+            index is not None and examples is None and options.candidates is None and len(encoded) <= _MAX_SEARCHES
         )
         result = []
         for number in range(len(encoded)):
             one = encoded.part(slice(number, number + 1))
-            own = (
-                np.empty(0, dtype=np.int64) if isinstance(papers, PaperFacets) else table.rows(papers[number].excluded)
-            )
-            rows = np.setdiff1d(allowed, own, assume_unique=True)
+            own = () if isinstance(papers, PaperFacets) else papers[number].excluded
+            excluded = table.rows(own)
+            rows = np.empty(0, dtype=np.int64)
             if searchable and index is not None:
                 weight = self._facet_weight(kind, options)
-                found = index.search(one.scaled(kind)[0], one.documents[0], weight, 4 * options.top_k + 40)
-                found = np.intersect1d(found, rows, assume_unique=True)
-                rows = found if len(found) >= min(options.top_k, len(rows)) else rows
+                rows = index.search(one.scaled(kind)[0], one.documents[0], weight, 2 * options.top_k + len(excluded))
+                rows = _without(rows, mask, excluded)
+            if len(rows) < options.top_k:  # a small table, a strict filter, or a far-off paper: compare all
+                rows = _without(np.arange(len(table)), mask, excluded)
             result.append(self._best_of(state, kind, one, rows, options, examples))
         return result
 
@@ -319,16 +315,19 @@ class Recommender:
     def _facet_weight(self, kind: CandidateKind, options: RecommendationOptions) -> float:
         return self.model.settings.facet_weights[kind] if options.facet_weight is None else options.facet_weight
 
-    def _allowed_rows(self, table: CandidateTable, options: RecommendationOptions) -> NDArray[np.int64]:
-        """Rows left by candidates, exclusions and years, ascending."""
+    def _allowed_mask(self, table: CandidateTable, options: RecommendationOptions) -> NDArray[np.bool_] | None:
+        """``[J]``: what candidates, exclusions and years leave; None: everything."""
+        years = options.from_year is not None or options.to_year is not None
+        if options.candidates is None and not options.exclude and not years:
+            return None
         mask = np.ones(len(table), dtype=np.bool_)
         if options.candidates is not None:
             mask[:] = False
             mask[table.rows(options.candidates)] = True
         mask[table.rows(options.exclude)] = False
-        if options.from_year is not None or options.to_year is not None:
+        if years:
             mask &= table.year_mask(options.from_year, options.to_year)
-        return np.flatnonzero(mask)
+        return mask
 
     def _example_scores(self, table: CandidateTable, options: RecommendationOptions) -> NDArray[np.float32] | None:
         if not options.positive and not options.negative:
@@ -381,6 +380,13 @@ class Recommender:
             tuple((words[word], float(cosines[word])) for word in best),
             tuple((bank.ids[papers[n]], bank.titles[papers[n]], float(likeness[n])) for n in nearest),
         )
+
+
+def _without(rows: NDArray[np.int64], mask: NDArray[np.bool_] | None, excluded: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows that a mask allows and that are not excluded."""
+    if mask is not None:
+        rows = rows[mask[rows]]
+    return rows[~np.isin(rows, excluded)] if len(excluded) else rows
 
 
 def _allowed_papers(

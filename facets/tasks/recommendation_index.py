@@ -18,7 +18,7 @@ __all__ = ["CandidateIndex"]
 
 _TRAIN_PER_LIST = 40
 _TRAIN_STEPS = 6
-_PROBED_SHARE = 1 / 24  # of the lists, for each facet
+_PROBED_SHARE = 1 / 14  # of the lists, for each facet
 _SEED = 12345
 
 
