@@ -1,0 +1,176 @@
+"""Authors for papers, without encoding: ``python -m benchmarks.recommendation``; JSON on standard output.
+
+One paper after the other against many authors, through the index and against all of them, with the recall of the
+first; and a whole conference, thousands of submissions against thousands of reviewers. Vectors are synthetic: papers of
+clustered subjects, authors who keep to a few of them; shapes are those of the shipped model.
+
+Shape letters: I papers, J authors, N queries, K facets, D dimensions, W of word averages.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from facets.tasks.recommendation import Recommender
+from facets.tasks.recommendation_types import CandidateKind, PaperFacets, RecommendationOptions
+from facets.text.vocabulary import Vocabulary
+from facets.words.vectors import WordVectors, unit_rows
+
+_SUBJECTS = 4000
+_PAPERS_OF_AN_AUTHOR = 3
+_TOP_K = 50
+
+
+class SyntheticModel:
+    """What ``Recommender`` needs of a model, with random tables."""
+
+    name = "synthetic"
+    revision = "1"
+    task = "papers"
+
+    def __init__(self, num_authors: int, *, num_facets: int, dim: int, word_dim: int) -> None:
+        rng = np.random.default_rng(1)
+        self._num_facets, self._dim = num_facets, dim
+        self._subjects = rng.standard_normal((_SUBJECTS, dim)).astype(np.float32)
+        self._word_subjects = rng.standard_normal((_SUBJECTS, word_dim)).astype(np.float32)
+        num_papers = num_authors * _PAPERS_OF_AN_AUTHOR // 2
+        home_J = rng.integers(0, _SUBJECTS, num_authors)
+        subject_I = rng.integers(0, _SUBJECTS, num_papers)
+        pairs = np.stack(
+            [
+                rng.integers(0, num_papers, num_authors * _PAPERS_OF_AN_AUTHOR),
+                np.repeat(np.arange(num_authors), _PAPERS_OF_AN_AUTHOR),
+            ],
+            axis=1,
+        )
+        self.words = WordVectors(Vocabulary(["word"], np.array([1])), np.ones((1, word_dim), np.float32))
+        vectors = self._near(self._subjects, home_J, rng)
+        none = np.zeros((0, dim), np.float32)
+        self.tables = SimpleNamespace(vectors={"authors": vectors, "citations": none})
+        self.settings = SimpleNamespace(
+            facet_weights=dict.fromkeys(CandidateKind, 0.5),
+            document_modes=dict.fromkeys(CandidateKind, "average"),
+            other_weights={},
+        )
+        self._averages = self._near(self._word_subjects, subject_I, rng)
+        ids = [f"a{number}" for number in range(num_authors)]
+        self.papers = SimpleNamespace(
+            ids=[f"p{number}" for number in range(num_papers)],
+            titles=[""] * num_papers,
+            years=np.zeros(num_papers, np.int32),
+            rows=np.zeros(num_papers, np.uint16),
+            offsets=np.arange(num_papers + 1),
+            column_ids={"authors": ids, "citations": []},
+            column_names={"authors": ids, "citations": []},
+            pairs={"authors": pairs, "citations": np.empty((0, 2), np.int64)},
+        )
+
+    def _near(
+        self, subjects: NDArray[np.float32], chosen: NDArray[np.int64], rng: np.random.Generator
+    ) -> NDArray[np.float32]:
+        noise = rng.standard_normal((len(chosen), subjects.shape[1])).astype(np.float32)
+        return unit_rows(subjects[chosen] + np.float32(0.8) * noise)
+
+    def queries(self, num: int) -> PaperFacets:
+        """Papers that were never seen."""
+        rng = np.random.default_rng(2)
+        subject_NK = rng.integers(0, _SUBJECTS, (num, self._num_facets))
+        facets = self._near(self._subjects, subject_NK.ravel(), rng).reshape(num, self._num_facets, self._dim)
+        magnitudes = rng.uniform(0.5, 1.5, (num, self._num_facets)).astype(np.float32)
+        return PaperFacets(facets, magnitudes, magnitudes, self._near(self._word_subjects, subject_NK[:, 0], rng))
+
+    def word_averages_of(self, rows: NDArray[np.uint16], starts: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Made at the start."""
+        return self._averages
+
+    def word_averages(self, rows: Sequence[NDArray[np.uint16]]) -> NDArray[np.float32]:
+        """Not measured."""
+        raise NotImplementedError
+
+    def paper_rows(self, titles: Sequence[str], abstracts: Sequence[str]) -> list[NDArray[np.uint16]]:
+        """Not measured."""
+        raise NotImplementedError
+
+    def encode_papers(self, rows: Sequence[NDArray[np.uint16]]) -> Any:
+        """Not measured."""
+        raise NotImplementedError
+
+    def words_as_facets(self) -> NDArray[np.float32]:
+        """Not measured."""
+        raise NotImplementedError
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parses the flags, measures, writes JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--authors", type=int, default=100_000)
+    parser.add_argument("--papers", type=int, default=200, help="papers asked one by one")
+    parser.add_argument("--submissions", type=int, default=5_000)
+    parser.add_argument("--reviewers", type=int, default=10_000)
+    parser.add_argument("--facets", type=int, default=5)
+    parser.add_argument("--dim", type=int, default=224)
+    parser.add_argument("--word-dim", type=int, default=256)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(options.threads)
+    model = SyntheticModel(options.authors, num_facets=options.facets, dim=options.dim, word_dim=options.word_dim)
+    report: dict[str, object] = {"parameters": vars(options)}
+    start = time.perf_counter()
+    recommender = Recommender(model)
+    report["open_seconds"] = time.perf_counter() - start
+    report["one_by_one"] = one_by_one(recommender, model.queries(options.papers))
+    report["conference"] = conference(recommender, model.queries(options.submissions), options.reviewers)
+    sys.stdout.write(json.dumps(report, indent=2) + "\n")
+
+
+def one_by_one(recommender: Recommender, papers: PaperFacets) -> dict[str, float]:
+    """Milliseconds a paper, through the index and against everybody."""
+    options = RecommendationOptions(top_k=_TOP_K)
+    indexed_ms, exact_ms, found, common = [], [], 0, 0
+    for number in range(len(papers)):
+        one = papers.part(slice(number, number + 1))
+        start = time.perf_counter()
+        [hits] = recommender.recommend_authors(one, options)
+        middle = time.perf_counter()
+        exact = recommender.recommend_bulk(CandidateKind.AUTHORS, one, options)
+        exact_ms.append(1e3 * (time.perf_counter() - middle))
+        indexed_ms.append(1e3 * (middle - start))
+        right = {exact.candidate_ids[row] for row in exact.rows[0]}
+        common += len(right & {hit.id for hit in hits})
+        found += len(right)
+    indexed, exact_median = statistics.median(indexed_ms), statistics.median(exact_ms)
+    return {
+        "median_ms": indexed,
+        "p99_ms": float(np.percentile(indexed_ms, 99)),
+        "recall_50": common / max(1, found),
+        "exact_median_ms": exact_median,
+        "ratio": exact_median / indexed,
+    }
+
+
+def conference(recommender: Recommender, papers: PaperFacets, num_reviewers: int) -> dict[str, float]:
+    """Seconds for the top 50 reviewers of every submission, in bulk and by the products of one paper at a time."""
+    reviewers = list(recommender.library.tables[CandidateKind.AUTHORS].ids[:num_reviewers])
+    options = RecommendationOptions(top_k=_TOP_K, candidates=reviewers)
+    start = time.perf_counter()
+    recommender.recommend_bulk(CandidateKind.AUTHORS, papers, options)
+    bulk = time.perf_counter() - start
+    sample = min(20, len(papers))
+    start = time.perf_counter()
+    for number in range(sample):
+        recommender.recommend_authors(papers.part(slice(number, number + 1)), options)
+    single = (time.perf_counter() - start) * len(papers) / sample
+    return {"seconds": bulk, "one_by_one_seconds": single, "ratio": single / bulk}
+
+
+if __name__ == "__main__":
+    main()
