@@ -22,18 +22,24 @@ from facets_client import (
     RecommendationOptions,
 )
 from server_process import ROOT, ServerProcess
-from toy_papers import TOPICS, make_toy_papers_checkpoint, toy_papers
+from toy_papers import SUBJECTS, toy_paper_model, toy_records
 
 pytestmark = pytest.mark.skipif(bool(os.environ.get("FACETS_TARGET")), reason="needs a server with a model of papers")
 
-SEA = Paper("a storm on the river", " ".join(TOPICS["sea"]), id="sea")
-MUSIC = Paper("an opera for the violin", " ".join(TOPICS["music"]), id="music")
+PARSING = Paper("a treebank and its parser", " ".join(SUBJECTS["parsing"]), id="parsing")
+SPEECH = Paper("the tone of a speaker", " ".join(SUBJECTS["speech"]), id="speech")
+SUBJECT_OF_PAPER = {
+    str(record["id"]): str(record["authors"][0]).split()[0]  # type: ignore[index]
+    for record in toy_records()
+}
 COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]
 
 
 @pytest.fixture(scope="module")
 def papers_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_toy_papers_checkpoint(tmp_path_factory.mktemp("papers") / "toy-papers")
+    folder = tmp_path_factory.mktemp("papers")
+    toy_paper_model(folder)
+    return folder / "run" / "model"
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +55,9 @@ def client(server: ServerProcess) -> Iterator[FacetsClient]:
         yield made
 
 
-def topic_of(name: str) -> str:
-    return name.replace("-", " ").split()[0].lower()
+def subject_of(name: str) -> str:
+    """Of an author, a citing paper or a paper."""
+    return SUBJECT_OF_PAPER.get(name, name.replace("-", " ").split()[0])
 
 
 def test_the_models_and_their_health(client: FacetsClient) -> None:
@@ -60,48 +67,48 @@ def test_the_models_and_their_health(client: FacetsClient) -> None:
     assert client.health()["facets.v1.RecommendationService"] == "SERVING"
 
 
-def test_authors_of_the_topic_come_first(client: FacetsClient) -> None:
-    found = client.recommend_authors([SEA, MUSIC], RecommendationOptions(top_k=4, evidence=True))
-    for topic, result in zip(("sea", "music"), found.results, strict=True):
-        assert [topic_of(item.id) for item in result[:3]] == [topic] * 3
+def test_authors_of_the_subject_come_first(client: FacetsClient) -> None:
+    found = client.recommend_authors([PARSING, SPEECH], RecommendationOptions(top_k=4, evidence=True))
+    for subject, result in zip(("parsing", "speech"), found.results, strict=True):
+        assert [subject_of(item.id) for item in result[:3]] == [subject] * 3
         assert [item.score for item in result] == sorted((item.score for item in result), reverse=True)
         evidence = result[0].evidence
         assert evidence is not None and evidence.nearest_words
-        assert topic_of(evidence.nearest_papers[0].id) == topic
+        assert subject_of(evidence.nearest_papers[0].id) == subject
     assert found.model.name == "toy-papers"
 
 
-def test_citing_papers_of_the_topic_come_first(client: FacetsClient) -> None:
-    found = client.recommend_citations([SEA], RecommendationOptions(top_k=3))
-    assert "sea" in found.results[0][0].id
+def test_citing_papers_of_the_subject_come_first(client: FacetsClient) -> None:
+    found = client.recommend_citations([PARSING], RecommendationOptions(top_k=3))
+    assert subject_of(found.results[0][0].id) == "parsing"
 
 
 def test_filters(client: FacetsClient) -> None:
-    everyone = client.recommend_authors([SEA], RecommendationOptions(top_k=50)).results[0]
+    everyone = client.recommend_authors([PARSING], RecommendationOptions(top_k=50)).results[0]
     ids = [item.id for item in everyone]
     assert len(ids) > 10
-    left = client.recommend_authors([SEA], RecommendationOptions(top_k=50, exclude=[*ids[:2], "nobody"])).results[0]
+    left = client.recommend_authors([PARSING], RecommendationOptions(top_k=50, exclude=[*ids[:2], "nobody"])).results[0]
     assert [item.id for item in left] == ids[2:]
-    own = Paper(SEA.title, SEA.abstract, excluded=ids[1:])
+    own = Paper(PARSING.title, PARSING.abstract, excluded=ids[1:])
     assert [item.id for item in client.recommend_authors([own]).results[0]] == ids[:1]
-    assert client.recommend_authors([SEA], RecommendationOptions(exclude=ids)).results == ((),)
-    assert client.recommend_authors([SEA], RecommendationOptions(candidates=[])).results == ((),)
+    assert client.recommend_authors([PARSING], RecommendationOptions(exclude=ids)).results == ((),)
+    assert client.recommend_authors([PARSING], RecommendationOptions(candidates=[])).results == ((),)
     some = RecommendationOptions(candidates=[ids[5], ids[3], "nobody"])
-    assert [item.id for item in client.recommend_authors([SEA], some).results[0]] == [ids[3], ids[5]]
-    assert client.recommend_authors([SEA], RecommendationOptions(from_year=3000)).results == ((),)
+    assert [item.id for item in client.recommend_authors([PARSING], some).results[0]] == [ids[3], ids[5]]
+    assert client.recommend_authors([PARSING], RecommendationOptions(from_year=3000)).results == ((),)
     unlike = RecommendationOptions(top_k=50, negative=[ids[0]], example_weight=100.0)
-    assert client.recommend_authors([SEA], unlike).results[0][0].id != ids[0]
+    assert client.recommend_authors([PARSING], unlike).results[0][0].id != ids[0]
 
 
 def test_facet_weight_mixes_both_scores(client: FacetsClient) -> None:
     for weight, part in ((1.0, "facet_score"), (0.0, "document_score")):
-        result = client.recommend_authors([SEA], RecommendationOptions(top_k=20, facet_weight=weight)).results[0]
+        result = client.recommend_authors([PARSING], RecommendationOptions(top_k=20, facet_weight=weight)).results[0]
         parts = [getattr(item, part) for item in result]
         assert parts == sorted(parts, reverse=True)
 
 
 def test_bulk_agrees_with_single_calls(client: FacetsClient) -> None:
-    papers = [SEA, MUSIC, Paper("a king", excluded=["War A", "war-b"])] * 50
+    papers = [PARSING, SPEECH, Paper("a pixel", excluded=["vision A", "vision B"])] * 50
     options = RecommendationOptions(top_k=5)
     bulk = client.recommend_bulk("authors", papers, options).results
     single = client.recommend_authors(papers[:3], options).results
@@ -114,53 +121,53 @@ def test_papers_of_a_collection(client: FacetsClient) -> None:
     client.create_collection("shelf")
     documents = [
         Document(str(paper["id"]), f"{paper['title']}", {"abstract": paper["abstract"], "title": paper["title"]})
-        for paper in toy_papers()[:30]
+        for paper in toy_records()[:30]
     ]
     client.upsert("shelf", documents)
-    found = client.rank_papers("authors", ["Sea A", "Music A"], collection="shelf", top_k=5, evidence=True)
-    for topic, ranking in zip(("sea", "music"), found.rankings, strict=True):
-        assert topic_of(ranking[0].id) == topic
+    found = client.rank_papers("authors", ["parsing A", "speech A"], collection="shelf", top_k=5, evidence=True)
+    for subject, ranking in zip(("parsing", "speech"), found.rankings, strict=True):
+        assert subject_of(ranking[0].id) == subject
         assert ranking[0].title and ranking[0].evidence is not None
     assert found.num_papers == 30
-    (citing,) = client.rank_papers("citations", ["cite-war-0"], collection="shelf", top_k=3).rankings
-    assert topic_of(citing[0].id) == "war"
-    (given,) = client.rank_papers("authors", ["Sea A"], papers=[MUSIC, SEA]).rankings
+    (citing,) = client.rank_papers("citations", ["vision-citing-0"], collection="shelf", top_k=3).rankings
+    assert subject_of(citing[0].id) == "vision"
+    (given,) = client.rank_papers("authors", ["parsing A"], papers=[SPEECH, PARSING]).rankings
     assert given[0].position == 1
     client.delete_collection("shelf")
 
 
 def test_what_is_wrong_is_told(client: FacetsClient) -> None:
     with pytest.raises(InvalidArgumentError, match=r"papers\[1\]\.title"):
-        client.recommend_authors([SEA, Paper("")])
-    with pytest.raises(NotFoundError, match="Sea A"):
-        client.rank_papers("authors", ["Sea Ax"], papers=[SEA])
+        client.recommend_authors([PARSING, Paper("")])
+    with pytest.raises(NotFoundError, match="parsing A"):
+        client.rank_papers("authors", ["parsing Ax"], papers=[PARSING])
     with pytest.raises(NotFoundError, match="nowhere"):
-        client.rank_papers("authors", ["Sea A"], collection="nowhere")
+        client.rank_papers("authors", ["parsing A"], collection="nowhere")
     with pytest.raises(InvalidArgumentError, match="papers"):
-        client.recommend_authors([SEA], model="toy")
+        client.recommend_authors([PARSING], model="toy")
     with pytest.raises(InvalidArgumentError, match="toy-papers"):
         client.summarize(["A text."], model="toy-papers")
     with pytest.raises(InvalidArgumentError, match="nobody"):
-        client.recommend_authors([SEA], RecommendationOptions(positive=["nobody"]))
+        client.recommend_authors([PARSING], RecommendationOptions(positive=["nobody"]))
     with pytest.raises(InvalidArgumentError, match="the same as"):
         client.add_papers([Paper("a", id="x"), Paper("b", id="x")])
     with pytest.raises(NotFoundError, match="nope"):
         client.add_authors([NewAuthor(PaperAuthor("Zoe"), paper_ids=["nope"])])
-    long = Paper("storm", "boat river " * 50_000)
-    assert topic_of(client.recommend_authors([long]).results[0][0].id) == "sea"
+    long = Paper("syntax", "grammar rule " * 50_000)
+    assert subject_of(client.recommend_authors([long]).results[0][0].id) == "parsing"
 
 
 def test_both_clients_give_the_same(client: FacetsClient, server: ServerProcess) -> None:
     async def ask() -> tuple[object, object]:
         async with AsyncFacetsClient(server.target, timeout_s=60) as asynchronous:
-            found = await asynchronous.recommend_authors([SEA])
-            near = await asynchronous.find_candidates("authors", ["Musik A"])
+            found = await asynchronous.recommend_authors([PARSING])
+            near = await asynchronous.find_candidates("authors", ["speach A"])
             return found.results, near
 
     results, near = asyncio.run(ask())
-    assert [item.id for item in results[0]] == [item.id for item in client.recommend_authors([SEA]).results[0]]
-    assert near == client.find_candidates("authors", ["Musik A"])
-    assert near.results[0][0].id.startswith("Music")
+    assert [item.id for item in results[0]] == [item.id for item in client.recommend_authors([PARSING]).results[0]]
+    assert near == client.find_candidates("authors", ["speach A"])
+    assert near.results[0][0].id.startswith("speech")
 
 
 def test_additions_survive_a_kill(
@@ -168,18 +175,18 @@ def test_additions_survive_a_kill(
 ) -> None:
     arguments = ["--model", str(papers_model)]
     first = spawn(arguments=arguments)
-    paper = Paper("concert drum", " ".join(TOPICS["music"]), id="new-1", authors=[PaperAuthor("New One", "n-1")])
+    paper = Paper("voice signal", " ".join(SUBJECTS["speech"]), id="new-1", authors=[PaperAuthor("New One", "n-1")])
     with FacetsClient(first.target, timeout_s=60) as client:
         assert client.add_papers([paper]).num_papers == 1
-        added = client.add_authors([NewAuthor(PaperAuthor("Old Salt"), papers=[SEA], paper_ids=["sea-00"])])
+        added = client.add_authors([NewAuthor(PaperAuthor("Old Salt"), papers=[PARSING], paper_ids=["P06-1057"])])
         assert added.num_authors == 1
-        before = client.recommend_authors([SEA, MUSIC], RecommendationOptions(top_k=50))
+        before = client.recommend_authors([PARSING, SPEECH], RecommendationOptions(top_k=50))
     assert "n-1" in [item.id for item in before.results[1]]
     assert "Old Salt" in [item.id for item in before.results[0]]
     first.kill()
     second = spawn(arguments=arguments)
     with FacetsClient(second.target, timeout_s=60) as client:
-        after = client.recommend_authors([SEA, MUSIC], RecommendationOptions(top_k=50))
+        after = client.recommend_authors([PARSING, SPEECH], RecommendationOptions(top_k=50))
     assert [[item.id for item in result] for result in after.results] == [
         [item.id for item in result] for result in before.results
     ]
@@ -203,9 +210,9 @@ def run(target: str, folder: Path, *args: str, code: int = 0) -> str:
 
 
 def test_the_command_line(server: ServerProcess, tmp_path: Path) -> None:
-    out = run(server.target, tmp_path, "recommend", "authors", SEA.title, "--abstract", SEA.abstract, "-k", "3")
-    assert "Sea" in out or "sea-" in out
-    lines = [json.dumps({"id": f"s{i}", "title": SEA.title, "authors": ["Sea A"]}) for i in range(40)]
+    out = run(server.target, tmp_path, "recommend", "authors", PARSING.title, "--abstract", PARSING.abstract, "-k", "3")
+    assert "parsing" in out
+    lines = [json.dumps({"id": f"s{i}", "title": PARSING.title, "authors": ["parsing A"]}) for i in range(40)]
     (tmp_path / "in.jsonl").write_text("\n".join(lines) + '\n{"id": "bad", "title": " "}\n')
     report = json.loads(
         run(
@@ -216,5 +223,5 @@ def test_the_command_line(server: ServerProcess, tmp_path: Path) -> None:
     assert (report["num_papers"], report["num_rows"], report["num_rejected"]) == (40, 80, 1)
     with (tmp_path / "o.csv").open(newline="") as stream:
         rows = list(csv.reader(stream))
-    assert len(rows) == 81 and all(topic_of(row[1]) == "sea" and row[1] != "Sea A" for row in rows[1:])
-    assert "Sea A" in run(server.target, tmp_path, "recommend", "find", "Sea Ax")
+    assert len(rows) == 81 and all(subject_of(row[1]) == "parsing" and row[1] != "parsing A" for row in rows[1:])
+    assert "parsing A" in run(server.target, tmp_path, "recommend", "find", "parsing Ax")
