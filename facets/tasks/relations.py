@@ -98,7 +98,12 @@ class RelationScorer:
             return self._background_MD
 
     def score(
-        self, patterns: Sequence[str], relations: Sequence[str] | None = None, *, top_k: int | None = None
+        self,
+        patterns: Sequence[str],
+        relations: Sequence[str] | None = None,
+        *,
+        top_k: int | None = None,
+        evidence: bool = True,
     ) -> list[PatternScores]:
         """Scores patterns against relations.
 
@@ -106,6 +111,7 @@ class RelationScorer:
             patterns: Each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
             relations: Names to restrict to; None: all.
             top_k: Relations in each result at most, the most probable ones; None: all.
+            evidence: Tell which facet met which and the relations near each facet; False is three times as fast.
 
         Returns:
             One result a pattern, in order.
@@ -124,7 +130,8 @@ class RelationScorer:
         """
         chosen = self._chosen(relations)
         tokens = tokenize_patterns(patterns, self.model.tokenizer)
-        report = PatternReport(chosen, self.score_tokens(tokens, chosen), top_k=_checked_top_k(top_k))
+        arrays = self.score_tokens(tokens, chosen)
+        report = PatternReport(chosen, arrays, top_k=_checked_top_k(top_k), evidence=evidence)
         return [report.scores(place, pattern) for place, pattern in enumerate(tokens)]
 
     def score_arrays(self, patterns: Sequence[str], relations: Sequence[str] | None = None) -> ScoreArrays:
@@ -152,6 +159,7 @@ class RelationScorer:
         relations: Sequence[str] | None = None,
         limits: PatternLimits | None = None,
         top_k: int | None = None,
+        evidence: bool = True,
     ) -> list[list[PairRelations]]:
         """Relations between the entities of each sentence, both directions.
 
@@ -164,6 +172,7 @@ class RelationScorer:
             relations: Names to restrict to; None: all.
             limits: How far apart two entities may be.
             top_k: Relations in each result at most, the most probable ones; None: all.
+            evidence: Tell which facet met which and the relations near each facet; False is three times as fast.
 
         Returns:
             One list a text: every ordered pair of mentions of a sentence within the limits, in the order of the text;
@@ -179,7 +188,7 @@ class RelationScorer:
         _check_texts(texts)
         found = resolve_spans(texts, spans, finder)
         mentions = pair_mentions(texts, found, self.model.tokenizer, limits or PatternLimits())
-        return self._pairs(texts, mentions, chosen, _checked_top_k(top_k))
+        return self._pairs(texts, mentions, chosen, top_k=_checked_top_k(top_k), evidence=evidence)
 
     def fill_slot(
         self,
@@ -218,7 +227,7 @@ class RelationScorer:
             for mention in pair_mentions(texts, found, self.model.tokenizer, limits or PatternLimits())
             if mention.is_between(texts, head)
         ]
-        return group_tails([pair for pairs in self._pairs(texts, mentions, chosen, 1) for pair in pairs])
+        return group_tails([pair for pairs in self._pairs(texts, mentions, chosen, top_k=1) for pair in pairs])
 
     def entailment(self, premises: Sequence[str], hypotheses: Sequence[str]) -> list[EntailmentResult]:
         """Whether each premise entails the hypothesis beside it, and the other way round.
@@ -303,11 +312,17 @@ class RelationScorer:
         return [lowered[known] for known in near]
 
     def _pairs(
-        self, texts: Sequence[str], mentions: Sequence[PairMention], chosen: RelationFacets, top_k: int | None
+        self,
+        texts: Sequence[str],
+        mentions: Sequence[PairMention],
+        chosen: RelationFacets,
+        *,
+        top_k: int | None,
+        evidence: bool = True,
     ) -> list[list[PairRelations]]:
         # Equal patterns are encoded once.
         rows = {tokens: row for row, tokens in enumerate(dict.fromkeys(m.tokens for m in mentions))}
-        report = PatternReport(chosen, self.score_tokens(list(rows), chosen), top_k=top_k)
+        report = PatternReport(chosen, self.score_tokens(list(rows), chosen), top_k=top_k, evidence=evidence)
         result: list[list[PairRelations]] = [[] for _ in texts]
         for mention in mentions:
             scores = report.scores(rows[mention.tokens], mention.tokens, before=mention.before)

@@ -25,12 +25,16 @@ class PatternReport:
         relations: What was scored against.
         arrays: The scores.
         top_k: Relations in each result at most; None: all.
+        evidence: Tell which facet met which and the relations near each facet, which takes longer than scoring.
     """
 
-    def __init__(self, relations: RelationFacets, arrays: ScoreArrays, *, top_k: int | None) -> None:
+    def __init__(
+        self, relations: RelationFacets, arrays: ScoreArrays, *, top_k: int | None, evidence: bool = True
+    ) -> None:
         self._relations = relations
         self._arrays = arrays
         self._top_k = top_k or len(relations.names)
+        self._evidence = evidence
         # Ties go by name: a stable sort of columns that stand in that order.
         self._by_name_R = np.array(sorted(range(len(relations.names)), key=relations.names.__getitem__))
         self._facets_MD = relations.facets.reshape(-1, relations.facets.shape[-1])
@@ -45,15 +49,15 @@ class PatternReport:
         """
         arrays = self._arrays
         cue = negation_cue(tokens, before=before)
-        cosines_KRJ = self._cosines(place)
+        cosines_KRJ = self._cosines(place) if self._evidence else None
         order = self._by_name_R[np.argsort(-arrays.probabilities[place][self._by_name_R], kind="stable")]
         scores = tuple(
-            self._score(place, int(relation), cosines_KRJ[:, relation], negated=bool(cue))
-            for relation in order[: self._top_k]
+            self._score(place, relation, cosines_KRJ, negated=bool(cue)) for relation in order[: self._top_k].tolist()
         )
         best = 0.0 if cue else float(arrays.probabilities[place].max(initial=0.0))
         known = bool(np.isfinite(arrays.universal_schema[place]).any())
-        return PatternScores(" ".join(tokens), scores, 1.0 - best, Evidence(self._nearest(cosines_KRJ), known, cue))
+        nearest = () if cosines_KRJ is None else self._nearest(cosines_KRJ)
+        return PatternScores(" ".join(tokens), scores, 1.0 - best, Evidence(nearest, known, cue))
 
     def _cosines(self, place: int) -> NDArray[np.float32]:
         units_KD = unit_rows(self._arrays.facets[place])
@@ -62,9 +66,10 @@ class PatternReport:
         )
         return cosines
 
-    def _score(self, place: int, relation: int, cosines_KJ: NDArray[np.float32], *, negated: bool) -> RelationScore:
+    def _score(
+        self, place: int, relation: int, cosines_KRJ: NDArray[np.float32] | None, *, negated: bool
+    ) -> RelationScore:
         arrays = self._arrays
-        pattern_facet, relation_facet = divmod(int(cosines_KJ.argmax()), cosines_KJ.shape[1])
         schema = float(arrays.universal_schema[place, relation])
         return RelationScore(
             relation=self._relations.names[relation],
@@ -73,7 +78,7 @@ class PatternReport:
             accepted=not negated and bool(arrays.accepted[place, relation]),
             symmetric=float(arrays.symmetric[place, relation]),
             universal_schema=schema if np.isfinite(schema) else None,
-            meeting=FacetMeeting(pattern_facet, relation_facet, float(cosines_KJ[pattern_facet, relation_facet])),
+            meeting=None if cosines_KRJ is None else _meeting(cosines_KRJ[:, relation]),
         )
 
     def _nearest(self, cosines_KRJ: NDArray[np.float32]) -> tuple[tuple[NearRelation, ...], ...]:
@@ -84,3 +89,8 @@ class PatternReport:
             tuple(NearRelation(names[relation], float(best_KR[facet, relation])) for relation in row)
             for facet, row in enumerate(nearest)
         )
+
+
+def _meeting(cosines_KJ: NDArray[np.float32]) -> FacetMeeting:
+    pattern_facet, relation_facet = divmod(int(cosines_KJ.argmax()), cosines_KJ.shape[1])
+    return FacetMeeting(pattern_facet, relation_facet, float(cosines_KJ[pattern_facet, relation_facet]))

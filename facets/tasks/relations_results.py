@@ -53,7 +53,8 @@ class Evidence:
     """Why a pattern was scored so.
 
     Attributes:
-        nearest_relations: One list for every facet of the pattern (K), nearest relation first.
+        nearest_relations: One list for every facet of the pattern (K), nearest relation first; empty when no
+            evidence was asked for.
         pattern_known: The look-up table of the universal schema holds the pattern.
         negation_cue: The word that negates the pattern (``not``, ``never`` ...); empty when nothing does.
     """
@@ -74,7 +75,7 @@ class RelationScore:
         accepted: ``score`` reaches the relation's threshold.
         symmetric: Eq. 3.11 of the pattern's and the relation's facets, in ``[-1, 1]``.
         universal_schema: The look-up's score on the same scale; None where pattern or relation was not seen.
-        meeting: Which facet met which.
+        meeting: Which facet met which; None without evidence.
     """
 
     relation: str
@@ -83,7 +84,7 @@ class RelationScore:
     accepted: bool
     symmetric: float
     universal_schema: float | None
-    meeting: FacetMeeting
+    meeting: FacetMeeting | None
 
 
 @dataclass(frozen=True, slots=True)

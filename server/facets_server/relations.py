@@ -78,6 +78,7 @@ class ServedRelations:
         relations: Sequence[str] | None,
         limits: PatternLimits,
         top_k: int,
+        evidence: bool,
     ) -> Iterator[list[PairRelations]]:
         """Pairs of entities of one text after the other, see ``RelationScorer.extract``."""
         for start in range(0, len(texts), _TEXTS_A_TURN):
@@ -85,7 +86,9 @@ class ServedRelations:
             with fields_of_request(start):
                 spans = entities.of(part, start)
                 with self._turn(call):
-                    found = self._scorer.extract(part, spans=spans, relations=relations, limits=limits, top_k=top_k)
+                    found = self._scorer.extract(
+                        part, spans=spans, relations=relations, limits=limits, top_k=top_k, evidence=evidence
+                    )
             yield from found
 
     def fill_slots(
@@ -106,12 +109,20 @@ class ServedRelations:
                 yield tails
 
     def score(
-        self, patterns: Sequence[str], call: Call, *, relations: Sequence[str] | None, top_k: int | None
+        self,
+        patterns: Sequence[str],
+        call: Call,
+        *,
+        relations: Sequence[str] | None,
+        top_k: int | None,
+        evidence: bool = False,
     ) -> Iterator[PatternScores]:
         """Scores of one pattern after the other, see ``RelationScorer.score``."""
         for start in range(0, len(patterns), _PATTERNS_A_TURN):
             with fields_of_request(start), self._turn(call):
-                scored = self._scorer.score(patterns[start : start + _PATTERNS_A_TURN], relations, top_k=top_k)
+                scored = self._scorer.score(
+                    patterns[start : start + _PATTERNS_A_TURN], relations, top_k=top_k, evidence=evidence
+                )
             yield from scored
 
     def entailment(self, premises: Sequence[str], hypotheses: Sequence[str], call: Call) -> list[EntailmentResult]:

@@ -183,6 +183,6 @@ def _score(score: RelationScore, *, evidence: bool) -> relations_pb2.RelationSco
         meeting=relations_pb2.FacetMeeting(
             pattern_facet=meeting.pattern_facet, relation_facet=meeting.relation_facet, cosine=meeting.cosine
         )
-        if evidence
+        if evidence and meeting is not None
         else None,
     )

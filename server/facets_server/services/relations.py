@@ -49,6 +49,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
             relations=query.relations,
             limits=query.limits,
             top_k=query.top_k or MOST_ACCEPTED,
+            evidence=query.evidence,
         )
         return extractions_to_proto(found, query, served.facts, call)
 
@@ -67,7 +68,9 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         served = self._models.get(request.model)
         query = patterns_from_proto(request, self._limits)
         call.num_items = len(query.patterns)
-        scores = served.score(query.patterns, call, relations=query.relations, top_k=query.top_k)
+        scores = served.score(
+            query.patterns, call, relations=query.relations, top_k=query.top_k, evidence=query.evidence
+        )
         return pattern_scores_to_proto(scores, query, served.facts, call)
 
     def DetectEntailment(

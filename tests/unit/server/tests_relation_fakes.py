@@ -52,7 +52,7 @@ class FakeScorer:
         self.poison = ""
         self._tokenizer = Tokenizer()
 
-    def score(self, patterns, relations=None, *, top_k=None):
+    def score(self, patterns, relations=None, *, top_k=None, evidence=True):
         tokens = tokenize_patterns(patterns, self._tokenizer)
         self.batches.append(len(patterns))
         self.started.set()
@@ -61,7 +61,7 @@ class FakeScorer:
             raise RuntimeError(f"cannot read {self.poison}")
         return [self._scores(words, self._asked(relations), top_k) for words in tokens]
 
-    def extract(self, texts, *, spans=None, finder=None, relations=None, limits=None, top_k=None):
+    def extract(self, texts, *, spans=None, finder=None, relations=None, limits=None, top_k=None, evidence=True):
         assert (spans is None) != (finder is None)
         asked = self._asked(relations)
         spans = finder.find(texts) if spans is None else spans
