@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.config import SentenceTrainingConfig
+from facets.config import FacetModelConfig, SentenceTrainingConfig
 from facets.model import FacetModel, load
 from facets.model.backbone import BackboneEncoder
 from facets.training.corpus import PackedCorpus
@@ -129,7 +129,7 @@ def model_card(
         f"- {training['presentations']:,} sentence presentations of a corpus of {training['corpus_sentences']:,} "
         f"sentences ({training['corpus_tokens']:,} tokens), {training['seconds'] / 60:.0f} minutes on one CPU core, "
         f"seed {training['seed']}",
-        f"- loss: {training['loss']}, l1_weight {model.l1_weight}; {shape.num_encoder_layers} encoder and "
+        f"- loss: {training['loss']}, l1_weight {model.l1_weight}; {_encoder(shape)} and "
         f"{shape.num_decoder_layers} decoder layers of width {shape.hidden_dim}, K={shape.num_facets}, D={shape.dim}",
         "",
         "Validation loss (Chang 2022, eq. 3.2, sparse coding whatever the training loss; lower is better) "
@@ -169,3 +169,11 @@ def model_card(
         ]
         lines.append("")
     return "\n".join(lines)
+
+
+def _encoder(shape: FacetModelConfig) -> str:
+    return (
+        f"{shape.backbone}, frozen,"
+        if shape.backbone and not shape.tune_backbone
+        else f"{shape.num_encoder_layers} encoder"
+    )
