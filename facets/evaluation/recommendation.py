@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError
-from facets.evaluation.recommendation_metrics import Positives, column_metrics
+from facets.evaluation.recommendation_metrics import Positives, column_metrics, column_metrics_by_method
 from facets.tasks.recommendation import Recommender
 from facets.tasks.recommendation_scoring import HybridScores, hybrid_scores
 from facets.tasks.recommendation_tables import CandidateTable, PaperBank
@@ -31,6 +31,8 @@ __all__ = [
 
 DOCUMENT_MODES = ("average", "max")
 WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0)
+
+_TUNED_COLUMNS = 2_000
 
 # Ids of candidates -> scores [N, C] by method
 Score = Callable[[CandidateKind, Sequence[str]], Mapping[str, NDArray[np.float32]]]
@@ -97,11 +99,11 @@ def evaluate_recommendation(
     for kind in CandidateKind:
         if not data.ids[kind]:
             continue
+        metrics = column_metrics_by_method(
+            partial(_scores_of, system, data, kind), system.methods, data.positives[kind], num_papers=len(data.papers)
+        )
         for method in system.methods:
-            metrics = column_metrics(
-                partial(_scores_of, system, data, kind, method), data.positives[kind], num_papers=len(data.papers)
-            )
-            report[method][str(kind)] = metrics.means()
+            report[method][str(kind)] = metrics[method].means()
     return report
 
 
@@ -160,33 +162,40 @@ def mixed_system(
 def tune_weights(
     facets: RecommendationSystem, documents: RecommendationSystem, data: RecommendationData
 ) -> dict[str, tuple[float, float]]:
-    """By kind, the weight of the facets with the greatest mean average precision, and that precision."""
+    """By kind, the weight of the facets with the greatest mean average precision, and that precision.
+
+    Of more than 2,000 candidates a seeded sample of so many is looked at.
+    """
     best: dict[str, tuple[float, float]] = {}
     for kind in CandidateKind:
         best[str(kind)] = (0.5, 0.0)
-        if not data.ids[kind]:
+        positives = data.positives[kind]
+        used = positives.used_columns
+        if not len(used):
             continue
+        if len(used) > _TUNED_COLUMNS:
+            used = np.sort(np.random.default_rng(0).choice(used, _TUNED_COLUMNS, replace=False))
+        chosen = np.isin(positives.columns, used)
+        places = np.searchsorted(used, positives.columns[chosen])
+        sample = Positives(positives.rows[chosen], places.astype(np.int64))
+        ids = [data.ids[kind][column] for column in used]
+        facet_scores, document_scores = facets.score(kind, ids)["facets"], documents.score(kind, ids)["documents"]
         for weight in WEIGHTS:
-            mixed = mixed_system("", facets, documents, {kind: weight})
-            metrics = column_metrics(
-                partial(_scores_of, mixed, data, kind, "facets+documents"),
-                data.positives[kind],
-                num_papers=len(data.papers),
-            )
-            value = metrics.means()["map"]
+            mixed = np.float32(weight) * facet_scores + np.float32(1 - weight) * document_scores
+            value = column_metrics(partial(_columns, mixed), sample, num_papers=len(data.papers)).means()["map"]
             if value > best[str(kind)][1]:
                 best[str(kind)] = (weight, value)
     return best
 
 
+def _columns(scores_NJ: NDArray[np.float32], columns: NDArray[np.int64]) -> NDArray[np.float32]:
+    return scores_NJ[:, columns]
+
+
 def _scores_of(
-    system: RecommendationSystem,
-    data: RecommendationData,
-    kind: CandidateKind,
-    method: str,
-    columns: NDArray[np.int64],
-) -> NDArray[np.float32]:
-    return system.score(kind, [data.ids[kind][column] for column in columns])[method]
+    system: RecommendationSystem, data: RecommendationData, kind: CandidateKind, columns: NDArray[np.int64]
+) -> Mapping[str, NDArray[np.float32]]:
+    return system.score(kind, [data.ids[kind][column] for column in columns])
 
 
 def _by_method(scores: HybridScores) -> dict[str, NDArray[np.float32]]:

@@ -3,7 +3,7 @@
 Shape letters: N papers (rows), J candidates (columns), P positives.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError
 
-__all__ = ["ColumnMetrics", "Positives", "column_metrics"]
+__all__ = ["ColumnMetrics", "Positives", "column_metrics", "column_metrics_by_method"]
 
 _RECALL_AT = (50, 200)
 # Scores compared at a time, positives times papers: 16 million, some 80 MB.
@@ -79,18 +79,43 @@ def column_metrics(
     Returns:
         Metrics per candidate.
     """
-    parts: list[dict[str, NDArray[np.float64]]] = []
+    only = "scores"
+    return column_metrics_by_method(
+        lambda columns: {only: scores_of(columns)}, (only,), positives, num_papers=num_papers
+    )[only]
+
+
+def column_metrics_by_method(
+    scores_of: Callable[[NDArray[np.int64]], Mapping[str, NDArray[np.float32]]],
+    methods: Sequence[str],
+    positives: Positives,
+    *,
+    num_papers: int,
+) -> dict[str, ColumnMetrics]:
+    """``column_metrics`` of several scores that are computed together.
+
+    Args:
+        scores_of: Candidates ``[J]`` -> scores ``[N, J]`` of each method.
+        methods: The methods wanted.
+        positives: The right pairs.
+        num_papers: N.
+    """
+    parts: dict[str, list[dict[str, NDArray[np.float64]]]] = {method: [] for method in methods}
     for first, last in _blocks(positives, num_papers):
-        columns = positives.columns[first:last]
-        used, inverse = np.unique(columns, return_inverse=True)
-        scores_JN = np.ascontiguousarray(scores_of(used).T)
-        own_P = scores_JN[inverse, positives.rows[first:last]]
-        all_PN = scores_JN[inverse]
-        greater_P = np.count_nonzero(all_PN > own_P[:, None], axis=1)
-        equal_P = np.count_nonzero(all_PN == own_P[:, None], axis=1)
-        parts.append(_metrics(inverse, greater_P + (equal_P + 1) / 2, num_papers))
+        used, inverse = np.unique(positives.columns[first:last], return_inverse=True)
+        scores = scores_of(used)
+        for method in methods:
+            scores_JN = np.ascontiguousarray(scores[method].T)
+            own_P = scores_JN[inverse, positives.rows[first:last]]
+            all_PN = scores_JN[inverse]
+            greater_P = np.count_nonzero(all_PN > own_P[:, None], axis=1)
+            equal_P = np.count_nonzero(all_PN == own_P[:, None], axis=1)
+            parts[method].append(_metrics(inverse, greater_P + (equal_P + 1) / 2, num_papers))
     names = ("map", "auc", "ndcg", *(f"recall_{n}" for n in _RECALL_AT))
-    return ColumnMetrics({name: np.concatenate([p[name] for p in parts] or [np.empty(0)]) for name in names})
+    return {
+        method: ColumnMetrics({name: np.concatenate([p[name] for p in own] or [np.empty(0)]) for name in names})
+        for method, own in parts.items()
+    }
 
 
 def _blocks(positives: Positives, num_papers: int) -> Iterator[tuple[int, int]]:

@@ -18,6 +18,7 @@ from facets.training.corpus import PackedCorpus, expand_files
 from facets.training.export import export_sentence_model
 from facets.training.packing import pack_corpus
 from facets.training.papers import train_papers
+from facets.training.papers_card import write_paper_card
 from facets.training.relations_commands import export_relations, relations
 from facets.training.trainer import SentenceTrainer
 from facets.training.words import WordVectorsConfig, build_word_vectors, read_texts
@@ -110,6 +111,17 @@ def papers(
     settings = PaperTrainingConfig.from_dict(_read_toml(config))
     model = train_papers(settings, out, resume=resume, words_of=words_of)
     typer.echo(f"{model.name}: model in {out / 'model'}", err=True)
+
+
+@app.command()
+def papers_card(
+    model: Annotated[Path, typer.Option(help="Checkpoint folder of a model of papers; its README.md is written.")],
+    run: Annotated[Path, typer.Option(help="Folder of its training run.")],
+    summary: Annotated[Path, typer.Option(help="Markdown file with the opening paragraphs.")],
+    report: Annotated[Path | None, typer.Option(help="Output of facets-eval recommendation.")] = None,
+) -> None:
+    """Write the model card of a model of papers."""
+    write_paper_card(model, run_dir=run, summary=_read_text(summary), report=report)
 
 
 @app.command()
