@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from facets.config import FacetModelConfig, FactorizationConfig, RelationTrainingConfig
+from facets.config import FacetModelConfig, FactorizationConfig, OptimizerConfig, RelationTrainingConfig
 from facets.text.vocabulary import Vocabulary
 from facets.training.relations_export import export_relation_model
 from facets.training.relations_trainer import RelationTrainer
@@ -57,7 +57,8 @@ def make_toy_relation_checkpoint(folder: Path, *, num_facets: int = 3, num_steps
         model=FacetModelConfig(
             num_facets=num_facets, dim=32, hidden_dim=32, num_heads=2, feedforward_dim=48, max_tokens=16, dropout=0.0
         ),
-        factorization=FactorizationConfig(num_epochs=20),
+        optimizer=OptimizerConfig(learning_rate=3e-3, warmup_steps=10),
+        factorization=FactorizationConfig(num_epochs=20, learning_rate=0.3),
     )
     trainer = RelationTrainer(config, work / "run")
     trainer.train(progress=False)

@@ -114,7 +114,8 @@ class FacetEntailment:
         """``asymmetric`` (calibrated), ``asymmetric_plain`` (eq. 3.10 alone), and with the frequency difference."""
         arrays = self._scorer.entailment_scores(data.premises, data.hypotheses)
         probabilities = label_probabilities(arrays, self._model.relations.calibration)
-        scores, directions = probabilities[:, 0], probabilities[:, 0] - probabilities[:, 1]
+        # Which of the two entails the other is the direction's question.
+        scores, directions = probabilities[:, 0] + probabilities[:, 1], probabilities[:, 0] - probabilities[:, 1]
         plain = arrays.forward.astype(np.float64)
         difference = data.frequencies[:, 1] - data.frequencies[:, 0]
         both = _ranks(scores) + _ranks(difference)

@@ -72,7 +72,7 @@ class PatternMethod:
         scores: ``[P, R]``; NaN where it says nothing, ranked last.
         thresholds: ``[R]``, pairs from here on have the relation; None: the one threshold, and the margin, that suit
             the file best.
-        margin: A pair has only relations whose score, less the threshold, is at most so far below its best.
+        margin: A pair has only relations whose score is at most so far below its best.
     """
 
     scores: NDArray[np.float32]
@@ -160,12 +160,19 @@ def near_best(scores_ER: NDArray[np.float32], margin: float) -> NDArray[np.float
 
 
 def best_decision(
-    scores_ER: NDArray[np.float32], gold_ER: NDArray[np.bool_], *, num_missed: int
+    scores_ER: NDArray[np.float32],
+    gold_ER: NDArray[np.bool_],
+    *,
+    num_missed: int,
+    usual_R: NDArray[np.float32] | float = 0.0,
 ) -> tuple[float, float, float]:
-    """F1, margin and threshold of the best decision with one of each for all relations."""
+    """F1, margin and threshold of the best decision with one of each for all relations.
+
+    The threshold holds for scores less ``usual_R``, the margin for the scores as they are.
+    """
     decisions = []
     for margin in MARGINS:
-        kept_ER = near_best(scores_ER, margin)
+        kept_ER = near_best(scores_ER, margin) - usual_R
         threshold = best_threshold(kept_ER, gold_ER, num_missed=num_missed)
         accepted_ER = kept_ER >= threshold
         hits = int((accepted_ER & gold_ER).sum())
@@ -191,7 +198,7 @@ def evaluate_relations(system: RelationSystem, data: PairData, *, num_resamples:
             _, margin, threshold = best_decision(scores_ER, gold_ER, num_missed=int(missed_E.sum()))
             accepted_ER = near_best(scores_ER, margin) >= threshold
         else:
-            accepted_ER = near_best(scores_ER - method.thresholds, method.margin) >= 0
+            accepted_ER = near_best(scores_ER, method.margin) >= method.thresholds
         results[name] = with_intervals(_metrics, scores_ER, accepted_ER, gold_ER, missed_E, num_resamples=num_resamples)
     return results
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
@@ -23,9 +22,6 @@ __all__ = ["fit_entailment", "fit_label_weights", "fit_relations", "with_calibra
 # A relation with so many pairs in the data gets a threshold halfway between its own and the common one.
 _PRIOR_POSITIVES = 4.0
 _OWN_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-_L2_WEIGHT = 0.02
-# Of pairs with entailment taken the other way round: they teach the direction.
-_MIRRORED_WEIGHT = 0.5
 
 
 def with_calibration(model: RelationModel, calibration: RelationCalibration) -> RelationModel:
@@ -51,18 +47,28 @@ def fit_relations(model: RelationModel, data: PairData) -> RelationCalibration:
     calibration = replace(model.relations.calibration, schema_scale=1.0, schema_shift=0.0)
     arrays = RelationScorer(with_calibration(model, calibration)).score_arrays(data.patterns, names)
     gold_ER = data.gold(names)
-    scale, shift = _schema_scale(arrays.symmetric, arrays.universal_schema, data, gold_ER)
-    scores_PR = np.fmax(arrays.symmetric, np.clip(scale * arrays.universal_schema + shift, -1.0, 1.0))
-    scores_ER = pair_scores(data, scores_PR)
-    thresholds_R, margin = _thresholds(scores_ER, gold_ER, num_missed=data.num_unknown(names))
+    choices = [
+        (*_schema_scale(facet_scores, arrays.universal_schema, data, gold_ER), use_asymmetric, facet_scores)
+        for use_asymmetric, facet_scores in ((False, arrays.symmetric), (True, arrays.asymmetric))
+    ]
+    _, scale, shift, use_asymmetric, facet_scores = max(choices, key=lambda choice: choice[0])
+    schema_PR = np.clip(scale * arrays.universal_schema + shift, -1.0, 1.0)
+    num_missed = data.num_unknown(names)
+    symmetric_ER = pair_scores(data, np.fmax(arrays.symmetric, schema_PR))
+    symmetric_R, symmetric_margin = _thresholds(symmetric_ER, gold_ER, num_missed=num_missed)
+    scores_ER = pair_scores(data, np.fmax(facet_scores, schema_PR))
+    thresholds_R, margin = _thresholds(scores_ER, gold_ER, num_missed=num_missed)
     distances_ER = scores_ER - thresholds_R
-    gaps_ER = distances_ER - distances_ER.max(axis=1, keepdims=True)
+    gaps_ER = scores_ER - scores_ER.max(axis=1, keepdims=True)
     features = np.stack([distances_ER.ravel(), gaps_ER.ravel()], axis=1)
     curve = LogisticRegression(C=100.0).fit(features, gold_ER.ravel())
     return replace(
         calibration,
-        thresholds=tuple(round(float(t), 4) for t in thresholds_R),
+        thresholds=_rounded(thresholds_R),
         default_threshold=round(float(np.median(thresholds_R)), 4),
+        use_asymmetric=use_asymmetric,
+        symmetric_thresholds=_rounded(symmetric_R),
+        symmetric_margin=symmetric_margin,
         margin=margin,
         slope=round(float(curve.coef_[0, 0]), 4),
         gap_slope=round(float(curve.coef_[0, 1]), 4),
@@ -73,16 +79,16 @@ def fit_relations(model: RelationModel, data: PairData) -> RelationCalibration:
 
 
 def _schema_scale(
-    symmetric_PR: NDArray[np.float32],
+    facet_PR: NDArray[np.float32],
     schema_PR: NDArray[np.float32],
     data: PairData,
     gold_ER: NDArray[np.bool_],
-) -> tuple[float, float]:
-    """Scale and shift of the look-up with the best mean average precision of the maximum, on a small grid."""
+) -> tuple[float, float, float]:
+    """Best mean average precision of the maximum on a small grid, and the look-up's scale and shift there."""
     seen = np.isfinite(schema_PR)
     if not seen.any():
-        return 1.0, 0.0
-    ratio = float(symmetric_PR[seen].std() / max(float(schema_PR[seen].std()), 1e-6))
+        return _mean_precision(pair_scores(data, facet_PR), gold_ER), 1.0, 0.0
+    ratio = float(facet_PR[seen].std() / max(float(schema_PR[seen].std()), 1e-6))
     best = (-1.0, 1.0, 0.0)
     for factor in (0.25, 0.5, 0.75, 1.0, 1.5):
         scale = ratio * factor
@@ -90,10 +96,10 @@ def _schema_scale(
         for level in (97.0, 99.0, 99.7):
             top = float(np.percentile(schema_PR[seen], level))
             for target in (95.0, 98.0, 99.5):
-                shift = float(np.percentile(symmetric_PR[seen], target)) - scale * top
-                scores_ER = pair_scores(data, np.fmax(symmetric_PR, np.clip(scale * schema_PR + shift, -1.0, 1.0)))
+                shift = float(np.percentile(facet_PR[seen], target)) - scale * top
+                scores_ER = pair_scores(data, np.fmax(facet_PR, np.clip(scale * schema_PR + shift, -1.0, 1.0)))
                 best = max(best, (_mean_precision(scores_ER, gold_ER), scale, shift))
-    return best[1], best[2]
+    return best
 
 
 def _mean_precision(scores_ER: NDArray[np.float32], gold_ER: NDArray[np.bool_]) -> float:
@@ -109,11 +115,11 @@ def _thresholds(
     for share in _OWN_SHARES:
         # What a relation's scores are on average, as far as it is taken off.
         usual_R = share * (scores_ER.mean(axis=0) - float(scores_ER.mean()))
-        f1, margin, threshold = best_decision(scores_ER - usual_R, gold_ER, num_missed=num_missed)
+        f1, margin, threshold = best_decision(scores_ER, gold_ER, num_missed=num_missed, usual_R=usual_R)
         decisions.append((f1, share, margin, threshold))
     _, share, margin, threshold = max(decisions)
     thresholds_R = share * (scores_ER.mean(axis=0) - float(scores_ER.mean())) + threshold
-    kept_ER = near_best((scores_ER - thresholds_R).astype(np.float32), margin)
+    kept_ER = near_best(scores_ER, margin) - thresholds_R
     thresholds_R = thresholds_R.astype(np.float64)
     for relation in np.flatnonzero(gold_ER.any(axis=0)):
         own_E, positive_E = kept_ER[:, relation], gold_ER[:, relation]
@@ -127,42 +133,35 @@ def _thresholds(
 
 
 def fit_entailment(model: RelationModel, data: EntailmentData) -> RelationCalibration:
-    """Weights of ``label_probabilities`` by maximum likelihood with a small L2 penalty.
+    """Weights of ``label_probabilities``: logistic regressions of the labels, and of the direction of entailment."""
+    return fit_label_weights(model, RelationScorer(model).entailment_scores(data.premises, data.hypotheses), data)
 
-    Pairs are taken as they stand, premise first; those with entailment the other way round too.
-    """
-    arrays = RelationScorer(model).entailment_scores(data.premises, data.hypotheses)
-    weights, alike_weights = fit_label_weights(arrays, data)
+
+def fit_label_weights(model: RelationModel, arrays: EntailmentArrays, data: EntailmentData) -> RelationCalibration:
+    """``fit_entailment`` of scores that are there already."""
+    features_P5, direction_P2 = label_features(arrays)
+    gold_P = data.directions
+    kinds_P = np.where(gold_P != 0, 0, np.where(np.array(data.labels) == ":", 1, 2))
+    # Standardised for the penalty; the constant is the regression's own.
+    means, deviations = features_P5[:, :-1].mean(axis=0), features_P5[:, :-1].std(axis=0) + 1e-9
+    labels = LogisticRegression(max_iter=1000).fit((features_P5[:, :-1] - means) / deviations, kinds_P)
+    weights = np.zeros((3, features_P5.shape[1]))
+    weights[labels.classes_, :-1] = labels.coef_ / deviations
+    weights[labels.classes_, -1] = labels.intercept_ - (labels.coef_ / deviations) @ means
+    entailed = gold_P != 0
+    scales = np.abs(direction_P2).mean(axis=0) + 1e-9
+    sides = direction_P2[entailed] / scales
+    # Each pair both ways round: the curve goes through 1/2 where nothing tells the sides apart.
+    direction = LogisticRegression(fit_intercept=False).fit(
+        np.concatenate([sides, -sides]), np.concatenate([gold_P[entailed], -gold_P[entailed]])
+    )
     return replace(
         model.relations.calibration,
-        entailment_weights=tuple(round(float(w), 4) for w in weights),
-        paraphrase_weights=tuple(round(float(w), 4) for w in alike_weights),
+        entailment_weights=_rounded(weights[0] - weights[2]),
+        paraphrase_weights=_rounded(weights[1] - weights[2]),
+        direction_weights=_rounded(direction.coef_[0] / scales),
     )
 
 
-def fit_label_weights(
-    arrays: EntailmentArrays, data: EntailmentData
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Weights of "entails" and of "paraphrase" for the features of ``label_features``."""
-    forward_PF, backward_PF, alike_PF = label_features(arrays)
-    num_weights, num_alike = forward_PF.shape[1], alike_PF.shape[1]
-    labels_P = np.array(["><:N".index(label) for label in data.labels])
-    entailed = np.flatnonzero(labels_P < 2)
-    first_QF = np.concatenate([forward_PF, backward_PF[entailed]])
-    second_QF = np.concatenate([backward_PF, forward_PF[entailed]])
-    alike_QF = np.concatenate([alike_PF, alike_PF[entailed]])
-    labels_Q = np.concatenate([labels_P, 1 - labels_P[entailed]])
-    shares_Q = np.where(np.arange(len(labels_Q)) < len(labels_P), 1.0, _MIRRORED_WEIGHT)
-    rows = np.arange(len(labels_Q))
-
-    def loss(weights: NDArray[np.float64]) -> float:
-        own, alike = weights[:num_weights], weights[num_weights:]
-        columns = [first_QF @ own, second_QF @ own, alike_QF @ alike, np.zeros(len(rows))]
-        logits_Q4 = np.stack(columns, axis=1)
-        top_Q = logits_Q4.max(axis=1)
-        normalisers_Q = top_Q + np.log(np.exp(logits_Q4 - top_Q[:, None]).sum(axis=1))
-        losses_Q = normalisers_Q - logits_Q4[rows, labels_Q]
-        return float((shares_Q * losses_Q).sum() / shares_Q.sum()) + _L2_WEIGHT * float((weights**2).mean())
-
-    fitted = minimize(loss, np.zeros(num_weights + num_alike), method="L-BFGS-B").x
-    return fitted[:num_weights], fitted[num_weights:]
+def _rounded(values: NDArray[np.float64]) -> tuple[float, ...]:
+    return tuple(round(float(value), 4) for value in values)

@@ -31,15 +31,23 @@ class FacetRelations:
         self._model = model
 
     def methods(self, patterns: Sequence[str]) -> dict[str, PatternMethod]:
-        """``symmetric`` (eq. 3.11), ``universal_schema`` (look-up of seen patterns) and the maximum of both."""
+        """``symmetric`` (eq. 3.11), ``asymmetric`` (eq. 3.10), ``universal_schema`` (look-up), and maxima with it."""
         arrays = RelationScorer(self._model).score_arrays(patterns, self.relations)
         calibration = self._model.relations.calibration
         thresholds = np.array(calibration.thresholds, dtype=np.float32)
-        return {
-            "symmetric": PatternMethod(arrays.symmetric, thresholds, calibration.margin),
-            "universal_schema": PatternMethod(arrays.universal_schema, thresholds, calibration.margin),
-            "symmetric+universal_schema": PatternMethod(arrays.scores, thresholds, calibration.margin),
+        symmetric = np.array(calibration.symmetric_thresholds or calibration.thresholds, dtype=np.float32)
+        schema = arrays.universal_schema
+        methods = {
+            "symmetric": PatternMethod(arrays.symmetric, symmetric, calibration.symmetric_margin),
+            "asymmetric": PatternMethod(arrays.asymmetric, thresholds, calibration.margin),
+            "universal_schema": PatternMethod(schema, thresholds, calibration.margin),
         }
+        for name, scores, own, margin in (
+            ("symmetric", arrays.symmetric, symmetric, calibration.symmetric_margin),
+            ("asymmetric", arrays.asymmetric, thresholds, calibration.margin),
+        ):
+            methods[f"{name}+universal_schema"] = PatternMethod(np.fmax(scores, schema), own, margin)
+        return methods
 
 
 class RandomRelations:

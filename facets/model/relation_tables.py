@@ -28,27 +28,35 @@ class RelationCalibration:
     Attributes:
         thresholds: Scores from here on are accepted, one a relation.
         default_threshold: For relations added later.
-        margin: Accepted are only relations whose ``score - threshold`` is at most so far below the pattern's best.
+        use_asymmetric: Facets count by eq. 3.10 with the pattern as premise, instead of eq. 3.11.
+        symmetric_thresholds: Thresholds for eq. 3.11 alone, one a relation; for evaluation.
+        symmetric_margin: Its margin.
+        margin: Accepted are only relations whose score is at most so far below the pattern's best.
         slope: ``probability = 1 / (1 + exp(-slope * (score - threshold) - gap_slope * gap - offset))``; the gap is
-            ``score - threshold`` less the pattern's best.
+            the score less the pattern's best.
         gap_slope: See ``slope``.
         offset: See ``slope``.
         schema_scale: The look-up's cosine times this, plus ``schema_shift``, is on the scale of the symmetric score.
         schema_shift: See ``schema_scale``.
-        entailment_weights: Of similarity, its square, direction, generality, generality times similarity, and 1.
-        paraphrase_weights: Of similarity, its square, absolute direction, absolute generality, and 1.
+        entailment_weights: Of similarity, its square, sizes of asymmetry and of difference in coverage, and 1.
+        paraphrase_weights: Of the same.
+        direction_weights: Of the asymmetry and of the difference in coverage.
     """
 
     thresholds: tuple[float, ...]
     default_threshold: float = 0.5
+    use_asymmetric: bool = False
+    symmetric_thresholds: tuple[float, ...] = ()
+    symmetric_margin: float = 2.0
     margin: float = 2.0
     slope: float = 10.0
     gap_slope: float = 0.0
     offset: float = 0.0
     schema_scale: float = 1.0
     schema_shift: float = 0.0
-    entailment_weights: tuple[float, ...] = (2.0, 0.0, 10.0, 10.0, 0.0, -2.0)
+    entailment_weights: tuple[float, ...] = (2.0, 0.0, 4.0, 4.0, -2.0)
     paraphrase_weights: tuple[float, ...] = (8.0, 0.0, -10.0, -10.0, -6.0)
+    direction_weights: tuple[float, ...] = (10.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +154,12 @@ def read_tables(folder: Path, vectors: Mapping[str, NDArray[np.float32]]) -> tup
 
 
 def _calibration(values: dict[str, Any]) -> RelationCalibration:
-    return RelationCalibration(**{k: tuple(v) if isinstance(v, list) else float(v) for k, v in values.items()})
+    def checked(value: Any) -> Any:
+        if isinstance(value, list):
+            return tuple(map(float, value))
+        return value if isinstance(value, bool) else float(value)
+
+    return RelationCalibration(**{name: checked(value) for name, value in values.items()})
 
 
 def _replace(path: Path, content: str) -> None:

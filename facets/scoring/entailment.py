@@ -10,13 +10,14 @@ from facets.scoring.facet_match import unit_facets
 
 __all__ = [
     "asymmetric_score",
+    "asymmetric_scores",
     "coverage_score",
     "reference_asymmetric_score",
     "symmetric_score",
     "symmetric_scores",
 ]
 
-# Cosines held at a time by symmetric_scores (64 MB).
+# Cosines held at a time by asymmetric_scores (64 MB).
 _COSINES_AT_A_TIME = 16_000_000
 
 
@@ -70,31 +71,42 @@ def symmetric_score(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
 
 
 def symmetric_scores(patterns_BKD: Tensor, relations_RJD: Tensor) -> Tensor:
-    """``symmetric_score`` of every pattern with every relation.
+    """``symmetric_score`` of every pattern with every relation, ``[B, R]``; see ``asymmetric_scores``.
+
+    References:
+        Chang 2022, eq. 3.11.
+    """
+    forward_BR, backward_BR = asymmetric_scores(patterns_BKD, relations_RJD)
+    return (forward_BR + backward_BR) / 2
+
+
+def asymmetric_scores(patterns_BKD: Tensor, relations_RJD: Tensor) -> tuple[Tensor, Tensor]:
+    """``asymmetric_score`` of every pattern with every relation, both ways.
 
     Args:
         patterns_BKD: Facets, ``[B, K, D]``, any lengths.
         relations_RJD: Facets, ``[R, J, D]``, same dtype.
 
     Returns:
-        ``[B, R]`` in ``[-1, 1]``.
+        Two times ``[B, R]`` in ``[-1, 1]``: the pattern as premise, the relation as premise.
 
     References:
-        Chang 2022, eq. 3.11.
+        Chang 2022, eq. 3.10.
     """
     num_patterns, num_facets, dim = patterns_BKD.shape
     num_relations, num_relation_facets, _ = relations_RJD.shape
     # The relation's facets come first, so that both maxima run over long contiguous rows.
     relations_MD = unit_facets(relations_RJD).transpose(0, 1).reshape(-1, dim)
     units_BKD = unit_facets(patterns_BKD)
-    scores_BR = torch.empty(num_patterns, num_relations, dtype=torch.float32, device=patterns_BKD.device)
+    forward_BR = torch.empty(num_patterns, num_relations, dtype=torch.float32, device=patterns_BKD.device)
+    backward_BR = torch.empty_like(forward_BR)
     step = max(1, _COSINES_AT_A_TIME // max(1, num_facets * len(relations_MD)))
     for start in range(0, num_patterns, step):
         # [b, K, D] @ [D, J * R] -> [b, K, J, R]
         block_bKJR = (units_BKD[start : start + step] @ relations_MD.mT).unflatten(-1, (num_relation_facets, -1))
-        both_bR = block_bKJR.amax(dim=1).mean(dim=1) + block_bKJR.amax(dim=2).mean(dim=1)
-        scores_BR[start : start + step] = (both_bR / 2).clamp(-1.0, 1.0)
-    return scores_BR
+        forward_BR[start : start + step] = block_bKJR.amax(dim=1).mean(dim=1).clamp(-1.0, 1.0)
+        backward_BR[start : start + step] = block_bKJR.amax(dim=2).mean(dim=1).clamp(-1.0, 1.0)
+    return forward_BR, backward_BR
 
 
 def reference_asymmetric_score(premise_KD: Tensor, hypothesis_JD: Tensor) -> float:

@@ -122,33 +122,37 @@ def entailment_arrays(
     )
 
 
-def label_features(arrays: EntailmentArrays) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Features of "entails", of the same the other way round, and of "paraphrase": ``[P, F]`` each.
-
-    Exchanging premise and hypothesis exchanges the first two and leaves the third.
-    """
-    similarity = (arrays.forward + arrays.backward).astype(np.float64) / 2
-    direction = (arrays.forward - arrays.backward).astype(np.float64) * 10
-    generality = arrays.generality.astype(np.float64) * 10
-    one = np.ones_like(similarity)
-    square = similarity**2
-    return (
-        np.stack([similarity, square, direction, generality, generality * similarity, one], axis=1),
-        np.stack([similarity, square, -direction, -generality, -generality * similarity, one], axis=1),
-        np.stack([similarity, square, np.abs(direction), np.abs(generality), one], axis=1),
+def label_features(arrays: EntailmentArrays) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Features of the labels, ``[P, 5]``, the same both ways round; of the direction, ``[P, 2]``, which change sign."""
+    similarity_P = (arrays.forward + arrays.backward).astype(np.float64) / 2
+    direction_P2 = np.stack([arrays.forward - arrays.backward, arrays.generality], axis=1).astype(np.float64)
+    sizes_P2 = np.abs(direction_P2)
+    labels_P5 = np.stack(
+        [similarity_P, similarity_P**2, sizes_P2[:, 0], sizes_P2[:, 1], np.ones_like(similarity_P)], axis=1
     )
+    return labels_P5, direction_P2
 
 
 def label_probabilities(arrays: EntailmentArrays, calibration: Calibration) -> NDArray[np.float64]:
-    """Probabilities of the labels in their order, ``[P, 4]``: a softmax, neutral being the reference."""
-    forward_PF, backward_PF, alike_PF = label_features(arrays)
-    weights, alike_weights = np.array(calibration.entailment_weights), np.array(calibration.paraphrase_weights)
-    logits_P4 = np.stack(
-        [forward_PF @ weights, backward_PF @ weights, alike_PF @ alike_weights, np.zeros(len(forward_PF))], axis=1
+    """Probabilities of the labels in their order, ``[P, 4]``.
+
+    A softmax tells entailment, paraphrase and neither apart; a logistic curve of the direction, which has no constant,
+    splits entailment into its two directions. So exchanging the sides exchanges the first two columns.
+    """
+    features_P5, direction_P2 = label_features(arrays)
+    logits_P3 = np.stack(
+        [
+            features_P5 @ np.array(calibration.entailment_weights),
+            features_P5 @ np.array(calibration.paraphrase_weights),
+            np.zeros(len(features_P5)),
+        ],
+        axis=1,
     )
-    shares_P4 = np.exp(logits_P4 - logits_P4.max(axis=1, keepdims=True))
-    probabilities_P4: NDArray[np.float64] = shares_P4 / shares_P4.sum(axis=1, keepdims=True)
-    return probabilities_P4
+    shares_P3 = np.exp(logits_P3 - logits_P3.max(axis=1, keepdims=True))
+    shares_P3 /= shares_P3.sum(axis=1, keepdims=True)
+    forward_P = 1.0 / (1.0 + np.exp(-direction_P2 @ np.array(calibration.direction_weights)))
+    entailed_P = shares_P3[:, 0]
+    return np.stack([entailed_P * forward_P, entailed_P * (1 - forward_P), shares_P3[:, 1], shares_P3[:, 2]], axis=1)
 
 
 def detect_entailment(

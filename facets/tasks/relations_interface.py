@@ -25,8 +25,13 @@ class Calibration(Protocol):
         ...
 
     @property
+    def use_asymmetric(self) -> bool:
+        """Facets count by eq. 3.10 with the pattern as premise, instead of eq. 3.11."""
+        ...
+
+    @property
     def margin(self) -> float:
-        """Accepted are only relations at most so far below the pattern's best, thresholds taken off."""
+        """Accepted are only relations at most so far below the pattern's best."""
         ...
 
     @property
@@ -56,12 +61,17 @@ class Calibration(Protocol):
 
     @property
     def entailment_weights(self) -> tuple[float, ...]:
-        """Of similarity, its square, direction, generality, generality times similarity, and 1."""
+        """Of similarity, its square, size of the asymmetry, size of the difference in coverage, and 1."""
         ...
 
     @property
     def paraphrase_weights(self) -> tuple[float, ...]:
-        """Of similarity, its square, absolute direction, absolute generality, and 1."""
+        """Of the same."""
+        ...
+
+    @property
+    def direction_weights(self) -> tuple[float, ...]:
+        """Of the asymmetry and of the difference in coverage."""
         ...
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from facets.scoring.entailment import symmetric_scores
+from facets.scoring.entailment import asymmetric_scores
 from facets.tasks.relations_interface import RelationModel
 
 __all__ = ["RelationFacets", "ScoreArrays", "score_arrays"]
@@ -50,14 +50,17 @@ class ScoreArrays:
     Attributes:
         facets: Facets of the patterns, ``[P, K, D]``.
         symmetric: Eq. 3.11, in ``[-1, 1]``.
+        asymmetric: Eq. 3.10 with the pattern as premise, in ``[-1, 1]``: how well it covers the relation's facets.
         universal_schema: The look-up's score on the same scale; NaN where pattern or relation was not seen.
-        scores: The higher of the two, in ``[-1, 1]``.
+        scores: The higher of look-up and facets, in ``[-1, 1]``; facets count by their symmetric or asymmetric score,
+            whichever ranked development data better.
         probabilities: Calibrated, in ``[0, 1]``.
-        accepted: ``scores`` reach the relation's threshold, and no other relation exceeds its own by much more.
+        accepted: ``scores`` reach the relation's threshold and are close to the pattern's best.
     """
 
     facets: NDArray[np.float32]
     symmetric: NDArray[np.float32]
+    asymmetric: NDArray[np.float32]
     universal_schema: NDArray[np.float32]
     scores: NDArray[np.float32]
     probabilities: NDArray[np.float32]
@@ -74,16 +77,18 @@ def score_arrays(model: RelationModel, patterns: Sequence[Sequence[str]], relati
         relations: What to score against.
     """
     facets_PKD = model.encode_patterns(patterns)
-    symmetric_PR = symmetric_scores(torch.from_numpy(facets_PKD), torch.from_numpy(relations.facets)).numpy()
+    forward_PR, backward_PR = asymmetric_scores(torch.from_numpy(facets_PKD), torch.from_numpy(relations.facets))
+    symmetric_PR, asymmetric_PR = ((forward_PR + backward_PR) / 2).numpy(), forward_PR.numpy()
     schema_PR = _look_up(model, patterns, relations)
-    scores_PR = np.fmax(symmetric_PR, schema_PR)
     calibration = model.relations.calibration
+    scores_PR = np.fmax(asymmetric_PR if calibration.use_asymmetric else symmetric_PR, schema_PR)
     distances_PR = scores_PR - relations.thresholds
-    gaps_PR = distances_PR - distances_PR.max(axis=1, keepdims=True, initial=-2.0)
+    gaps_PR = scores_PR - scores_PR.max(axis=1, keepdims=True, initial=-1.0)
     logits_PR = calibration.slope * distances_PR + calibration.gap_slope * gaps_PR + calibration.offset
     return ScoreArrays(
         facets=facets_PKD,
         symmetric=symmetric_PR,
+        asymmetric=asymmetric_PR,
         universal_schema=schema_PR,
         scores=scores_PR,
         probabilities=(1.0 / (1.0 + np.exp(-logits_PR))).astype(np.float32),

@@ -27,7 +27,6 @@ _PERSONAL = re.compile(r"\b(?:[Hh]e|[Ss]he|[Hh]is|[Hh]er)\b")
 _PERSON = re.compile(r"\b(?:was|is) an?\b")
 _WORD = re.compile(r"[^\W\d_]+")
 _PERSON_CHARS = 2000
-_NO_NAMES = frozenset([*_MONTHS, *"Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()])
 # What a knowledge base adds to a name and a text leaves out.
 _KIND_SUFFIX = re.compile(r" (?:language|people|cuisine)$")
 _MIN_PRONOUNS = 3
