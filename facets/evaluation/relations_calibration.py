@@ -16,11 +16,15 @@ from facets.model.relation_model import RelationModel
 from facets.model.relation_tables import RelationCalibration
 from facets.tasks.entailment import EntailmentArrays, label_features
 from facets.tasks.relations import RelationScorer
+from facets.tasks.relations_scores import combined_scores
 
 __all__ = ["fit_entailment", "fit_label_weights", "fit_relations", "with_calibration"]
 
 # A relation with so many pairs in the data gets a threshold halfway between its own and the common one.
 _PRIOR_POSITIVES = 4.0
+# Of the look-up: its slope, and what a cosine of 1 counts in terms of the facets' score.
+_SCALES = (0.2, 0.3, 0.5, 0.7, 1.0)
+_PEAKS = (0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
 _OWN_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -48,16 +52,16 @@ def fit_relations(model: RelationModel, data: PairData) -> RelationCalibration:
     arrays = RelationScorer(with_calibration(model, calibration)).score_arrays(data.patterns, names)
     gold_ER = data.gold(names)
     choices = [
-        (*_schema_scale(facet_scores, arrays.universal_schema, data, gold_ER), use_asymmetric, facet_scores)
-        for use_asymmetric, facet_scores in ((False, arrays.symmetric), (True, arrays.asymmetric))
+        _schema_scale(
+            scores, arrays.universal_schema, data, gold_ER, replace(calibration, use_asymmetric=is_asymmetric)
+        )
+        for is_asymmetric, scores in ((False, arrays.symmetric), (True, arrays.asymmetric))
     ]
-    _, scale, shift, use_asymmetric, facet_scores = max(choices, key=lambda choice: choice[0])
-    schema_PR = np.clip(scale * arrays.universal_schema + shift, -1.0, 1.0)
-    num_missed = data.num_unknown(names)
-    symmetric_ER = pair_scores(data, np.fmax(arrays.symmetric, schema_PR))
-    symmetric_R, symmetric_margin = _thresholds(symmetric_ER, gold_ER, num_missed=num_missed)
-    scores_ER = pair_scores(data, np.fmax(facet_scores, schema_PR))
-    thresholds_R, margin = _thresholds(scores_ER, gold_ER, num_missed=num_missed)
+    # At a tie the symmetric score, which comes first, decides.
+    _, calibration = max(choices, key=lambda choice: round(choice[0], 6))
+    facet_PR = arrays.asymmetric if calibration.use_asymmetric else arrays.symmetric
+    scores_ER = pair_scores(data, combined_scores(facet_PR, arrays.universal_schema, calibration))
+    thresholds_R, margin = _thresholds(scores_ER, gold_ER, num_missed=data.num_unknown(names))
     distances_ER = scores_ER - thresholds_R
     gaps_ER = scores_ER - scores_ER.max(axis=1, keepdims=True)
     features = np.stack([distances_ER.ravel(), gaps_ER.ravel()], axis=1)
@@ -66,15 +70,10 @@ def fit_relations(model: RelationModel, data: PairData) -> RelationCalibration:
         calibration,
         thresholds=_rounded(thresholds_R),
         default_threshold=round(float(np.median(thresholds_R)), 4),
-        use_asymmetric=use_asymmetric,
-        symmetric_thresholds=_rounded(symmetric_R),
-        symmetric_margin=symmetric_margin,
         margin=margin,
         slope=round(float(curve.coef_[0, 0]), 4),
         gap_slope=round(float(curve.coef_[0, 1]), 4),
         offset=round(float(curve.intercept_[0]), 4),
-        schema_scale=round(scale, 4),
-        schema_shift=round(shift, 4),
     )
 
 
@@ -83,23 +82,16 @@ def _schema_scale(
     schema_PR: NDArray[np.float32],
     data: PairData,
     gold_ER: NDArray[np.bool_],
-) -> tuple[float, float, float]:
-    """Best mean average precision of the maximum on a small grid, and the look-up's scale and shift there."""
-    seen = np.isfinite(schema_PR)
-    if not seen.any():
-        return _mean_precision(pair_scores(data, facet_PR), gold_ER), 1.0, 0.0
-    ratio = float(facet_PR[seen].std() / max(float(schema_PR[seen].std()), 1e-6))
-    best = (-1.0, 1.0, 0.0)
-    for factor in (0.25, 0.5, 0.75, 1.0, 1.5):
-        scale = ratio * factor
-        # Where the best hundredth of the look-up's scores lands among the best of the facets' scores.
-        for level in (97.0, 99.0, 99.7):
-            top = float(np.percentile(schema_PR[seen], level))
-            for target in (95.0, 98.0, 99.5):
-                shift = float(np.percentile(facet_PR[seen], target)) - scale * top
-                scores_ER = pair_scores(data, np.fmax(facet_PR, np.clip(scale * schema_PR + shift, -1.0, 1.0)))
-                best = max(best, (_mean_precision(scores_ER, gold_ER), scale, shift))
-    return best
+    calibration: RelationCalibration,
+) -> tuple[float, RelationCalibration]:
+    """Best mean average precision of the maximum on a small grid, and the calibration that gives it."""
+    tried = []
+    for scale in _SCALES:
+        for peak in _PEAKS:
+            own = replace(calibration, schema_scale=scale, schema_shift=round(peak - scale, 4))
+            scores_ER = pair_scores(data, combined_scores(facet_PR, schema_PR, own))
+            tried.append((_mean_precision(scores_ER, gold_ER), own))
+    return max(tried, key=lambda choice: choice[0])
 
 
 def _mean_precision(scores_ER: NDArray[np.float32], gold_ER: NDArray[np.bool_]) -> float:

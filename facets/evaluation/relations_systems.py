@@ -12,6 +12,7 @@ from facets.evaluation.relations import PatternMethod, RelationSystem
 from facets.model.facet_model import load
 from facets.model.relation_model import RelationModel
 from facets.tasks.relations import DEFAULT_RELATION_MODEL, RelationScorer
+from facets.tasks.relations_scores import combined_scores
 from facets.words.vectors import unit_rows
 
 __all__ = ["FacetRelations", "load_relation_models", "relation_baselines"]
@@ -34,20 +35,25 @@ class FacetRelations:
         """``symmetric`` (eq. 3.11), ``asymmetric`` (eq. 3.10), ``universal_schema`` (look-up), and maxima with it."""
         arrays = RelationScorer(self._model).score_arrays(patterns, self.relations)
         calibration = self._model.relations.calibration
-        thresholds = np.array(calibration.thresholds, dtype=np.float32)
-        symmetric = np.array(calibration.symmetric_thresholds or calibration.thresholds, dtype=np.float32)
         schema = arrays.universal_schema
-        methods = {
-            "symmetric": PatternMethod(arrays.symmetric, symmetric, calibration.symmetric_margin),
-            "asymmetric": PatternMethod(arrays.asymmetric, thresholds, calibration.margin),
-            "universal_schema": PatternMethod(schema, thresholds, calibration.margin),
+        both = {
+            name: combined_scores(scores, schema, calibration)
+            for name, scores in (("symmetric", arrays.symmetric), ("asymmetric", arrays.asymmetric))
         }
-        for name, scores, own, margin in (
-            ("symmetric", arrays.symmetric, symmetric, calibration.symmetric_margin),
-            ("asymmetric", arrays.asymmetric, thresholds, calibration.margin),
-        ):
-            methods[f"{name}+universal_schema"] = PatternMethod(np.fmax(scores, schema), own, margin)
-        return methods
+        # The model decides by one of the two maxima; the thresholds are that one's.
+        decides = "asymmetric" if calibration.use_asymmetric else "symmetric"
+        thresholds = np.array(calibration.thresholds, dtype=np.float32)
+        return {
+            "symmetric": PatternMethod(arrays.symmetric, None),
+            "asymmetric": PatternMethod(arrays.asymmetric, None),
+            "universal_schema": PatternMethod(schema, None),
+            **{
+                f"{name}+universal_schema": PatternMethod(
+                    scores, thresholds if name == decides else None, calibration.margin
+                )
+                for name, scores in both.items()
+            },
+        }
 
 
 class RandomRelations:

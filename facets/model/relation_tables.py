@@ -29,15 +29,13 @@ class RelationCalibration:
         thresholds: Scores from here on are accepted, one a relation.
         default_threshold: For relations added later.
         use_asymmetric: Facets count by eq. 3.10 with the pattern as premise, instead of eq. 3.11.
-        symmetric_thresholds: Thresholds for eq. 3.11 alone, one a relation; for evaluation.
-        symmetric_margin: Its margin.
         margin: Accepted are only relations whose score is at most so far below the pattern's best.
         slope: ``probability = 1 / (1 + exp(-slope * (score - threshold) - gap_slope * gap - offset))``; the gap is
             the score less the pattern's best.
         gap_slope: See ``slope``.
         offset: See ``slope``.
-        schema_scale: The look-up's cosine times this, plus ``schema_shift``, is on the scale of the symmetric score.
-        schema_shift: See ``schema_scale``.
+        schema_scale: The look-up's cosine times this, plus ``schema_shift``, is compared with the facets' score.
+        schema_shift: See ``schema_scale``. Where both together exceed 1, all scores are divided by their sum.
         entailment_weights: Of similarity, its square, sizes of asymmetry and of difference in coverage, and 1.
         paraphrase_weights: Of the same.
         direction_weights: Of the asymmetry and of the difference in coverage.
@@ -46,8 +44,6 @@ class RelationCalibration:
     thresholds: tuple[float, ...]
     default_threshold: float = 0.5
     use_asymmetric: bool = False
-    symmetric_thresholds: tuple[float, ...] = ()
-    symmetric_margin: float = 2.0
     margin: float = 2.0
     slope: float = 10.0
     gap_slope: float = 0.0
@@ -57,6 +53,11 @@ class RelationCalibration:
     entailment_weights: tuple[float, ...] = (2.0, 0.0, 4.0, 4.0, -2.0)
     paraphrase_weights: tuple[float, ...] = (8.0, 0.0, -10.0, -10.0, -6.0)
     direction_weights: tuple[float, ...] = (10.0, 10.0)
+
+    @property
+    def peak(self) -> float:
+        """What scores are divided by, so that the highest is 1."""
+        return max(1.0, self.schema_scale + self.schema_shift)
 
 
 @dataclass(frozen=True, slots=True)

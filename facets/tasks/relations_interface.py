@@ -56,7 +56,12 @@ class Calibration(Protocol):
 
     @property
     def schema_shift(self) -> float:
-        """... plus this is on the scale of the symmetric score."""
+        """... plus this is compared with the facets' score."""
+        ...
+
+    @property
+    def peak(self) -> float:
+        """What scores are divided by, so that the highest is 1."""
         ...
 
     @property

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from facets.scoring.entailment import asymmetric_scores
-from facets.tasks.relations_interface import RelationModel
+from facets.tasks.relations_interface import Calibration, RelationModel
 
-__all__ = ["RelationFacets", "ScoreArrays", "score_arrays"]
+__all__ = ["RelationFacets", "ScoreArrays", "combined_scores", "score_arrays"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class ScoreArrays:
         facets: Facets of the patterns, ``[P, K, D]``.
         symmetric: Eq. 3.11, in ``[-1, 1]``.
         asymmetric: Eq. 3.10 with the pattern as premise, in ``[-1, 1]``: how well it covers the relation's facets.
-        universal_schema: The look-up's score on the same scale; NaN where pattern or relation was not seen.
+        universal_schema: The look-up's cosine, in ``[-1, 1]``; NaN where pattern or relation was not seen.
         scores: The higher of look-up and facets, in ``[-1, 1]``; facets count by their symmetric or asymmetric score,
             whichever ranked development data better.
         probabilities: Calibrated, in ``[0, 1]``.
@@ -81,7 +81,7 @@ def score_arrays(model: RelationModel, patterns: Sequence[Sequence[str]], relati
     symmetric_PR, asymmetric_PR = ((forward_PR + backward_PR) / 2).numpy(), forward_PR.numpy()
     schema_PR = _look_up(model, patterns, relations)
     calibration = model.relations.calibration
-    scores_PR = np.fmax(asymmetric_PR if calibration.use_asymmetric else symmetric_PR, schema_PR)
+    scores_PR = combined_scores(asymmetric_PR if calibration.use_asymmetric else symmetric_PR, schema_PR, calibration)
     distances_PR = scores_PR - relations.thresholds
     gaps_PR = scores_PR - scores_PR.max(axis=1, keepdims=True, initial=-1.0)
     logits_PR = calibration.slope * distances_PR + calibration.gap_slope * gaps_PR + calibration.offset
@@ -96,14 +96,21 @@ def score_arrays(model: RelationModel, patterns: Sequence[Sequence[str]], relati
     )
 
 
+def combined_scores(
+    facet_PR: NDArray[np.float32], schema_PR: NDArray[np.float32], calibration: Calibration
+) -> NDArray[np.float32]:
+    """The higher of facets and look-up, in ``[-1, 1]``; the look-up is moved to the facets' scale first."""
+    moved_PR = calibration.schema_scale * schema_PR + calibration.schema_shift
+    scores_PR: NDArray[np.float32] = np.clip(np.fmax(facet_PR, moved_PR) / calibration.peak, -1.0, 1.0)
+    return scores_PR
+
+
 def _look_up(model: RelationModel, patterns: Sequence[Sequence[str]], relations: RelationFacets) -> NDArray[np.float32]:
-    """Cosines of the rows of the factorized matrix, moved to the scale of the symmetric score."""
+    """Cosines of the rows of the factorized matrix."""
     schema_PR = np.full((len(patterns), len(relations.names)), np.nan, dtype=np.float32)
     rows_P = model.table.find(patterns)
     seen, known = np.flatnonzero(rows_P >= 0), np.flatnonzero(relations.rows >= 0)
     if len(seen) and len(known):
         cosines = model.table.patterns[rows_P[seen]] @ model.table.relations[relations.rows[known]].T
-        calibration = model.relations.calibration
-        scaled = calibration.schema_scale * cosines + calibration.schema_shift
-        schema_PR[np.ix_(seen, known)] = np.clip(scaled, -1.0, 1.0)
+        schema_PR[np.ix_(seen, known)] = np.clip(cosines, -1.0, 1.0)
     return schema_PR

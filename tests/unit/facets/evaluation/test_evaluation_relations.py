@@ -163,8 +163,10 @@ def test_commands_calibrate_and_report(tmp_path: Path, capsys: pytest.CaptureFix
     assert report["rows"] == 10
     assert set(report["models"]["toy-relations"]) == {
         "symmetric",
+        "asymmetric",
         "universal_schema",
         "symmetric+universal_schema",
+        "asymmetric+universal_schema",
     }
     assert main(["entailment", str(entailment), "--model", str(model)]) == 0
     report = json.loads(capsys.readouterr().out)

@@ -5,9 +5,11 @@ import pytest
 from relation_toys import TOY_RELATION_THRESHOLD, make_toy_relation_checkpoint
 
 from facets.errors import CheckpointError, ConflictError, InvalidInputError, NotFoundError, StorageError
+from facets.model.relation_tables import RelationCalibration
 from facets.tasks.entailment import EntailmentLabel
 from facets.tasks.relations import RelationScorer
 from facets.tasks.relations_prototypes import prototype_facets
+from facets.tasks.relations_scores import combined_scores
 from facets.text.entities import EntitySpan, Gazetteer
 
 NAMES = Gazetteer(["Ann", "Bob", "Paris", "London", "Acme"])
@@ -33,7 +35,7 @@ def test_the_best_is_the_maximum_of_facets_and_look_up(scorer: RelationScorer) -
     best = scores.relations[0]
     assert scores.evidence.pattern_known
     assert best.universal_schema is not None
-    assert best.score == pytest.approx(max(best.symmetric, best.universal_schema))
+    assert best.score == pytest.approx(max(best.symmetric, best.universal_schema), abs=1e-5)
     assert scores.no_relation_probability == pytest.approx(1 - best.probability)
 
 
@@ -47,6 +49,13 @@ def test_probabilities_fall_and_evidence_names_facets(scorer: RelationScorer) ->
     assert 0 <= meeting.relation_facet < scorer.num_relation_facets
     nearest = scores.evidence.nearest_relations[meeting.pattern_facet]
     assert any(near.cosine == pytest.approx(meeting.cosine, abs=1e-5) for near in nearest)
+
+
+def test_the_look_up_is_moved_to_the_facets_scale() -> None:
+    calibration = RelationCalibration(thresholds=(0.5,), schema_scale=0.5, schema_shift=0.7)
+    facets, schema = np.array([[0.6], [0.6], [0.6]]), np.array([[np.nan], [1.0], [-1.0]])
+    scores = combined_scores(facets.astype(np.float32), schema.astype(np.float32), calibration)
+    assert scores[:, 0].tolist() == pytest.approx([0.6 / 1.2, 1.0, 0.6 / 1.2])
 
 
 def test_a_negated_pattern_has_no_relation(scorer: RelationScorer) -> None:
