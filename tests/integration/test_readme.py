@@ -13,6 +13,8 @@ from facets_proto.v1 import (
     documents_pb2,
     embedding_pb2,
     models_pb2,
+    recommendation_pb2,
+    relations_pb2,
     similarity_pb2,
     summarization_pb2,
 )
@@ -65,11 +67,13 @@ def run(command: list[str], environment: dict[str, str]) -> str:
 @pytest.fixture(scope="module")
 def command_line(server: ServerProcess, environment: dict[str, str]) -> str:
     """Output of the quickstart of the command line, whose collection the next quickstart searches."""
-    lines = block("Command line").replace(" --create", f" --create --rejected {environment['XDG_STATE_HOME']}.rejected")
+    state = environment["XDG_STATE_HOME"]
+    lines = block("Command line").replace(" --create", f" --create --rejected {state}.rejected")
+    lines = lines.replace("pair.svg", f"{state}.svg")
     return run(["bash", "-euxc", lines], {**environment, "FACETS_TARGET": server.target})
 
 
-@pytest.mark.parametrize("name", ["Library", "Command line", "gRPC"])
+@pytest.mark.parametrize("name", ["Library", "Command line", "Relations", "gRPC"])
 def test_quickstarts_are_short(name: str) -> None:
     assert len(block(name).splitlines()) <= MAX_LINES
 
@@ -88,6 +92,17 @@ def test_command_line_quickstart_runs(command_line: str) -> None:
     assert '"score"' in command_line
 
 
+def test_relations_and_papers_quickstart_runs(
+    environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    models = [SHIPPED_MODEL.parent / name for name in ("facets-relations-en", "facets-papers-en")]
+    folder = tmp_path_factory.mktemp("readme-models") / "data"
+    arguments = [part for model in models for part in ("--model", str(model))]
+    with ServerProcess(folder, SHIPPED_MODEL, arguments=arguments) as server:
+        out = run(["bash", "-euxc", block("Relations")], {**environment, "FACETS_TARGET": server.target})
+    assert "birthPlace" in out and "$ARG1 was killed by $ARG2" in out and "facets-papers-en" in out
+
+
 def test_grpc_quickstart_runs(command_line: str, server: ServerProcess, environment: dict[str, str]) -> None:
     code = block("gRPC")
     assert "localhost:50051" in code
@@ -98,7 +113,16 @@ def test_grpc_quickstart_runs(command_line: str, server: ServerProcess, environm
 def test_table_lists_every_rpc() -> None:
     table = README.partition("## RPCs")[2].partition("\n## ")[0]
     listed = set(re.findall(r"`(\w+)`", table))
-    files = (collections_pb2, documents_pb2, embedding_pb2, models_pb2, similarity_pb2, summarization_pb2)
+    files = (
+        collections_pb2,
+        documents_pb2,
+        embedding_pb2,
+        models_pb2,
+        recommendation_pb2,
+        relations_pb2,
+        similarity_pb2,
+        summarization_pb2,
+    )
     for file in files:
         for service in file.DESCRIPTOR.services_by_name.values():
             assert {service.name, *(method.name for method in service.methods)} <= listed
