@@ -23,6 +23,7 @@ _PSEUDO = frozenset(
         ("not", "simply"),
         ("not", "until"),
         ("not", "least"),
+        ("not", "far"),
         ("not", "to"),  # "not to be confused with" is told below
         ("no", "doubt"),
         ("no", "."),

@@ -17,7 +17,7 @@ NAMES = Gazetteer(["Ann", "Bob", "Paris", "London", "Acme"])
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_toy_relation_checkpoint(tmp_path_factory.mktemp("relations") / "toy")
+    return make_toy_relation_checkpoint(tmp_path_factory.mktemp("relations") / "toy", num_steps=400)
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +199,7 @@ def test_premises_and_hypotheses_go_together(scorer: RelationScorer) -> None:
 
 def test_an_added_relation_is_used_and_survives(folder: Path, tmp_path: Path) -> None:
     scorer = RelationScorer.load(folder, data_dir=tmp_path)
-    info = scorer.add_relation("mentor", ["$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1"], threshold=0.8)
+    info = scorer.add_relation("mentor", ["$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1"], threshold=0.4)
     assert info.examples == ("$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1")
     [scores] = RelationScorer.load(folder, data_dir=tmp_path).score(["$ARG1 taught $ARG2"])
     assert scores.relations[0].relation == "mentor"
