@@ -55,7 +55,7 @@ class SyntheticModel:
         self.words = WordVectors(Vocabulary(["word"], np.array([1])), np.ones((1, word_dim), np.float32))
         vectors = self._near(self._subjects, home_J, rng)
         none = np.zeros((0, dim), np.float32)
-        self.tables = SimpleNamespace(vectors={"authors": vectors, "citations": none})
+        self.tables = SimpleNamespace(vectors={"authors": vectors, "citations": none}, spreads={})
         self.settings = SimpleNamespace(
             facet_weights=dict.fromkeys(CandidateKind, 0.5),
             document_modes=dict.fromkeys(CandidateKind, "average"),

@@ -26,6 +26,7 @@ __all__ = [
     "facet_system",
     "make_data",
     "mixed_system",
+    "sample_data",
     "tune_weights",
 ]
 
@@ -86,6 +87,21 @@ def make_data(papers: Sequence[Paper], known: Mapping[CandidateKind, set[str]]) 
     if not any(ids.values()):
         raise InvalidInputError("no paper of the data has an author or a citing paper that the model knows")
     return RecommendationData(papers, ids, positives)
+
+
+def sample_data(data: RecommendationData, num_candidates: int) -> RecommendationData:
+    """Keeps a seeded sample of at most so many authors and so many citing papers."""
+    ids: dict[CandidateKind, Sequence[str]] = {}
+    positives: dict[CandidateKind, Positives] = {}
+    for kind in CandidateKind:
+        used = data.positives[kind].used_columns
+        if len(used) > num_candidates:
+            used = np.sort(np.random.default_rng(0).choice(used, num_candidates, replace=False))
+        ids[kind] = [data.ids[kind][column] for column in used]
+        chosen = np.isin(data.positives[kind].columns, used)
+        places = np.searchsorted(used, data.positives[kind].columns[chosen])
+        positives[kind] = Positives(data.positives[kind].rows[chosen], places.astype(np.int64))
+    return RecommendationData(data.papers, ids, positives)
 
 
 def evaluate_recommendation(
@@ -167,18 +183,12 @@ def tune_weights(
     Of more than 2,000 candidates a seeded sample of so many is looked at.
     """
     best: dict[str, tuple[float, float]] = {}
+    sampled = sample_data(data, _TUNED_COLUMNS)
     for kind in CandidateKind:
         best[str(kind)] = (0.5, 0.0)
-        positives = data.positives[kind]
-        used = positives.used_columns
-        if not len(used):
+        sample, ids = sampled.positives[kind], sampled.ids[kind]
+        if not ids:
             continue
-        if len(used) > _TUNED_COLUMNS:
-            used = np.sort(np.random.default_rng(0).choice(used, _TUNED_COLUMNS, replace=False))
-        chosen = np.isin(positives.columns, used)
-        places = np.searchsorted(used, positives.columns[chosen])
-        sample = Positives(positives.rows[chosen], places.astype(np.int64))
-        ids = [data.ids[kind][column] for column in used]
         facet_scores, document_scores = facets.score(kind, ids)["facets"], documents.score(kind, ids)["documents"]
         for weight in WEIGHTS:
             mixed = np.float32(weight) * facet_scores + np.float32(1 - weight) * document_scores

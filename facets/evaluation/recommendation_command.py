@@ -29,6 +29,9 @@ def add_recommendation_command(commands: "argparse._SubParsersAction[argparse.Ar
     )
     parser.add_argument("--embeddings", type=Path, metavar="DIR", help="keep MiniLM's embeddings here for the next run")
     parser.add_argument(
+        "--sample", type=int, metavar="N", help="only N authors and N citing papers, drawn with a fixed seed"
+    )
+    parser.add_argument(
         "--tune", action="store_true", help="find the best mixtures on FILE and store them in the model folders"
     )
     parser.set_defaults(run=_run)
@@ -42,6 +45,7 @@ def _run(options: argparse.Namespace) -> dict[str, object]:
             baselines=options.baselines,
             train=options.train,
             embeddings=options.embeddings,
+            sample=options.sample,
             tune=options.tune,
         )
     )

@@ -22,6 +22,7 @@ from facets.evaluation.recommendation import (
     facet_system,
     make_data,
     mixed_system,
+    sample_data,
     tune_weights,
 )
 from facets.model.facet_model import find_model
@@ -49,6 +50,8 @@ class RecommendationRun:
         baselines: Also the baselines of table 3.8 and MiniLM.
         train: The papers of the training, with texts, for MiniLM; None: MiniLM is left out.
         embeddings: Folder where MiniLM's embeddings are kept from run to run; None: nowhere.
+        sample: Evaluate a seeded sample of so many authors and citing papers; None: all. Then MiniLM needs to encode
+            the papers of these alone.
         tune: Store the best mixtures on this file in the model folders first (development data only).
     """
 
@@ -57,6 +60,7 @@ class RecommendationRun:
     baselines: bool = False
     train: Path | None = None
     embeddings: Path | None = None
+    sample: int | None = None
     tune: bool = False
 
 
@@ -74,6 +78,8 @@ def run_recommendation(run: RecommendationRun) -> dict[str, object]:
         for kind in CandidateKind
     }
     data = make_data(papers, known)
+    if run.sample is not None:
+        data = sample_data(data, run.sample)
     results: dict[str, object] = {}
     for system in _systems(run, recommenders, data):
         logger.info("evaluating %s", system.name)
@@ -146,7 +152,7 @@ def _tune(
     }
     weights, modes = {}, {}
     for kind in map(str, CandidateKind):
-        modes[kind] = max(DOCUMENT_MODES, key=lambda mode, kind=kind: found[mode][kind][1])
+        modes[kind] = max((found[mode][kind][1], mode) for mode in DOCUMENT_MODES)[1]
         weights[kind] = found[modes[kind]][kind][0]
     logger.warning("%s: best weights of the facets %s, documents %s", recommender.model.name, weights, modes)
     path = folder / "recommendation.json"
@@ -175,18 +181,27 @@ def _minilm_systems(
         return {}
     library = recommender.library
     texts = {paper.id: _text(paper) for paper in read_papers(run.train)}
-    missing = [paper_id for paper_id in library.bank.ids if paper_id not in texts]
+    needed = _papers_of(library.tables, data)
+    missing = [library.bank.ids[row] for row in needed if library.bank.ids[row] not in texts]
     if missing:
         raise InvalidInputError(f"{run.train} must hold the papers of the model, {missing[0]!r} is missing")
     try:
-        known = _embeddings([texts[paper_id] for paper_id in library.bank.ids], run.embeddings)
+        part = _embeddings([texts[library.bank.ids[row]] for row in needed], run.embeddings)
         unseen = _embeddings([_text(paper) for paper in data.papers], run.embeddings)
     except ImportError as error:
         logger.warning("the baselines minilm are left out: %s", error)
         return {}
+    known = np.zeros((len(library.bank.ids), part.shape[1]), dtype=np.float32)
+    known[needed] = part
     bank = PaperBank(library.bank.ids, library.bank.titles, library.bank.years, known)
     tables = {kind: _with_embeddings(table, bank) for kind, table in library.tables.items()}
     return {mode: document_system(f"minilm-{mode}", unseen, tables, bank, mode) for mode in DOCUMENT_MODES}
+
+
+def _papers_of(tables: Mapping[CandidateKind, CandidateTable], data: RecommendationData) -> NDArray[np.int64]:
+    """Rows of all papers of the candidates that are evaluated, ascending."""
+    rows = [tables[kind].papers_of(tables[kind].row_of_id[key]) for kind in CandidateKind for key in data.ids[kind]]
+    return np.unique(np.concatenate(rows))
 
 
 def _with_embeddings(table: CandidateTable, bank: PaperBank) -> CandidateTable:

@@ -77,16 +77,19 @@ class PaperTables:
 
     Attributes:
         vectors: By kind, ``[J, D]`` float32.
+        spreads: By kind, ``[D, D]`` float32, what the sum of a candidate's facets is multiplied by.
     """
 
     vectors: Mapping[str, NDArray[np.float32]]
+    spreads: Mapping[str, NDArray[np.float32]]
 
 
 def write_papers_part(
     folder: Path, tables: PaperTables, settings: ScoringSettings, papers: KnownPapers | None, papers_path: str = "."
 ) -> None:
     """Writes the files above; ``papers`` only where ``papers_path`` is ``.``. Each file appears whole or not at all."""
-    arrays = {f"{kind}.vectors": tables.vectors[kind].astype(np.float16) for kind in KINDS}
+    arrays: dict[str, NDArray[Any]] = {f"{kind}.vectors": tables.vectors[kind].astype(np.float16) for kind in KINDS}
+    arrays |= {f"{kind}.spread": tables.spreads[kind].astype(np.float32) for kind in KINDS}
     _save(arrays, folder / "tables.safetensors")
     if papers_path == "." and papers is not None:
         arrays = {
@@ -140,6 +143,7 @@ def read_papers_part(folder: Path) -> tuple[PaperTables, ScoringSettings, KnownP
     try:
         tables = PaperTables(
             {kind: arrays[f"{kind}.vectors"].astype(np.float32) for kind in KINDS},
+            {kind: arrays[f"{kind}.spread"].astype(np.float32) for kind in KINDS},
         )
     except KeyError as error:
         raise CheckpointError(f"{tables_path}: expected a tensor named {error}") from error

@@ -6,9 +6,11 @@ Shape letters: N papers, K facets, D dimensions, J authors or citing papers.
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fit_vector", "reference_relevance", "relevance_score"]
+__all__ = ["fit_vector", "reference_relevance", "relevance_score", "spread_matrix"]
 
 _FIT_STEPS = 8
+_SPREAD_POWER = 0.5
+_SPREAD_FLOOR = 0.02  # of the mean variance, for directions that facets hardly use
 
 
 def relevance_score(facets_NKD: NDArray[np.float32], table_JD: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -41,7 +43,9 @@ def reference_relevance(facets_NKD: NDArray[np.floating], table_JD: NDArray[np.f
     return scores
 
 
-def fit_vector(papers_NKD: NDArray[np.float32], *, length: float) -> NDArray[np.float32]:
+def fit_vector(
+    papers_NKD: NDArray[np.float32], *, length: float, spread_DD: NDArray[np.float32] | None = None
+) -> NDArray[np.float32]:
     """The vector of a new author (citing paper) from his or her papers, by the rule of the training.
 
     ``max_a sum_n max_k a . p_nk`` over all a of the given length: the sum of the facets that the papers offer, each
@@ -50,6 +54,7 @@ def fit_vector(papers_NKD: NDArray[np.float32], *, length: float) -> NDArray[np.
     Args:
         papers_NKD: Facets with magnitudes of the papers, at least one.
         length: That of the trained vectors.
+        spread_DD: What the sum is multiplied by in the end (``spread_matrix``); None: nothing.
 
     Returns:
         ``[D]`` float32.
@@ -66,5 +71,24 @@ def fit_vector(papers_NKD: NDArray[np.float32], *, length: float) -> NDArray[np.
             break
         chosen_N = best_N
         vector_D = papers_NKD[np.arange(len(papers_NKD)), chosen_N].sum(axis=0, dtype=np.float64)
+    if spread_DD is not None:
+        vector_D = spread_DD @ vector_D
     norm = float(np.linalg.norm(vector_D))
     return (vector_D * (length / norm) if norm > 0 else vector_D).astype(np.float32)
+
+
+def spread_matrix(facets_PD: NDArray[np.float32]) -> NDArray[np.float32]:
+    """``C^(-1/2)`` of the second moment ``C`` of facets, ``[D, D]``: takes weight from what all papers share.
+
+    Where facets are not spread evenly, the vector that minimises eq. 3.12 is ``(C + ...)^-1`` times the sum of the
+    matched facets. The full inverse trusts rare directions too much; of the powers 0, 1/4, 1/2, 3/4 and 1 the
+    half did best on development data.
+
+    Args:
+        facets_PD: Facets with magnitudes of many papers.
+    """
+    if not len(facets_PD):
+        return np.eye(facets_PD.shape[1], dtype=np.float32)
+    variances, axes = np.linalg.eigh(facets_PD.T @ facets_PD / len(facets_PD))
+    variances = np.maximum(variances, 0.0) / max(float(variances.mean()), 1e-12) + _SPREAD_FLOOR
+    return ((axes * variances**-_SPREAD_POWER) @ axes.T).astype(np.float32)

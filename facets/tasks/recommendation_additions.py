@@ -217,7 +217,7 @@ class Additions:
                     continue
                 rows = [place[paper_id] for paper_id in own]
                 facets = encoded.facets[rows] * magnitudes[rows][:, :, None]
-                vector = fit_vector(facets, length=lengths[kind])
+                vector = fit_vector(facets, length=lengths[kind], spread_DD=self._model.tables.spreads[kind])
                 name = keys[key] if is_author else (papers[key].title if key in papers else "")
                 result.append(AddedVector(kind, key, name or names.get(key, ""), vector))
         return result

@@ -43,6 +43,11 @@ class FittedTables(Protocol):
         """``[J, D]``."""
         ...
 
+    @property
+    def spreads(self) -> Mapping[str, NDArray[np.float32]]:
+        """``[D, D]``, what sums of facets are multiplied by."""
+        ...
+
 
 class TrainedSettings(Protocol):
     """How scores are mixed."""

@@ -11,17 +11,20 @@ from facets.errors import ConfigError
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.paper_model import PaperModel, load_paper_model
 from facets.model.paper_tables import KnownPapers, PaperTables, ScoringSettings
+from facets.scoring.relevance import spread_matrix
 from facets.tasks.recommendation_files import read_papers
 from facets.tasks.recommendation_types import CandidateKind
 from facets.training.papers_data import PaperCorpus, build_corpus, build_vocabulary
 from facets.training.papers_tables import MatchedTable
 from facets.training.papers_trainer import PaperTrainer
 from facets.training.papers_words import paper_word_vectors
-from facets.words.vectors import WordVectors
+from facets.words.vectors import WordVectors, unit_rows
 
-__all__ = ["export_paper_model", "prepare_papers", "train_papers"]
+__all__ = ["export_paper_model", "prepare_papers", "spread_tables", "train_papers"]
 
 logger = logging.getLogger(__name__)
+
+_SPREAD_PAPERS = 4000
 
 
 def prepare_papers(config: PaperTrainingConfig, words_of: Path | None = None) -> tuple[PaperCorpus, WordVectors]:
@@ -110,7 +113,7 @@ def export_paper_model(
         trainer.network,
         words,
         config=checkpoint,
-        tables=PaperTables(vectors),
+        tables=PaperTables(vectors, {}),
         settings=ScoringSettings(
             facet_weights={str(kind): 0.5 for kind in CandidateKind},
             document_modes={str(kind): "average" for kind in CandidateKind},
@@ -118,8 +121,25 @@ def export_paper_model(
         papers=_known_papers(corpus),
         papers_path=shared,
     )
+    model.tables = spread_tables(model)
     model.save(folder)
     return load_paper_model(folder)
+
+
+def spread_tables(model: PaperModel) -> PaperTables:
+    """The model's tables after ``spread_matrix`` of its own papers; lengths stay."""
+    papers = model.papers
+    chosen = np.random.default_rng(0).choice(len(papers.ids), min(_SPREAD_PAPERS, len(papers.ids)), replace=False)
+    encoded = model.encode_papers([papers.rows[papers.offsets[i] : papers.offsets[i + 1]] for i in chosen])
+    vectors, spreads = {}, {}
+    for kind, magnitudes in (
+        ("authors", encoded.author_magnitudes),
+        ("citations", encoded.citation_magnitudes),
+    ):
+        spreads[kind] = spread_matrix((encoded.facets * magnitudes[:, :, None]).reshape(-1, model.dim))
+        old = model.tables.vectors[kind]
+        vectors[kind] = unit_rows(old @ spreads[kind].T) * np.linalg.norm(old, axis=1, keepdims=True)
+    return PaperTables(vectors, spreads)
 
 
 def _known_papers(corpus: PaperCorpus) -> KnownPapers:

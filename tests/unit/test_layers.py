@@ -44,7 +44,7 @@ ROOMS = {
     "model": {"errors", "extras", "config", "text", "words"},
     "index": {"errors", "extras", "config"},
     "tasks": {"errors", "extras", "config", "text", "words", "scoring"},
-    "training": {"errors", "extras", "config", "text", "words", "coding", "losses", "model", "tasks"},
+    "training": {"errors", "extras", "config", "text", "words", "coding", "scoring", "losses", "model", "tasks"},
     "evaluation": {"errors", "extras", "config", "text", "words", "scoring", "model", "tasks"},
 }
 
