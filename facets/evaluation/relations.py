@@ -84,7 +84,11 @@ class RelationSystem(Protocol):
     """Something that compares patterns with relations."""
 
     name: str
-    relations: Sequence[str]
+
+    @property
+    def relations(self) -> Sequence[str]:
+        """Names of the columns."""
+        ...
 
     def methods(self, patterns: Sequence[str]) -> dict[str, PatternMethod]:
         """Scores by method."""

@@ -103,7 +103,8 @@ def asymmetric_scores(patterns_BKD: Tensor, relations_RJD: Tensor) -> tuple[Tens
     step = max(1, _COSINES_AT_A_TIME // max(1, num_facets * len(relations_MD)))
     for start in range(0, num_patterns, step):
         # [b, K, D] @ [D, J * R] -> [b, K, J, R]
-        block_bKJR = (units_BKD[start : start + step] @ relations_MD.mT).unflatten(-1, (num_relation_facets, -1))
+        cosines_bKM = units_BKD[start : start + step] @ relations_MD.mT
+        block_bKJR = cosines_bKM.view(-1, num_facets, num_relation_facets, num_relations)
         forward_BR[start : start + step] = block_bKJR.amax(dim=1).mean(dim=1).clamp(-1.0, 1.0)
         backward_BR[start : start + step] = block_bKJR.amax(dim=2).mean(dim=1).clamp(-1.0, 1.0)
     return forward_BR, backward_BR

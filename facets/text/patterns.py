@@ -131,7 +131,7 @@ def sentence_patterns(gaps: Sequence[Sequence[str]], limits: PatternLimits) -> l
         0 1 $ARG1 met $ARG2
         1 0 $ARG2 met $ARG1
     """
-    found = []
+    found: list[SentencePattern] = []
     num_entities = len(gaps) + 1
     for distance in range(1, min(limits.max_entities_between + 1, num_entities - 1) + 1):
         for first in range(num_entities - distance):

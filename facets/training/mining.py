@@ -240,8 +240,8 @@ def _sum_part(task: tuple[Path, list[Path], set[str]]) -> tuple[int, NDArray[np.
         for pair, patterns in sorted(pairs.items()):
             if len(patterns) < 2 and pair not in kept:
                 continue
-            for pattern, count in patterns.items():
-                file.write(f"{pair}\t{pattern}\t{count}\n")
+            for pattern, total in patterns.items():
+                file.write(f"{pair}\t{pattern}\t{total}\n")
                 hashes.append(_hash(pattern))
     return num_found, np.array(hashes, dtype=np.uint64)
 

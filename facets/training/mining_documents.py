@@ -178,7 +178,8 @@ def read_titled_documents(path: Path) -> Iterator[tuple[str, list[str]]]:
         InvalidInputError: A line is not UTF-8 or the file is cut or damaged; the message names file and line.
         ConfigError: The file cannot be opened.
     """
-    title, paragraphs = "", []
+    title = ""
+    paragraphs: list[str] = []
     for line in read_lines(path):
         if line.startswith("# "):
             if paragraphs:

@@ -121,12 +121,13 @@ def _facet_usage(facets_RJD: NDArray[np.float32], trainer: RelationTrainer) -> N
     """How many entity pairs of each relation are closest to each of its facets, ``[R, J]``."""
     matrix = trainer.matrix
     units_RJD = unit_rows(facets_RJD.reshape(-1, facets_RJD.shape[-1])).reshape(facets_RJD.shape)
-    usage_RJ = np.zeros(facets_RJD.shape[:2], dtype=np.int64)
+    num_facets: int = facets_RJD.shape[1]
+    usage_RJ = np.zeros((len(units_RJD), num_facets), dtype=np.int64)
     for relation in range(len(usage_RJ)):
         row = len(matrix.patterns) + relation
         pairs = matrix.pairs[matrix.offsets[row] : matrix.offsets[row + 1]]
         closest = (trainer.pair_vectors[pairs.astype(np.int64)].numpy() @ units_RJD[relation].T).argmax(axis=1)
-        usage_RJ[relation] = np.bincount(closest, minlength=usage_RJ.shape[1])
+        usage_RJ[relation] = np.bincount(closest, minlength=num_facets)
     return usage_RJ
 
 

@@ -26,7 +26,7 @@ def scorer(folder: Path) -> RelationScorer:
 
 
 def test_trained_patterns_get_their_relation(scorer: RelationScorer) -> None:
-    scores = scorer.score(["$ARG1 was born in $ARG2", "$ARG1 is married to $ARG2", "$ARG2 hired $ARG1"])
+    scores = scorer.score(["$ARG1 was born in $ARG2", "$ARG1 , the wife of $ARG2", "$ARG1 works for $ARG2"])
     assert [s.best.relation if s.best else None for s in scores] == ["birthPlace", "spouse", "employer"]
 
 
@@ -199,7 +199,7 @@ def test_premises_and_hypotheses_go_together(scorer: RelationScorer) -> None:
 
 def test_an_added_relation_is_used_and_survives(folder: Path, tmp_path: Path) -> None:
     scorer = RelationScorer.load(folder, data_dir=tmp_path)
-    info = scorer.add_relation("mentor", ["$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1"], threshold=0.4)
+    info = scorer.add_relation("mentor", ["$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1"], threshold=0.1)
     assert info.examples == ("$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1")
     [scores] = RelationScorer.load(folder, data_dir=tmp_path).score(["$ARG1 taught $ARG2"])
     assert scores.relations[0].relation == "mentor"
