@@ -53,7 +53,7 @@ def models(
 def health(context: typer.Context) -> None:
     """Say whether the server and each of its services are serving; exit code 3 when one is not.
 
-    A service without a model of its task is not served, which is no fault.
+    A service without a model of its task is not served, which is no fault as long as another one is.
 
     \b
     Examples:
@@ -70,6 +70,6 @@ def health(context: typer.Context) -> None:
         for service, status in statuses.items():
             add_row(shown, service or "server", "(not served)" if status == _NOT_SERVED else status)
         stdout().print(shown)
-    answering = [status for status in statuses.values() if status != _NOT_SERVED]
-    if not answering or any(status != "SERVING" for status in answering):
+    answering = {service: status for service, status in statuses.items() if status != _NOT_SERVED}
+    if not any(answering) or any(status != "SERVING" for status in answering.values()):
         raise typer.Exit(ExitCode.UNAVAILABLE)

@@ -139,22 +139,26 @@ def test_coverage_is_the_weighted_mean_of_best_cosines() -> None:
             best = max(float(_unit(c) @ words[u].double().numpy()) for c in facets[s])
             assert covered[s, u].item() == pytest.approx(max(0.0, best), abs=1e-5)
     gains = scoring.coverage_gain(covered, torch.zeros(9), weights)
-    torch.testing.assert_close(gains, torch.stack([scoring.coverage(row, weights) for row in covered]))
+    torch.testing.assert_close(gains, torch.stack([scoring.coverage(row[None], weights) for row in covered]))
 
 
-@settings(max_examples=30, deadline=None)
+@pytest.mark.parametrize("repetition", [0.0, 0.5, 1.0])
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10_000))
-def test_coverage_gain_is_what_the_sentence_adds_and_never_grows(seed: int) -> None:
+def test_coverage_gain_is_what_the_sentence_adds_and_never_grows(repetition: float, seed: int) -> None:
     words = torch.nn.functional.normalize(_facets(seed, 1, 8)[0] - 0.5, dim=-1)
     covered = scoring.word_coverage(_facets(seed + 1, 5, 2), words)
     weights = torch.full((8,), 1 / 8)
-    small, large = covered[0], torch.maximum(covered[0], covered[1])
-    gains_small = scoring.coverage_gain(covered, small, weights)
-    gains_large = scoring.coverage_gain(covered, large, weights)
-    assert (gains_large >= 0).all() and (gains_large <= gains_small + 1e-6).all()
+    powers = covered ** (1 / repetition) if repetition else covered
+    small = powers[0]
+    large = powers[0] + powers[1] if repetition else torch.maximum(powers[0], powers[1])
+    gains_small = scoring.coverage_gain(powers, small, weights, repetition=repetition)
+    gains_large = scoring.coverage_gain(powers, large, weights, repetition=repetition)
+    assert (gains_large >= 0).all() and (gains_large <= gains_small + 1e-5).all()
+    before = scoring.coverage(covered[:1], weights, repetition=repetition)
     for s in range(5):
-        added = scoring.coverage(torch.maximum(small, covered[s]), weights) - scoring.coverage(small, weights)
-        assert gains_small[s].item() == pytest.approx(added.item(), abs=1e-6)
+        after = scoring.coverage(covered[[0, s]], weights, repetition=repetition)
+        assert gains_small[s].item() == pytest.approx((after - before).item(), abs=1e-5)
 
 
 def test_best_facet_attention_is_the_largest_term_of_the_sum() -> None:
