@@ -134,7 +134,7 @@ def _explain_text(
 ) -> TextExplanation:
     read = tokens[: model.max_tokens]
     words_LD = _token_vectors(model, read)
-    known_L = words_LD.any(axis=1)
+    known_L: NDArray[np.bool_] = np.any(words_LD != 0, axis=1)
     words, facets = torch.from_numpy(words_LD), torch.from_numpy(facets_KD)
     attention_L = scoring.attention(words.unsqueeze(0), facets.unsqueeze(0))[0].numpy()
     cosines_KL = (scoring.unit_facets(facets) @ words.mT).numpy()

@@ -162,7 +162,7 @@ class Vocabulary:
         counts = np.ones(len(rows), dtype=np.int64)
         if not len(odd):  # nearly always: keep the common case free of a call for each token
             return rows, counts
-        splits = [self.split(tokens[place]) for place in odd]
+        splits = [self.split(tokens[place]) for place in odd.tolist()]
         counts[odd] = [len(split) for split in splits]
         split_rows = np.repeat(rows, counts)
         split_rows[np.repeat(np.isin(np.arange(len(rows)), odd), counts)] = list(chain.from_iterable(splits))

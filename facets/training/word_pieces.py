@@ -30,7 +30,7 @@ class WordPieceTable:
         ([[9, 7, 8, 1], [9, 0, 0, 0]], [4, 1])
     """
 
-    def __init__(self, pieces: Sequence[Sequence[int]], *, unknown_piece: int) -> None:
+    def __init__(self, pieces: Sequence[Sequence[int] | NDArray[np.int64]], *, unknown_piece: int) -> None:
         """Keeps the pieces of each word.
 
         Args:
