@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from facets.errors import ConfigError, InvalidInputError
 from facets.text.files import read_lines
-from facets.text.patterns import tokenize_patterns
+from facets.text.patterns import mirrored, tokenize_patterns
 from facets.text.tokenizer import Tokenizer
 from facets.training.mining_documents import bare_name, name_variants
 from facets.training.relations_verbalization import Triple, verbalize
@@ -41,6 +41,7 @@ class RelationMatrix:
             patterns of a pair count as one.
         is_verbalized: Patterns made from a triple instead of found in a text, ``[P]``.
         is_known: Patterns that co-occur with a pair of the knowledge base, ``[P]``.
+        mirrors: The same two entities the other way round, for pairs of the knowledge base; -1 for others, ``[N]``.
     """
 
     patterns: list[str]
@@ -51,6 +52,7 @@ class RelationMatrix:
     pair_sizes: NDArray[np.int64]
     is_verbalized: NDArray[np.bool_]
     is_known: NDArray[np.bool_]
+    mirrors: NDArray[np.int64]
 
     @property
     def row_sizes(self) -> NDArray[np.int64]:
@@ -134,14 +136,27 @@ def load_matrix(
                 add(f"{bare_name(cell[0])}\t{bare_name(cell[1])}", " ".join(words))
     mined = set(columns)
     num_found = len(rows)
+    reversals: dict[int, int] = {}
     for fact, patterns in verbalize(facts, phrases, seed=seed):
         variants = [f"{a}\t{b}" for a in name_variants(fact.head) for b in name_variants(fact.tail)]
         # The bare names, and what else the texts call them.
         for pair in (variants[0], *(variant for variant in variants[1:] if variant in mined)):
             for row in (KB_PREFIX + fact.relation, *patterns):
                 add(pair, row, is_fact=True)
+            # The other way round the same words say nothing of the relation: what is head and what is tail counts.
+            for mirrored_pattern in (" ".join(mirrored(pattern.split())) for pattern in patterns):
+                add(_reversed(variants[0]), mirrored_pattern, is_fact=True)
+            reversals[columns[variants[0]]] = columns[_reversed(variants[0])]
     is_found = np.arange(len(rows)) < num_found
-    return _compress(rows, np.array(row_of), np.array(column_of), relations, is_found, max_pairs_per_pattern)
+    mirror_of = np.full(len(columns), -1, dtype=np.int64)
+    mirror_of[list(reversals)] = list(reversals.values())
+    mirror_of[list(reversals.values())] = list(reversals)
+    return _compress(rows, np.array(row_of), np.array(column_of), relations, is_found, mirror_of, max_pairs_per_pattern)
+
+
+def _reversed(pair: str) -> str:
+    head, _, tail = pair.partition("\t")
+    return f"{tail}\t{head}"
 
 
 def _blocks(cells: Iterator[tuple[str, str, str, int]]) -> Iterator[list[tuple[str, str, str, int]]]:
@@ -162,12 +177,14 @@ def _compress(
     column_of: NDArray[np.int64],
     relations: list[str],
     is_found: NDArray[np.bool_],
+    mirror_of: NDArray[np.int64],
     max_pairs_per_pattern: int,
 ) -> RelationMatrix:
     names = list(rows)
     in_kb = np.zeros(int(column_of.max()) + 1, dtype=np.bool_)
     is_relation = np.array([name.startswith(KB_PREFIX) for name in names])
     in_kb[column_of[is_relation[row_of]]] = True
+    in_kb |= mirror_of >= 0
     # A pattern of one pair, and a pair of one pattern, tell nothing about others.
     cells = np.unique(np.stack([row_of, column_of]), axis=1)
     while True:
@@ -192,6 +209,8 @@ def _compress(
     mapped = new_row[cells[0]]
     order = np.argsort(mapped, kind="stable")
     num_rows = len(patterns) + len(relations)
+    place_of = np.full(len(in_kb), -1, dtype=np.int64)
+    place_of[used] = np.arange(len(used))
     counted = is_found[cells[0]] | is_relation[cells[0]]
     found_sizes = np.bincount(columns[counted], minlength=len(used))
     known = np.zeros(len(names), dtype=np.bool_)
@@ -205,4 +224,5 @@ def _compress(
         pair_sizes=found_sizes + (np.bincount(columns, minlength=len(used)) > found_sizes),
         is_verbalized=~is_found[patterns],
         is_known=known[patterns],
+        mirrors=np.where(mirror_of[used] >= 0, place_of[mirror_of[used]], -1),
     )

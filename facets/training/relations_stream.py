@@ -17,6 +17,7 @@ from facets.training.relations_data import RelationMatrix
 __all__ = ["RelationBatch", "RelationStream"]
 
 _BATCHES_PER_CHUNK = 32
+_MIRROR_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,4 +119,10 @@ class RelationStream:
         pairs = self._matrix.pairs[places].astype(np.int64)
         weights = np.where(steps < sizes[:, None], self._pair_weights[pairs], np.float32(0.0))
         shift = int(rng.integers(1, len(rows))) if len(rows) > 1 else 0
-        return PairSample(pairs, weights, np.roll(pairs, shift, axis=0), np.roll(weights, shift, axis=0))
+        negatives, negative_weights = np.roll(pairs, shift, axis=0), np.roll(weights, shift, axis=0)
+        # Some negatives are the row's own pairs the other way round, where they are known to be something else.
+        mirrors = self._matrix.mirrors[pairs]
+        swapped = (mirrors >= 0) & (weights > 0) & (rng.random(pairs.shape) < _MIRROR_SHARE)
+        negatives = np.where(swapped, mirrors, negatives)
+        negative_weights = np.where(swapped, self._pair_weights[mirrors], negative_weights)
+        return PairSample(pairs, weights, negatives, negative_weights)

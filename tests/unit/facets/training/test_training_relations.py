@@ -52,7 +52,7 @@ def test_the_matrix_holds_text_triples_and_phrases(tmp_path: Path) -> None:
     assert sizes["knows"] == 2
     assert sizes["$ARG1 knows $ARG2 well"] == 2
     assert "$ARG1 once saw $ARG2" not in sizes  # one pattern, one pair
-    assert loaded.num_pairs == 4
+    assert loaded.num_pairs == 7  # four of them, and three of the triples the other way round
     is_verbalized = dict(zip(loaded.patterns, loaded.is_verbalized.tolist(), strict=True))
     assert is_verbalized["$ARG1 knows $ARG2 well"]
     assert not is_verbalized["$ARG1 met $ARG2"]
@@ -61,7 +61,20 @@ def test_the_matrix_holds_text_triples_and_phrases(tmp_path: Path) -> None:
 def test_phrases_of_a_pair_count_as_one_in_its_weight(tmp_path: Path) -> None:
     loaded = matrix(tmp_path)
     # (a, b): two patterns of texts, one triple, and all its phrases together.
-    assert sorted(loaded.pair_sizes.tolist()) == [2, 2, 2, 4]
+    # The other way round there are only the phrases.
+    assert sorted(loaded.pair_sizes.tolist()) == [1, 1, 1, 2, 2, 2, 4]
+
+
+def test_triples_the_other_way_round_are_other_pairs(tmp_path: Path) -> None:
+    loaded = matrix(tmp_path)
+    mirrored = np.flatnonzero(loaded.mirrors >= 0)
+    assert np.array_equal(loaded.mirrors[loaded.mirrors[mirrored]], mirrored)
+    row = loaded.patterns.index("$ARG2 knows $ARG1 well")
+    relation = len(loaded.patterns) + loaded.relations.index("knows")
+    own = loaded.pairs[loaded.offsets[row] : loaded.offsets[row + 1]]
+    known = loaded.pairs[loaded.offsets[relation] : loaded.offsets[relation + 1]]
+    assert set(loaded.mirrors[known]) == set(own)
+    assert not set(known) & set(own)
 
 
 def test_one_pair_in_very_many_rows_keeps_a_limited_number(tmp_path: Path) -> None:
