@@ -197,6 +197,7 @@ class RelationTrainingConfig(_FromDict):
     max_pairs_per_pattern: int = 2000
     phrases: str = ""  # file of patterns that say a relation, beside those made of its name's words
     known_share: float = 0.4  # of the patterns of a step: those that co-occur with pairs of the knowledge base
+    mirrored_triples: bool = False  # triples the other way round are other pairs, with mirrored patterns, and negatives
     num_steps: int = 12_000
     batch_size: int = 256  # patterns a step
     pairs_per_pattern: int = 4  # entity pairs drawn for each

@@ -87,6 +87,7 @@ def load_matrix(
     max_patterns_per_pair: int,
     max_pairs_per_pattern: int,
     phrases: Mapping[str, Sequence[str]],
+    with_mirrors: bool = False,
     seed: int = 1,
 ) -> RelationMatrix:
     """Reads matrix files into arrays.
@@ -98,6 +99,7 @@ def load_matrix(
         max_patterns_per_pair: Cells of one entity pair at most; the first ones of the files stay.
         max_pairs_per_pattern: Cells of one pattern at most.
         phrases: Patterns that say a relation, by relation; every pair of a relation co-occurs with its own.
+        with_mirrors: Let every triple's entities, the other way round, co-occur with the mirrored patterns.
         seed: Of the patterns made of two triples (``verbalize``).
 
     Returns:
@@ -143,6 +145,8 @@ def load_matrix(
         for pair in (variants[0], *(variant for variant in variants[1:] if variant in mined)):
             for row in (KB_PREFIX + fact.relation, *patterns):
                 add(pair, row, is_fact=True)
+            if not with_mirrors:
+                continue
             # The other way round the same words say nothing of the relation: what is head and what is tail counts.
             for mirrored_pattern in (" ".join(mirrored(pattern.split())) for pattern in patterns):
                 add(_reversed(variants[0]), mirrored_pattern, is_fact=True)

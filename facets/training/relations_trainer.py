@@ -67,6 +67,7 @@ class RelationTrainer:
             max_patterns_per_pair=config.max_patterns_per_pair,
             max_pairs_per_pattern=config.max_pairs_per_pattern,
             phrases=read_phrases(Path(config.phrases)) if config.phrases else {},
+            with_mirrors=config.mirrored_triples,
             seed=config.seed,
         )
         logger.info(
