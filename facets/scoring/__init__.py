@@ -14,7 +14,7 @@ from facets.scoring.calibration import apply_curve
 from facets.scoring.codebook import codebook_contributions, codebook_score
 from facets.scoring.coverage import added_coverage, coverage, coverage_gain, word_coverage
 from facets.scoring.entailment import asymmetric_score, symmetric_score, symmetric_scores
-from facets.scoring.facet_match import attention, best_facet_match, max_facet_score, unit_facets
+from facets.scoring.facet_match import attention, best_facet_attention, best_facet_match, max_facet_score, unit_facets
 from facets.scoring.transport import probability_wmd, wmd
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "asymmetric_score",
     "attention",
     "average",
+    "best_facet_attention",
     "best_facet_match",
     "codebook_contributions",
     "codebook_score",
