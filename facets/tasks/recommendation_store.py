@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,7 +135,7 @@ class AdditionStore:
         with self._lock:
             self._connection.close()
 
-    def _read(self, query: str) -> list[tuple[object, ...]]:
+    def _read(self, query: str) -> list[tuple[Any, ...]]:
         with self._lock:
             try:
                 return self._connection.execute(query).fetchall()

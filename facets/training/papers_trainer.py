@@ -197,8 +197,8 @@ class PaperTrainer:
             for _ in range(num_rounds):
                 for first in range(0, len(used), _PAIRS_AT_A_TIME):
                     numbers = used[first : first + _PAIRS_AT_A_TIME]
-                    papers = torch.from_numpy(pairs.papers[numbers])
-                    scaled = facets[papers].float() * magnitudes[kind][papers].unsqueeze(2)
+                    papers_P = torch.from_numpy(pairs.papers[numbers])
+                    scaled = facets[papers_P].float() * magnitudes[kind][papers_P].unsqueeze(2)
                     numbers_P = self._tensor(numbers)
                     own_PD, _ = table.vectors_without(numbers_P)
                     table.update(numbers_P, scaled.to(self._device), own_PD)
