@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from facets.config import FacetModelConfig
+from facets.model.encoders import TokenEmbedding
 from facets.model.network import FacetNetwork
 from facets.text.patterns import ARG1, ARG2, ENTITY
 from facets.text.vocabulary import Vocabulary
@@ -25,10 +26,16 @@ NUM_PLACEHOLDERS = len(PLACEHOLDERS)
 def pattern_network(config: FacetModelConfig, word_vectors_VD: Tensor, *, num_relations: int = 0) -> FacetNetwork:
     """A facet network whose token embedding also has learned rows for the placeholders and for relations."""
     network = FacetNetwork(config, word_vectors_VD)
-    embedding = network.encoder.embedding
+    embedding = _token_embedding(network)
     dim = word_vectors_VD.shape[1]
     embedding.special = nn.Parameter(torch.randn(2 + NUM_PLACEHOLDERS + num_relations, dim) * dim**-0.5)
     return network
+
+
+def _token_embedding(network: FacetNetwork) -> TokenEmbedding:
+    embedding = network.encoder.embedding
+    assert isinstance(embedding, TokenEmbedding)
+    return embedding
 
 
 class RelationNetwork(nn.Module):
@@ -55,7 +62,7 @@ class RelationNetwork(nn.Module):
         self._first_relation_row = len(word_vectors_VD) + 2 + NUM_PLACEHOLDERS
         self.patterns = pattern_network(config, word_vectors_VD, num_relations=self.num_relations)
         with torch.no_grad():
-            self.patterns.encoder.embedding.special[2 + NUM_PLACEHOLDERS :] = relation_vectors_RD
+            _token_embedding(self.patterns).special[2 + NUM_PLACEHOLDERS :] = relation_vectors_RD
         self.relation_maps = nn.Linear(config.hidden_dim, num_relation_facets * config.hidden_dim)
         # As in the decoder of patterns: facets start apart.
         nn.init.uniform_(self.relation_maps.bias, -0.5, 0.5)

@@ -48,7 +48,7 @@ def factorize(
     for epoch in tqdm(range(config.num_epochs), disable=not show_progress, desc="factorization"):
         order = torch.randperm(num_cells, generator=generator)
         total = 0.0
-        for batch in order.split(config.batch_size):
+        for batch in torch.split(order, config.batch_size):
             row_B, pair_B = row_of[batch], pair_of[batch]
             # Drawn among the cells, so that a pair is a negative as often as it is a positive.
             other_BN = pair_of[torch.randint(num_cells, (len(batch), config.num_negatives), generator=generator)]

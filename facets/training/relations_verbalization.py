@@ -104,7 +104,9 @@ def verbalize(
         # Pairs of phrases that both begin with the head; the other fact's tail is an entity like any other.
         rests = [p.removeprefix(f"{ARG1} ") for p in simple if p.startswith(f"{ARG1} ")]
         for _ in range(_COMPOSITES if rests else 0):
-            relation = others[rng.integers(len(others))] if others else triples[rng.integers(len(triples))].relation
+            relation = (
+                others[rng.integers(len(others))] if others else triples[int(rng.integers(len(triples)))].relation
+            )
             beside = [p.replace(ARG2, ENTITY) for p in own[relation] if p.startswith(f"{ARG1} ")]
             if beside:
                 first, rest = beside[rng.integers(len(beside))], rests[rng.integers(len(rests))]
