@@ -12,6 +12,7 @@ __all__ = [
     "asymmetric_score",
     "asymmetric_scores",
     "coverage_score",
+    "distinct_facets",
     "reference_asymmetric_score",
     "symmetric_score",
     "symmetric_scores",
@@ -76,16 +77,19 @@ def symmetric_scores(patterns_BKD: Tensor, relations_RJD: Tensor) -> Tensor:
     References:
         Chang 2022, eq. 3.11.
     """
-    forward_BR, backward_BR = asymmetric_scores(patterns_BKD, relations_RJD)
+    forward_BR, backward_BR = asymmetric_scores(patterns_BKD, *distinct_facets(relations_RJD))
     return (forward_BR + backward_BR) / 2
 
 
-def asymmetric_scores(patterns_BKD: Tensor, relations_RJD: Tensor) -> tuple[Tensor, Tensor]:
+def asymmetric_scores(
+    patterns_BKD: Tensor, relations_RJD: Tensor, shares_RJ: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """``asymmetric_score`` of every pattern with every relation, both ways.
 
     Args:
         patterns_BKD: Facets, ``[B, K, D]``, any lengths.
         relations_RJD: Facets, ``[R, J, D]``, same dtype.
+        shares_RJ: How much each facet of a relation counts, ``[R, J]``, 1 together (``distinct_facets``); None: alike.
 
     Returns:
         Two times ``[B, R]`` in ``[-1, 1]``: the pattern as premise, the relation as premise.
@@ -95,6 +99,7 @@ def asymmetric_scores(patterns_BKD: Tensor, relations_RJD: Tensor) -> tuple[Tens
     """
     num_patterns, num_facets, dim = patterns_BKD.shape
     num_relations, num_relation_facets, _ = relations_RJD.shape
+    shares_JR = patterns_BKD.new_full((1, 1), 1.0 / num_relation_facets) if shares_RJ is None else shares_RJ.mT
     # The relation's facets come first, so that both maxima run over long contiguous rows.
     relations_MD = unit_facets(relations_RJD).transpose(0, 1).reshape(-1, dim)
     units_BKD = unit_facets(patterns_BKD)
@@ -105,9 +110,28 @@ def asymmetric_scores(patterns_BKD: Tensor, relations_RJD: Tensor) -> tuple[Tens
         # [b, K, D] @ [D, J * R] -> [b, K, J, R]
         cosines_bKM = units_BKD[start : start + step] @ relations_MD.mT
         block_bKJR = cosines_bKM.view(-1, num_facets, num_relation_facets, num_relations)
-        forward_BR[start : start + step] = block_bKJR.amax(dim=1).mean(dim=1).clamp(-1.0, 1.0)
+        forward_BR[start : start + step] = (block_bKJR.amax(dim=1) * shares_JR).sum(dim=1).clamp(-1.0, 1.0)
         backward_BR[start : start + step] = block_bKJR.amax(dim=2).mean(dim=1).clamp(-1.0, 1.0)
     return forward_BR, backward_BR
+
+
+def distinct_facets(facets_RJD: Tensor) -> tuple[Tensor, Tensor]:
+    """The distinct facets of each relation, ``[R, U, D]``, and how often each stands among its J, as shares ``[R, U]``.
+
+    A relation with fewer than U repeats some with the share 0, which changes neither maximum nor mean.
+    """
+    num_facets = facets_RJD.shape[1]
+    # [R, J, J]: the first place at which an equal facet stands
+    equal_RJJ = (facets_RJD.unsqueeze(2) == facets_RJD.unsqueeze(1)).all(dim=-1)
+    first_RJ = equal_RJJ.int().argmax(dim=2)
+    counts_RJ = torch.zeros(first_RJ.shape, device=facets_RJD.device).scatter_add_(
+        1, first_RJ, torch.ones(first_RJ.shape, device=facets_RJD.device)
+    )
+    width = int((counts_RJ > 0).sum(dim=1).amax()) if len(counts_RJ) else 1
+    # Distinct facets first, in their order; the rest of the width has a count of 0.
+    order_RU = (counts_RJ == 0).int().argsort(dim=1, stable=True)[:, :width]
+    chosen_RUD = facets_RJD.gather(1, order_RU.unsqueeze(-1).expand(-1, -1, facets_RJD.shape[2]))
+    return chosen_RUD, counts_RJ.gather(1, order_RU) / num_facets
 
 
 def reference_asymmetric_score(premise_KD: Tensor, hypothesis_JD: Tensor) -> float:

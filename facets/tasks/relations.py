@@ -364,7 +364,7 @@ class RelationScorer:
             patterns = self.model.encode_patterns([example.split() for example in relation.examples])
             facets.append(prototype_facets(patterns, self.num_relation_facets)[None])
         thresholds = [*own.calibration.thresholds, *(relation.threshold for relation in added)]
-        return RelationFacets(
+        return RelationFacets.of(
             (*own.names, *(relation.name for relation in added)),
             np.concatenate(facets),
             np.array(thresholds, dtype=np.float32),

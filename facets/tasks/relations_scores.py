@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from facets.scoring.entailment import asymmetric_scores
+from facets.scoring.entailment import asymmetric_scores, distinct_facets
 from facets.tasks.relations_interface import Calibration, RelationModel
 
 __all__ = ["RelationFacets", "ScoreArrays", "combined_scores", "score_arrays"]
@@ -25,12 +26,25 @@ class RelationFacets:
         facets: ``[R, J, D]`` float32, unit length.
         thresholds: ``[R]``.
         rows: Row of each in the model's table, -1 for added ones, ``[R]``.
+        distinct: The same facets without repetitions, and the share of each: ``[R, U, D]`` and ``[R, U]``.
     """
 
     names: tuple[str, ...]
     facets: NDArray[np.float32]
     thresholds: NDArray[np.float32]
     rows: NDArray[np.int64]
+    distinct: tuple[Tensor, Tensor]
+
+    @classmethod
+    def of(
+        cls,
+        names: tuple[str, ...],
+        facets: NDArray[np.float32],
+        thresholds: NDArray[np.float32],
+        rows: NDArray[np.int64],
+    ) -> "RelationFacets":
+        """The relations with their distinct facets, which are found once instead of at every call."""
+        return cls(names, facets, thresholds, rows, distinct_facets(torch.from_numpy(facets)))
 
     def restricted(self, places: Sequence[int]) -> "RelationFacets":
         """Some of the relations, in the given order."""
@@ -40,6 +54,7 @@ class RelationFacets:
             self.facets[chosen],
             self.thresholds[chosen],
             self.rows[chosen],
+            (self.distinct[0][chosen], self.distinct[1][chosen]),
         )
 
 
@@ -77,7 +92,7 @@ def score_arrays(model: RelationModel, patterns: Sequence[Sequence[str]], relati
         relations: What to score against.
     """
     facets_PKD = model.encode_patterns(patterns)
-    forward_PR, backward_PR = asymmetric_scores(torch.from_numpy(facets_PKD), torch.from_numpy(relations.facets))
+    forward_PR, backward_PR = asymmetric_scores(torch.from_numpy(facets_PKD), *relations.distinct)
     symmetric_PR, asymmetric_PR = ((forward_PR + backward_PR) / 2).numpy(), forward_PR.numpy()
     schema_PR = _look_up(model, patterns, relations)
     calibration = model.relations.calibration

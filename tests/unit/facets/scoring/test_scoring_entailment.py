@@ -57,6 +57,14 @@ def test_all_pairs_equal_single_pairs_however_they_are_cut(monkeypatch: pytest.M
     assert torch.allclose(symmetric_scores(patterns, relations), expected, atol=1e-6)
 
 
+def test_repeated_facets_count_as_often_as_they_stand_there() -> None:
+    patterns, relations = facets(1, 7, 3, 8), facets(2, 4, 5, 8)
+    relations[0, 1:4] = relations[0, 0]
+    relations[1, :] = relations[1, 2]
+    expected = torch.stack([symmetric_score(patterns, r.expand(7, 5, 8)) for r in relations], dim=1)
+    assert torch.allclose(symmetric_scores(patterns, relations), expected, atol=1e-6)
+
+
 def test_no_pattern_gives_no_score() -> None:
     assert symmetric_scores(torch.empty(0, 3, 8), facets(1, 4, 5, 8)).shape == (0, 4)
 
