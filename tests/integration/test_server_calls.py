@@ -56,16 +56,21 @@ def test_reflection_and_health_know_every_service(channel):
     names = set(ProtoReflectionDescriptorDatabase(channel).get_services())
     health = health_pb2_grpc.HealthStub(channel)
     ours = {name for name in names if name.startswith("facets.v1.")}
-    assert ours == {
+    of_texts = {
         f"facets.v1.{name}Service"
         for name in ("Embedding", "Similarity", "Summarization", "Collection", "Document", "Model")
     }
-    for name in ("", *ours):
+    of_other_tasks = {"relations": "facets.v1.RelationService", "papers": "facets.v1.RecommendationService"}
+    assert ours == of_texts | set(of_other_tasks.values())
+    models = models_pb2_grpc.ModelServiceStub(channel).ListModels(models_pb2.ListModelsRequest(), timeout=30).models
+    served = {model.task for model in models}
+    for name in ("", *of_texts, *(service for task, service in of_other_tasks.items() if task in served)):
         reply = health.Check(health_pb2.HealthCheckRequest(service=name), timeout=10)
         assert reply.status == health_pb2.HealthCheckResponse.SERVING
-    with pytest.raises(grpc.RpcError) as raised:
-        health.Check(health_pb2.HealthCheckRequest(service="nope"), timeout=10)
-    assert raised.value.code() == grpc.StatusCode.NOT_FOUND
+    for name in ("nope", *(service for task, service in of_other_tasks.items() if task not in served)):
+        with pytest.raises(grpc.RpcError) as raised:
+            health.Check(health_pb2.HealthCheckRequest(service=name), timeout=10)
+        assert raised.value.code() == grpc.StatusCode.NOT_FOUND
 
 
 def test_a_text_has_the_same_facets_alone_and_in_a_batch(embedding, model):
