@@ -69,7 +69,7 @@ def codebook_contributions(first_PKD: Tensor, second_PJD: Tensor, *, l1_weight: 
 def _directed_error(sources_PKD: Tensor, targets_PJD: Tensor, l1_weight: float) -> Tensor:
     """``[P]``: Er(sources, targets), the mean over the targets, in ``[0, 1]``."""
     explained_PJ = _explained(sources_PKD, targets_PJD, l1_weight).sum(dim=1)
-    return (targets_PJD.square().sum(dim=-1) - explained_PJ).clamp_min(0.0).mean(dim=1)
+    return (targets_PJD.square().sum(dim=-1) - explained_PJ).clamp(0.0, 1.0).mean(dim=1).clamp_max(1.0)
 
 
 def _explained(sources_PKD: Tensor, targets_PJD: Tensor, l1_weight: float) -> Tensor:

@@ -43,6 +43,7 @@ def test_codebook_score_equals_minus_both_errors(l1_weight: float) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10_000), num_facets=st.integers(1, 6), l1_weight=st.floats(0.0, 1.0))
+@example(seed=4419, num_facets=1, l1_weight=1.0)
 def test_codebook_score_is_symmetric_in_range_and_blind_to_order_and_length(
     seed: int, num_facets: int, l1_weight: float
 ) -> None:
