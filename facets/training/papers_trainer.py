@@ -1,9 +1,6 @@
 """The training loop of a model of papers: network and tables together (Chang 2022, eq. 3.14)."""
 
-import json
 import logging
-import os
-import pickle
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +23,15 @@ from facets.training.papers_batches import PaperBatch, PaperStream
 from facets.training.papers_data import PaperCorpus
 from facets.training.papers_tables import MatchedTable
 from facets.training.papers_words import word_counts
-from facets.training.runs import interrupts, training_device, use_bfloat16
+from facets.training.runs import (
+    interrupts,
+    learning_rate_factor,
+    load_checkpoint,
+    log_curve,
+    save_checkpoint,
+    training_device,
+    use_bfloat16,
+)
 from facets.words.vectors import WordVectors, unit_rows
 
 __all__ = ["PaperTrainer", "PaperTrainingResult"]
@@ -120,15 +125,7 @@ class PaperTrainer:
             CheckpointError: There is none, it is damaged, or it belongs to other settings or papers.
         """
         path = self._out_dir / "checkpoint.pt"
-        try:
-            state = torch.load(path, map_location=self._device, weights_only=True)
-        except FileNotFoundError as error:
-            raise CheckpointError(f"nothing to resume: {path} does not exist") from error
-        except (RuntimeError, EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
-            raise CheckpointError(f"{path} is damaged: {error}") from error
-        changed = [k for k, v in self._config.to_dict().items() if state["config"].get(k) != v and k not in _HARDWARE]
-        if changed:
-            raise CheckpointError(f"{path} was made with other settings: {', '.join(changed)} changed")
+        state = load_checkpoint(path, self._config.to_dict(), device=self._device, may_change=_HARDWARE)
         try:
             self.network.load_state_dict(state["network"])
             self.tables.load_state_dict(state["tables"])
@@ -275,11 +272,9 @@ class PaperTrainer:
         return torch.from_numpy(array).to(self._device, non_blocking=True)
 
     def _learning_rate_factor(self, step: int) -> float:
-        """Linear warm-up to 1, then linear decay to 0 at the last step."""
-        warmup, total = self._config.optimizer.warmup_steps, self._config.num_steps
-        if step < warmup:
-            return (step + 1) / warmup
-        return max(0.0, (total - step) / max(1, total - warmup))
+        config = self._config
+        warmup_steps = config.optimizer.warmup_steps
+        return learning_rate_factor(step, warmup_steps=warmup_steps, num_steps=config.num_steps)
 
     def _log_curve(self, losses: list[float]) -> None:
         parts = self.validate()
@@ -299,14 +294,10 @@ class PaperTrainer:
             "seconds": round(self._seconds, 1),
             "papers_per_second": round(self._step * self._config.batch_size / max(self._seconds, 1e-9), 1),
         }
-        path = self._out_dir / "curve.jsonl"
-        earlier = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        kept = [text for text in earlier if json.loads(text)["step"] < self._step]  # a resumed run repeats steps
-        path.write_text("".join(text + "\n" for text in [*kept, json.dumps(line)]), encoding="utf-8")
+        log_curve(self._out_dir / "curve.jsonl", line)
         logger.info("step %d %s", self._step, line)
 
     def _save_checkpoint(self) -> None:
-        part = self._out_dir / "checkpoint.pt.part"
         state = {
             "config": self._config.to_dict(),
             "network": self.network.state_dict(),
@@ -318,11 +309,7 @@ class PaperTrainer:
             "seconds": self._seconds,
             "validation_loss": self._validation_loss,
         }
-        with part.open("wb") as file:
-            torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, self._out_dir / "checkpoint.pt")
+        save_checkpoint(self._out_dir / "checkpoint.pt", state)
 
 
 def _starting_point(

@@ -55,6 +55,8 @@ def relations(
     if resume:
         trainer.resume()
     step = trainer.train()
+    if step < settings.num_steps:
+        raise ConfigError(f"interrupted at step {step} of {settings.num_steps}; go on with --resume")
     export_relation_model(settings, out, out / "model")
     typer.echo(f"step {step}, model in {out / 'model'}", err=True)
 

@@ -3,10 +3,7 @@
 Shape suffixes: B patterns, R relations, L tokens, N entity pairs, K facets, D dimensions, V words.
 """
 
-import json
 import logging
-import os
-import pickle
 import time
 from pathlib import Path
 from typing import Any
@@ -30,6 +27,14 @@ from facets.training.relations_data import load_matrix
 from facets.training.relations_factorization import factorize
 from facets.training.relations_stream import PairSample, RelationBatch, RelationStream
 from facets.training.relations_verbalization import name_words, read_phrases
+from facets.training.runs import (
+    interrupts,
+    learning_rate_factor,
+    load_checkpoint,
+    log_curve,
+    save_checkpoint,
+    use_bfloat16,
+)
 from facets.words.vectors import WordVectors
 
 __all__ = ["RelationTrainer"]
@@ -95,10 +100,7 @@ class RelationTrainer:
             num_relation_facets=config.num_relation_facets,
         )
         self.row_vectors, self.pair_vectors = self._universal_schema()
-        use_bfloat16 = config.precision == "bfloat16" or (
-            config.precision == "auto" and bool(torch.cpu._is_avx512_bf16_supported())
-        )
-        self._autocast_dtype = torch.bfloat16 if use_bfloat16 else None
+        self._autocast_dtype = torch.bfloat16 if use_bfloat16(config.precision, torch.device("cpu")) else None
         self._optimizer = AdamW(
             self.network.parameters(),
             lr=config.optimizer.learning_rate,
@@ -120,12 +122,18 @@ class RelationTrainer:
         return self._seconds
 
     def train(self, *, progress: bool = True) -> int:
-        """Runs to the last step with a checkpoint every ``checkpoint_every``; returns the steps done."""
+        """Runs to the last step with a checkpoint every ``checkpoint_every``; returns the steps done.
+
+        SIGINT and SIGTERM save a checkpoint and end the run early; ``resume`` goes on from there.
+        """
         self._out_dir.mkdir(parents=True, exist_ok=True)
         losses: list[tuple[float, float, float]] = []
-        with tqdm(total=self.config.num_steps, initial=self._step, disable=not progress, unit="step") as bar:
+        with (
+            interrupts() as interrupted,
+            tqdm(total=self.config.num_steps, initial=self._step, disable=not progress, unit="step") as bar,
+        ):
             for batch in self._stream.training_batches(self._step):
-                if self._step >= self.config.num_steps:
+                if self._step >= self.config.num_steps or interrupted:
                     break
                 started = time.monotonic()
                 losses.append(self._train_step(batch))
@@ -138,6 +146,8 @@ class RelationTrainer:
                     losses.clear()
                 if self._step % self.config.checkpoint_every == 0 or is_last:
                     self._save_checkpoint()
+        if self._step < self.config.num_steps:
+            self._save_checkpoint()
         return self._step
 
     def resume(self) -> None:
@@ -147,15 +157,7 @@ class RelationTrainer:
             CheckpointError: There is none, it is damaged, or it belongs to other settings.
         """
         path = self._out_dir / "checkpoint.pt"
-        try:
-            state = torch.load(path, map_location="cpu", weights_only=True)
-        except FileNotFoundError as error:
-            raise CheckpointError(f"nothing to resume: {path} does not exist") from error
-        except (RuntimeError, EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
-            raise CheckpointError(f"{path} is damaged: {error}") from error
-        changed = [k for k, v in self.config.to_dict().items() if state["config"].get(k) != v and k not in _HARDWARE]
-        if changed:
-            raise CheckpointError(f"{path} was made with other settings: {', '.join(changed)} changed")
+        state = load_checkpoint(path, self.config.to_dict(), device=torch.device("cpu"), may_change=_HARDWARE)
         self.network.load_state_dict(state["network"])
         self._optimizer.load_state_dict(state["optimizer"])
         self._schedule.load_state_dict(state["schedule"])
@@ -252,11 +254,9 @@ class RelationTrainer:
         return self.words.vocabulary.rows(tokens)
 
     def _learning_rate_factor(self, step: int) -> float:
-        """Linear warm-up to 1, then linear decay to 0 at the last step."""
-        warmup, total = self.config.optimizer.warmup_steps, self.config.num_steps
-        if step < warmup:
-            return (step + 1) / warmup
-        return max(0.0, (total - step) / max(1, total - warmup))
+        config = self.config
+        warmup_steps = config.optimizer.warmup_steps
+        return learning_rate_factor(step, warmup_steps=warmup_steps, num_steps=config.num_steps)
 
     def _log_curve(self, losses: list[tuple[float, float, float]]) -> None:
         means = np.mean(losses, axis=0)
@@ -268,23 +268,17 @@ class RelationTrainer:
             "seconds": round(self._seconds, 1),
             "patterns_per_second": round(self._step * self.config.batch_size / self._seconds, 1),
         }
-        with (self._out_dir / "curve.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        log_curve(self._out_dir / "curve.jsonl", line)
 
     def _save_checkpoint(self) -> None:
-        part = self._out_dir / "checkpoint.pt.part"
         state = {
             "config": self.config.to_dict(),
             "network": self.network.state_dict(),
             "optimizer": self._optimizer.state_dict(),
             "schedule": self._schedule.state_dict(),
             "rng": torch.get_rng_state(),
-            "pairs": self.pair_vectors.half(),
+            "pairs": self.pair_vectors,  # in full precision: a resumed run ends as one that never stopped
             "step": self._step,
             "seconds": self._seconds,
         }
-        with part.open("wb") as file:
-            torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, self._out_dir / "checkpoint.pt")
+        save_checkpoint(self._out_dir / "checkpoint.pt", state)

@@ -1,15 +1,28 @@
-"""What training runs share: interrupts, device, precision."""
+"""What training runs share: interrupts, device, precision, learning rate, checkpoint and curve files."""
 
+import json
+import os
+import pickle
 import signal
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import torch
 
-from facets.errors import ConfigError
+from facets.errors import CheckpointError, ConfigError
 
-__all__ = ["interrupts", "training_device", "use_bfloat16"]
+__all__ = [
+    "interrupts",
+    "learning_rate_factor",
+    "load_checkpoint",
+    "log_curve",
+    "save_checkpoint",
+    "training_device",
+    "use_bfloat16",
+]
 
 
 @contextmanager
@@ -52,3 +65,53 @@ def use_bfloat16(precision: str, device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported()
     return bool(torch.cpu._is_avx512_bf16_supported())
+
+
+def learning_rate_factor(step: int, *, warmup_steps: int, num_steps: int) -> float:
+    """Linear warm-up to 1, then linear decay to 0 at the last step."""
+    if step < warmup_steps:
+        return (step + 1) / warmup_steps
+    return max(0.0, (num_steps - step) / max(1, num_steps - warmup_steps))
+
+
+def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
+    """Writes a checkpoint so that a crash leaves the old or the new one, never half of one."""
+    part = path.with_name(f"{path.name}.part")
+    with part.open("wb") as file:
+        torch.save(dict(state), file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)
+
+
+def load_checkpoint(
+    path: Path, settings: Mapping[str, Any], *, device: torch.device, may_change: Collection[str]
+) -> dict[str, Any]:
+    """A checkpoint of a run with these settings.
+
+    Args:
+        path: The file.
+        settings: Settings of the run that goes on; those under ``config`` of the checkpoint must be the same.
+        device: Where its tensors go.
+        may_change: Settings that say where a run computes, not what.
+
+    Raises:
+        CheckpointError: There is none, it is damaged, or it belongs to other settings.
+    """
+    try:
+        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+    except FileNotFoundError as error:
+        raise CheckpointError(f"nothing to resume: {path} does not exist") from error
+    except (RuntimeError, EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+    changed = [k for k, v in settings.items() if state["config"].get(k) != v and k not in may_change]
+    if changed:
+        raise CheckpointError(f"{path} was made with other settings: {', '.join(changed)} changed")
+    return state
+
+
+def log_curve(path: Path, line: Mapping[str, Any]) -> None:
+    """Adds a line to a curve; lines of this step and later ones, which a resumed run does again, go."""
+    earlier = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    kept = [text for text in earlier if json.loads(text)["step"] < line["step"]]
+    path.write_text("".join(text + "\n" for text in [*kept, json.dumps(dict(line))]), encoding="utf-8")

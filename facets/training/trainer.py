@@ -1,16 +1,9 @@
 """The training loop of a sentence model: steps, validation, checkpoints, curve (Chang 2022, algorithm 1)."""
 
-import json
 import logging
-import os
-import pickle
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -28,6 +21,15 @@ from facets.model.backbone import BackboneEncoder
 from facets.model.network import FacetNetwork
 from facets.training.corpus import PackedCorpus
 from facets.training.phrases import PhraseStream
+from facets.training.runs import (
+    interrupts,
+    learning_rate_factor,
+    load_checkpoint,
+    log_curve,
+    save_checkpoint,
+    training_device,
+    use_bfloat16,
+)
 from facets.training.sentences import SentenceBatch, SentenceStream
 from facets.training.word_pieces import PieceDropout, WordPieceTable
 from facets.words.pieces import remove_pieces
@@ -72,7 +74,7 @@ class SentenceTrainer:
     def __init__(self, config: SentenceTrainingConfig, out_dir: Path) -> None:
         self._config = config
         self._out_dir = out_dir
-        self._device = _device(config.device)
+        self._device = training_device(config.device)
         if config.num_threads:
             torch.set_num_threads(config.num_threads)
         corpus = PackedCorpus.open(Path(config.corpus))
@@ -97,7 +99,7 @@ class SentenceTrainer:
             else None
         )
         self._piece_dropout = PieceDropout(vectors.vocabulary, rate=config.piece_rate) if config.piece_rate else None
-        self._autocast_dtype = torch.bfloat16 if _use_bfloat16(config.precision, self._device) else None
+        self._autocast_dtype = torch.bfloat16 if use_bfloat16(config.precision, self._device) else None
         self._optimizer = AdamW(
             [weights for weights in self.network.parameters() if weights.requires_grad],
             lr=config.optimizer.learning_rate,
@@ -123,15 +125,7 @@ class SentenceTrainer:
             CheckpointError: There is none, it is damaged, or it belongs to other settings.
         """
         path = self._out_dir / "checkpoint.pt"
-        try:
-            state = torch.load(path, map_location=self._device, weights_only=True)
-        except FileNotFoundError as error:
-            raise CheckpointError(f"nothing to resume: {path} does not exist") from error
-        except (RuntimeError, EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
-            raise CheckpointError(f"{path} is damaged: {error}") from error
-        changed = [k for k, v in self._config.to_dict().items() if state["config"].get(k) != v and k not in _HARDWARE]
-        if changed:
-            raise CheckpointError(f"{path} was made with other settings: {', '.join(changed)} changed")
+        state = load_checkpoint(path, self._config.to_dict(), device=self._device, may_change=_HARDWARE)
         self.network.load_state_dict(state["network"])
         self._optimizer.load_state_dict(state["optimizer"])
         self._schedule.load_state_dict(state["schedule"])
@@ -143,7 +137,6 @@ class SentenceTrainer:
             state["seconds"],
             state["validation_loss"],
         )
-        self._truncate_curve()
 
     def train(self, *, progress: bool = True) -> TrainingResult:
         """Runs to the last step, or to an interrupt (SIGINT, SIGTERM), which saves a checkpoint first."""
@@ -151,7 +144,7 @@ class SentenceTrainer:
         self._out_dir.mkdir(parents=True, exist_ok=True)
         losses: list[float] = []
         with (
-            _interrupts() as interrupted,
+            interrupts() as interrupted,
             tqdm(total=config.num_steps, initial=self._step, disable=not progress, unit="step") as bar,
         ):
             for batch in self._stream.training_batches(self._step):
@@ -228,11 +221,9 @@ class SentenceTrainer:
         return torch.from_numpy(array).to(self._device, non_blocking=True)
 
     def _learning_rate_factor(self, step: int) -> float:
-        """Linear warm-up to 1, then linear decay to 0 at the last step."""
-        warmup, total = self._config.optimizer.warmup_steps, self._config.num_steps
-        if step < warmup:
-            return (step + 1) / warmup
-        return max(0.0, (total - step) / max(1, total - warmup))
+        config = self._config
+        warmup_steps = config.optimizer.warmup_steps
+        return learning_rate_factor(step, warmup_steps=warmup_steps, num_steps=config.num_steps)
 
     def _log_curve(self, losses: list[float]) -> None:
         line = {
@@ -244,24 +235,13 @@ class SentenceTrainer:
             "seconds": round(self._seconds, 1),
             "sentences_per_second": round(self._step * self._config.batch_size / self._seconds, 1),
         }
-        with (self._out_dir / "curve.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        log_curve(self._out_dir / "curve.jsonl", line)
         logger.info(
             "step %(step)d validation loss %(validation_loss).4f, %(sentences_per_second).0f sentences/s",
             line,
         )
 
-    def _truncate_curve(self) -> None:
-        """Drops the lines of steps that will be done again."""
-        path = self._out_dir / "curve.jsonl"
-        if path.exists():
-            lines = [
-                line for line in path.read_text(encoding="utf-8").splitlines() if json.loads(line)["step"] <= self._step
-            ]
-            path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-
     def _save_checkpoint(self) -> None:
-        part = self._out_dir / "checkpoint.pt.part"
         state = {
             "config": self._config.to_dict(),
             "network": self.network.state_dict(),
@@ -273,45 +253,4 @@ class SentenceTrainer:
             "seconds": self._seconds,
             "validation_loss": self._validation_loss,
         }
-        with part.open("wb") as file:
-            torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, self._out_dir / "checkpoint.pt")
-
-
-@contextmanager
-def _interrupts() -> Iterator[list[int]]:
-    """Collects SIGINT and SIGTERM instead of stopping in the middle of a step."""
-    received: list[int] = []
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-
-    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ConfigError(f"device must be auto, cpu or cuda, got {name!r}") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device {name!r} asked for, but this torch sees no CUDA device")
-    return device
-
-
-def _use_bfloat16(precision: str, device: torch.device) -> bool:
-    """True for bfloat16; ``auto`` takes it where the hardware multiplies it, elsewhere it is slower."""
-    if precision != "auto":
-        return precision == "bfloat16"
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported()
-    return bool(torch.cpu._is_avx512_bf16_supported())
+        save_checkpoint(self._out_dir / "checkpoint.pt", state)

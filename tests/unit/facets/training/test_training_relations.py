@@ -1,3 +1,5 @@
+import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ from facets.text.vocabulary import Vocabulary
 from facets.training.relations_data import RelationMatrix, load_matrix, read_cells
 from facets.training.relations_export import used_facets
 from facets.training.relations_factorization import factorize
-from facets.training.relations_stream import RelationStream
+from facets.training.relations_stream import RelationBatch, RelationStream
 from facets.training.relations_trainer import RelationTrainer
 from facets.training.relations_verbalization import Triple, name_patterns, read_phrases, verbalize
 from facets.words.vectors import WordVectors
@@ -195,9 +197,32 @@ def test_an_interrupted_run_ends_as_if_it_had_never_stopped(tmp_path: Path, enco
     rest.resume()
     assert rest.step == 3
     rest.train(progress=False)
-    # Entity pairs are stored in half precision.
     for name, tensor in whole.network.state_dict().items():
-        assert torch.allclose(tensor, rest.network.state_dict()[name], atol=2e-3), name
+        assert torch.equal(tensor, rest.network.state_dict()[name]), name
+
+
+def test_a_signal_saves_a_checkpoint_and_the_run_goes_on_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = config(tmp_path)
+    whole = RelationTrainer(settings, tmp_path / "whole")
+    assert whole.train(progress=False) == settings.num_steps
+    stopped = RelationTrainer(settings, tmp_path / "stopped")
+    step = stopped._train_step
+
+    def train_step(batch: RelationBatch) -> tuple[float, float, float]:
+        if stopped.step == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return step(batch)
+
+    monkeypatch.setattr(stopped, "_train_step", train_step)
+    assert stopped.train(progress=False) == 4
+    resumed = RelationTrainer(settings, tmp_path / "stopped")
+    resumed.resume()
+    assert resumed.train(progress=False) == settings.num_steps
+    for name, weights in whole.network.state_dict().items():
+        assert torch.equal(weights, resumed.network.state_dict()[name]), name
+    assert torch.equal(whole.pair_vectors, resumed.pair_vectors)
 
 
 def test_a_run_of_other_settings_is_not_resumed(tmp_path: Path) -> None:
