@@ -4,7 +4,6 @@ The document store is the truth and the vector index is derived from it. Shape l
 D dimensions.
 """
 
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError, NotFoundError, NotReadyError, StorageError
+from facets.index.allowed_rows import AllowedRows
 from facets.index.config import EngineConfig
 from facets.index.database import Database, DirectoryLock, sync_directory
 from facets.index.documents import (
@@ -118,7 +118,7 @@ class CollectionEngine:
         self._store = store
         self._keeper = keeper
         self._revision = revision
-        self._allowed_rows = _AllowedRows()
+        self._allowed_rows = AllowedRows()
         self._closed = False
 
     def close(self) -> None:
@@ -439,30 +439,6 @@ class CollectionEngine:
 
 def _created(record: CollectionRecord) -> datetime:
     return datetime.fromtimestamp(record.created_us / 1e6, tz=UTC)
-
-
-class _AllowedRows:
-    """Remembers which rows pass the latest filters; thread-safe."""
-
-    _CAPACITY = 16
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: dict[tuple[int, str], tuple[int, NDArray[np.int64]]] = {}
-
-    def get(self, view: StoreView, revision: int, record: CollectionRecord, filter: Filter) -> NDArray[np.int64]:
-        """Rows that pass, ascending, at the revision of the view."""
-        key = (record.number, repr(filter))
-        with self._lock:
-            kept_revision, rows = self._kept.get(key, (-1, np.empty(0, dtype=np.int64)))
-        if kept_revision != revision:
-            rows = view.rows(record, filter)
-            with self._lock:
-                self._kept.pop(key, None)
-                while len(self._kept) >= self._CAPACITY:
-                    self._kept.pop(next(iter(self._kept)))
-                self._kept[key] = (revision, rows)
-        return rows
 
 
 def _read(

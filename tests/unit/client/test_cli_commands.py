@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from client_fake_server import DIM, NUM_FACETS, fake_facets
+from client_fake_world import DIM, NUM_FACETS, fake_facets
 from facets_client import Document, FacetsClient
 from facets_client.cli import app
 from facets_client.cli.output import clean, shortened
@@ -264,7 +264,7 @@ def test_api_key(facets, server, monkeypatch):
 
 
 def test_server_errors_and_no_server(facets, server):
-    from client_fake_server import status_of
+    from client_fake_world import status_of
     from grpc import StatusCode
 
     server.world.faults["Score"].append(status_of(StatusCode.INTERNAL, "internal error", request_id="r-17"))
@@ -275,7 +275,7 @@ def test_server_errors_and_no_server(facets, server):
 
 
 def test_a_full_disk_is_not_called_overload(facets, server):
-    from client_fake_server import status_of
+    from client_fake_world import status_of
     from grpc import StatusCode
 
     status = status_of(StatusCode.RESOURCE_EXHAUSTED, "the disk is full", reason="DISK_FULL")

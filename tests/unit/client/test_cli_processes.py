@@ -223,7 +223,7 @@ def test_colour_on_a_terminal_unless_unwanted(server, environment, tmp_path):
 
 
 def test_output_that_nobody_reads(server, environment, world):
-    from client_fake_server import documents_pb2
+    from facets_proto.v1 import documents_pb2
 
     world.store("news", [documents_pb2.Document(id=f"d{i:05}", text="x" * 500) for i in range(2_000)])
     command = f"{sys.executable} -c 'from facets_client.cli import main; main()' --target {server.target}"

@@ -8,7 +8,7 @@ import threading
 import grpc
 import pytest
 from client_fake_papers import AUTHORS, fake_score
-from client_fake_server import status_of
+from client_fake_world import status_of
 from facets_client import Document, FacetsClient, RecommendationOptions
 from facets_client.bulk_recommend import BulkRecommender, BulkRecommendSettings
 from facets_client.cli import app

@@ -207,7 +207,7 @@ def test_interruption_keeps_the_place_and_the_rejections(loader, world, monkeypa
 
 
 def test_overload_is_waited_for(loader, world):
-    from client_fake_server import status_of
+    from client_fake_world import status_of
     from grpc import StatusCode
 
     world.faults["UpsertStream"].extend([status_of(StatusCode.RESOURCE_EXHAUSTED, "full", retry_after_s=0.02)] * 7)
@@ -216,7 +216,7 @@ def test_overload_is_waited_for(loader, world):
 
 
 def test_a_failing_store_ends_the_load_with_its_place(loader, world):
-    from client_fake_server import status_of
+    from client_fake_world import status_of
     from grpc import StatusCode
 
     world.faults["UpsertStream"].append(status_of(StatusCode.ABORTED, "the disk is full"))

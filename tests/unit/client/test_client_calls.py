@@ -5,7 +5,7 @@ import inspect
 import grpc
 import numpy as np
 import pytest
-from client_fake_server import DIM, NUM_FACETS, fake_facets, status_of
+from client_fake_world import DIM, NUM_FACETS, fake_facets, status_of
 from facets_client import (
     AsyncFacetsClient,
     DeadlineExceededError,

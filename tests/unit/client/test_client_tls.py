@@ -5,7 +5,8 @@ import subprocess
 
 import grpc
 import pytest
-from client_fake_server import NUM_FACETS, FakeServer
+from client_fake_server import FakeServer
+from client_fake_world import NUM_FACETS
 from facets_client import DeadlineExceededError, TlsConfig, UnavailableError
 
 
