@@ -256,7 +256,12 @@ class PaperTrainingConfig(_FromDict):
     author_weight: float = 1.0  # alpha of eq. 3.14, for means over pairs (the paper's 5:1:10 is for sums)
     citation_weight: float = 1.0  # beta
     autoencoder_weight: float = 0.1  # gamma of eq. B.3
-    negative_weight: float = 1.0  # of the negatives of a positive, together; the paper draws one, of weight 1
+    loss: str = "squared"  # eq. 3.12, or "softmax": the author's paper among those of the batch
+    negative_weight: float = 1.0  # squared: of the negatives of a positive, together; the paper draws one, of weight 1
+    temperature: float = 0.1  # softmax
+    facet_temperature: float = 0.0  # of the smooth maximum over facets at the first step; falls to 0 at the last
+    train_words: bool = True  # as in B.5; False: the word vectors stay as they are
+    word_learning_rate: float = 1e-3
     num_steps: int = 2000
     batch_size: int = 384  # papers a step
     input_tokens: int = 96  # a training input is cut after so many words
@@ -290,6 +295,10 @@ class PaperTrainingConfig(_FromDict):
         for name in ("author_weight", "citation_weight", "autoencoder_weight", "negative_weight"):
             _check(self, name, getattr(self, name) >= 0, ">= 0")
         _check(self, "word_dropout", 0 <= self.word_dropout < 1, "in [0, 1)")
+        _check(self, "loss", self.loss in ("squared", "softmax"), "squared or softmax")
+        _check(self, "temperature", self.temperature > 0, "> 0")
+        _check(self, "facet_temperature", self.facet_temperature >= 0, ">= 0")
+        _check(self, "word_learning_rate", self.word_learning_rate >= 0, ">= 0")
         _check(self, "precision", self.precision in ("auto", "float32", "bfloat16"), "auto, float32 or bfloat16")
         _check(self, "num_threads", self.num_threads >= 0, ">= 0")
         _check(self, "model", self.model.encoder in ("transformer", "gru", "lstm"), "with a transformer, gru or lstm")

@@ -30,6 +30,7 @@ from facets.tasks.recommendation import DEFAULT_PAPER_MODEL, Recommender
 from facets.tasks.recommendation_files import read_papers
 from facets.tasks.recommendation_tables import CandidateTable, PaperBank, build_table
 from facets.tasks.recommendation_types import CandidateKind, Paper
+from facets.words.singular import rarity_weights, singular_word_vectors, word_counts
 from facets.words.vectors import unit_rows
 
 __all__ = ["RecommendationRun", "run_recommendation"]
@@ -127,6 +128,7 @@ def _systems(
     averages = first.encode(data.papers).documents
     for mode in DOCUMENT_MODES:
         yield document_system(f"words-{mode}", averages, tables, bank, mode)
+    yield from _cbow_systems(first, data)
     for mode, system in _minilm_systems(run, first, data).items():
         yield system
         weights = first.model.settings.other_weights.get(f"minilm-{mode}")
@@ -171,6 +173,25 @@ def _replace(path: Path, values: Mapping[str, object]) -> None:
     part = path.with_name(path.name + ".part")
     part.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
     os.replace(part, path)
+
+
+def _cbow_systems(recommender: Recommender, data: RecommendationData) -> Iterator[RecommendationSystem]:
+    """CBOW Avg and Max of table 3.8: averages (eq. B.4) of word vectors that saw the papers' texts and nothing else."""
+    model, library = recommender.model, recommender.library
+    papers, vocabulary = model.papers, model.words.vocabulary
+    counts = word_counts(papers.rows, papers.offsets, len(vocabulary))
+    vectors_VW = singular_word_vectors(counts, min(model.words.dim, min(counts.shape) - 1))
+    vectors_VW *= rarity_weights(vocabulary.probabilities)[:, None]
+    # The training's papers come first in the bank; papers that were added later have no texts here.
+    known = np.zeros((len(library.bank.ids), vectors_VW.shape[1]), dtype=np.float32)
+    known[: counts.shape[0]] = unit_rows(np.asarray(counts @ vectors_VW))
+    bank = PaperBank(library.bank.ids, library.bank.titles, library.bank.years, known)
+    tables = {kind: _with_embeddings(table, bank) for kind, table in library.tables.items()}
+    rows = model.paper_rows([paper.title for paper in data.papers], [paper.abstract for paper in data.papers])
+    offsets = np.cumsum([0, *map(len, rows)])
+    unseen = unit_rows(np.asarray(word_counts(np.concatenate(rows), offsets, len(vocabulary)) @ vectors_VW))
+    for mode in DOCUMENT_MODES:
+        yield document_system(f"cbow-{mode}", unseen, tables, bank, mode)
 
 
 def _minilm_systems(

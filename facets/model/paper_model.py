@@ -200,7 +200,7 @@ class PaperModel:
 
     def save(self, folder: Path) -> None:
         """Writes a checkpoint folder; words and papers too, unless another folder's are shared."""
-        write_checkpoint(folder, self._config, dict(self.network.state_dict()))
+        write_checkpoint(folder, self._config, self.network.state_without_words())
         for name in ("modules.json", "config_sentence_transformers.json"):
             (folder / name).unlink(missing_ok=True)  # facets of papers are no sentence embeddings
         if self._config.words == ".":

@@ -15,10 +15,10 @@ from facets.config import FacetModelConfig
 from facets.model.encoders import RecurrentEncoder, TransformerEncoder, padding_mask
 from facets.model.network import FacetDecoder
 from facets.model.transformer import Block
+from facets.words.singular import rarity_weights
 
 __all__ = ["EncodedPapers", "PaperNetwork"]
 
-_NU = 1e-4  # of eq. B.4
 _KEY_DIM = 64
 
 
@@ -39,17 +39,21 @@ class EncodedPapers(NamedTuple):
 
 
 class TypedTokenEmbedding(nn.Module):
-    """Frozen word vectors plus a learned vector for the type, title or abstract, of the word (B.5).
+    """Unit word vectors plus a learned vector for the type, title or abstract, of the word (B.5).
 
-    Takes the typed rows of ``facets.text.typed_rows``; stands in for ``TokenEmbedding`` in any encoder.
+    Takes the typed rows of ``facets.text.typed_rows``; stands in for ``TokenEmbedding`` in any encoder. The word
+    vectors are kept with the vocabulary, not in the state; while they are trained they are a parameter.
     """
 
     word_vectors: Tensor
 
-    def __init__(self, word_vectors_VW: Tensor) -> None:
+    def __init__(self, word_vectors_VW: Tensor, *, train_words: bool) -> None:
         super().__init__()
         scale = word_vectors_VW.shape[1] ** -0.5
-        self.register_buffer("word_vectors", word_vectors_VW, persistent=False)
+        if train_words:
+            self.word_vectors = nn.Parameter(word_vectors_VW.clone())
+        else:
+            self.register_buffer("word_vectors", word_vectors_VW, persistent=False)
         self.special = nn.Parameter(torch.randn(2, word_vectors_VW.shape[1]) * scale)  # <unk>, <eos>
         self.types = nn.Parameter(torch.randn(2, word_vectors_VW.shape[1]) * 0.5 * scale)  # title, abstract
 
@@ -106,13 +110,19 @@ class PaperNetwork(nn.Module):
 
     Args:
         config: Shape; ``dim`` is the width of the target space.
-        word_vectors_VW: Frozen unit word vectors.
-        probabilities_V: p(w) of eq. B.4.
+        word_vectors_VW: Unit word vectors.
+        probabilities_V: p(w) of eq. B.4, where the weights of the words start.
+        train_words: Let training change vectors and weights of the words (B.5).
     """
 
-    word_weights: Tensor
-
-    def __init__(self, config: FacetModelConfig, word_vectors_VW: Tensor, probabilities_V: Tensor) -> None:
+    def __init__(
+        self,
+        config: FacetModelConfig,
+        word_vectors_VW: Tensor,
+        probabilities_V: Tensor,
+        *,
+        train_words: bool = False,
+    ) -> None:
         super().__init__()
         self.config = config
         num_facets, hidden, word_dim = config.num_facets, config.hidden_dim, word_vectors_VW.shape[1]
@@ -122,7 +132,7 @@ class PaperNetwork(nn.Module):
             self.encoder = TransformerEncoder(shape, word_vectors_VW)
         else:
             self.encoder = RecurrentEncoder(shape, word_vectors_VW)
-        self.encoder.embedding = TypedTokenEmbedding(word_vectors_VW)  # type: ignore[assignment]
+        self.encoder.embedding = TypedTokenEmbedding(word_vectors_VW, train_words=train_words)  # type: ignore[assignment]
         self.decoder = FacetDecoder(replace(config, dim=hidden))
         self.output_maps = nn.Parameter(
             torch.randn(num_facets, hidden, config.dim) * 0.3 * (hidden * config.dim) ** -0.5
@@ -135,9 +145,27 @@ class PaperNetwork(nn.Module):
             self.facet_queries.weight.mul_(3.0)
         self.magnitudes = MagnitudeHead(config)
         self.word_map = nn.Linear(word_dim, config.dim, bias=False)  # H of eq. B.4
-        # Row V is the unknown word and counts nothing.
-        weights = functional.pad(_NU / (_NU + probabilities_V.float()), (0, 1))
-        self.register_buffer("word_weights", weights, persistent=False)
+        weights_V = torch.from_numpy(rarity_weights(probabilities_V.numpy()))
+        self.log_word_weights = nn.Parameter(weights_V.log(), requires_grad=train_words)
+
+    @property
+    def word_weights(self) -> Tensor:
+        """Weight of every word in an average, ``[V + 1]``; row V is the unknown word and counts nothing."""
+        return functional.pad(self.log_word_weights.exp(), (0, 1))
+
+    @property
+    def word_vectors(self) -> Tensor:
+        """``[V, W]``, unit length."""
+        return self.encoder.embedding.word_vectors
+
+    def state_without_words(self) -> dict[str, Tensor]:
+        """The state without the word vectors, which are kept with the vocabulary."""
+        return {name: value for name, value in self.state_dict().items() if not name.endswith(".word_vectors")}
+
+    @torch.no_grad()
+    def normalize_words(self) -> None:
+        """Brings the word vectors back to unit length after a step of training."""
+        self.word_vectors.div_(torch.linalg.vector_norm(self.word_vectors, dim=1, keepdim=True).clamp_min(1e-12))
 
     def start_from(self, projection_WD: Tensor) -> None:
         """Sets what the facets make of the word average, and H, to a projection ``[W, D]``."""
@@ -171,7 +199,7 @@ class PaperNetwork(nn.Module):
     def _attended_averages(self, rows_BL: Tensor, lengths_B: Tensor, states_BLH: Tensor, decoded_BKH: Tensor) -> Tensor:
         """The word average of each facet at unit length, ``[B, K, W]``."""
         length = rows_BL.shape[1]
-        vectors = self.encoder.embedding.word_vectors
+        vectors = self.word_vectors
         words_BL = rows_BL % (len(vectors) + 1)
         mask_BL = torch.arange(length, device=rows_BL.device) < lengths_B[:, None]
         weights_BL = self.word_weights[words_BL]
@@ -184,9 +212,10 @@ class PaperNetwork(nn.Module):
         values_BLW = functional.embedding(words_BL.clamp_max(len(vectors) - 1), vectors)
         return functional.normalize((attention_BKL.to(values_BLW.dtype) @ values_BLW).float(), dim=-1)
 
+    @torch.no_grad()  # what facets are drawn to, not what is drawn to facets
     def averages(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
-        """Weighted word averages (eq. B.4 without H) at unit length, ``[B, W]``."""
-        vectors = self.encoder.embedding.word_vectors
+        """Weighted word averages (eq. B.4 without H) at unit length, ``[B, W]``; without a gradient."""
+        vectors = self.word_vectors
         words_BL = rows_BL % (len(vectors) + 1)
         mask_BL = torch.arange(rows_BL.shape[1], device=rows_BL.device) < lengths_B[:, None]
         weights_BL = self.word_weights[words_BL] * mask_BL

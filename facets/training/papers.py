@@ -17,7 +17,7 @@ from facets.tasks.recommendation_types import CandidateKind
 from facets.training.papers_data import PaperCorpus, build_corpus, build_vocabulary
 from facets.training.papers_tables import MatchedTable
 from facets.training.papers_trainer import PaperTrainer
-from facets.training.papers_words import paper_word_vectors
+from facets.words.singular import singular_word_vectors, word_counts
 from facets.words.vectors import WordVectors, unit_rows
 
 __all__ = ["export_paper_model", "prepare_papers", "spread_tables", "train_papers"]
@@ -32,21 +32,26 @@ def prepare_papers(config: PaperTrainingConfig, words_of: Path | None = None) ->
 
     Args:
         config: Settings.
-        words_of: A checkpoint of the same papers whose words are used again; None: make new ones.
+        words_of: A checkpoint of the same papers whose vocabulary is used again, and, unless words are trained, its
+            vectors; None: make new ones.
 
     Raises:
         ConfigError: The file cannot be read.
         InvalidInputError: It holds something else, or too few papers.
     """
     papers = read_papers(Path(config.data))
-    if words_of is not None:
+    if words_of is None:
+        vocabulary = build_vocabulary(papers, min_count=config.min_word_count, max_words=config.max_words)
+    else:
         words = WordVectors.load(words_of)
-        if words.dim != config.word_dim:
-            raise ConfigError(f"word_dim must be that of {words_of}, {words.dim}, got {config.word_dim}")
-        return build_corpus(papers, words.vocabulary, config), words
-    vocabulary = build_vocabulary(papers, min_count=config.min_word_count, max_words=config.max_words)
+        vocabulary = words.vocabulary
+        if not config.train_words:
+            if words.dim != config.word_dim:
+                raise ConfigError(f"word_dim must be that of {words_of}, {words.dim}, got {config.word_dim}")
+            return build_corpus(papers, vocabulary, config), words
     corpus = build_corpus(papers, vocabulary, config)
-    return corpus, paper_word_vectors(corpus, dim=config.word_dim, seed=config.seed)
+    counts = word_counts(corpus.rows, corpus.offsets, len(vocabulary))
+    return corpus, WordVectors(vocabulary, singular_word_vectors(counts, config.word_dim, seed=config.seed))
 
 
 def train_papers(
@@ -63,7 +68,8 @@ def train_papers(
         config: Settings.
         out_dir: Folder of the run.
         resume: Go on from its last checkpoint.
-        words_of: A checkpoint of the same papers to share words and papers with, for a baseline.
+        words_of: A checkpoint of the same papers to share papers with, and words unless they are trained, for a
+            baseline.
         progress: Show a bar.
 
     Raises:
@@ -95,11 +101,13 @@ def export_paper_model(
         assert isinstance(table, MatchedTable)
         vectors[str(kind)] = table.vectors().detach().cpu().numpy()
     shared = "." if words_of is None else os.path.relpath(words_of, folder)
+    if config.train_words:
+        words = WordVectors(words.vocabulary, trainer.network.word_vectors.detach().cpu().numpy())
     checkpoint = CheckpointConfig(
         name=config.name,
         task="papers",
         model=config.model,
-        words=shared,
+        words="." if config.train_words else shared,
         training={
             "data": config.data,
             "papers": len(corpus),

@@ -3,6 +3,7 @@
 import logging
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +17,12 @@ from tqdm import tqdm
 from facets.config import PaperTrainingConfig
 from facets.errors import CheckpointError
 from facets.losses.autoencoder import paper_autoencoder_loss
-from facets.losses.recommendation import recommendation_loss
+from facets.losses.recommendation import ranking_loss, recommendation_loss
 from facets.model.paper_network import EncodedPapers, PaperNetwork
 from facets.tasks.recommendation_types import CandidateKind
 from facets.training.papers_batches import PaperBatch, PaperStream
 from facets.training.papers_data import PaperCorpus
 from facets.training.papers_tables import MatchedTable
-from facets.training.papers_words import word_counts
 from facets.training.runs import (
     interrupts,
     learning_rate_factor,
@@ -32,6 +32,7 @@ from facets.training.runs import (
     training_device,
     use_bfloat16,
 )
+from facets.words.singular import rarity_weights, word_counts
 from facets.words.vectors import WordVectors, unit_rows
 
 __all__ = ["PaperTrainer", "PaperTrainingResult"]
@@ -39,8 +40,9 @@ __all__ = ["PaperTrainer", "PaperTrainingResult"]
 logger = logging.getLogger(__name__)
 
 _HARDWARE = ("device", "num_threads")
-_NU = 1e-4  # of eq. B.4
 _PAIRS_AT_A_TIME = 8192
+_HARD_BELOW = 0.1  # of the way that is left
+_WEIGHTS_FASTER = 5.0  # logarithms of word weights move by units, coordinates of unit vectors by hundredths
 _LENGTH_LEARNING_RATE = 3e-3  # of the one length that all vectors of a table share
 
 
@@ -71,7 +73,8 @@ class PaperTrainer:
         self._stream = PaperStream(corpus, config)
         torch.manual_seed(config.seed)
         unit_vectors = torch.from_numpy(words.unit_vectors)
-        self.network = PaperNetwork(config.model, unit_vectors, torch.from_numpy(words.vocabulary.probabilities))
+        probabilities = torch.from_numpy(words.vocabulary.probabilities)
+        self.network = PaperNetwork(config.model, unit_vectors, probabilities, train_words=config.train_words)
         projection_WD, averages_IW = _starting_point(config, corpus, words)
         self.network.start_from(torch.from_numpy(projection_WD))
         self.network.to(self._device)
@@ -90,14 +93,18 @@ class PaperTrainer:
             }
         ).to(self._device)
         self._use_bfloat16 = use_bfloat16(config.precision, self._device)
-        self._optimizer = AdamW(
-            [
-                {"params": self.network.parameters(), "weight_decay": config.optimizer.weight_decay},
-                {"params": self.tables.parameters(), "weight_decay": 0.0},  # their length,
-            ],
-            lr=config.optimizer.learning_rate,
-            fused=True,
-        )
+        of_words = [self.network.word_vectors, self.network.log_word_weights] if config.train_words else []
+        is_of_words = set(map(id, of_words))
+        others = [parameter for parameter in self.network.parameters() if id(parameter) not in is_of_words]
+        groups = [
+            {"params": others, "weight_decay": config.optimizer.weight_decay},
+            {"params": self.tables.parameters(), "weight_decay": 0.0},  # their length
+        ]
+        if of_words:
+            rate = config.word_learning_rate
+            groups.append({"params": of_words[:1], "weight_decay": 0.0, "lr": rate})
+            groups.append({"params": of_words[1:], "weight_decay": 0.0, "lr": rate * _WEIGHTS_FASTER})
+        self._optimizer = AdamW(groups, lr=config.optimizer.learning_rate, fused=True)
         self._schedule = LambdaLR(self._optimizer, self._learning_rate_factor)
         self._step, self._seconds = 0, 0.0
         self.stop_after: int | None = None  # a step to stop at as if interrupted
@@ -219,6 +226,8 @@ class PaperTrainer:
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), self._config.optimizer.max_gradient_norm)
         self._optimizer.step()
         self._schedule.step()
+        if self._config.train_words:
+            self.network.normalize_words()
         value = float(loss.detach())
         if value != value:
             raise CheckpointError(f"the training loss became NaN at step {self._step}; the last checkpoint is kept")
@@ -239,6 +248,7 @@ class PaperTrainer:
             CandidateKind.CITATIONS: encoded.citation_magnitudes,
         }
         losses: dict[str, Tensor] = {}
+        facet_temperature = self._facet_temperature() if self.network.training else 0.0
         for kind, pairs in batch.pairs.items():
             table = self.tables[kind]
             assert isinstance(table, MatchedTable)
@@ -246,17 +256,22 @@ class PaperTrainer:
             numbers_P = self._tensor(pairs.numbers)
             positives_P2 = self._tensor(pairs.pairs)
             own_PD, has_rest_P = table.vectors_without(numbers_P)
-            losses[kind] = recommendation_loss(
+            loss = (
+                partial(ranking_loss, temperature=self._config.temperature)
+                if self._config.loss == "softmax"
+                else partial(recommendation_loss, negative_weight=self._config.negative_weight)
+            )
+            losses[kind] = loss(
                 facets_BKD,
                 table.vectors(self._tensor(pairs.columns)),
                 positives_P2,
                 # A pair whose author has no other paper teaches nothing yet.
                 self._tensor(pairs.weights) * has_rest_P,
                 own_PD=own_PD,
-                negative_weight=self._config.negative_weight,
+                facet_temperature=facet_temperature,
             )
             if self.network.training:
-                table.update(numbers_P, facets_BKD.detach()[positives_P2[:, 0]], own_PD)
+                table.update(numbers_P, facets_BKD.detach()[positives_P2[:, 0]], own_PD, facet_temperature)
         words_BD = self.network.word_map(encoded.averages)
         losses["autoencoder"] = paper_autoencoder_loss(encoded.facets, words_BD, self._tensor(batch.negatives))
         return losses
@@ -270,6 +285,11 @@ class PaperTrainer:
 
     def _tensor(self, array: NDArray[np.generic]) -> Tensor:
         return torch.from_numpy(array).to(self._device, non_blocking=True)
+
+    def _facet_temperature(self) -> float:
+        """Falls in a line to 0; below a tenth of its start the maximum itself is used."""
+        left = 1.0 - self._step / self._config.num_steps
+        return self._config.facet_temperature * left if left > _HARD_BELOW else 0.0
 
     def _learning_rate_factor(self, step: int) -> float:
         config = self._config
@@ -317,8 +337,9 @@ def _starting_point(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """A projection of word averages ``[W, D]`` that spreads papers evenly, and the averages ``[I, W]``."""
     probabilities = words.vocabulary.probabilities
-    weighted_VW = words.unit_vectors * (_NU / (_NU + probabilities)).astype(np.float32)[:, None]
-    averages_IW = unit_rows(np.asarray(word_counts(corpus) @ weighted_VW))
+    weighted_VW = words.unit_vectors * rarity_weights(probabilities)[:, None]
+    counts_IV = word_counts(corpus.rows, corpus.offsets, len(words))
+    averages_IW = unit_rows(np.asarray(counts_IV @ weighted_VW))
     values, axes = np.linalg.eigh(averages_IW.T @ averages_IW / max(1, len(averages_IW)))
     dim = min(config.model.dim, len(values))
     scale = (np.maximum(values[::-1][:dim], 1e-6) * dim) ** -0.5

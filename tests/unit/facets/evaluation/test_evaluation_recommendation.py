@@ -102,6 +102,19 @@ def test_command_reports_every_method_and_metric(folder: Path, capsys: pytest.Ca
         assert methods["facets+documents"][kind]["map"] >= max(parts) - 1e-9
 
 
+def test_baselines_average_words_of_the_model_and_words_that_only_read(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The shipped baselines know other authors than the toys.
+    monkeypatch.setattr("facets.evaluation.recommendation_run._BASELINE_MODELS", ())
+    model = folder / "run" / "model"
+    assert main(["recommendation", str(folder / "dev.jsonl"), "--model", str(model), "--baselines"]) == 0
+    models = json.loads(capsys.readouterr().out)["models"]
+    assert {"words-average", "words-max", "cbow-average", "cbow-max"} <= set(models)
+    # Subjects share no word, so words alone find an author's papers.
+    assert models["cbow-max"]["documents"]["authors"]["auc"] > 0.6
+
+
 def test_command_tells_when_nothing_is_known(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = folder / "unknown.jsonl"
     path.write_text('{"id": "a", "title": "b", "authors": ["Nobody"]}\n', encoding="utf-8")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from facets.losses.recommendation import best_products, recommendation_loss
+from facets.losses.recommendation import best_products, ranking_loss, recommendation_loss
 
 
 def example(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -67,3 +67,36 @@ def test_no_pair_gives_zero() -> None:
 def test_best_products_do_not_depend_on_the_order_of_facets() -> None:
     facets, table, _, _ = example()
     torch.testing.assert_close(best_products(facets.flip(1), table), best_products(facets, table))
+
+
+def test_ranking_loss_equals_a_loop_over_pairs() -> None:
+    facets, table, positives, weights = example()
+    scores = torch.stack([torch.stack([(paper @ vector).max() for vector in table]) for paper in facets]) / 0.5
+    right = {(int(i), int(j)) for i, j in positives}
+    total = torch.zeros(())
+    for (i, j), weight in zip(positives.tolist(), weights.tolist(), strict=True):
+        column = [scores[row, j] for row in range(len(facets)) if (row, j) not in right]
+        row = [scores[i, other] for other in range(len(table)) if (i, other) not in right]
+        for share, others in ((1.0, column), (0.3, row)):
+            total += share * weight * -torch.log_softmax(torch.stack([scores[i, j], *others]), dim=0)[0]
+    found = ranking_loss(facets, table, positives, weights, temperature=0.5, paper_weight=0.3)
+    torch.testing.assert_close(found, total / weights.sum())
+
+
+def test_gradient_of_the_ranking_loss_is_right() -> None:
+    facets, table, positives, weights = example(torch.float64)
+    facets.requires_grad_()
+    assert torch.autograd.gradcheck(lambda f: ranking_loss(f, table, positives, weights), facets)
+
+
+def test_ranking_loss_scores_a_pair_by_its_own_vector() -> None:
+    facets, table, positives, weights = example()
+    plain = ranking_loss(facets, table, positives, weights)
+    torch.testing.assert_close(ranking_loss(facets, table, positives, weights, own_PD=table[positives[:, 1]]), plain)
+    assert ranking_loss(facets, table, positives, weights, own_PD=table[positives[:, 1]] * 2) < plain
+
+
+def test_ranking_loss_without_pairs_or_weight_is_zero() -> None:
+    facets, table, positives, weights = example()
+    assert float(ranking_loss(facets, table, torch.empty((0, 2), dtype=torch.int64), torch.empty(0))) == 0.0
+    assert float(ranking_loss(facets, table, positives, weights * 0)) == 0.0

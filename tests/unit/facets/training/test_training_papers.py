@@ -132,8 +132,10 @@ def test_table_update_keeps_sums_and_matches_together() -> None:
     torch.testing.assert_close(table.sums, sums, atol=1e-4, rtol=1e-4)
 
 
-def test_training_loss_falls(config: PaperTrainingConfig, tmp_path: Path) -> None:
-    longer = PaperTrainingConfig.from_dict(config.to_dict() | {"num_steps": 40, "validate_every": 10})
+@pytest.mark.parametrize("loss", ["squared", "softmax"])
+def test_training_loss_falls(config: PaperTrainingConfig, tmp_path: Path, loss: str) -> None:
+    settings = {"num_steps": 60, "validate_every": 20, "loss": loss, "optimizer": {"warmup_steps": 5}}
+    longer = PaperTrainingConfig.from_dict(config.to_dict() | settings)
     corpus, words = prepare_papers(longer)
     PaperTrainer(longer, corpus, words, tmp_path / "run").train(progress=False)
     lines = [json.loads(line) for line in (tmp_path / "run" / "curve.jsonl").read_text().splitlines()]
@@ -171,12 +173,30 @@ def test_a_run_is_not_overwritten_and_other_settings_do_not_resume(config: Paper
         train_papers(config, tmp_path / "empty", resume=True, progress=False)
 
 
-def test_a_baseline_shares_words_and_papers(config: PaperTrainingConfig, tmp_path: Path) -> None:
+@pytest.mark.parametrize("train_words", [False, True])
+def test_a_baseline_shares_papers_and_untrained_words(
+    config: PaperTrainingConfig, tmp_path: Path, train_words: bool
+) -> None:
     train_papers(config, tmp_path / "base", progress=False)
-    values = config.to_dict() | {"name": "toy-k1"}
+    values = config.to_dict() | {"name": "toy-k1", "train_words": train_words}
     values["model"] = values["model"] | {"num_facets": 1}
     single = PaperTrainingConfig.from_dict(values)
     model = train_papers(single, tmp_path / "k1", words_of=tmp_path / "base" / "model", progress=False)
     assert model.num_facets == 1
     assert not (tmp_path / "k1" / "model" / "papers.safetensors").exists()
-    assert not (tmp_path / "k1" / "model" / "vectors.safetensors").exists()
+    assert (tmp_path / "k1" / "model" / "vectors.safetensors").exists() == train_words
+
+
+def test_trained_words_stay_unit_vectors_and_come_with_the_model(config: PaperTrainingConfig, tmp_path: Path) -> None:
+    quick = PaperTrainingConfig.from_dict(config.to_dict() | {"optimizer": {"warmup_steps": 1}})
+    _, before = prepare_papers(quick)
+    model = train_papers(quick, tmp_path / "run", progress=False)
+    assert np.abs(model.words.vectors - before.vectors).max() > 1e-3
+    np.testing.assert_allclose(np.linalg.norm(model.words.vectors, axis=1), 1.0, atol=2e-3)
+
+
+def test_words_that_are_not_trained_stay_as_they_are(config: PaperTrainingConfig, tmp_path: Path) -> None:
+    frozen = PaperTrainingConfig.from_dict(config.to_dict() | {"train_words": False})
+    _, before = prepare_papers(frozen)
+    model = train_papers(frozen, tmp_path / "run", progress=False)
+    np.testing.assert_allclose(model.words.vectors, before.vectors, atol=2e-3)
