@@ -249,23 +249,22 @@ class PaperTrainingConfig(_FromDict):
     data: str  # JSON lines {"id", "title", "abstract", "authors", "cited_by"}; .xz and .gz too
     name: str = "facets-papers-en"
     word_dim: int = 256
-    min_word_count: int = 5
+    min_word_count: int = 3
     max_words: int = 32_000
     min_author_papers: int = 2  # authors with fewer papers get no vector
     min_cited_papers: int = 5  # citing papers that cite fewer get none
     author_weight: float = 1.0  # alpha of eq. 3.14, for means over pairs (the paper's 5:1:10 is for sums)
     citation_weight: float = 1.0  # beta
     autoencoder_weight: float = 0.1  # gamma of eq. B.3
-    loss: str = "squared"  # eq. 3.12, or "softmax": the author's paper among those of the batch
-    negative_weight: float = 1.0  # squared: of the negatives of a positive, together; the paper draws one, of weight 1
+    loss: str = "softmax"  # the author's paper among those of the batch, or "squared", eq. 3.12
     temperature: float = 0.1  # softmax
-    facet_temperature: float = 0.0  # of the smooth maximum over facets at the first step; falls to 0 at the last
+    negative_weight: float = 30.0  # squared: of the negatives of a positive, together; the paper draws one, of weight 1
     train_words: bool = True  # as in B.5; False: the word vectors stay as they are
-    word_learning_rate: float = 1e-3
-    num_steps: int = 2000
-    batch_size: int = 384  # papers a step
-    input_tokens: int = 96  # a training input is cut after so many words
-    word_dropout: float = 0.1  # share of the words of a training input that are left out
+    word_learning_rate: float = 3e-3
+    num_steps: int = 0  # 0: four passes over the papers
+    batch_size: int = 512  # papers a step
+    input_tokens: int = 64  # a training input is cut after so many words
+    word_dropout: float = 0.3  # share of the words of a training input that are left out
     validation_papers: int = 2000  # never trained on
     validate_every: int = 200  # steps
     checkpoint_every: int = 200  # steps
@@ -273,8 +272,8 @@ class PaperTrainingConfig(_FromDict):
     precision: str = "auto"
     device: str = "auto"
     num_threads: int = 0
-    model: FacetModelConfig = field(default_factory=lambda: FacetModelConfig(num_facets=5, dim=128))
-    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    model: FacetModelConfig = field(default_factory=lambda: FacetModelConfig(num_facets=5, hidden_dim=128))
+    optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(warmup_steps=30))
 
     def __post_init__(self) -> None:
         for name in (
@@ -282,13 +281,13 @@ class PaperTrainingConfig(_FromDict):
             "max_words",
             "min_author_papers",
             "min_cited_papers",
-            "num_steps",
             "input_tokens",
             "validation_papers",
             "validate_every",
             "checkpoint_every",
         ):
             _check(self, name, getattr(self, name) >= 1, ">= 1")
+        _check(self, "num_steps", self.num_steps >= 0, ">= 0")
         _check(self, "max_words", self.max_words < 32_767, "< 32767 (stored in 16 bits with the type)")
         _check(self, "batch_size", self.batch_size >= 2, ">= 2 (negatives come from the same batch)")
         _check(self, "word_dim", self.word_dim >= 32 and self.word_dim % 32 == 0, "a positive multiple of 32")
@@ -297,7 +296,6 @@ class PaperTrainingConfig(_FromDict):
         _check(self, "word_dropout", 0 <= self.word_dropout < 1, "in [0, 1)")
         _check(self, "loss", self.loss in ("squared", "softmax"), "squared or softmax")
         _check(self, "temperature", self.temperature > 0, "> 0")
-        _check(self, "facet_temperature", self.facet_temperature >= 0, ">= 0")
         _check(self, "word_learning_rate", self.word_learning_rate >= 0, ">= 0")
         _check(self, "precision", self.precision in ("auto", "float32", "bfloat16"), "auto, float32 or bfloat16")
         _check(self, "num_threads", self.num_threads >= 0, ">= 0")

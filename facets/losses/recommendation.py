@@ -3,31 +3,19 @@
 Shape suffixes: B papers, K facets, D dimensions, U authors or citing papers of a batch, P positive pairs.
 """
 
-import math
-
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["best_products", "ranking_loss", "recommendation_loss", "smooth_max"]
+__all__ = ["best_products", "ranking_loss", "recommendation_loss"]
 
 _NEVER = -1e4  # a logit that takes no part in a softmax
 
 
-def smooth_max(products: Tensor, temperature: float) -> Tensor:
-    """``t log mean over k of exp(x_k / t)`` over dimension 1; the plain maximum at temperature 0.
-
-    While a facet that is best nowhere gets no gradient from the maximum, here all learn, each by its share.
-    """
-    if temperature == 0.0 or products.shape[1] == 1:
-        return products.amax(dim=1)
-    return temperature * ((products / temperature).logsumexp(dim=1) - math.log(products.shape[1]))
-
-
-def best_products(facets_BKD: Tensor, table_UD: Tensor, facet_temperature: float = 0.0) -> Tensor:
-    """``max over k of a_u . p_k``, ``[B, U]``: eq. 3.13 before it is cut at 0; smooth at a temperature above 0."""
+def best_products(facets_BKD: Tensor, table_UD: Tensor) -> Tensor:
+    """``max over k of a_u . p_k``, ``[B, U]``: eq. 3.13 before it is cut at 0."""
     # [B, K, D] x [D, U] -> [B, K, U] -> [B, U]
-    return smooth_max(facets_BKD @ table_UD.T, facet_temperature)
+    return (facets_BKD @ table_UD.T).amax(dim=1)
 
 
 def recommendation_loss(
@@ -38,7 +26,6 @@ def recommendation_loss(
     *,
     own_PD: Tensor | None = None,
     negative_weight: float = 1.0,
-    facet_temperature: float = 0.0,
 ) -> Tensor:
     """Weighted squared error of the scores of a batch, averaged over its positive pairs by their weights.
 
@@ -54,7 +41,6 @@ def recommendation_loss(
         weights_P: r of eq. 3.12, ``[P]``; 0 leaves a pair out.
         own_PD: Vectors to use for the positive pairs instead, ``[P, D]``: those of the authors without this paper.
         negative_weight: Weight of the negatives of a positive together; 1 in the paper.
-        facet_temperature: Of ``smooth_max`` over the facets; 0: the maximum.
 
     Returns:
         A scalar >= 0; 0 without a positive pair.
@@ -65,8 +51,8 @@ def recommendation_loss(
     if not len(positives_P2):
         return facets_BKD.sum() * 0.0
     papers_P, columns_P = positives_P2.unbind(dim=1)
-    scores_BU = best_products(facets_BKD, table_UD, facet_temperature)
-    positive_P = _positive_scores(facets_BKD, scores_BU, positives_P2, own_PD, facet_temperature)
+    scores_BU = best_products(facets_BKD, table_UD)
+    positive_P = _positive_scores(facets_BKD, scores_BU, positives_P2, own_PD)
     is_negative_BU = torch.ones_like(scores_BU)
     is_negative_BU[papers_P, columns_P] = 0.0
     weights_U = weights_P.new_zeros(len(table_UD)).index_add(0, columns_P, weights_P)
@@ -85,7 +71,6 @@ def ranking_loss(
     own_PD: Tensor | None = None,
     temperature: float = 0.1,
     paper_weight: float = 0.3,
-    facet_temperature: float = 0.0,
 ) -> Tensor:
     """Softmax cross-entropy of the same scores: the author's paper among the batch's, and the paper's author.
 
@@ -101,7 +86,6 @@ def ranking_loss(
         own_PD: Vectors to use for the positive pairs instead, ``[P, D]``: those of the authors without this paper.
         temperature: What scores are divided by.
         paper_weight: Weight of the rows.
-        facet_temperature: Of ``smooth_max`` over the facets; 0: the maximum.
 
     Returns:
         A scalar >= 0; 0 without a positive pair.
@@ -112,8 +96,8 @@ def ranking_loss(
     if not len(positives_P2):
         return facets_BKD.sum() * 0.0
     papers_P, columns_P = positives_P2.unbind(dim=1)
-    scores_BU = best_products(facets_BKD, table_UD, facet_temperature)
-    positive_P = _positive_scores(facets_BKD, scores_BU, positives_P2, own_PD, facet_temperature) / temperature
+    scores_BU = best_products(facets_BKD, table_UD)
+    positive_P = _positive_scores(facets_BKD, scores_BU, positives_P2, own_PD) / temperature
     is_positive_BU = torch.zeros_like(scores_BU, dtype=torch.bool)
     is_positive_BU[papers_P, columns_P] = True
     logits_BU = (scores_BU / temperature).masked_fill(is_positive_BU, _NEVER)
@@ -128,10 +112,9 @@ def _positive_scores(
     scores_BU: Tensor,
     positives_P2: Tensor,
     own_PD: Tensor | None,
-    facet_temperature: float,
 ) -> Tensor:
     """Scores of the positive pairs, ``[P]``, with vectors of their own if there are any."""
     papers_P, columns_P = positives_P2.unbind(dim=1)
     if own_PD is None:
         return scores_BU[papers_P, columns_P]
-    return smooth_max((facets_BKD[papers_P] @ own_PD.unsqueeze(2)).squeeze(2), facet_temperature)
+    return (facets_BKD[papers_P] @ own_PD.unsqueeze(2)).squeeze(2).amax(dim=1)

@@ -33,7 +33,7 @@ class PaperArrays:
         facets: ``[B, K, D]`` float32, without magnitudes.
         author_magnitudes: ``[B, K]`` float32.
         citation_magnitudes: ``[B, K]`` float32.
-        averages: ``[B, W]`` float32, unit weighted word averages of all words (eq. B.4 without H).
+        averages: ``[B, D]`` float32, unit weighted word averages of all words (eq. B.4), mapped as facets map theirs.
     """
 
     facets: NDArray[np.float32]
@@ -192,7 +192,8 @@ class PaperModel:
             mode="sum",
             per_sample_weights=weights,
         )
-        return torch.nn.functional.normalize(sums_BW, dim=-1).numpy()
+        mapped_BD: torch.Tensor = sums_BW @ self.network.average_maps.mean(dim=0).cpu()
+        return torch.nn.functional.normalize(mapped_BD, dim=-1).numpy()
 
     def words_as_facets(self) -> NDArray[np.float32]:
         """The word vectors in the space of the facets, through H of eq. B.4, ``[V, D]``."""

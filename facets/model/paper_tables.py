@@ -2,10 +2,10 @@ r"""What a model of papers knows besides its network: authors, citing papers, th
 
 ::
 
-    tables.safetensors   vectors of authors and citing papers, half precision
-    recommendation.json  how scores are mixed, and where the papers are
-    papers.safetensors   words of the papers, who wrote and who cites them     \  or `papers` in recommendation.json
-    papers.json.xz       ids, names, titles                                    /   names another folder, relative
+    tables.safetensors     vectors of authors and citing papers, half precision
+    recommendation.json    how scores are mixed, and where the papers are
+    papers.safetensors.xz  words of the papers, who wrote and who cites them   \  or `papers` in recommendation.json
+    papers.json.xz         ids, names, titles                                  /   names another folder, relative
 
 Shape letters: I papers, J authors or citing papers, D dimensions, P pairs.
 """
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load, load_file, save, save_file
 
 from facets.errors import CheckpointError
 
@@ -98,7 +98,7 @@ def write_papers_part(
             "years": papers.years.astype(np.int16),
         }
         arrays |= {f"{kind}.pairs": papers.pairs[kind].astype(np.int32) for kind in KINDS}
-        _save(arrays, folder / "papers.safetensors")
+        _write(lzma.compress(save(arrays)), folder / "papers.safetensors.xz")  # words compress to two thirds
         texts = {
             "ids": list(papers.ids),
             "titles": list(papers.titles),
@@ -160,7 +160,7 @@ def read_papers_part(folder: Path) -> tuple[PaperTables, ScoringSettings, KnownP
 
 
 def _read_known_papers(folder: Path) -> tuple[KnownPapers, list[Path]]:
-    arrays_path, texts_path = folder / "papers.safetensors", folder / "papers.json.xz"
+    arrays_path, texts_path = folder / "papers.safetensors.xz", folder / "papers.json.xz"
     arrays = _load(arrays_path)
     texts = _json(texts_path, (lambda: lzma.decompress(texts_path.read_bytes())) if texts_path.exists() else None)
     try:
@@ -205,10 +205,10 @@ def _write(content: bytes, path: Path) -> None:
 
 def _load(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        return dict(load_file(path))
+        return dict(load(lzma.decompress(path.read_bytes())) if path.suffix == ".xz" else load_file(path))
     except FileNotFoundError as error:
         raise CheckpointError(f"{path}: the file is missing") from error
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, lzma.LZMAError, EOFError, OSError, ValueError) as error:
         raise CheckpointError(f"{path}: expected a safetensors file, it is damaged: {error}") from error
 
 

@@ -155,7 +155,7 @@ class PaperEncoder(Protocol):
         ...
 
     def word_averages(self, rows: Sequence[NDArray[np.uint16]]) -> NDArray[np.float32]:
-        """``[N, W]`` unit word averages."""
+        """``[N, D]`` unit word averages."""
         ...
 
     def word_averages_of(self, rows: NDArray[np.uint16], starts: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -205,7 +205,7 @@ class PaperFacets:
         facets: ``[N, K, D]`` float32, the ``p_k`` of eq. 3.15 without magnitudes.
         author_magnitudes: ``[N, K]`` float32, rho.
         citation_magnitudes: ``[N, K]`` float32, tau.
-        documents: ``[N, D']`` float32, unit word averages (eq. B.4 without H); zero without a known word.
+        documents: ``[N, D']`` float32, unit word averages (eq. B.4); zero without a known word.
     """
 
     facets: NDArray[np.float32]

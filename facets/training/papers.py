@@ -84,7 +84,7 @@ def train_papers(
         trainer.resume()
     result = trainer.train(progress=progress)
     if not result.finished:
-        raise ConfigError(f"interrupted at step {result.step} of {config.num_steps}; go on with --resume")
+        raise ConfigError(f"interrupted at step {result.step} of {trainer.config.num_steps}; go on with --resume")
     logger.info("step %d, validation loss %s", result.step, result.validation_loss)
     return export_paper_model(trainer, corpus, words, out_dir / "model", words_of=words_of)
 
@@ -135,18 +135,28 @@ def export_paper_model(
 
 
 def spread_tables(model: PaperModel) -> PaperTables:
-    """The model's tables after ``spread_matrix`` of its own papers; lengths stay."""
+    """The model's tables after ``spread_matrix`` of its own papers, of a length at which their own papers score 1.
+
+    1 is what eq. 3.12 asks of a positive pair; a softmax leaves the length of the vectors open.
+    """
     papers = model.papers
     chosen = np.random.default_rng(0).choice(len(papers.ids), min(_SPREAD_PAPERS, len(papers.ids)), replace=False)
     encoded = model.encode_papers([papers.rows[papers.offsets[i] : papers.offsets[i + 1]] for i in chosen])
+    place_I = np.full(len(papers.ids), -1)
+    place_I[chosen] = np.arange(len(chosen))
     vectors, spreads = {}, {}
     for kind, magnitudes in (
         ("authors", encoded.author_magnitudes),
         ("citations", encoded.citation_magnitudes),
     ):
-        spreads[kind] = spread_matrix((encoded.facets * magnitudes[:, :, None]).reshape(-1, model.dim))
-        old = model.tables.vectors[kind]
-        vectors[kind] = unit_rows(old @ spreads[kind].T) * np.linalg.norm(old, axis=1, keepdims=True)
+        facets_NKD = encoded.facets * magnitudes[:, :, None]
+        spreads[kind] = spread_matrix(facets_NKD.reshape(-1, model.dim))
+        vectors[kind] = unit_rows(model.tables.vectors[kind] @ spreads[kind].T)
+        places_P, columns_P = place_I[papers.pairs[kind][:, 0]], papers.pairs[kind][:, 1]
+        known_P = places_P >= 0
+        products_PK = facets_NKD[places_P[known_P]] @ vectors[kind][columns_P[known_P], :, None]
+        if len(products_PK):
+            vectors[kind] /= max(float(products_PK.max(axis=1).mean()), 1e-6)
     return PaperTables(vectors, spreads)
 
 

@@ -65,22 +65,16 @@ class MatchedTable(nn.Module):
         return self.log_scale.exp() * functional.normalize(rest_PD, dim=-1), has_rest_P
 
     @torch.no_grad()
-    def update(self, pairs_P: Tensor, facets_PKD: Tensor, own_PD: Tensor, facet_temperature: float = 0.0) -> None:
+    def update(self, pairs_P: Tensor, facets_PKD: Tensor, own_PD: Tensor) -> None:
         """Replaces what pairs offer by the best of their paper's new facets.
 
         Args:
             pairs_P: Distinct pairs of the corpus, of training papers.
             facets_PKD: Facets with magnitudes of each pair's paper.
             own_PD: The vector that chooses: the author's without the paper.
-            facet_temperature: Above 0 every facet counts by its softmax, the gradient of ``smooth_max``.
         """
-        products_PK = (facets_PKD @ own_PD.unsqueeze(2)).squeeze(2)
-        if facet_temperature == 0.0:
-            best_P = products_PK.argmax(dim=1)
-            new_PD = facets_PKD[torch.arange(len(best_P), device=best_P.device), best_P].half()
-        else:
-            shares_PK = (products_PK / facet_temperature).softmax(dim=1)
-            new_PD = (shares_PK.unsqueeze(2) * facets_PKD).sum(dim=1).half()
+        best_P = (facets_PKD @ own_PD.unsqueeze(2)).squeeze(2).argmax(dim=1)
+        new_PD = facets_PKD[torch.arange(len(best_P), device=best_P.device), best_P].half()
         change_PD = new_PD.float() - self.matched[pairs_P].float()
         self.sums.index_add_(0, self.columns[pairs_P], change_PD)
         self.matched[pairs_P] = new_PD

@@ -1,8 +1,9 @@
 """The training loop of a model of papers: network and tables together (Chang 2022, eq. 3.14)."""
 
 import logging
+import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -41,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 _HARDWARE = ("device", "num_threads")
 _PAIRS_AT_A_TIME = 8192
-_HARD_BELOW = 0.1  # of the way that is left
+_PASSES = 4  # over the papers, when no number of steps is asked for; after more the held-out loss rises
 _WEIGHTS_FASTER = 5.0  # logarithms of word weights move by units, coordinates of unit vectors by hundredths
 _LENGTH_LEARNING_RATE = 3e-3  # of the one length that all vectors of a table share
 
@@ -65,12 +66,15 @@ class PaperTrainer:
     """Trains network and tables on a corpus, in a folder of its own: ``checkpoint.pt`` and ``curve.jsonl``."""
 
     def __init__(self, config: PaperTrainingConfig, corpus: PaperCorpus, words: WordVectors, out_dir: Path) -> None:
+        self._stream = PaperStream(corpus, config)
+        if not config.num_steps:
+            num_presentations = _PASSES * len(self._stream.training_papers)
+            config = replace(config, num_steps=math.ceil(num_presentations / config.batch_size))
         self._config = config
         self._out_dir = out_dir
         self._device = training_device(config.device)
         if config.num_threads:
             torch.set_num_threads(config.num_threads)
-        self._stream = PaperStream(corpus, config)
         torch.manual_seed(config.seed)
         unit_vectors = torch.from_numpy(words.unit_vectors)
         probabilities = torch.from_numpy(words.vocabulary.probabilities)
@@ -112,7 +116,7 @@ class PaperTrainer:
 
     @property
     def config(self) -> PaperTrainingConfig:
-        """The settings."""
+        """The settings, with the number of steps."""
         return self._config
 
     @property
@@ -248,7 +252,6 @@ class PaperTrainer:
             CandidateKind.CITATIONS: encoded.citation_magnitudes,
         }
         losses: dict[str, Tensor] = {}
-        facet_temperature = self._facet_temperature() if self.network.training else 0.0
         for kind, pairs in batch.pairs.items():
             table = self.tables[kind]
             assert isinstance(table, MatchedTable)
@@ -268,10 +271,9 @@ class PaperTrainer:
                 # A pair whose author has no other paper teaches nothing yet.
                 self._tensor(pairs.weights) * has_rest_P,
                 own_PD=own_PD,
-                facet_temperature=facet_temperature,
             )
             if self.network.training:
-                table.update(numbers_P, facets_BKD.detach()[positives_P2[:, 0]], own_PD, facet_temperature)
+                table.update(numbers_P, facets_BKD.detach()[positives_P2[:, 0]], own_PD)
         words_BD = self.network.word_map(encoded.averages)
         losses["autoencoder"] = paper_autoencoder_loss(encoded.facets, words_BD, self._tensor(batch.negatives))
         return losses
@@ -285,11 +287,6 @@ class PaperTrainer:
 
     def _tensor(self, array: NDArray[np.generic]) -> Tensor:
         return torch.from_numpy(array).to(self._device, non_blocking=True)
-
-    def _facet_temperature(self) -> float:
-        """Falls in a line to 0; below a tenth of its start the maximum itself is used."""
-        left = 1.0 - self._step / self._config.num_steps
-        return self._config.facet_temperature * left if left > _HARD_BELOW else 0.0
 
     def _learning_rate_factor(self, step: int) -> float:
         config = self._config

@@ -76,7 +76,8 @@ def test_saving_again_gives_the_same_model(model: PaperModel, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "name", ["tables.safetensors", "papers.safetensors", "papers.json.xz", "recommendation.json", "model.safetensors"]
+    "name",
+    ["tables.safetensors", "papers.safetensors.xz", "papers.json.xz", "recommendation.json", "model.safetensors"],
 )
 @pytest.mark.parametrize("damage", ["missing", "cut"])
 def test_damage_is_told_in_one_sentence(folder: Path, tmp_path: Path, name: str, damage: str) -> None:

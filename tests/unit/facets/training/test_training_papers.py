@@ -132,6 +132,14 @@ def test_table_update_keeps_sums_and_matches_together() -> None:
     torch.testing.assert_close(table.sums, sums, atol=1e-4, rtol=1e-4)
 
 
+def test_without_a_number_of_steps_all_papers_are_seen_four_times(config: PaperTrainingConfig, tmp_path: Path) -> None:
+    open_ended = PaperTrainingConfig.from_dict(config.to_dict() | {"num_steps": 0})
+    corpus, words = prepare_papers(open_ended)
+    result = PaperTrainer(open_ended, corpus, words, tmp_path / "run").train(progress=False)
+    assert result.finished
+    assert result.step == 16  # 64 papers four times, 16 a step
+
+
 @pytest.mark.parametrize("loss", ["squared", "softmax"])
 def test_training_loss_falls(config: PaperTrainingConfig, tmp_path: Path, loss: str) -> None:
     settings = {"num_steps": 60, "validate_every": 20, "loss": loss, "optimizer": {"warmup_steps": 5}}
@@ -183,7 +191,7 @@ def test_a_baseline_shares_papers_and_untrained_words(
     single = PaperTrainingConfig.from_dict(values)
     model = train_papers(single, tmp_path / "k1", words_of=tmp_path / "base" / "model", progress=False)
     assert model.num_facets == 1
-    assert not (tmp_path / "k1" / "model" / "papers.safetensors").exists()
+    assert not (tmp_path / "k1" / "model" / "papers.safetensors.xz").exists()
     assert (tmp_path / "k1" / "model" / "vectors.safetensors").exists() == train_words
 
 
