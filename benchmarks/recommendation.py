@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--submissions", type=int, default=5_000)
     parser.add_argument("--reviewers", type=int, default=10_000)
     parser.add_argument("--facets", type=int, default=5)
-    parser.add_argument("--dim", type=int, default=224)
+    parser.add_argument("--dim", type=int, default=256)
     parser.add_argument("--word-dim", type=int, default=256)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args(arguments)
