@@ -154,9 +154,9 @@ def spread_tables(model: PaperModel) -> PaperTables:
         vectors[kind] = unit_rows(model.tables.vectors[kind] @ spreads[kind].T)
         places_P, columns_P = place_I[papers.pairs[kind][:, 0]], papers.pairs[kind][:, 1]
         known_P = places_P >= 0
-        products_PK = facets_NKD[places_P[known_P]] @ vectors[kind][columns_P[known_P], :, None]
-        if len(products_PK):
-            vectors[kind] /= max(float(products_PK.max(axis=1).mean()), 1e-6)
+        products_PK1 = facets_NKD[places_P[known_P]] @ vectors[kind][columns_P[known_P], :, None]
+        if len(products_PK1):
+            vectors[kind] /= max(float(products_PK1.max(axis=1).mean()), 1e-6)
     return PaperTables(vectors, spreads)
 
 

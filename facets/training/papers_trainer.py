@@ -44,7 +44,6 @@ _HARDWARE = ("device", "num_threads")
 _PAIRS_AT_A_TIME = 8192
 _PASSES = 4  # over the papers, when no number of steps is asked for; after more the held-out loss rises
 _WEIGHTS_FASTER = 5.0  # logarithms of word weights move by units, coordinates of unit vectors by hundredths
-_LENGTH_LEARNING_RATE = 3e-3  # of the one length that all vectors of a table share
 
 
 @dataclass(frozen=True, slots=True)
