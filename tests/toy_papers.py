@@ -69,4 +69,11 @@ def write_toy_papers(path: Path) -> Path:
 def toy_paper_model(folder: Path) -> PaperModel:
     """Trains the model in ``folder``; the checkpoint is ``folder / "run" / "model"``."""
     data = write_toy_papers(folder / "papers.jsonl")
-    return train_papers(toy_paper_config(data), folder / "run", progress=False)
+    config = toy_paper_config(
+        data,
+        num_steps=40,
+        validate_every=20,
+        word_learning_rate=0.03,
+        optimizer={"learning_rate": 3e-3, "warmup_steps": 5},
+    )
+    return train_papers(config, folder / "run", progress=False)
