@@ -53,6 +53,12 @@ class CandidateIndex:
         """Rows of about ``count`` candidates a facet that are likely the best, ascending, ``[C]``."""
         averages_KW = np.broadcast_to((1.0 - facet_weight) * average_W, (len(facets_KD), len(average_W)))
         queries = np.concatenate([facet_weight * facets_KD, averages_KW], axis=1)
-        _, rows = self._index.search(np.ascontiguousarray(queries, dtype=np.float32), count)
+        # A handful of queries of a millisecond: waking other threads costs more than they bring.
+        threads = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(1)  # of the calling thread alone
+        try:
+            _, rows = self._index.search(np.ascontiguousarray(queries, dtype=np.float32), count)
+        finally:
+            faiss.omp_set_num_threads(threads)
         found = np.unique(rows)
         return found[found >= 0]
