@@ -113,9 +113,10 @@ def _recommenders(run: RecommendationRun) -> dict[str, tuple[Recommender, Path]]
 def _systems(
     run: RecommendationRun, recommenders: Mapping[str, tuple[Recommender, Path]], data: RecommendationData
 ) -> Iterator[RecommendationSystem]:
-    facets = {}
+    facets, documents = {}, {}
     for name, (recommender, folder) in recommenders.items():
         encoded = recommender.encode(data.papers)
+        documents[name] = encoded.documents
         facets[name] = facet_system(name, recommender, encoded)
         if run.tune:
             _tune(folder, recommender, facets[name], encoded.documents, data)
@@ -125,9 +126,8 @@ def _systems(
         return
     first_name, (first, first_folder) = next(iter(recommenders.items()))
     tables, bank = first.library.tables, first.library.bank
-    averages = first.encode(data.papers).documents
     for mode in DOCUMENT_MODES:
-        yield document_system(f"words-{mode}", averages, tables, bank, mode)
+        yield document_system(f"words-{mode}", documents[first_name], tables, bank, mode)
     yield from _cbow_systems(first, data)
     for mode, system in _minilm_systems(run, first, data).items():
         yield system

@@ -96,6 +96,11 @@ class PaperTrainer:
             }
         ).to(self._device)
         self._use_bfloat16 = use_bfloat16(config.precision, self._device)
+        self._loss_of_pairs = (
+            partial(ranking_loss, temperature=config.temperature)
+            if config.loss == "softmax"
+            else partial(recommendation_loss, negative_weight=config.negative_weight)
+        )
         of_words = [self.network.word_vectors, self.network.log_word_weights] if config.train_words else []
         is_of_words = set(map(id, of_words))
         others = [parameter for parameter in self.network.parameters() if id(parameter) not in is_of_words]
@@ -258,12 +263,7 @@ class PaperTrainer:
             numbers_P = self._tensor(pairs.numbers)
             positives_P2 = self._tensor(pairs.pairs)
             own_PD, has_rest_P = table.vectors_without(numbers_P)
-            loss = (
-                partial(ranking_loss, temperature=self._config.temperature)
-                if self._config.loss == "softmax"
-                else partial(recommendation_loss, negative_weight=self._config.negative_weight)
-            )
-            losses[kind] = loss(
+            losses[kind] = self._loss_of_pairs(
                 facets_BKD,
                 table.vectors(self._tensor(pairs.columns)),
                 positives_P2,

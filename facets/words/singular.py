@@ -1,6 +1,6 @@
 """Word vectors of a corpus of short texts: singular vectors of their tf-idf matrix.
 
-The vectors of a general corpus do not know the words of a field ("llm" and "treebank" are among the third of the
+The vectors of a general corpus do not know the words of a field ("llm" and "treebank" are among the 45 % of the
 papers' vocabulary that ``facets-en`` lacks), and adding them gains nothing. Shape letters: N texts, V words, D
 dimensions.
 """
