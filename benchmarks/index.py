@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.synthetic_facets import make_facets
-from facets.index import CollectionEngine, Document, EngineConfig
+from facets.documents import CollectionEngine, Document, EngineConfig
 
 _SINGLES = 300  # documents of the slow baseline
 

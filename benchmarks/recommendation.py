@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from facets.tasks.recommendation import Recommender
-from facets.tasks.recommendation_types import CandidateKind, PaperFacets, RecommendationOptions
+from facets.papers.recommendation import Recommender
+from facets.papers.types import CandidateKind, PaperFacets, RecommendationOptions
 from facets.text.vocabulary import Vocabulary
 from facets.words.vectors import WordVectors, unit_rows
 

@@ -17,10 +17,10 @@ import spacy
 import torch
 from spacy.matcher import PhraseMatcher
 
-from facets.tasks.relations import RelationScorer
+from facets.relations.scorer import RelationScorer
+from facets.relations.training.mining import mine_cells
+from facets.relations.training.mining_documents import bare_name, distinctive_names, read_titled_documents
 from facets.training.corpus import expand_files
-from facets.training.mining import mine_cells
-from facets.training.mining_documents import bare_name, distinctive_names, read_titled_documents
 
 _SENTENCE_WORDS = 21  # of the corpus, on average; to compare with spaCy, which splits no sentences here
 

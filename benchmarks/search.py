@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.synthetic_facets import make_facets
-from facets.index import CollectionEngine, Document, EngineConfig, Equals
+from facets.documents import CollectionEngine, Document, EngineConfig, Equals
 
 _BATCH = 512
 _LOOP_QUERIES = 3  # the NumPy loop is slow

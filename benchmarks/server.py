@@ -24,12 +24,13 @@ from pathlib import Path
 
 import grpc
 import numpy as np
-from facets_proto.v1 import embedding_pb2, embedding_pb2_grpc
+from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from grpc_health.v1 import health_pb2
 
 from facets.config import FacetModelConfig
 from facets.model.checkpoint import CheckpointConfig
-from facets.model.facet_model import FacetModel, load, new_model
+from facets.model.facet_model import FacetModel, new_model
+from facets.model.loading import load
 from facets.text.vocabulary import Vocabulary
 from facets.words.vectors import WordVectors
 
@@ -97,11 +98,11 @@ def per_text(num_texts: int, seconds: float, cpu_seconds: float) -> dict[str, fl
 
 def through_grpc(server: "Server", texts: Sequence[str], batch: int, callers: int) -> dict[str, dict[str, float]]:
     """One text a call by one and by many callers, batches, and the stream."""
-    stub = embedding_pb2_grpc.EmbeddingServiceStub(server.channel)  # type: ignore[no-untyped-call]
+    stub = texts_pb2_grpc.EmbeddingServiceStub(server.channel)  # type: ignore[no-untyped-call]
     batches = [list(texts[at : at + batch]) for at in range(0, len(texts), batch)]
 
     def embed(part: Sequence[str]) -> None:
-        stub.Embed(embedding_pb2.EmbedRequest(texts=part), timeout=120)
+        stub.Embed(texts_pb2.EmbedRequest(texts=part), timeout=120)
 
     embed(texts[:batch])
     singles = [[text] for text in texts]
@@ -148,11 +149,11 @@ def called(
 
 
 def streamed(
-    server: "Server", stub: embedding_pb2_grpc.EmbeddingServiceStub, batches: Sequence[Sequence[str]]
+    server: "Server", stub: texts_pb2_grpc.EmbeddingServiceStub, batches: Sequence[Sequence[str]]
 ) -> dict[str, float]:
     """All batches down one stream."""
     requests = (
-        embedding_pb2.EmbedStreamRequest(sequence=i, request=embedding_pb2.EmbedRequest(texts=part))
+        texts_pb2.EmbedStreamRequest(sequence=i, request=texts_pb2.EmbedRequest(texts=part))
         for i, part in enumerate(batches)
     )
     start, cpu = time.perf_counter(), server.cpu_seconds()

@@ -23,9 +23,9 @@ import torch
 
 import facets
 from facets.evaluation.embedders import minilm
-from facets.evaluation.pair_systems import PAIR_METHODS, EmbeddingPairs, FacetPairs, PairSystem
-from facets.evaluation.sts import read_sts
 from facets.model import FacetModel
+from facets.texts.evaluation.pair_systems import PAIR_METHODS, EmbeddingPairs, FacetPairs, PairSystem
+from facets.texts.evaluation.sts import read_sts
 
 Pairs = Sequence[tuple[str, str]]
 Seconds = dict[str, float]  # "wall", "cpu"

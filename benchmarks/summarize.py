@@ -19,12 +19,12 @@ from pathlib import Path
 import torch
 
 import facets
-from facets.evaluation.summaries import read_summaries
-from facets.evaluation.summarizers import by_graph
 from facets.model import FacetModel
-from facets.tasks.coverage import CoverageConfig
-from facets.tasks.summarization import summarize
 from facets.text.tokenizer import Tokenizer
+from facets.texts.coverage import CoverageConfig
+from facets.texts.evaluation.summaries import read_summaries
+from facets.texts.evaluation.summarizers import by_graph
+from facets.texts.summarization import summarize
 
 Document = Sequence[str]
 

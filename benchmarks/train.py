@@ -19,8 +19,8 @@ import numpy as np
 
 from facets.config import SentenceTrainingConfig
 from facets.model import transformer
-from facets.training.sentences import SentenceStream
-from facets.training.trainer import SentenceTrainer
+from facets.texts.training.sentences import SentenceStream
+from facets.texts.training.trainer import SentenceTrainer
 
 
 def main() -> None:

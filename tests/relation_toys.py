@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from facets.config import FacetModelConfig, FactorizationConfig, OptimizerConfig, RelationTrainingConfig
+from facets.relations.training.export import export_relation_model
+from facets.relations.training.trainer import RelationTrainer
 from facets.text.vocabulary import Vocabulary
-from facets.training.relations_export import export_relation_model
-from facets.training.relations_trainer import RelationTrainer
 from facets.words.vectors import WordVectors
 
 TOY_RELATIONS = {

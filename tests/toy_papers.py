@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from facets.config import PaperTrainingConfig
-from facets.model.paper_model import PaperModel
-from facets.training.papers import train_papers
+from facets.papers.model import PaperModel
+from facets.papers.training.export import train_papers
 
 SUBJECTS = {
     "parsing": "parsing grammar treebank syntax dependency tree parser constituent phrase chart rule head".split(),

@@ -4,8 +4,9 @@ Importing this package reads and sends nothing; the connection opens with the fi
 """
 
 from facets_client.aio import AsyncFacetsClient
-from facets_client.channel import TlsConfig
 from facets_client.client import FacetsClient
+from facets_client.core.channel import TlsConfig
+from facets_client.core.results import Document
 from facets_client.errors import (
     AlreadyExistsError,
     DeadlineExceededError,
@@ -20,9 +21,8 @@ from facets_client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from facets_client.recommendation_results import NewAuthor, Paper, PaperAuthor, RecommendationOptions
-from facets_client.relation_results import PairLimits
-from facets_client.results import Document
+from facets_client.papers.results import NewAuthor, Paper, PaperAuthor, RecommendationOptions
+from facets_client.relations.results import PairLimits
 
 __all__ = [
     "AlreadyExistsError",

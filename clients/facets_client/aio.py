@@ -10,12 +10,11 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from facets_client import filters, results
-from facets_client.aio_recommendation import AsyncRecommendationCalls
-from facets_client.aio_relations import AsyncRelationCalls
-from facets_client.channel import Connection, TlsConfig, channel_options, credentials
+from facets_client import filters
 from facets_client.client import DEFAULT_TARGET, DEFAULT_TIMEOUT_S
-from facets_client.commands import (
+from facets_client.core import results
+from facets_client.core.channel import Connection, TlsConfig, channel_options, credentials
+from facets_client.core.commands import (
     Call,
     Emit,
     HalfClose,
@@ -27,10 +26,12 @@ from facets_client.commands import (
     TakeInput,
     check_sequence,
 )
-from facets_client.convert.errors import client_error
-from facets_client.convert.texts import DTypeName, Method, Order, ScoreRange
+from facets_client.core.operations import Operations
+from facets_client.core.statuses import client_error
 from facets_client.errors import DeadlineExceededError, FacetsClientError, UnavailableError
-from facets_client.operations import Operations
+from facets_client.papers.aio import AsyncRecommendationCalls
+from facets_client.relations.aio import AsyncRelationCalls
+from facets_client.texts.convert import DTypeName, Method, Order, ScoreRange
 
 __all__ = ["AsyncFacetsClient"]
 

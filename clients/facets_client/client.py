@@ -8,9 +8,10 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-from facets_client import filters, results
-from facets_client.channel import Connection, TlsConfig, channel_options, credentials
-from facets_client.commands import (
+from facets_client import filters
+from facets_client.core import results
+from facets_client.core.channel import Connection, TlsConfig, channel_options, credentials
+from facets_client.core.commands import (
     Call,
     Emit,
     HalfClose,
@@ -23,14 +24,14 @@ from facets_client.commands import (
     check_sequence,
     take,
 )
-from facets_client.convert.errors import client_error
-from facets_client.convert.texts import DTypeName, Method, Order, ScoreRange
+from facets_client.core.operations import Operations
+from facets_client.core.statuses import client_error
+from facets_client.core.streams import BlockingStream
+from facets_client.documents.upsert_session import UpsertSession
 from facets_client.errors import FacetsClientError
-from facets_client.operations import Operations
-from facets_client.recommendation import RecommendationCalls
-from facets_client.relations import RelationCalls
-from facets_client.streams import BlockingStream
-from facets_client.upsert_session import UpsertSession
+from facets_client.papers.client import RecommendationCalls
+from facets_client.relations.client import RelationCalls
+from facets_client.texts.convert import DTypeName, Method, Order, ScoreRange
 
 __all__ = ["DEFAULT_TARGET", "DEFAULT_TIMEOUT_S", "FacetsClient"]
 

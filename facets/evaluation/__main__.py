@@ -10,24 +10,24 @@ from pathlib import Path
 from typing import TypeVar
 
 from facets.errors import ConfigError, FacetsError
-from facets.evaluation.baselines import baseline_models, embedding_baselines, load_models, summarization_baselines
-from facets.evaluation.calibrate import add_calibrate
 from facets.evaluation.intervals import Metrics
-from facets.evaluation.pair_systems import PAIR_METHODS, FacetPairs, PairSystem
-from facets.evaluation.phrases import (
+from facets.model.facet_model import FacetModel
+from facets.papers.evaluation.command import add_recommendation_command
+from facets.relations.evaluation.commands import add_calibrate_relations, run_entailment, run_relations
+from facets.texts.coverage import PAPER_COVERAGE, CoverageConfig
+from facets.texts.evaluation.baselines import baseline_models, embedding_baselines, load_models, summarization_baselines
+from facets.texts.evaluation.calibrate import add_calibrate
+from facets.texts.evaluation.pair_systems import PAIR_METHODS, FacetPairs, PairSystem
+from facets.texts.evaluation.phrases import (
     evaluate_phrase_choice,
     evaluate_phrase_pairs,
     read_phrase_choices,
     read_phrase_pairs,
 )
-from facets.evaluation.recommendation_command import add_recommendation_command
-from facets.evaluation.relations_commands import add_calibrate_relations, run_entailment, run_relations
-from facets.evaluation.sts import evaluate_sts, read_sts
-from facets.evaluation.summaries import evaluate_summarization, read_summaries
-from facets.evaluation.summarizers import Budget, CoverageSummarizer, Summarizer
-from facets.model.facet_model import FacetModel
-from facets.tasks.coverage import PAPER_COVERAGE, CoverageConfig
-from facets.tasks.similarity import SimilarityMethod
+from facets.texts.evaluation.sts import evaluate_sts, read_sts
+from facets.texts.evaluation.summaries import evaluate_summarization, read_summaries
+from facets.texts.evaluation.summarizers import Budget, CoverageSummarizer, Summarizer
+from facets.texts.similarity import SimilarityMethod
 
 __all__ = ["main"]
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from facets.index.base import HALF_PRECISION_ERROR, Candidates, search_in_passes, select_candidates
+from facets.index.protocols import HALF_PRECISION_ERROR, Candidates, search_in_passes, select_candidates
 
 __all__ = ["ExactIndex", "reference_search"]
 
@@ -35,7 +35,7 @@ def reference_search(query_QKD: NDArray[np.float32], facets_NKD: NDArray[np.floa
 
 
 class ExactIndex:
-    """Compares every document, block by block; see :class:`facets.index.base.FacetIndex`.
+    """Compares every document, block by block; see :class:`facets.index.protocols.FacetIndex`.
 
     Facets are held once, as float16, in blocks of equal size; a block is decoded to float32 only while it is
     multiplied. Removed documents leave holes, which are closed when they outnumber the documents.
@@ -66,7 +66,7 @@ class ExactIndex:
         return rows[rows >= 0]
 
     def add(self, rows: NDArray[np.int64], facets_NKD: NDArray[np.floating]) -> None:
-        """Adds documents; see :meth:`facets.index.base.FacetIndex.add`."""
+        """Adds documents; see :meth:`facets.index.protocols.FacetIndex.add`."""
         start, end = self._num_slots, self._num_slots + len(rows)
         if end > len(self._rows):
             grown = np.full(max(end, 2 * len(self._rows)), -1, dtype=np.int64)
@@ -86,7 +86,7 @@ class ExactIndex:
         self._num_documents += len(rows)
 
     def remove(self, rows: NDArray[np.int64]) -> int:
-        """Removes documents; see :meth:`facets.index.base.FacetIndex.remove`."""
+        """Removes documents; see :meth:`facets.index.protocols.FacetIndex.remove`."""
         held = self._rows[: self._num_slots]
         gone = np.isin(held, rows) & (held >= 0)
         held[gone] = -1
@@ -124,7 +124,7 @@ class ExactIndex:
         allowed_rows: NDArray[np.int64] | None = None,
         exhaustive: bool = False,
     ) -> Candidates:
-        """Finds candidates among all documents; see :meth:`facets.index.base.FacetIndex.search`."""
+        """Finds candidates among all documents; see :meth:`facets.index.protocols.FacetIndex.search`."""
         held = self._rows[: self._num_slots]
         allowed = held >= 0
         if allowed_rows is not None:

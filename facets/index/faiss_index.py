@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import IndexFormatError
-from facets.index.base import HALF_PRECISION_ERROR, Candidates, select_candidates
+from facets.index.protocols import HALF_PRECISION_ERROR, Candidates, select_candidates
 
 __all__ = ["DUPLICATE_ERROR", "FaissIndex", "duplicate_facets"]
 
@@ -47,7 +47,7 @@ def duplicate_facets(facets_NKD: NDArray[np.floating]) -> NDArray[np.bool_]:
 
 
 class FaissIndex:
-    """Inverted lists of compressed facets; see :class:`facets.index.base.FacetIndex`.
+    """Inverted lists of compressed facets; see :class:`facets.index.protocols.FacetIndex`.
 
     A document gets the next free slot, and its facets the FAISS ids ``slot * K + facet``, so nothing is ever
     renumbered. Removed documents stay in the lists until :meth:`purge`, masked by a bitmap that the scan
@@ -153,7 +153,7 @@ class FaissIndex:
         facets_NKD: NDArray[np.floating],
         lists: NDArray[np.int64] | None = None,
     ) -> None:
-        """Adds documents; see :meth:`facets.index.base.FacetIndex.add`.
+        """Adds documents; see :meth:`facets.index.protocols.FacetIndex.add`.
 
         Args:
             rows: ``[N]`` int64.
@@ -178,7 +178,7 @@ class FaissIndex:
         self._num_documents += len(rows)
 
     def remove(self, rows: NDArray[np.int64]) -> int:
-        """Removes documents; see :meth:`facets.index.base.FacetIndex.remove`."""
+        """Removes documents; see :meth:`facets.index.protocols.FacetIndex.remove`."""
         gone = np.isin(self._rows, rows) & (self._rows >= 0)
         removed = int(np.count_nonzero(gone))
         self._rows[gone] = -1
@@ -227,7 +227,7 @@ class FaissIndex:
         allowed_rows: NDArray[np.int64] | None = None,
         exhaustive: bool = False,
     ) -> Candidates:
-        """Finds candidates in the probed lists; see :meth:`facets.index.base.FacetIndex.search`.
+        """Finds candidates in the probed lists; see :meth:`facets.index.protocols.FacetIndex.search`.
 
         With a filter more lists are probed, inversely to the share of allowed documents, and all of them when
         that still gives fewer than ``min(top_k, documents allowed)``.

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.index.base import Candidates, FacetIndex, select_candidates
+from facets.documents.store import CollectionRecord, DocumentStore, StoreWrite
 from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex
 from facets.index.faiss_index import FaissIndex, build
 from facets.index.locks import ReadWriteLock
-from facets.index.store import CollectionRecord, DocumentStore, StoreWrite
+from facets.index.protocols import Candidates, FacetIndex, select_candidates
 
 __all__ = ["LiveIndex", "Stopped"]
 

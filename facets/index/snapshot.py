@@ -16,8 +16,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from facets.documents.database import sync_directory
 from facets.errors import IndexFormatError
-from facets.index.database import sync_directory
 from facets.index.faiss_index import FaissIndex
 
 __all__ = ["SnapshotIdentity", "load_snapshot", "read_snapshot", "write_snapshot"]

@@ -27,7 +27,7 @@ from torch import Tensor
 from facets.config import FacetModelConfig
 from facets.errors import CheckpointError, ConfigError, NotFoundError
 
-__all__ = ["CheckpointConfig", "checkpoint_revision", "read_checkpoint", "write_checkpoint"]
+__all__ = ["CheckpointConfig", "checkpoint_revision", "read_checkpoint", "read_config", "write_checkpoint"]
 
 _FORMAT = 1
 # What sentence-transformers reads to find the module that encodes.
@@ -103,9 +103,7 @@ def read_checkpoint(folder: Path) -> tuple[CheckpointConfig, dict[str, Tensor]]:
         NotFoundError: There is no such folder.
         CheckpointError: A file is missing or damaged, or the format is unknown.
     """
-    if not folder.is_dir():
-        raise NotFoundError(f"no model folder at {folder}", resource_type="model", resource_name=str(folder))
-    config = _read_config(folder / "config.json")
+    config = read_config(folder)
     weights = folder / "model.safetensors"
     try:
         tensors = load_file(weights)
@@ -128,7 +126,16 @@ def checkpoint_revision(*files: Path) -> str:
     return digest.hexdigest()[:12]
 
 
-def _read_config(path: Path) -> CheckpointConfig:
+def read_config(folder: Path) -> CheckpointConfig:
+    """Reads what a checkpoint says about itself, without its weights.
+
+    Raises:
+        NotFoundError: There is no such folder.
+        CheckpointError: The file is missing or damaged, or the format is unknown.
+    """
+    if not folder.is_dir():
+        raise NotFoundError(f"no model folder at {folder}", resource_type="model", resource_name=str(folder))
+    path = folder / "config.json"
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:

@@ -3,28 +3,24 @@
 Shape suffixes: B texts, L tokens, K facets, D dimensions.
 """
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from facets.errors import CheckpointError, InvalidInputError, NotFoundError
+from facets.errors import CheckpointError, InvalidInputError
 from facets.model.backbone import BackboneEncoder
 from facets.model.calibration import CalibrationCurves, read_calibration
 from facets.model.checkpoint import CheckpointConfig, checkpoint_revision, read_checkpoint, write_checkpoint
 from facets.model.network import FacetNetwork
-from facets.model.paper_model import load_paper_model
 from facets.text.tokenizer import Tokenizer
 from facets.words.vectors import WordVectors
 
-__all__ = ["DEFAULT_MODEL", "FacetModel", "find_model", "load", "new_model"]
+__all__ = ["FacetModel", "load_facet_model", "new_model"]
 
-DEFAULT_MODEL = "facets-en"
 # Tokens of one forward pass, padding included: large enough for full matrix products, small enough for the cache.
 _BATCH_TOKENS = 4096
 _COMPONENT_PREFIX = "common_component."
@@ -246,31 +242,14 @@ class FacetModel:
             self.words.save(folder)
 
 
-def load(name_or_path: str | Path | None = None, *, device: str = "cpu") -> FacetModel:
-    """Loads a model, offline.
-
-    Args:
-        name_or_path: A shipped model's name, or a checkpoint folder; None is the default model.
-        device: ``cpu``, ``cuda``, ``cuda:1`` ...
-
-    Returns:
-        The model, ready to encode; a ``PaperModel`` where ``task`` is ``papers``, a ``RelationModel`` where it is
-        ``relations``.
+def load_facet_model(folder: Path, *, device: str = "cpu") -> FacetModel:
+    """Loads a checkpoint folder whose task is ``sentences``.
 
     Raises:
-        NotFoundError: No model of that name, no such folder.
-        CheckpointError: The folder is incomplete or damaged.
+        NotFoundError: There is no such folder.
+        CheckpointError: It is incomplete, damaged, or of another task.
     """
-    folder = find_model(DEFAULT_MODEL if name_or_path is None else name_or_path)
     config, tensors = read_checkpoint(folder)
-    if config.task == "papers":
-        # Told apart by ``task``: a PaperModel has what every model has, and encodes titles and abstracts.
-        return cast(FacetModel, load_paper_model(folder, device=device))
-    if config.task == "relations":
-        # Imported here: a RelationModel is a FacetModel, so its module imports this one.
-        from facets.model.relation_model import load_relation_model
-
-        return load_relation_model(folder, config, tensors, device=device)
     words_folder = (folder / config.words).resolve()
     words = WordVectors.load(words_folder)
     if words.dim != config.model.dim:
@@ -302,31 +281,6 @@ def load(name_or_path: str | Path | None = None, *, device: str = "cpu") -> Face
         common_components=components,
         calibration_curves=read_calibration(folder, revision),
         device=device,
-    )
-
-
-def find_model(name_or_path: str | Path) -> Path:
-    """Folder of a model: the path itself, or the shipped model of that name.
-
-    Shipped models lie in ``models/`` of a source checkout, or in ``share/facets/models`` of the
-    environment that a wheel was installed into.
-
-    Raises:
-        NotFoundError: Neither exists; the message lists the shipped models.
-    """
-    path = Path(name_or_path)
-    if path.is_dir():
-        return path
-    roots = [Path(__file__).parents[2] / "models", Path(sys.prefix) / "share" / "facets" / "models"]
-    for root in roots:
-        for folder in (root / path, root / "baselines" / path):
-            if len(path.parts) == 1 and (folder / "config.json").is_file():
-                return folder
-    shipped = sorted({f.parent.name for root in roots for f in root.glob("**/config.json")})
-    raise NotFoundError(
-        f"no model {str(name_or_path)!r}: expected a checkpoint folder or one of {', '.join(shipped) or 'none here'}",
-        resource_type="model",
-        resource_name=str(name_or_path),
     )
 
 

@@ -20,7 +20,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from facets.errors import InvalidInputError
-from facets.model.facet_model import FacetModel, load
+from facets.model.facet_model import FacetModel
+from facets.model.loading import load
 
 __all__ = ["FacetModule"]
 

@@ -13,7 +13,6 @@ from facets.scoring.averages import (
 from facets.scoring.calibration import apply_curve
 from facets.scoring.codebook import codebook_contributions, codebook_score
 from facets.scoring.coverage import added_coverage, coverage, coverage_gain, word_coverage
-from facets.scoring.entailment import asymmetric_score, symmetric_score, symmetric_scores
 from facets.scoring.facet_match import attention, best_facet_attention, best_facet_match, max_facet_score, unit_facets
 from facets.scoring.transport import probability_wmd, wmd
 
@@ -21,7 +20,6 @@ __all__ = [
     "ALPHA",
     "added_coverage",
     "apply_curve",
-    "asymmetric_score",
     "attention",
     "average",
     "best_facet_attention",
@@ -38,8 +36,6 @@ __all__ = [
     "probability_wmd",
     "remove_component",
     "sif",
-    "symmetric_score",
-    "symmetric_scores",
     "unit_facets",
     "wmd",
     "word_coverage",

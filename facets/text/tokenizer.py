@@ -13,7 +13,7 @@ from itertools import chain
 
 import spacy
 
-from facets.text._boundaries import is_boundary
+from facets.text.boundaries import is_boundary
 
 __all__ = ["Sentence", "Token", "Tokenizer"]
 

@@ -12,15 +12,15 @@ import typer
 
 from facets.config import PaperTrainingConfig, SentenceTrainingConfig
 from facets.errors import ConfigError, FacetsError
+from facets.papers.training.card import write_paper_card
+from facets.papers.training.export import train_papers
+from facets.relations.training.commands import export_relations, relations
 from facets.text.vocabulary import Vocabulary
-from facets.training.card import write_card
+from facets.texts.training.card import write_card
+from facets.texts.training.export import export_sentence_model
+from facets.texts.training.trainer import SentenceTrainer
 from facets.training.corpus import PackedCorpus, expand_files
-from facets.training.export import export_sentence_model
 from facets.training.packing import pack_corpus
-from facets.training.papers import train_papers
-from facets.training.papers_card import write_paper_card
-from facets.training.relations_commands import export_relations, relations
-from facets.training.trainer import SentenceTrainer
 from facets.training.words import WordVectorsConfig, build_word_vectors, read_texts
 from facets.words.train import CbowConfig
 

@@ -17,7 +17,7 @@ from types import FrameType
 
 from facets.errors import CheckpointError, ConfigError, FacetsError, NotFoundError, StorageError
 from facets.extras import require_extra
-from facets_server.config import ServerConfig, load_config
+from facets_server.runtime.config import ServerConfig, load_config
 
 __all__ = ["main"]
 
@@ -47,9 +47,9 @@ def _serve(config: ServerConfig) -> int:
     require_extra("server", "torch", "faiss", "spacy", "grpc_health", "grpc_reflection", "prometheus_client")
     _check_port(config)
     # Loading these takes seconds; a wrong setting or --help answers at once.
-    from facets.index import CollectionEngine
-    from facets_server.app import create_server
-    from facets_server.loading import load_models
+    from facets.documents import CollectionEngine
+    from facets_server.runtime.app import create_server
+    from facets_server.runtime.loading import load_models
 
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from facets_proto.v1 import collections_pb2, collections_pb2_grpc
+from facets_proto.v1 import documents_pb2, documents_pb2_grpc
 from server_process import SHIPPED_MODEL, ServerProcess, make_toy_checkpoint, wait_until_serving
 
 TARGET = os.environ.get("FACETS_TARGET", "")
@@ -56,11 +56,11 @@ def channel(server_target: str) -> Iterator[grpc.Channel]:
 @pytest.fixture
 def collection(channel: grpc.Channel) -> Iterator[str]:
     """A new collection, deleted afterwards."""
-    stub = collections_pb2_grpc.CollectionServiceStub(channel)
+    stub = documents_pb2_grpc.CollectionServiceStub(channel)
     name = f"test-{uuid.uuid4().hex[:12]}"
-    stub.CreateCollection(collections_pb2.CreateCollectionRequest(name=name), timeout=30)
+    stub.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=30)
     yield name
-    stub.DeleteCollection(collections_pb2.DeleteCollectionRequest(name=name), timeout=60)
+    stub.DeleteCollection(documents_pb2.DeleteCollectionRequest(name=name), timeout=60)
 
 
 @pytest.fixture

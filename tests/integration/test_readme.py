@@ -9,14 +9,11 @@ from pathlib import Path
 
 import pytest
 from facets_proto.v1 import (
-    collections_pb2,
     documents_pb2,
-    embedding_pb2,
     models_pb2,
-    recommendation_pb2,
+    papers_pb2,
     relations_pb2,
-    similarity_pb2,
-    summarization_pb2,
+    texts_pb2,
 )
 from server_process import ROOT, SHIPPED_MODEL, ServerProcess
 
@@ -114,14 +111,14 @@ def test_table_lists_every_rpc() -> None:
     table = README.partition("## RPCs")[2].partition("\n## ")[0]
     listed = set(re.findall(r"`(\w+)`", table))
     files = (
-        collections_pb2,
         documents_pb2,
-        embedding_pb2,
+        documents_pb2,
+        texts_pb2,
         models_pb2,
-        recommendation_pb2,
+        papers_pb2,
         relations_pb2,
-        similarity_pb2,
-        summarization_pb2,
+        texts_pb2,
+        texts_pb2,
     )
     for file in files:
         for service in file.DESCRIPTOR.services_by_name.values():

@@ -9,14 +9,10 @@ import pytest
 from facets_proto.v1 import (
     documents_pb2,
     documents_pb2_grpc,
-    embedding_pb2,
-    embedding_pb2_grpc,
     models_pb2,
     models_pb2_grpc,
-    similarity_pb2,
-    similarity_pb2_grpc,
-    summarization_pb2,
-    summarization_pb2_grpc,
+    texts_pb2,
+    texts_pb2_grpc,
 )
 from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -38,7 +34,7 @@ def array_of(message):
 
 @pytest.fixture
 def embedding(channel):
-    return embedding_pb2_grpc.EmbeddingServiceStub(channel)
+    return texts_pb2_grpc.EmbeddingServiceStub(channel)
 
 
 @pytest.fixture
@@ -74,48 +70,46 @@ def test_reflection_and_health_know_every_service(channel):
 
 
 def test_a_text_has_the_same_facets_alone_and_in_a_batch(embedding, model):
-    together = array_of(embedding.Embed(embedding_pb2.EmbedRequest(texts=TEXTS), timeout=30).facet_embeddings)
+    together = array_of(embedding.Embed(texts_pb2.EmbedRequest(texts=TEXTS), timeout=30).facet_embeddings)
     assert together.shape == (len(TEXTS), model.num_facets, model.dim)
     for i, text in enumerate(TEXTS):
-        alone = array_of(embedding.Embed(embedding_pb2.EmbedRequest(texts=[text]), timeout=30).facet_embeddings)
+        alone = array_of(embedding.Embed(texts_pb2.EmbedRequest(texts=[text]), timeout=30).facet_embeddings)
         np.testing.assert_allclose(alone[0], together[i], rtol=1e-3, atol=1e-4)
 
 
 def test_64_concurrent_callers_get_what_they_asked_for(embedding):
     texts = [f"{TEXTS[i % 5]} {TEXTS[(i * 7 + i // 5) % 5]}" for i in range(64)]
-    expected = array_of(embedding.Embed(embedding_pb2.EmbedRequest(texts=texts), timeout=60).facet_embeddings)
+    expected = array_of(embedding.Embed(texts_pb2.EmbedRequest(texts=texts), timeout=60).facet_embeddings)
     with ThreadPoolExecutor(64) as pool:
-        replies = list(
-            pool.map(lambda text: embedding.Embed(embedding_pb2.EmbedRequest(texts=[text]), timeout=60), texts)
-        )
+        replies = list(pool.map(lambda text: embedding.Embed(texts_pb2.EmbedRequest(texts=[text]), timeout=60), texts))
     for reply, facets in zip(replies, expected, strict=True):
         np.testing.assert_allclose(array_of(reply.facet_embeddings)[0], facets, rtol=1e-3, atol=1e-4)
 
 
 def test_the_stream_gives_the_same_in_order(embedding):
     requests = [
-        embedding_pb2.EmbedStreamRequest(sequence=i, request=embedding_pb2.EmbedRequest(texts=[text] * (i + 1)))
+        texts_pb2.EmbedStreamRequest(sequence=i, request=texts_pb2.EmbedRequest(texts=[text] * (i + 1)))
         for i, text in enumerate(TEXTS)
     ]
     replies = list(embedding.EmbedStream(iter(requests), timeout=60))
     assert [reply.sequence for reply in replies] == list(range(len(TEXTS)))
-    unary = array_of(embedding.Embed(embedding_pb2.EmbedRequest(texts=TEXTS), timeout=30).facet_embeddings)
+    unary = array_of(embedding.Embed(texts_pb2.EmbedRequest(texts=TEXTS), timeout=30).facet_embeddings)
     for i, reply in enumerate(replies):
         np.testing.assert_allclose(array_of(reply.response.facet_embeddings)[0], unary[i], rtol=1e-3, atol=1e-4)
 
 
 def test_explain_finds_the_tokens_in_the_text(embedding):
-    reply = embedding.Explain(embedding_pb2.ExplainRequest(texts=TEXTS, num_words=3), timeout=60)
+    reply = embedding.Explain(texts_pb2.ExplainRequest(texts=TEXTS, num_words=3), timeout=60)
     for text, explanation in zip(TEXTS, reply.explanations, strict=True):
         assert all(text[token.start : token.end] == token.text for token in explanation.tokens)
         assert all(len(facet.words) == 3 for facet in explanation.facets)
 
 
-@pytest.mark.parametrize("method", list(similarity_pb2.SimilarityMethod.values())[1:])
+@pytest.mark.parametrize("method", list(texts_pb2.SimilarityMethod.values())[1:])
 def test_every_method_finds_a_text_most_like_itself(channel, method):
-    stub = similarity_pb2_grpc.SimilarityServiceStub(channel)
-    pairs = [similarity_pb2.TextPair(first=TEXTS[0], second=second) for second in TEXTS]
-    request = similarity_pb2.ScoreRequest(pairs=pairs, method=method, explain=True)
+    stub = texts_pb2_grpc.SimilarityServiceStub(channel)
+    pairs = [texts_pb2.TextPair(first=TEXTS[0], second=second) for second in TEXTS]
+    request = texts_pb2.ScoreRequest(pairs=pairs, method=method, explain=True)
     try:
         reply = stub.Score(request, timeout=60)
     except grpc.RpcError as error:
@@ -128,12 +122,10 @@ def test_every_method_finds_a_text_most_like_itself(channel, method):
 
 
 def test_summaries_have_the_exact_number_of_sentences(channel):
-    stub = summarization_pb2_grpc.SummarizationServiceStub(channel)
+    stub = texts_pb2_grpc.SummarizationServiceStub(channel)
     text = " ".join(TEXTS)
     for number in (1, 3, 5, 9):
-        request = summarization_pb2.SummarizeRequest(
-            documents=[summarization_pb2.SummaryDocument(text=text)] * 2, num_sentences=number
-        )
+        request = texts_pb2.SummarizeRequest(documents=[texts_pb2.SummaryDocument(text=text)] * 2, num_sentences=number)
         for summary in stub.Summarize(request, timeout=60).summaries:
             assert len(summary.sentences) == min(number, len(TEXTS))
             assert all(text[s.start : s.end] == s.text for s in summary.sentences)
@@ -179,9 +171,9 @@ def bad_calls(collection):
     array = {"shape": nan.shape, "dtype": 1, "data": nan.tobytes()}
     query = documents_pb2.SearchQuery(text="a cat")
     return {
-        "empty text": ("Embed", embedding_pb2.EmbedRequest(texts=["a", ""]), "texts[1]"),
-        "blank text": ("Embed", embedding_pb2.EmbedRequest(texts=["\n\t "]), "texts[0]"),
-        "no texts": ("Embed", embedding_pb2.EmbedRequest(), "texts"),
+        "empty text": ("Embed", texts_pb2.EmbedRequest(texts=["a", ""]), "texts[1]"),
+        "blank text": ("Embed", texts_pb2.EmbedRequest(texts=["\n\t "]), "texts[0]"),
+        "no texts": ("Embed", texts_pb2.EmbedRequest(), "texts"),
         "nan facets": (
             "Search",
             documents_pb2.SearchRequest(
@@ -229,7 +221,7 @@ def test_bad_input_is_named_with_its_field(embedding, documents, collection, cas
 
 @pytest.mark.parametrize("text", ["the of and", "qqqq zzzz", "\U0001f600", "\u6f22\u5b57"])
 def test_stop_words_and_unknown_words_still_get_facets(embedding, text):
-    reply = embedding.Embed(embedding_pb2.EmbedRequest(texts=[text]), timeout=30)
+    reply = embedding.Embed(texts_pb2.EmbedRequest(texts=[text]), timeout=30)
     facets = array_of(reply.facet_embeddings)
     assert np.isfinite(facets).all()
     assert np.linalg.norm(facets, axis=-1).min() > 0
@@ -239,7 +231,7 @@ def test_stop_words_and_unknown_words_still_get_facets(embedding, text):
 def test_unknown_names_are_not_found(embedding, documents, kind):
     with pytest.raises(grpc.RpcError) as raised:
         if kind == "model":
-            embedding.Embed(embedding_pb2.EmbedRequest(texts=["a"], model="nope"), timeout=30)
+            embedding.Embed(texts_pb2.EmbedRequest(texts=["a"], model="nope"), timeout=30)
         else:
             query = documents_pb2.SearchQuery(text="a")
             documents.Search(documents_pb2.SearchRequest(collection="nope", queries=[query]), timeout=30)
@@ -252,15 +244,15 @@ def test_unknown_names_are_not_found(embedding, documents, kind):
 def test_a_message_over_the_limit_is_refused_and_the_connection_lives(embedding, model):
     text = "a " * (model.limits.max_message_bytes // 2 + 1000)
     with pytest.raises(grpc.RpcError) as raised:
-        embedding.Embed(embedding_pb2.EmbedRequest(texts=[text]), timeout=60)
+        embedding.Embed(texts_pb2.EmbedRequest(texts=[text]), timeout=60)
     assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert embedding.Embed(embedding_pb2.EmbedRequest(texts=["a"]), timeout=30).token_stats
+    assert embedding.Embed(texts_pb2.EmbedRequest(texts=["a"]), timeout=30).token_stats
 
 
 def test_a_deadline_is_kept(embedding, model):
     texts = [" ".join(TEXTS)] * model.limits.max_texts_per_request
     with pytest.raises(grpc.RpcError) as raised:
-        embedding.Embed(embedding_pb2.EmbedRequest(texts=texts), timeout=0.005)
+        embedding.Embed(texts_pb2.EmbedRequest(texts=texts), timeout=0.005)
     assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
 
 
@@ -268,9 +260,9 @@ def test_cancelled_streams_leave_no_trace(embedding, channel):
     for _ in range(40):
         call = embedding.EmbedStream(iter(threading.Event().wait, None), timeout=30)
         call.cancel()
-    reply = embedding.Embed(embedding_pb2.EmbedRequest(texts=["a"]), timeout=30)
+    reply = embedding.Embed(texts_pb2.EmbedRequest(texts=["a"]), timeout=30)
     assert reply.timings.queue_ms < 10_000
-    requests = [embedding_pb2.EmbedStreamRequest(sequence=1, request=embedding_pb2.EmbedRequest(texts=["a"]))]
+    requests = [texts_pb2.EmbedStreamRequest(sequence=1, request=texts_pb2.EmbedRequest(texts=["a"]))]
     deadline_error = None
     for _ in range(100):  # places of cancelled streams are free again as soon as the server has noticed
         try:

@@ -10,12 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 from facets_proto.v1 import (
-    collections_pb2,
-    collections_pb2_grpc,
     documents_pb2,
     documents_pb2_grpc,
-    embedding_pb2,
-    embedding_pb2_grpc,
+    texts_pb2,
+    texts_pb2_grpc,
 )
 from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -28,8 +26,8 @@ BATCH_SIZE = 20
 
 
 def create(channel, name="docs"):
-    stub = collections_pb2_grpc.CollectionServiceStub(channel)
-    stub.CreateCollection(collections_pb2.CreateCollectionRequest(name=name), timeout=30)
+    stub = documents_pb2_grpc.CollectionServiceStub(channel)
+    stub.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=30)
 
 
 def text_of(number):
@@ -119,12 +117,12 @@ def test_nothing_acknowledged_is_lost_and_nothing_twice_when_killed_in_a_stream(
 
 def test_sigterm_turns_health_ends_running_calls_well_and_exits_with_0(spawn):
     server = spawn()
-    stub = embedding_pb2_grpc.EmbeddingServiceStub(server.channel)
+    stub = texts_pb2_grpc.EmbeddingServiceStub(server.channel)
     health = health_pb2_grpc.HealthStub(server.channel)
     updates = health.Watch(health_pb2.HealthCheckRequest(service=""), timeout=60)
     assert next(updates).status == health_pb2.HealthCheckResponse.SERVING
     texts = [" ".join(TOY_WORDS)] * 512
-    calls = [stub.Embed.future(embedding_pb2.EmbedRequest(texts=texts), timeout=60) for _ in range(8)]
+    calls = [stub.Embed.future(texts_pb2.EmbedRequest(texts=texts), timeout=60) for _ in range(8)]
     time.sleep(0.2)
     server.terminate()
     assert next(updates).status == health_pb2.HealthCheckResponse.NOT_SERVING
@@ -162,8 +160,8 @@ def test_overload_is_refused_with_the_time_to_retry_and_passes(spawn):
             "FACETS_SERVER_ADMISSION_MAX_QUEUED_REQUESTS": "2",
         }
     )
-    stub = embedding_pb2_grpc.EmbeddingServiceStub(server.channel)
-    request = embedding_pb2.EmbedRequest(texts=[" ".join(TOY_WORDS)] * 512)
+    stub = texts_pb2_grpc.EmbeddingServiceStub(server.channel)
+    request = texts_pb2.EmbedRequest(texts=[" ".join(TOY_WORDS)] * 512)
 
     def call(_):
         try:
@@ -187,9 +185,9 @@ def test_overload_is_refused_with_the_time_to_retry_and_passes(spawn):
 def test_single_text_calls_of_64_callers_are_encoded_in_batches(spawn):
     metrics_port = free_port()
     server = spawn(arguments=["--metrics-port", str(metrics_port)])
-    stub = embedding_pb2_grpc.EmbeddingServiceStub(server.channel)
+    stub = texts_pb2_grpc.EmbeddingServiceStub(server.channel)
     with ThreadPoolExecutor(64) as pool:
-        list(pool.map(lambda i: stub.Embed(embedding_pb2.EmbedRequest(texts=[text_of(i)]), timeout=60), range(640)))
+        list(pool.map(lambda i: stub.Embed(texts_pb2.EmbedRequest(texts=[text_of(i)]), timeout=60), range(640)))
     with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=10) as reply:
         lines = dict(line.rsplit(" ", 1) for line in reply.read().decode().splitlines() if not line.startswith("#"))
     texts = float(lines['facets_batch_texts_sum{model="toy"}'])
@@ -241,7 +239,7 @@ def test_a_damaged_database_is_one_sentence_and_code_1(toy_model, tmp_path):
     data.mkdir()
     ended = run_server("--port", "99999", "--data-dir", str(data), "--model", str(toy_model))
     assert ended.returncode == 2
-    from facets.index import CollectionEngine
+    from facets.documents import CollectionEngine
 
     CollectionEngine.open(data).close()
     database = max((file for file in data.iterdir() if file.is_file()), key=lambda file: file.stat().st_size)

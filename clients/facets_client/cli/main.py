@@ -11,14 +11,18 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from facets_client.channel import TlsConfig
-from facets_client.cli import collections, documents, explain, index, recommend, relations, search, server, texts
+from facets_client.cli import server
+from facets_client.cli.documents import collections, documents, index, search
 from facets_client.cli.output import say
+from facets_client.cli.papers import recommend
+from facets_client.cli.relations import relations
 from facets_client.cli.settings import ExitCode, Settings, exit_code_of, sentence_of
+from facets_client.cli.texts import explain, texts
 from facets_client.client import DEFAULT_TARGET, DEFAULT_TIMEOUT_S
+from facets_client.core.channel import TlsConfig
+from facets_client.core.records import InputError
+from facets_client.documents.index_state import StateError
 from facets_client.errors import FacetsClientError
-from facets_client.index_state import StateError
-from facets_client.records import InputError
 
 __all__ = ["app", "main"]
 

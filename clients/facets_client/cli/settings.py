@@ -6,8 +6,8 @@ from enum import IntEnum
 
 import typer
 
-from facets_client.channel import TlsConfig
 from facets_client.client import FacetsClient
+from facets_client.core.channel import TlsConfig
 from facets_client.errors import (
     AlreadyExistsError,
     DeadlineExceededError,

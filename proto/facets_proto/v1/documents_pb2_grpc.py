@@ -25,6 +25,214 @@ if _version_not_supported:
     )
 
 
+class CollectionServiceStub:
+    """Sets of documents that are searched together.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.CreateCollection = channel.unary_unary(
+                '/facets.v1.CollectionService/CreateCollection',
+                request_serializer=facets__proto_dot_v1_dot_documents__pb2.CreateCollectionRequest.SerializeToString,
+                response_deserializer=facets__proto_dot_v1_dot_documents__pb2.CreateCollectionResponse.FromString,
+                _registered_method=True)
+        self.GetCollection = channel.unary_unary(
+                '/facets.v1.CollectionService/GetCollection',
+                request_serializer=facets__proto_dot_v1_dot_documents__pb2.GetCollectionRequest.SerializeToString,
+                response_deserializer=facets__proto_dot_v1_dot_documents__pb2.GetCollectionResponse.FromString,
+                _registered_method=True)
+        self.ListCollections = channel.unary_unary(
+                '/facets.v1.CollectionService/ListCollections',
+                request_serializer=facets__proto_dot_v1_dot_documents__pb2.ListCollectionsRequest.SerializeToString,
+                response_deserializer=facets__proto_dot_v1_dot_documents__pb2.ListCollectionsResponse.FromString,
+                _registered_method=True)
+        self.DeleteCollection = channel.unary_unary(
+                '/facets.v1.CollectionService/DeleteCollection',
+                request_serializer=facets__proto_dot_v1_dot_documents__pb2.DeleteCollectionRequest.SerializeToString,
+                response_deserializer=facets__proto_dot_v1_dot_documents__pb2.DeleteCollectionResponse.FromString,
+                _registered_method=True)
+
+
+class CollectionServiceServicer:
+    """Sets of documents that are searched together.
+    """
+
+    def CreateCollection(self, request, context):
+        """Makes an empty collection. ALREADY_EXISTS when the name is taken.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetCollection(self, request, context):
+        """One collection. NOT_FOUND when there is none of that name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListCollections(self, request, context):
+        """All collections, in the order of their names.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteCollection(self, request, context):
+        """Deletes a collection with its documents. NOT_FOUND when there is none of that name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_CollectionServiceServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'CreateCollection': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateCollection,
+                    request_deserializer=facets__proto_dot_v1_dot_documents__pb2.CreateCollectionRequest.FromString,
+                    response_serializer=facets__proto_dot_v1_dot_documents__pb2.CreateCollectionResponse.SerializeToString,
+            ),
+            'GetCollection': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCollection,
+                    request_deserializer=facets__proto_dot_v1_dot_documents__pb2.GetCollectionRequest.FromString,
+                    response_serializer=facets__proto_dot_v1_dot_documents__pb2.GetCollectionResponse.SerializeToString,
+            ),
+            'ListCollections': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListCollections,
+                    request_deserializer=facets__proto_dot_v1_dot_documents__pb2.ListCollectionsRequest.FromString,
+                    response_serializer=facets__proto_dot_v1_dot_documents__pb2.ListCollectionsResponse.SerializeToString,
+            ),
+            'DeleteCollection': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteCollection,
+                    request_deserializer=facets__proto_dot_v1_dot_documents__pb2.DeleteCollectionRequest.FromString,
+                    response_serializer=facets__proto_dot_v1_dot_documents__pb2.DeleteCollectionResponse.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'facets.v1.CollectionService', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('facets.v1.CollectionService', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class CollectionService:
+    """Sets of documents that are searched together.
+    """
+
+    @staticmethod
+    def CreateCollection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/facets.v1.CollectionService/CreateCollection',
+            facets__proto_dot_v1_dot_documents__pb2.CreateCollectionRequest.SerializeToString,
+            facets__proto_dot_v1_dot_documents__pb2.CreateCollectionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCollection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/facets.v1.CollectionService/GetCollection',
+            facets__proto_dot_v1_dot_documents__pb2.GetCollectionRequest.SerializeToString,
+            facets__proto_dot_v1_dot_documents__pb2.GetCollectionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListCollections(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/facets.v1.CollectionService/ListCollections',
+            facets__proto_dot_v1_dot_documents__pb2.ListCollectionsRequest.SerializeToString,
+            facets__proto_dot_v1_dot_documents__pb2.ListCollectionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteCollection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/facets.v1.CollectionService/DeleteCollection',
+            facets__proto_dot_v1_dot_documents__pb2.DeleteCollectionRequest.SerializeToString,
+            facets__proto_dot_v1_dot_documents__pb2.DeleteCollectionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+
 class DocumentServiceStub:
     """Stores documents and searches them by their best facet. An acknowledged write survives a crash of the server.
     Revisions count the writes of the server's data directory, over all collections.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from facets.index import CollectionEngine, Document, EngineConfig
+from facets.documents import CollectionEngine, Document, EngineConfig
 
 HERE = Path(__file__).resolve().parent
 

@@ -4,8 +4,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from client_fake_server import FakeServer
-from facets_client import AsyncFacetsClient, FacetsClient, channel
+from facets_client import AsyncFacetsClient, FacetsClient
+from facets_client.core import channel
+from fake_server import FakeServer
 
 ROOT = Path(__file__).parents[3]
 

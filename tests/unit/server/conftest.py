@@ -6,12 +6,12 @@ from pathlib import Path
 
 import grpc
 import pytest
-from facets_server.app import FacetsServer, create_server
-from facets_server.config import AdmissionConfig, BatcherConfig, LimitsConfig, ServerConfig
-from facets_server.directory import Served
-from tests_server_fakes import FakeModel
+from facets_server.runtime.app import FacetsServer, create_server
+from facets_server.runtime.config import AdmissionConfig, BatcherConfig, LimitsConfig, ServerConfig
+from facets_server.runtime.model_registry import Served
+from server_fakes import FakeModel
 
-from facets.index import CollectionEngine, EngineConfig
+from facets.documents import CollectionEngine, EngineConfig
 
 
 @dataclass

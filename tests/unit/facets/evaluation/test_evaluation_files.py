@@ -10,9 +10,9 @@ import pytest
 
 from facets.errors import ConfigError, InvalidInputError
 from facets.evaluation.files import fields_of, number_of, read_lines, read_records
-from facets.evaluation.phrases import read_phrase_choices, read_phrase_pairs
-from facets.evaluation.sts import read_sts
-from facets.evaluation.summaries import read_summaries
+from facets.texts.evaluation.phrases import read_phrase_choices, read_phrase_pairs
+from facets.texts.evaluation.sts import read_sts
+from facets.texts.evaluation.summaries import read_summaries
 
 LINES = b"4.0\ta dog runs\ta dog is running\n1.0\ta cat\ta car\n"
 RECORD = {"id": "1", "sentences": ["A dog.", "A cat."], "references": ["A dog."]}

@@ -1,0 +1,301 @@
+"""``facets recommend``: authors, citations, papers, find."""
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from facets_client.cli.inputs import text_of_file
+from facets_client.cli.output import clean, print_json, shortened, stdout
+from facets_client.cli.papers.add import MIN_TIMEOUT_S, add_authors, add_papers
+from facets_client.cli.papers.bulk import bulk
+from facets_client.cli.papers.output import TITLE_CHARS, print_item
+from facets_client.cli.settings import settings_of
+from facets_client.cli.where import WhereOption, parse_where
+from facets_client.core.records import InputError, RecordSource, Rejection
+from facets_client.papers.records import paper_of, read_papers
+from facets_client.papers.results import CandidateKind, Paper, RecommendationOptions
+
+app = typer.Typer(no_args_is_help=True)
+
+TitleArgument = Annotated[str | None, typer.Argument(help="Title of the paper.", show_default=False)]
+AbstractOption = Annotated[str, typer.Option(help="Its abstract, or @FILE to read it from a file.")]
+FileOption = Annotated[
+    str | None, typer.Option("--file", "-f", help='Papers, JSONL: {"title", "abstract", ...}; - reads standard input.')
+]
+TopOption = Annotated[int, typer.Option("--top-k", "-k", help="How many for each.", min=1)]
+ExcludeOption = Annotated[
+    list[str] | None, typer.Option("--exclude", "-x", help="Never this one; repeat for more.", show_default=False)
+]
+CandidateOption = Annotated[
+    list[str] | None, typer.Option("--candidate", help="Only this one; repeat for more.", show_default=False)
+]
+FromOption = Annotated[int | None, typer.Option(help="Active (or published) in this year or later.")]
+ToOption = Annotated[int | None, typer.Option(help="Active (or published) up to this year.")]
+LikeOption = Annotated[
+    list[str] | None, typer.Option("--like", help="More like this one; repeat for more.", show_default=False)
+]
+UnlikeOption = Annotated[
+    list[str] | None, typer.Option("--unlike", help="Less like this one; repeat for more.", show_default=False)
+]
+WeightOption = Annotated[
+    float | None,
+    typer.Option(help="Share of the facets in the score, 0 to 1; the rest is document similarity.", min=0, max=1),
+]
+EvidenceOption = Annotated[bool, typer.Option(help="Show why: the facet, its words, the nearest papers.")]
+ModelOption = Annotated[str, typer.Option(help="Model; the server's default model of papers when not given.")]
+
+
+@app.callback()
+def recommend() -> None:
+    """Predict from title and abstract who would write and who would cite a paper.
+
+    \b
+    Examples:
+      facets recommend authors "Neural machine translation of rare words" --abstract @abstract.txt
+      facets recommend citations --file paper.json --top-k 20
+      facets recommend papers --author "Ada Lovelace" --collection submissions
+      facets recommend bulk submissions.jsonl --candidates reviewers.txt --out scores.csv
+    """
+
+
+@app.command()
+def authors(
+    context: typer.Context,
+    title: TitleArgument = None,
+    abstract: AbstractOption = "",
+    file: FileOption = None,
+    top_k: TopOption = 10,
+    exclude: ExcludeOption = None,
+    candidate: CandidateOption = None,
+    from_year: FromOption = None,
+    to_year: ToOption = None,
+    like: LikeOption = None,
+    unlike: UnlikeOption = None,
+    facet_weight: WeightOption = None,
+    evidence: EvidenceOption = True,
+    model: ModelOption = "",
+) -> None:
+    """Find authors for papers: reviewers, experts.
+
+    With --json: one object a line for each paper, {"paper", "recommendations"}.
+
+    \b
+    Examples:
+      facets recommend authors "Neural machine translation of rare words" --exclude "Ada Lovelace"
+      facets recommend authors --file papers.jsonl --top-k 20 --from-year 2018
+      facets --json recommend authors "A title" --abstract @abstract.txt --like "Ada Lovelace"
+    """
+    options = _options(
+        top_k, exclude, candidate, from_year, to_year, like, unlike, facet_weight=facet_weight, evidence=evidence
+    )
+    _recommend(context, "authors", _papers(title, abstract, file), options, model)
+
+
+@app.command()
+def citations(
+    context: typer.Context,
+    title: TitleArgument = None,
+    abstract: AbstractOption = "",
+    file: FileOption = None,
+    top_k: TopOption = 10,
+    exclude: ExcludeOption = None,
+    candidate: CandidateOption = None,
+    from_year: FromOption = None,
+    to_year: ToOption = None,
+    like: LikeOption = None,
+    unlike: UnlikeOption = None,
+    facet_weight: WeightOption = None,
+    evidence: EvidenceOption = True,
+    model: ModelOption = "",
+) -> None:
+    """Find papers that would cite papers.
+
+    With --json: one object a line for each paper, {"paper", "recommendations"}.
+
+    \b
+    Examples:
+      facets recommend citations "Neural machine translation of rare words"
+      facets recommend citations --file papers.jsonl --top-k 20 --to-year 2014
+    """
+    options = _options(
+        top_k, exclude, candidate, from_year, to_year, like, unlike, facet_weight=facet_weight, evidence=evidence
+    )
+    _recommend(context, "citations", _papers(title, abstract, file), options, model)
+
+
+@app.command()
+def papers(
+    context: typer.Context,
+    author: Annotated[
+        list[str] | None, typer.Option("--author", "-a", help="For this author; repeat for more.", show_default=False)
+    ] = None,
+    citing: Annotated[
+        list[str] | None,
+        typer.Option("--citing", help="For this citing paper, by id; repeat for more.", show_default=False),
+    ] = None,
+    collection: Annotated[str, typer.Option("--collection", "-c", help="Papers of this collection.")] = "",
+    file: FileOption = None,
+    top_k: TopOption = 10,
+    where: WhereOption = None,
+    exclude: ExcludeOption = None,
+    from_year: Annotated[int | None, typer.Option(help="Papers of this year or later.")] = None,
+    to_year: Annotated[int | None, typer.Option(help="Papers up to this year.")] = None,
+    facet_weight: WeightOption = None,
+    evidence: EvidenceOption = True,
+    min_revision: Annotated[int, typer.Option(help="Wait for this index revision.", min=0)] = 0,
+    model: ModelOption = "",
+) -> None:
+    """Rank the papers of a collection, or of a file, for an author or a citing paper.
+
+    A document's payload has "title", "abstract" and "year"; without a title, the first line of its text is the title.
+
+    \b
+    Examples:
+      facets recommend papers --author "Ada Lovelace" --collection submissions
+      facets recommend papers --citing P06-1057 --file candidates.jsonl --top-k 5
+    """
+    if bool(author) == bool(citing):
+        raise typer.BadParameter("expected --author or --citing")
+    if bool(collection) == (file is not None):
+        raise typer.BadParameter("expected --collection or --file")
+    if where and not collection:
+        raise typer.BadParameter("--where is about documents of a collection")
+    kind: CandidateKind = "authors" if author else "citations"
+    ids = author or citing or []
+    settings = settings_of(context)
+    given = None if file is None else _papers_of_file(file)
+    # The first question to a collection waits until the server has read all of its papers.
+    with settings.connect(min_timeout_s=MIN_TIMEOUT_S) as client:
+        found = client.rank_papers(
+            kind,
+            ids,
+            collection=collection,
+            papers=given,
+            top_k=top_k,
+            where=parse_where(where),
+            from_year=from_year,
+            to_year=to_year,
+            exclude=exclude or (),
+            facet_weight=facet_weight,
+            evidence=evidence,
+            min_revision=min_revision,
+            model=model,
+        )
+    if settings.json:
+        for name, ranking in zip(ids, found.rankings, strict=True):
+            print_json({"id": name, "papers": ranking, "num_papers": found.num_papers, "model": found.model})
+        return
+    console = stdout()
+    for name, ranking in zip(ids, found.rankings, strict=True):
+        console.print(Text(clean(name), style="bold"))
+        for rank, item in enumerate(ranking, start=1):
+            print_item(console, rank, item, item.title)
+    console.print(Text(f"{found.num_papers} papers compared, {found.timings.total_ms:.0f} ms", style="dim"))
+
+
+@app.command()
+def find(
+    context: typer.Context,
+    text: Annotated[list[str], typer.Argument(help="Names or ids, not quite right perhaps.", show_default=False)],
+    kind: Annotated[CandidateKind, typer.Option(help="What to find.")] = "authors",
+    top_k: TopOption = 10,
+    model: ModelOption = "",
+) -> None:
+    """Find authors or citing papers by name or id.
+
+    \b
+    Examples:
+      facets recommend find "A. Lovelace"
+      facets recommend find --kind citations "machine translation of rare words"
+    """
+    settings = settings_of(context)
+    with settings.connect() as client:
+        found = client.find_candidates(kind, text, top_k=top_k, model=model)
+    for asked, candidates in zip(text, found.results, strict=True):
+        if settings.json:
+            print_json({"text": asked, "candidates": candidates, "num_candidates": found.num_candidates})
+            continue
+        for candidate in candidates:
+            named = f"  {candidate.name}" if candidate.name not in ("", candidate.id) else ""
+            typer.echo(clean(candidate.id + named))
+        if not candidates:
+            typer.echo(clean(f"nothing like {asked} among {found.num_candidates}"), err=True)
+
+
+app.command("bulk")(bulk)
+app.command("add-papers")(add_papers)
+app.command("add-authors")(add_authors)
+
+
+def _options(
+    top_k: int,
+    exclude: list[str] | None,
+    candidates: list[str] | None,
+    from_year: int | None,
+    to_year: int | None,
+    like: list[str] | None,
+    unlike: list[str] | None,
+    *,
+    facet_weight: float | None,
+    evidence: bool,
+) -> RecommendationOptions:
+    return RecommendationOptions(
+        top_k=top_k,
+        exclude=exclude or (),
+        candidates=candidates,
+        from_year=from_year,
+        to_year=to_year,
+        positive=like or (),
+        negative=unlike or (),
+        facet_weight=facet_weight,
+        evidence=evidence,
+    )
+
+
+def _papers(title: str | None, abstract: str, file: str | None) -> list[Paper]:
+    """The paper of the command line or the papers of a file."""
+    if (title is None) == (file is None):
+        raise typer.BadParameter("expected a title, or --file FILE")
+    if file is not None:
+        if abstract:
+            raise typer.BadParameter("--abstract belongs to a title, got --file")
+        return _papers_of_file(file)
+    if abstract.startswith("@"):
+        abstract = text_of_file(abstract[1:])
+    return [paper_of({"title": title, "abstract": abstract})]
+
+
+def _papers_of_file(file: str) -> list[Paper]:
+    found = []
+    with RecordSource(file) as source:
+        for item in read_papers(source, need_id=False):
+            if isinstance(item, Rejection):
+                raise InputError(f"{file}, line {item.line}: {item.message}")
+            found.append(item[0])
+    if not found:
+        raise InputError(f"{file}: expected at least one paper, got none")
+    return found
+
+
+def _recommend(
+    context: typer.Context, kind: CandidateKind, asked: list[Paper], options: RecommendationOptions, model: str
+) -> None:
+    settings = settings_of(context)
+    with settings.connect() as client:
+        call = client.recommend_authors if kind == "authors" else client.recommend_citations
+        found = call(asked, options, model=model)
+    console = stdout()
+    for paper, recommendations in zip(asked, found.results, strict=True):
+        if settings.json:
+            told = {"id": paper.id, "title": paper.title}
+            print_json({"paper": told, "recommendations": recommendations, "model": found.model})
+            continue
+        if len(asked) > 1:
+            console.print(Text(shortened(paper.title, TITLE_CHARS), style="bold"))
+        for rank, item in enumerate(recommendations, start=1):
+            print_item(console, rank, item, item.name)
+        if not recommendations:
+            console.print(Text("nobody is left" if kind == "authors" else "no paper is left", style="dim"))
+    if not settings.json:
+        console.print(Text(f"{found.model.name}, {found.timings.total_ms:.0f} ms", style="dim"))

@@ -1,0 +1,1 @@
+"""Collections, documents, search and bulk indexing."""

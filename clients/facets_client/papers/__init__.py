@@ -1,0 +1,1 @@
+"""Recommendations of authors and citing papers."""

@@ -1,0 +1,305 @@
+"""Requests and replies about papers, their authors and the papers that cite them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from facets_proto.v1 import papers_pb2 as pb
+
+from facets_client import filters
+from facets_client.core.numbers import unsigned
+from facets_client.core.payloads import check_text
+from facets_client.core.results import Timings
+from facets_client.documents.convert import from_filter
+from facets_client.papers import results
+from facets_client.texts.convert import to_model_version, to_words, total_timings
+
+_KINDS = {"authors": pb.CANDIDATE_KIND_AUTHORS, "citations": pb.CANDIDATE_KIND_CITATIONS}
+_MAX_YEAR = 2**31 - 1
+
+
+def kind_number(kind: results.CandidateKind) -> pb.CandidateKind:
+    """The number of a kind.
+
+    Raises:
+        ValueError: There is no such kind.
+    """
+    if kind not in _KINDS:
+        raise ValueError(f"kind must be authors or citations, got {kind!r}")
+    return _KINDS[kind]
+
+
+def from_paper(paper: results.Paper) -> pb.Paper:
+    """A paper as a message.
+
+    Raises:
+        TypeError: It is no paper.
+        ValueError: A text is no Unicode, or the year is none.
+    """
+    if not isinstance(paper, results.Paper):
+        raise TypeError(f"papers must be of class Paper, got {type(paper).__name__}")
+    for name in ("authors", "cited_by", "excluded"):
+        if isinstance(getattr(paper, name), str):
+            raise TypeError(f"{name} of a paper must be a sequence, got one str: try [{getattr(paper, name)[:20]!r}]")
+    for text in (paper.title, paper.abstract, paper.id, *paper.cited_by, *paper.excluded):
+        check_text(text)
+    return pb.Paper(
+        title=paper.title,
+        abstract=paper.abstract,
+        id=paper.id,
+        authors=[_from_author(author) for author in paper.authors],
+        cited_by_ids=paper.cited_by,
+        year=_year(paper.year, "year"),
+        excluded_ids=paper.excluded,
+    )
+
+
+def _from_author(author: results.PaperAuthor) -> pb.PaperAuthor:
+    check_text(author.name)
+    check_text(author.id)
+    return pb.PaperAuthor(name=author.name, id=author.id)
+
+
+def from_new_author(author: results.NewAuthor) -> pb.NewAuthor:
+    """An author to add, as a message."""
+    return pb.NewAuthor(
+        author=_from_author(author.author),
+        papers=[from_paper(paper) for paper in author.papers],
+        paper_ids=author.paper_ids,
+    )
+
+
+def from_options(options: results.RecommendationOptions) -> pb.RecommendationOptions:
+    """Options as a message."""
+    for name in (*options.exclude, *(options.candidates or ()), *options.positive, *options.negative):
+        check_text(name)
+    return pb.RecommendationOptions(
+        top_k=unsigned(options.top_k, "top_k"),
+        excluded_ids=options.exclude,
+        candidates=None if options.candidates is None else pb.CandidateList(ids=options.candidates),
+        years=_years(options.from_year, options.to_year),
+        positive_ids=options.positive,
+        negative_ids=options.negative,
+        example_weight=options.example_weight,
+        facet_weight=options.facet_weight,
+        evidence=options.evidence,
+    )
+
+
+def _years(from_year: int | None, to_year: int | None) -> pb.YearRange | None:
+    if from_year is None and to_year is None:
+        return None
+    return pb.YearRange(from_year=_year(from_year, "from_year"), to_year=_year(to_year, "to_year"))
+
+
+def _year(value: int | None, name: str) -> int | None:
+    if value is not None and not -_MAX_YEAR <= value <= _MAX_YEAR:
+        raise ValueError(f"{name} must be a year, got {value}")
+    return value
+
+
+def recommend_request(
+    kind: results.CandidateKind, papers: Sequence[pb.Paper], options: pb.RecommendationOptions, *, model: str
+) -> pb.RecommendAuthorsRequest | pb.RecommendCitationsRequest:
+    """Papers that candidates are wanted for."""
+    made = pb.RecommendAuthorsRequest if kind == "authors" else pb.RecommendCitationsRequest
+    return made(papers=papers, model=model, options=options)
+
+
+def bulk_request(
+    kind: results.CandidateKind, papers: Sequence[pb.Paper], options: pb.RecommendationOptions, *, model: str
+) -> pb.RecommendBulkRequest:
+    """The same for ids and scores alone."""
+    return pb.RecommendBulkRequest(kind=kind_number(kind), papers=papers, model=model, options=options)
+
+
+def to_recommendations(
+    parts: Sequence[pb.RecommendAuthorsResponse | pb.RecommendCitationsResponse],
+) -> results.Recommendations:
+    """The replies to the parts of a call as one result, in the order of the papers."""
+    return results.Recommendations(
+        results=tuple(
+            tuple(_to_recommendation(item) for item in result.recommendations)
+            for part in parts
+            for result in part.results
+        ),
+        model=to_model_version(parts[-1].model),
+        timings=total_timings(part.timings for part in parts),
+    )
+
+
+def _to_recommendation(item: pb.Recommendation) -> results.Recommendation:
+    return results.Recommendation(
+        id=item.id,
+        name=item.name,
+        score=item.score,
+        facet_score=item.facet_score,
+        document_score=item.document_score,
+        evidence=_to_evidence(item.evidence) if item.HasField("evidence") else None,
+    )
+
+
+def _to_evidence(item: pb.RecommendationEvidence) -> results.RecommendationEvidence:
+    return results.RecommendationEvidence(
+        facet=item.facet,
+        nearest_words=to_words(item.nearest_words),
+        nearest_papers=tuple(results.NearestPaper(p.id, p.title, p.cosine) for p in item.nearest_papers),
+    )
+
+
+def _to_bulk_results(part: pb.RecommendBulkResponse) -> list[tuple[tuple[str, float], ...]]:
+    ids = part.candidate_ids
+    return [
+        tuple((ids[place], score) for place, score in zip(result.candidates, result.scores, strict=True))
+        for result in part.results
+    ]
+
+
+def to_bulk(parts: Sequence[pb.RecommendBulkResponse]) -> results.BulkRecommendations:
+    """The replies to the parts of a call as one result, in the order of the papers."""
+    return results.BulkRecommendations(
+        results=tuple(result for part in parts for result in _to_bulk_results(part)),
+        unknown_candidates=tuple(parts[-1].unknown_candidates),
+        num_unknown_candidates=parts[-1].num_unknown_candidates,
+        model=to_model_version(parts[-1].model),
+        timings=total_timings(part.timings for part in parts),
+    )
+
+
+def rank_request(
+    kind: results.CandidateKind,
+    ids: Sequence[str],
+    *,
+    collection: str,
+    papers: Sequence[pb.Paper] | None,
+    model: str,
+    top_k: int,
+    where: filters.Filter | None,
+    from_year: int | None,
+    to_year: int | None,
+    exclude: Sequence[str],
+    facet_weight: float | None,
+    evidence: bool,
+    min_revision: int,
+) -> pb.RankPapersRequest:
+    """Authors or citing papers that papers are wanted for."""
+    for name in (*ids, *exclude):
+        check_text(name)
+    return pb.RankPapersRequest(
+        kind=kind_number(kind),
+        ids=ids,
+        collection=collection if papers is None else None,
+        papers=None if papers is None else pb.PaperList(papers=papers),
+        model=model,
+        top_k=unsigned(top_k, "top_k"),
+        filter=None if where is None else from_filter(where),
+        years=_years(from_year, to_year),
+        excluded_ids=exclude,
+        facet_weight=facet_weight,
+        evidence=evidence,
+        min_revision=unsigned(min_revision, "min_revision", bits=64),
+    )
+
+
+def with_ids(request: pb.RankPapersRequest, ids: Sequence[str]) -> pb.RankPapersRequest:
+    """The same request for other authors or citing papers."""
+    made = pb.RankPapersRequest()
+    made.CopyFrom(request)
+    del made.ids[:]
+    made.ids.extend(ids)
+    return made
+
+
+def to_rankings(
+    parts: Sequence[pb.RankPapersResponse], *, is_collection: bool, offset: int = 0
+) -> results.PaperRankings:
+    """The replies to the parts of a call as one result, in the order of the ids.
+
+    Args:
+        parts: Replies for a few ids each.
+        is_collection: Whether positions mean nothing.
+        offset: Place of the first paper of the request among the caller's.
+    """
+    return results.PaperRankings(
+        rankings=tuple(
+            tuple(_to_ranked(item, None if is_collection else item.position + offset) for item in ranking.papers)
+            for part in parts
+            for ranking in part.rankings
+        ),
+        num_papers=parts[-1].num_papers,
+        index_revision=parts[-1].index_revision,
+        model=to_model_version(parts[-1].model),
+        timings=total_timings(part.timings for part in parts),
+    )
+
+
+def merged_rankings(parts: Sequence[results.PaperRankings], top_k: int) -> results.PaperRankings:
+    """Rankings of different papers for the same ids as one, best first, ties by position."""
+    rankings = (
+        sorted((item for ranking in same for item in ranking), key=lambda item: (-item.score, item.position or 0))
+        for same in zip(*(part.rankings for part in parts), strict=True)
+    )
+    return replace(
+        parts[-1],
+        rankings=tuple(tuple(ranking[:top_k]) for ranking in rankings),
+        num_papers=sum(part.num_papers for part in parts),
+        timings=sum((part.timings for part in parts), Timings()),
+    )
+
+
+def _to_ranked(item: pb.RankedPaper, position: int | None) -> results.RankedPaper:
+    return results.RankedPaper(
+        id=item.id,
+        title=item.title,
+        score=item.score,
+        facet_score=item.facet_score,
+        document_score=item.document_score,
+        position=position,
+        evidence=_to_evidence(item.evidence) if item.HasField("evidence") else None,
+    )
+
+
+def add_papers_request(papers: Sequence[pb.Paper], *, model: str) -> pb.AddPapersRequest:
+    """Papers to add."""
+    return pb.AddPapersRequest(papers=papers, model=model)
+
+
+def to_added_papers(parts: Sequence[pb.AddPapersResponse]) -> results.AddedPapers:
+    """What the parts of a call did, added up."""
+    return results.AddedPapers(
+        num_papers=sum(part.num_papers for part in parts),
+        num_authors=sum(part.num_authors for part in parts),
+        num_citing_papers=sum(part.num_citing_papers for part in parts),
+        unknown_citations=tuple(name for part in parts for name in part.unknown_citations),
+        num_unknown_citations=sum(part.num_unknown_citations for part in parts),
+    )
+
+
+def add_authors_request(authors: Sequence[pb.NewAuthor], *, model: str) -> pb.AddAuthorsRequest:
+    """Authors to add."""
+    return pb.AddAuthorsRequest(authors=authors, model=model)
+
+
+def to_added_authors(parts: Sequence[pb.AddAuthorsResponse]) -> results.AddedAuthors:
+    """What the parts of a call did, added up."""
+    return results.AddedAuthors(sum(part.num_authors for part in parts), sum(part.num_papers for part in parts))
+
+
+def find_request(
+    kind: results.CandidateKind, texts: Sequence[str], *, top_k: int, model: str
+) -> pb.FindCandidatesRequest:
+    """Ids or names as somebody remembers them."""
+    for text in texts:
+        check_text(text)
+    return pb.FindCandidatesRequest(kind=kind_number(kind), texts=texts, top_k=unsigned(top_k, "top_k"), model=model)
+
+
+def to_found(parts: Sequence[pb.FindCandidatesResponse]) -> results.FoundCandidates:
+    """The replies to the parts of a call as one result, in the order of the texts."""
+    return results.FoundCandidates(
+        results=tuple(
+            tuple(results.Candidate(item.id, item.name) for item in result.candidates)
+            for part in parts
+            for result in part.results
+        ),
+        num_candidates=parts[-1].num_candidates,
+    )

@@ -1,0 +1,161 @@
+"""Papers and authors from JSON lines.
+
+A paper is ``{"id", "title", "abstract", "authors", "cited_by", "year", "excluded"}``; only the title must be there, and
+an id where it is asked for. An author in a paper is a name or ``{"name", "id"}``. An author to add is ``{"name", "id",
+"papers": [paper, ...], "paper_ids": [...]}``. Other fields are passed over.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from facets_client.core.records import JsonLine, RecordSource, Rejection, read_objects
+from facets_client.papers.convert import from_new_author, from_paper
+from facets_client.papers.results import NewAuthor, Paper, PaperAuthor
+
+__all__ = ["new_author_of", "paper_of", "read_authors", "read_papers"]
+
+
+def read_papers(
+    source: RecordSource, *, need_id: bool, line: int = 0, end: int = 0
+) -> Iterator[tuple[Paper, JsonLine] | Rejection]:
+    """Papers of an input after a line, in order; what is no paper comes as a rejection.
+
+    Args:
+        source: The input.
+        need_id: Whether a paper without id is rejected, and one whose id came before.
+        line: Number of lines before the first one to read.
+        end: Byte offset (uncompressed) of the first line to read.
+    """
+    seen: dict[str, int] = {}
+    for item in read_objects(source, line=line, end=end):
+        if isinstance(item, Rejection):
+            yield item
+            continue
+        try:
+            paper = paper_of(item.fields, need_id=need_id)
+            from_paper(paper)
+        except (TypeError, ValueError) as error:
+            yield _rejection(item, "invalid_paper", str(error))
+            continue
+        if need_id and seen.setdefault(paper.id, item.line) != item.line:
+            yield _rejection(item, "duplicate_id", f"id was there before, at line {seen[paper.id]}")
+            continue
+        yield paper, item
+
+
+def read_authors(source: RecordSource) -> Iterator[tuple[NewAuthor, JsonLine] | Rejection]:
+    """Authors to add, in order; what is none comes as a rejection, and so does one that came before."""
+    seen: dict[str, int] = {}
+    for item in read_objects(source):
+        if isinstance(item, Rejection):
+            yield item
+            continue
+        try:
+            author = new_author_of(item.fields)
+            from_new_author(author)
+        except (TypeError, ValueError) as error:
+            yield _rejection(item, "invalid_author", str(error))
+            continue
+        key = author.author.id or author.author.name
+        if seen.setdefault(key, item.line) != item.line:
+            yield _rejection(item, "duplicate_author", f"author was there before, at line {seen[key]}")
+            continue
+        yield author, item
+
+
+def paper_of(fields: Mapping[str, object], *, need_id: bool = False) -> Paper:
+    """A paper from a JSON object.
+
+    Raises:
+        ValueError: A field is missing or holds something else.
+    """
+    title, paper_id = _text(fields, "title"), _text(fields, "id")
+    if not title.strip():
+        raise ValueError("field 'title' has no text, expected at least one word")
+    if need_id and not paper_id:
+        raise ValueError("field 'id' is missing or empty, expected a name")
+    year = fields.get("year")
+    if year is not None and (isinstance(year, bool) or not isinstance(year, int)):
+        raise ValueError(f"field 'year' must be a whole number, got {_shown(year)}")
+    return Paper(
+        title=title,
+        abstract=_text(fields, "abstract"),
+        id=paper_id,
+        authors=tuple(_author(value) for value in _list(fields, "authors")),
+        cited_by=_names(fields, "cited_by"),
+        year=year,
+        excluded=_names(fields, "excluded"),
+    )
+
+
+def new_author_of(fields: Mapping[str, object]) -> NewAuthor:
+    """An author to add from a JSON object.
+
+    Raises:
+        ValueError: A field is missing or holds something else.
+    """
+    papers = []
+    for i, value in enumerate(_list(fields, "papers")):
+        if not isinstance(value, dict):
+            raise ValueError(f"papers[{i}] must be an object, got {_shown(value)}")
+        try:
+            papers.append(paper_of(value))
+        except ValueError as error:
+            raise ValueError(f"papers[{i}]: {error}") from error
+    paper_ids = _names(fields, "paper_ids")
+    if not papers and not paper_ids:
+        raise ValueError("the author has no papers, expected at least one in 'papers' or 'paper_ids'")
+    return NewAuthor(_author(fields), tuple(papers), paper_ids)
+
+
+def _rejection(item: JsonLine, reason: str, message: str) -> Rejection:
+    record_id = item.fields.get("id") or item.fields.get("name")
+    return Rejection(
+        item.line,
+        item.end,
+        reason,
+        message,
+        id=record_id[:512] if isinstance(record_id, str) else "",
+        excerpt=item.excerpt,
+    )
+
+
+def _author(value: object) -> PaperAuthor:
+    if isinstance(value, dict):
+        name, author_id = _text(value, "name"), _text(value, "id")
+        if name.strip() or author_id.strip():
+            return PaperAuthor(name or author_id, author_id)
+    elif isinstance(value, str) and value.strip():
+        return PaperAuthor(value)
+    raise ValueError(f"an author must be a name, or an object with a name or an id, got {_shown(value)}")
+
+
+def _text(fields: Mapping[str, object], name: str) -> str:
+    value = fields.get(name)
+    if value is None:
+        return ""
+    if isinstance(value, int) and not isinstance(value, bool) and name == "id":
+        return str(value)
+    if not isinstance(value, str):
+        raise ValueError(f"field {name!r} must be a string, got {_shown(value)}")
+    return value
+
+
+def _list(fields: Mapping[str, object], name: str) -> list[object]:
+    value = fields.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise ValueError(f"field {name!r} must be a list, got {_shown(value)}")
+    return value
+
+
+def _names(fields: Mapping[str, object], name: str) -> tuple[str, ...]:
+    values = _list(fields, name)
+    for value in values:
+        if not isinstance(value, str) or not value.strip():
+            raise ValueError(f"field {name!r} must hold names, got {_shown(value)}")
+    return tuple(value for value in values if isinstance(value, str))
+
+
+def _shown(value: object) -> str:
+    return f"{value!r:.60}"

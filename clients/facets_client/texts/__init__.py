@@ -1,0 +1,1 @@
+"""Embeddings, similarity, explanations and summaries."""

@@ -1,0 +1,43 @@
+"""Documents and search: a durable SQLite store and vector indexes derived from it."""
+
+from facets.documents.engine import CollectionEngine
+from facets.documents.filters import And, Contains, Equals, Exists, Filter, In, Not, Or, Range
+from facets.documents.types import (
+    CollectionInfo,
+    CountResult,
+    DeleteResult,
+    Document,
+    DocumentPage,
+    GetResult,
+    Hit,
+    JsonValue,
+    SearchResult,
+    StoredDocument,
+    UpsertResult,
+)
+from facets.index.config import EngineConfig
+
+__all__ = [
+    "And",
+    "CollectionEngine",
+    "CollectionInfo",
+    "Contains",
+    "CountResult",
+    "DeleteResult",
+    "Document",
+    "DocumentPage",
+    "EngineConfig",
+    "Equals",
+    "Exists",
+    "Filter",
+    "GetResult",
+    "Hit",
+    "In",
+    "JsonValue",
+    "Not",
+    "Or",
+    "Range",
+    "SearchResult",
+    "StoredDocument",
+    "UpsertResult",
+]

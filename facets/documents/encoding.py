@@ -1,0 +1,225 @@
+"""Checks what callers hand in and turns it into what the store keeps.
+
+Shape letters: N documents, Q queries, K facets, D dimensions.
+"""
+
+import json
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.documents.types import (
+    MAX_BATCH_DOCUMENTS,
+    MAX_COLLECTION_NAME_LENGTH,
+    MAX_ID_BYTES,
+    MAX_PAYLOAD_BYTES,
+    MAX_PAYLOAD_DEPTH,
+    MAX_TEXT_BYTES,
+    Document,
+    JsonValue,
+)
+from facets.errors import InvalidInputError
+
+__all__ = [
+    "EncodedBatch",
+    "check_collection_name",
+    "check_ids",
+    "check_text",
+    "document_checksum",
+    "encode_documents",
+    "encode_json",
+    "facets_checksum",
+    "normalize",
+]
+
+_COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_SLICE = 512  # documents normalized at a time in float64: bounds the extra memory
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EncodedBatch:
+    """Documents ready to store; every list has one item a document.
+
+    Attributes:
+        ids: Their ids, all different.
+        texts: Their texts.
+        payloads: Their payloads as compact JSON.
+        units: Unit-norm facets, ``[N, K, D]`` float16; a zero facet stays zero.
+        norms: Magnitudes, ``[N, K]`` float32.
+    """
+
+    ids: list[str]
+    texts: list[str]
+    payloads: list[str]
+    units: NDArray[np.float16]
+    norms: NDArray[np.float32]
+
+
+def document_checksum(id: str, payload: str, text: str) -> int:
+    """CRC-32 of what a document says; SQLite itself has no checksums on its pages."""
+    head = zlib.crc32(f"{id}\0{payload}\0".encode())
+    return zlib.crc32(text.encode(), head)
+
+
+def facets_checksum(norms: bytes, units: bytes) -> int:
+    """CRC-32 of a document's facets as stored."""
+    return zlib.crc32(units, zlib.crc32(norms))
+
+
+def check_collection_name(name: str) -> None:
+    """Raises InvalidInputError unless the name is ``[a-z0-9][a-z0-9_-]{0,63}``."""
+    valid = isinstance(name, str) and len(name) <= MAX_COLLECTION_NAME_LENGTH
+    if not valid or not _COLLECTION_NAME.fullmatch(name):
+        raise InvalidInputError(
+            f"collection name must be 1 to {MAX_COLLECTION_NAME_LENGTH} of a-z, 0-9, '_' and '-', "
+            f"starting with a letter or digit, got {str(name)[:80]!r}",
+            field="name",
+        )
+
+
+def check_text(text: str, *, field: str, max_bytes: int) -> None:
+    """Raises InvalidInputError unless the text is valid Unicode of at most ``max_bytes`` bytes of UTF-8."""
+    if not isinstance(text, str):
+        raise InvalidInputError(f"{field} must be a str, got {type(text).__name__}", field=field)
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            f"{field} must be valid Unicode, got a lone surrogate at {error.start}", field=field
+        ) from error
+    if size > max_bytes:
+        raise InvalidInputError(f"{field} has {size} bytes, the limit is {max_bytes}", field=field)
+
+
+def check_ids(ids: Sequence[str], *, field: str) -> None:
+    """Raises InvalidInputError unless these are at most ``MAX_BATCH_DOCUMENTS`` valid ids."""
+    if isinstance(ids, str):
+        raise InvalidInputError(f"{field} must be a sequence of str, got one str: try [{ids[:20]!r}]", field=field)
+    if len(ids) > MAX_BATCH_DOCUMENTS:
+        raise InvalidInputError(f"{field} has {len(ids)} items, the limit is {MAX_BATCH_DOCUMENTS}", field=field)
+    for position, id in enumerate(ids):
+        _check_id(id, f"{field}[{position}]")
+
+
+def _check_id(id: str, field: str) -> None:
+    check_text(id, field=field, max_bytes=MAX_ID_BYTES)
+    if not id or "\0" in id:
+        raise InvalidInputError(f"{field} must be a non-empty id without NUL, got {id[:80]!r}", field=field)
+
+
+def encode_json(value: Mapping[str, JsonValue], *, field: str, max_bytes: int = MAX_PAYLOAD_BYTES) -> str:
+    """A JSON object as compact text.
+
+    Raises:
+        InvalidInputError: Not an object of JSON values, NaN or infinity, nested deeper than
+            ``MAX_PAYLOAD_DEPTH``, or more than ``max_bytes`` bytes of UTF-8.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidInputError(f"{field} must be a JSON object, got {type(value).__name__}", field=field)
+    if not value:
+        return "{}"
+    _check_nesting(value, field)
+    try:
+        text = json.dumps(dict(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{field} must hold only JSON values: {error}", field=field) from error
+    check_text(text, field=field, max_bytes=max_bytes)
+    return text
+
+
+def _check_nesting(value: Mapping[str, JsonValue], field: str) -> None:
+    level: list[object] = [value]
+    for _ in range(MAX_PAYLOAD_DEPTH + 1):
+        below: list[object] = []
+        for item in level:
+            if isinstance(item, Mapping):
+                if not all(isinstance(key, str) for key in item):
+                    raise InvalidInputError(f"{field} must have str keys only", field=field)
+                below.extend(item.values())
+            elif isinstance(item, (list, tuple)):
+                below.extend(item)
+        if not below:
+            return
+        level = below
+    raise InvalidInputError(f"{field} is nested deeper than {MAX_PAYLOAD_DEPTH} levels, the limit", field=field)
+
+
+def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int) -> EncodedBatch:
+    """Checks a batch and encodes it.
+
+    Args:
+        documents: The batch.
+        num_facets: K of the collection.
+        dim: D of the collection.
+
+    Raises:
+        InvalidInputError: Whatever :meth:`facets.index.CollectionEngine.upsert` documents; ``field`` names the
+            document and its part.
+    """
+    if len(documents) > MAX_BATCH_DOCUMENTS:
+        raise InvalidInputError(
+            f"documents has {len(documents)} items, the limit is {MAX_BATCH_DOCUMENTS}", field="documents"
+        )
+    first_position: dict[str, int] = {}
+    payloads: list[str] = []
+    for position, document in enumerate(documents):
+        here = f"documents[{position}]"
+        _check_id(document.id, f"{here}.id")
+        first = first_position.setdefault(document.id, position)
+        if first != position:
+            raise InvalidInputError(
+                f"id {document.id!r} occurs twice, in documents[{first}] and {here}: expected different ids",
+                field=f"{here}.id",
+            )
+        check_text(document.text, field=f"{here}.text", max_bytes=MAX_TEXT_BYTES)
+        payloads.append(encode_json(document.payload, field=f"{here}.payload"))
+        _check_facets_shape(document.facet_embeddings, (num_facets, dim), f"{here}.facet_embeddings")
+    units_NKD = np.empty((len(documents), num_facets, dim), dtype=np.float16)
+    norms_NK = np.empty((len(documents), num_facets), dtype=np.float32)
+    for start in range(0, len(documents), _SLICE):
+        part = documents[start : start + _SLICE]
+        facets_NKD = np.stack([document.facet_embeddings for document in part]).astype(np.float64)
+        units, norms = normalize(facets_NKD)
+        bad = np.flatnonzero(~(norms <= np.finfo(np.float32).max).all(axis=1))  # NaN fails too
+        if len(bad):
+            where = f"documents[{start + int(bad[0])}].facet_embeddings"
+            raise InvalidInputError(f"{where} has NaN or infinite values: expected finite float32", field=where)
+        units_NKD[start : start + len(part)] = units
+        norms_NK[start : start + len(part)] = norms
+    return EncodedBatch(
+        ids=[document.id for document in documents],
+        texts=[document.text for document in documents],
+        payloads=payloads,
+        units=units_NKD,
+        norms=norms_NK,
+    )
+
+
+def _check_facets_shape(facets: NDArray[np.floating], shape: tuple[int, int], field: str) -> None:
+    if not isinstance(facets, np.ndarray) or not np.issubdtype(facets.dtype, np.floating):
+        kind = facets.dtype if isinstance(facets, np.ndarray) else type(facets).__name__
+        raise InvalidInputError(f"{field} must be an array of floats, got {kind}", field=field)
+    if facets.shape != shape:
+        raise InvalidInputError(
+            f"{field} has shape {list(facets.shape)}, expected [facets, dimensions] = {list(shape)}",
+            field=field,
+        )
+
+
+def normalize(facets: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Splits vectors along the last axis into unit vectors and norms; zero stays zero.
+
+    Safe from overflow and underflow; a vector with NaN or infinity gets a norm that is not finite.
+    """
+    largest = np.abs(facets).max(axis=-1, keepdims=True)
+    scale = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        scaled = facets / scale
+        lengths = np.sqrt((scaled * scaled).sum(axis=-1, keepdims=True))
+        units = scaled / np.where(lengths > 0, lengths, 1.0)
+        norms = np.squeeze(lengths * scale, axis=-1)
+    return units, norms

@@ -1,0 +1,482 @@
+"""The document engine: collections, documents and search over one data directory.
+
+The document store is the truth and the vector index is derived from it. Shape letters: Q queries, K facets,
+D dimensions.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.documents.database import Database, DirectoryLock, sync_directory
+from facets.documents.encoding import (
+    check_collection_name,
+    check_ids,
+    check_text,
+    encode_documents,
+    encode_json,
+    normalize,
+)
+from facets.documents.filter_cache import AllowedRows
+from facets.documents.filters import Filter, validate
+from facets.documents.page_tokens import read_page_token, write_page_token
+from facets.documents.ranking import rank
+from facets.documents.store import CollectionRecord, DocumentStore, StoreView
+from facets.documents.types import (
+    MAX_CONFIG_BYTES,
+    MAX_PAGE_SIZE,
+    MAX_TEXT_BYTES,
+    MAX_TOP_K,
+    CollectionInfo,
+    CountResult,
+    DeleteResult,
+    Document,
+    DocumentPage,
+    GetResult,
+    JsonValue,
+    SearchResult,
+    StoredDocument,
+    UpsertResult,
+)
+from facets.errors import InvalidInputError, NotFoundError, NotReadyError, StorageError
+from facets.index.config import EngineConfig
+from facets.index.manager import IndexKeeper
+
+__all__ = ["CollectionEngine"]
+
+MAX_NUM_FACETS = 256  # K of a collection
+MAX_DIM = 4096  # D of a collection
+_SEARCH_ATTEMPTS = 3  # the last one holds off writers, so it always sees one state
+
+
+class CollectionEngine:
+    """Stores documents durably and searches them by their best facet; every method is thread-safe.
+
+    Writes are durable and visible to searches when the method returns. Reads run beside writes. Every read takes
+    ``min_revision`` and every result carries the revision that it saw (``index_revision``); revisions count the
+    writes of the data directory.
+
+    Raises (every method): StorageError when the store cannot be read or written (disk full, damaged page,
+    engine closed): nothing of the call was stored. Reads raise NotReadyError when ``min_revision`` lies in
+    the future. Methods that take a collection's name raise NotFoundError (``resource_type="collection"``) when
+    there is none.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> with CollectionEngine.open(tempfile.mkdtemp()) as engine:
+        ...     _ = engine.create_collection("news", model="m", model_revision="1", num_facets=1, dim=2)
+        ...     _ = engine.upsert("news", [Document(id="a", text="A", facet_embeddings=np.array([[1.0, 0.0]]))])
+        ...     result = engine.search("news", np.array([[[2.0, 0.0]]], dtype=np.float32), top_k=3)
+        >>> [(hit.id, hit.score) for hit in result.hits[0]]
+        [('a', 1.0)]
+    """
+
+    @classmethod
+    def open(cls, data_dir: str | Path, config: EngineConfig | None = None) -> "CollectionEngine":
+        """Opens a data directory, creating it when absent, and loads every collection's index.
+
+        Args:
+            data_dir: The directory; only one engine at a time may have it open.
+            config: Settings; the defaults when None.
+
+        Raises:
+            StorageError: The directory is in use by another process (its pid is named), cannot be written, or
+                holds no database of ours.
+        """
+        config = config or EngineConfig()
+        directory = Path(data_dir)
+        indexes = directory / "indexes"
+        try:
+            indexes.mkdir(parents=True, exist_ok=True)
+            sync_directory(directory.absolute().parent)
+        except OSError as error:
+            raise StorageError(f"data directory {directory} cannot be created: {error}") from error
+        with ExitStack() as undo:
+            lock = DirectoryLock(directory)
+            undo.callback(lock.close)
+            database = Database(directory / "documents.sqlite3", max_bytes=config.max_database_bytes)
+            undo.callback(database.close)
+            store = DocumentStore(database)
+            keeper = IndexKeeper(store, indexes, config)
+            with store.view() as view:
+                revision, records = view.revision(), view.collections()
+            keeper.open(records)
+            engine = cls(lock, store, keeper, revision)
+            undo.pop_all()
+        return engine
+
+    def __init__(self, lock: DirectoryLock, store: DocumentStore, keeper: IndexKeeper, revision: int) -> None:
+        """Use :meth:`open`."""
+        self._lock = lock
+        self._store = store
+        self._keeper = keeper
+        self._revision = revision
+        self._allowed_rows = AllowedRows()
+        self._closed = False
+
+    def close(self) -> None:
+        """Saves the indexes and lets go of the data directory. Idempotent."""
+        with self._keeper.write_lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._keeper.close()
+        with ExitStack() as last:
+            last.callback(self._lock.close)
+            self._store.close()
+
+    def __enter__(self) -> "CollectionEngine":
+        """Returns the engine itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes the engine."""
+        self.close()
+
+    @property
+    def revision(self) -> int:
+        """The newest revision that every read sees."""
+        return self._revision
+
+    def create_collection(
+        self,
+        name: str,
+        *,
+        model: str,
+        model_revision: str,
+        num_facets: int,
+        dim: int,
+        config: Mapping[str, JsonValue] | None = None,
+    ) -> CollectionInfo:
+        """Creates an empty collection.
+
+        Args:
+            name: ``[a-z0-9][a-z0-9_-]{0,63}``.
+            model: Name of the model that encodes its documents.
+            model_revision: Revision of that model.
+            num_facets: K, 1 to 256.
+            dim: D, 1 to 4096; a multiple of 32 is several times faster.
+            config: Free JSON object kept with the collection.
+
+        Raises:
+            InvalidInputError: A name, number or config outside these rules.
+            ConflictError: A collection of that name exists.
+        """
+        check_collection_name(name)
+        for field, value in (("model", model), ("model_revision", model_revision)):
+            check_text(value, field=field, max_bytes=MAX_TEXT_BYTES)
+        for field, number, limit in (("num_facets", num_facets, MAX_NUM_FACETS), ("dim", dim, MAX_DIM)):
+            if not 1 <= number <= limit:
+                raise InvalidInputError(f"{field} must be 1 to {limit}, got {number}", field=field)
+        encoded = encode_json(config or {}, field="config", max_bytes=MAX_CONFIG_BYTES)
+        with self._keeper.write_lock:
+            record, revision = self._store.create_collection(
+                name,
+                model=model,
+                model_revision=model_revision,
+                num_facets=num_facets,
+                dim=dim,
+                config=encoded,
+            )
+            self._keeper.live(record)
+            self._revision = revision
+        return self._info(record, 0)
+
+    def list_collections(self) -> tuple[CollectionInfo, ...]:
+        """Every collection, in the order of names."""
+        with self._store.view() as view:
+            return tuple(self._info(record, view.count(record)) for record in view.collections())
+
+    def get_collection(self, name: str) -> CollectionInfo:
+        """The collection of that name."""
+        with self._store.view() as view:
+            record = view.collection(name)
+            return self._info(record, view.count(record))
+
+    def delete_collection(self, name: str) -> int:
+        """Deletes a collection with its documents.
+
+        Returns:
+            The revision from which no read sees it.
+        """
+        with self._keeper.write_lock:
+            record = self._record(name)
+            self._revision = self._store.delete_collection(record)
+            self._keeper.drop(record)
+            return self._revision
+
+    def upsert(self, name: str, documents: Sequence[Document], *, seen: CollectionInfo | None = None) -> UpsertResult:
+        """Stores documents, replacing those of the same id; all of them or none.
+
+        Args:
+            name: The collection.
+            documents: At most ``MAX_BATCH_DOCUMENTS``; ids differ.
+            seen: The collection for whose model the facets were made: another one of the same name, which may be
+                of another model, counts as not there. None: whichever there is.
+
+        Raises:
+            InvalidInputError: An id twice, NaN or infinite facets, the wrong K or D, a limit exceeded; ``field``
+                is e.g. ``documents[3].id``. Nothing was stored.
+        """
+        record = self._record(name, seen)
+        batch = encode_documents(documents, num_facets=record.num_facets, dim=record.dim)
+        with self._keeper.write_lock:
+            if self._record(name) != record:
+                raise NotFoundError(
+                    f"collection {name!r} was deleted meanwhile",
+                    resource_type="collection",
+                    resource_name=name,
+                )
+            if not batch.ids:
+                return UpsertResult(revision=self._revision, num_inserted=0, num_updated=0)
+            write = self._store.upsert(record, batch)
+            self._keeper.apply(record, write, batch.units)
+            self._revision = write.revision
+        num_updated = len(write.removed)
+        return UpsertResult(revision=write.revision, num_inserted=len(batch.ids) - num_updated, num_updated=num_updated)
+
+    def get(
+        self, name: str, ids: Sequence[str], *, include_facets: bool = False, min_revision: int | None = None
+    ) -> GetResult:
+        """Documents by id.
+
+        Args:
+            name: The collection.
+            ids: At most ``MAX_BATCH_DOCUMENTS``; repeated ids are answered once.
+            include_facets: Whether to read the facet embeddings too.
+            min_revision: The read must see the writes up to this revision.
+        """
+        check_ids(ids, field="ids")
+        with self._store.view() as view:
+            record = view.collection(name)
+            revision = _seen_revision(view, min_revision)
+            rows = view.rows_by_id(record, ids)
+            found = {document.id: document for document in _read(view, record, rows, include_facets)}
+        asked = dict.fromkeys(ids)
+        return GetResult(
+            documents=tuple(found[id] for id in asked if id in found),
+            missing=tuple(id for id in asked if id not in found),
+            index_revision=revision,
+        )
+
+    def delete(self, name: str, *, ids: Sequence[str] | None = None, filter: Filter | None = None) -> DeleteResult:
+        """Deletes documents by id or by filter, all of them or none; ids without a document are ignored.
+
+        Raises:
+            InvalidInputError: Not exactly one of ``ids`` and ``filter`` is given.
+        """
+        if (ids is None) == (filter is None):
+            raise InvalidInputError("delete needs either ids or a filter, got both or neither", field="ids")
+        if ids is not None:
+            check_ids(ids, field="ids")
+        if filter is not None:
+            validate(filter)
+        with self._keeper.write_lock:
+            record = self._record(name)
+            write = self._store.delete(record, ids=ids, filter=filter)
+            self._keeper.apply(record, write)
+            self._revision = write.revision
+        return DeleteResult(revision=write.revision, num_deleted=len(write.removed))
+
+    def list_documents(
+        self,
+        name: str,
+        *,
+        page_size: int = 100,
+        page_token: str = "",
+        filter: Filter | None = None,
+        include_facets: bool = False,
+        min_revision: int | None = None,
+    ) -> DocumentPage:
+        """One page of the documents, in the order of ids (by code point).
+
+        Pages stay consistent under writes: a document that exists throughout is listed exactly once.
+
+        Args:
+            name: The collection.
+            page_size: 1 to ``MAX_PAGE_SIZE``.
+            page_token: ``next_page_token`` of the page before, with the same filter; empty for the first page.
+            filter: Only documents whose payload matches.
+            include_facets: Whether to read the facet embeddings too.
+            min_revision: The read must see the writes up to this revision.
+
+        Raises:
+            InvalidInputError: A page size out of range, a token that is not ours or belongs to another listing.
+        """
+        if not 1 <= page_size <= MAX_PAGE_SIZE:
+            raise InvalidInputError(f"page_size must be 1 to {MAX_PAGE_SIZE}, got {page_size}", field="page_size")
+        if filter is not None:
+            validate(filter)
+        with self._store.view() as view:
+            record = view.collection(name)
+            revision = _seen_revision(view, min_revision)
+            store_id, number = self._store.store_id, record.number
+            after = ""
+            if page_token:
+                after = read_page_token(page_token, store_id=store_id, collection=number, filter=filter)
+            rows = view.page(record, after=after, limit=page_size + 1, filter=filter)
+            documents = _read(view, record, rows[:page_size], include_facets)
+        token = ""
+        if len(rows) > page_size:
+            token = write_page_token(documents[-1].id, store_id=store_id, collection=number, filter=filter)
+        return DocumentPage(documents=documents, next_page_token=token, index_revision=revision)
+
+    def count(self, name: str, *, filter: Filter | None = None, min_revision: int | None = None) -> CountResult:
+        """Number of documents, of those that match the filter when there is one."""
+        if filter is not None:
+            validate(filter)
+        with self._store.view() as view:
+            record = view.collection(name)
+            revision = _seen_revision(view, min_revision)
+            return CountResult(count=view.count(record, filter), index_revision=revision)
+
+    def search(
+        self,
+        name: str,
+        query_facets: NDArray[np.float32],
+        *,
+        top_k: int,
+        filter: Filter | None = None,
+        exact: bool = False,
+        min_revision: int | None = None,
+        seen: CollectionInfo | None = None,
+    ) -> SearchResult:
+        """Finds the documents whose best facet is closest to a facet of the query.
+
+        Args:
+            name: The collection.
+            query_facets: ``[Q, Kq, D]``, finite; norms do not matter. Kq may differ from the collection's K.
+            top_k: 1 to ``MAX_TOP_K``.
+            filter: Only documents whose payload matches.
+            exact: Compare every document, also where an approximate index exists.
+            min_revision: The read must see the writes up to this revision.
+            seen: As for :meth:`upsert`.
+
+        Raises:
+            InvalidInputError: Wrong shape, NaN or infinite values, top_k out of range.
+        """
+        if not 1 <= top_k <= MAX_TOP_K:
+            raise InvalidInputError(f"top_k must be 1 to {MAX_TOP_K}, got {top_k}", field="top_k")
+        if filter is not None:
+            validate(filter)
+        record = self._record(name, seen)
+        query_QKD = _unit_queries(query_facets, record.dim)
+        for attempt in range(_SEARCH_ATTEMPTS):
+            last = attempt == _SEARCH_ATTEMPTS - 1
+            with self._keeper.write_lock if last else nullcontext():
+                revision = self._revision
+                _check_revision(revision, min_revision)
+                found = self._search_once(record, query_QKD, top_k, filter, exact)
+            if found is not None:
+                return replace(found, index_revision=revision)
+            record = self._record(name, seen)  # the collection itself may be gone, or another one
+        raise StorageError(f"collection {name!r} disagrees with its index: restart the server to rebuild it")
+
+    def _search_once(
+        self,
+        record: CollectionRecord,
+        query_QKD: NDArray[np.float32],
+        top_k: int,
+        filter: Filter | None,
+        exact: bool,
+    ) -> SearchResult | None:
+        """One search; None when a write came between the index and the store."""
+        live = self._keeper.live(record)
+        allowed_rows, filter_revision = None, None
+        if filter is not None:
+            with self._store.view() as view:
+                filter_revision = view.revision()
+                allowed_rows = self._allowed_rows.get(view, filter_revision, record, filter)
+        candidates, kind = live.search(query_QKD, top_k, allowed_rows=allowed_rows, exhaustive=exact)
+        with self._store.view() as view:
+            if filter_revision is not None and view.revision() != filter_revision:
+                return None
+            hits = rank(view, record, query_QKD, candidates, top_k)
+        if hits is None:
+            return None
+        return SearchResult(hits=hits, index_revision=0, exhaustive=candidates.exhaustive, index_kind=kind)
+
+    def maintain(self) -> None:
+        """Folds new documents into FAISS and saves the indexes that are due; the background thread calls it."""
+        self._keeper.maintain()
+
+    def _record(self, name: str, seen: CollectionInfo | None = None) -> CollectionRecord:
+        with self._store.view() as view:
+            record = view.collection(name)
+        if seen is not None:
+            now = (_created(record), record.model, record.model_revision)
+            if now != (seen.created, seen.model, seen.model_revision):
+                raise NotFoundError(
+                    f"collection {name!r} was deleted and another one of that name made meanwhile",
+                    resource_type="collection",
+                    resource_name=name,
+                )
+        return record
+
+    def _info(self, record: CollectionRecord, num_documents: int) -> CollectionInfo:
+        live = self._keeper.peek(record)
+        return CollectionInfo(
+            name=record.name,
+            model=record.model,
+            model_revision=record.model_revision,
+            num_facets=record.num_facets,
+            dim=record.dim,
+            created=_created(record),
+            config=record.config,
+            num_documents=num_documents,
+            index_kind="exact" if live is None else live.kind,
+        )
+
+
+def _created(record: CollectionRecord) -> datetime:
+    return datetime.fromtimestamp(record.created_us / 1e6, tz=UTC)
+
+
+def _read(
+    view: StoreView, record: CollectionRecord, rows: NDArray[np.int64], include_facets: bool
+) -> tuple[StoredDocument, ...]:
+    found = view.documents(rows)
+    documents = [found[row] for row in rows.tolist()]
+    if include_facets:
+        facets_NKD = view.facet_embeddings(record, rows)
+        documents = [
+            replace(document, facet_embeddings=facets) for document, facets in zip(documents, facets_NKD, strict=True)
+        ]
+    return tuple(documents)
+
+
+def _seen_revision(view: StoreView, min_revision: int | None) -> int:
+    revision = view.revision()
+    _check_revision(revision, min_revision)
+    return revision
+
+
+def _check_revision(revision: int, min_revision: int | None) -> None:
+    if min_revision is not None and revision < min_revision:
+        raise NotReadyError(f"index_revision is {revision}, expected at least min_revision {min_revision}")
+
+
+def _unit_queries(query_facets: NDArray[np.float32], dim: int) -> NDArray[np.float32]:
+    """Checks and normalizes queries, ``[Q, K, D]`` float32."""
+    field = "query_facets"
+    if not isinstance(query_facets, np.ndarray) or not np.issubdtype(query_facets.dtype, np.floating):
+        raise InvalidInputError(f"{field} must be an array of floats", field=field)
+    if query_facets.ndim != 3 or query_facets.shape[2] != dim or not query_facets.size:
+        raise InvalidInputError(
+            f"{field} has shape {list(query_facets.shape)}, expected [queries, facets, {dim}], none of them 0",
+            field=field,
+        )
+    units, norms = normalize(query_facets.astype(np.float64))
+    if not np.isfinite(norms).all():
+        where = f"{field}[{int(np.argwhere(~np.isfinite(norms))[0][0])}]"
+        raise InvalidInputError(f"{where} has NaN or infinite values: expected finite ones", field=where)
+    return units.astype(np.float32)

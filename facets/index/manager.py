@@ -1,0 +1,203 @@
+"""Keeps the index of every collection in memory, in step with the store, and saved on disk."""
+
+import ctypes
+import logging
+import sys
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.documents.store import CollectionRecord, DocumentStore, StoreWrite
+from facets.errors import FacetsError, NotFoundError, StorageError
+from facets.index.config import EngineConfig
+from facets.index.live import LiveIndex, Stopped
+from facets.index.snapshot import SnapshotIdentity, load_snapshot, write_snapshot
+
+__all__ = ["IndexKeeper"]
+
+logger = logging.getLogger(__name__)
+
+_CLOSE_TIMEOUT_S = 10.0  # how long closing waits for training to notice
+
+
+class IndexKeeper:
+    """The live indexes of a data directory and the thread that maintains them; thread-safe.
+
+    Attributes:
+        write_lock: Held over a write of the store and its repetition in the index, so that indexes see writes in
+            the order of revisions. Reentrant.
+    """
+
+    def __init__(self, store: DocumentStore, directory: Path, config: EngineConfig) -> None:
+        self.write_lock = threading.RLock()
+        self._store = store
+        self._directory = directory
+        self._config = config
+        self._live: dict[int, LiveIndex] = {}
+        self._records: dict[int, CollectionRecord] = {}
+        self._maintenance_lock = threading.Lock()
+        self._closing = threading.Event()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def open(self, records: Iterable[CollectionRecord]) -> None:
+        """Loads every index and starts the maintenance thread.
+
+        A collection that cannot be read is logged and tried again when it is searched; the others work.
+        """
+        known = set()
+        for record in records:
+            known.add(self._path(record))
+            try:
+                self.live(record)
+            except StorageError as error:
+                logger.error("collection %s cannot be searched: %s", record.name, error)
+        for path in [*self._directory.glob("*.tmp"), *self._directory.glob("*.index")]:
+            if path not in known and path.is_file():
+                path.unlink()
+        if self._config.background:
+            self._thread = threading.Thread(target=self._run, name="facets-index-maintenance", daemon=True)
+            self._thread.start()
+
+    def live(self, record: CollectionRecord) -> LiveIndex:
+        """The index of a collection, loaded when it is not in memory.
+
+        Raises:
+            NotFoundError: The collection has been deleted.
+            StorageError: The store cannot be read.
+        """
+        found = self._live.get(record.number)
+        if found is not None:
+            return found
+        with self.write_lock:
+            found = self._live.get(record.number)
+            if found is None:
+                self._check_exists(record)  # else an index that nobody drops would stay in memory
+                found = self._load(record)
+                self._records[record.number] = record
+                self._live[record.number] = found
+                if found.is_due():
+                    self._wake.set()
+            return found
+
+    def peek(self, record: CollectionRecord) -> LiveIndex | None:
+        """The index of a collection if it is in memory."""
+        return self._live.get(record.number)
+
+    def apply(self, record: CollectionRecord, write: StoreWrite, units_NKD: NDArray[np.float16] | None = None) -> None:
+        """Repeats a write of the store; the caller holds ``write_lock`` since before that write."""
+        live = self._live.get(record.number)
+        if live is None:
+            return
+        try:
+            live.apply(write, units_NKD)
+        except BaseException:
+            # Out of step with the store (out of memory, interrupted): load it anew when it is needed.
+            self._live.pop(record.number, None)
+            raise
+        if live.is_due():
+            self._wake.set()
+
+    def drop(self, record: CollectionRecord) -> None:
+        """Forgets a deleted collection."""
+        self._live.pop(record.number, None)
+        self._records.pop(record.number, None)
+        self._path(record).unlink(missing_ok=True)
+
+    def maintain(self) -> None:
+        """Folds, trains and purges what is due, and saves what has changed enough.
+
+        Raises:
+            StorageError: The store cannot be read.
+            OSError: A snapshot cannot be written; the old one stays.
+        """
+        with self._maintenance_lock:
+            for number, live in list(self._live.items()):
+                record = self._records.get(number)
+                if record is None:
+                    continue
+                if live.is_due():
+                    live.maintain(self._store, self._closing.is_set)
+                    _return_free_memory()
+                if live.num_unsaved >= self._config.snapshot_every_writes:
+                    self._save(record, live)
+
+    def close(self) -> None:
+        """Stops maintenance and saves every changed index; a failure to save is logged, the store has it all."""
+        self._closing.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(_CLOSE_TIMEOUT_S)
+            if self._thread.is_alive():
+                # FAISS cannot be interrupted while it trains; the next start rebuilds from the store
+                logger.warning("index maintenance still runs after %.0f s: indexes not saved", _CLOSE_TIMEOUT_S)
+                return
+        with self._maintenance_lock:
+            for number, live in list(self._live.items()):
+                if self._config.snapshot_on_close and live.num_unsaved:
+                    try:
+                        self._save(self._records[number], live)
+                    except OSError as error:
+                        logger.warning("index of %s not saved: %s", self._records[number].name, error)
+
+    def _check_exists(self, record: CollectionRecord) -> None:
+        with self._store.view() as view:
+            if all(known.number != record.number for known in view.collections()):
+                raise NotFoundError(
+                    f"collection {record.name!r} was deleted meanwhile",
+                    resource_type="collection",
+                    resource_name=record.name,
+                )
+
+    def _path(self, record: CollectionRecord) -> Path:
+        return self._directory / f"{record.number}.index"
+
+    def _identity(self, record: CollectionRecord) -> SnapshotIdentity:
+        with self._store.view() as view:
+            revision = view.revision()
+        return SnapshotIdentity(
+            store_id=self._store.store_id,
+            collection=record.number,
+            num_facets=record.num_facets,
+            dim=record.dim,
+            revision=revision,
+        )
+
+    def _load(self, record: CollectionRecord) -> LiveIndex:
+        base = load_snapshot(self._path(record), self._identity(record))
+        live = LiveIndex(record, self._config, base)
+        live.catch_up(self._store)
+        logger.info("collection %s loaded: %d documents, %s index", record.name, len(live), live.kind)
+        return live
+
+    def _save(self, record: CollectionRecord, live: LiveIndex) -> None:
+        identity = self._identity(record)
+        live.save(lambda index: write_snapshot(self._path(record), index, identity))
+
+    def _run(self) -> None:
+        # Beside requests: training on every core would stall them.
+        faiss.omp_set_num_threads(max(1, faiss.omp_get_max_threads() // 2))
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            if self._closing.is_set():
+                return
+            try:
+                self.maintain()
+            except Stopped:
+                return
+            except (FacetsError, OSError, RuntimeError, MemoryError):
+                # The index stays as it was and searches stay right; the next write tries again.
+                logger.exception("index maintenance failed")
+
+
+def _return_free_memory() -> None:
+    """Gives what training freed back to the system; glibc would keep it: 580 MB after 60,000 documents."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # absent in other C libraries
+        if trim is not None:
+            trim(0)

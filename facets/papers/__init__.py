@@ -1,0 +1,1 @@
+"""Papers: who would write and who would cite a paper nobody has cited yet (Chang 2022, section 3.4)."""

@@ -1,0 +1,249 @@
+"""A model of papers: titles and abstracts in, facets with magnitudes for authors and citing papers out.
+
+Shape suffixes: B papers, L words, K facets, D dimensions, W of the word vectors.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from facets.errors import CheckpointError, InvalidInputError
+from facets.model.checkpoint import CheckpointConfig, checkpoint_revision, read_checkpoint, write_checkpoint
+from facets.papers.network import PaperNetwork
+from facets.papers.tables import KnownPapers, PaperTables, ScoringSettings, read_papers_part, write_papers_part
+from facets.papers.typed_rows import typed_rows
+from facets.text.tokenizer import Tokenizer
+from facets.words.vectors import WordVectors
+
+__all__ = ["PaperArrays", "PaperModel", "load_paper_model"]
+
+# Words of one forward pass, padding included.
+_BATCH_TOKENS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class PaperArrays:
+    """Encoded papers.
+
+    Attributes:
+        facets: ``[B, K, D]`` float32, without magnitudes.
+        author_magnitudes: ``[B, K]`` float32.
+        citation_magnitudes: ``[B, K]`` float32.
+        averages: ``[B, D]`` float32, unit weighted word averages of all words (eq. B.4), mapped as facets map theirs.
+    """
+
+    facets: NDArray[np.float32]
+    author_magnitudes: NDArray[np.float32]
+    citation_magnitudes: NDArray[np.float32]
+    averages: NDArray[np.float32]
+
+
+class PaperModel:
+    """Encodes papers and holds the trained vectors of authors and citing papers.
+
+    Attributes:
+        network: The PyTorch module, in evaluation mode.
+        words: Vocabulary and word vectors of the papers.
+        tokenizer: Token splitting.
+        revision: Changes when anything in the folder changes.
+        tables: Vectors of authors and citing papers.
+        settings: How scores are mixed and vectors fitted.
+        papers: The papers the tables come from.
+    """
+
+    def __init__(
+        self,
+        network: PaperNetwork,
+        words: WordVectors,
+        *,
+        config: CheckpointConfig,
+        tables: PaperTables,
+        settings: ScoringSettings,
+        papers: KnownPapers,
+        papers_path: str = ".",
+        revision: str = "unsaved",
+        device: str = "cpu",
+    ) -> None:
+        self._config = config
+        self._device = torch.device(device)
+        self._papers_path = papers_path
+        self.network = network.to(self._device).eval().requires_grad_(False)
+        self.words = words
+        self.tokenizer = Tokenizer()
+        self.revision = revision
+        self.tables = tables
+        self.settings = settings
+        self.papers = papers
+
+    @property
+    def config(self) -> CheckpointConfig:
+        """What the checkpoint says about itself."""
+        return self._config
+
+    @property
+    def name(self) -> str:
+        """Name of the checkpoint."""
+        return self._config.name
+
+    @property
+    def task(self) -> str:
+        """``papers``."""
+        return self._config.task
+
+    @property
+    def num_facets(self) -> int:
+        """K."""
+        return self._config.model.num_facets
+
+    @property
+    def dim(self) -> int:
+        """D, the width of a facet and of an author's vector."""
+        return self._config.model.dim
+
+    @property
+    def max_tokens(self) -> int:
+        """Words of a paper that the network reads, stop words not counted."""
+        return self._config.model.max_tokens
+
+    @property
+    def l1_weight(self) -> float:
+        """Not used by papers; every model has it."""
+        return self._config.l1_weight
+
+    def paper_rows(self, titles: Sequence[str], abstracts: Sequence[str]) -> list[NDArray[np.uint16]]:
+        """Typed rows of papers (``facets.papers.typed_rows``)."""
+        return typed_rows(self.tokenizer, self.words.vocabulary, titles, abstracts)
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Facets of papers given as one text each, without magnitudes.
+
+        Args:
+            texts: The title, then, after the first newline, the abstract.
+
+        Returns:
+            ``[len(texts), K, D]`` float32, in the order of the texts.
+
+        Raises:
+            InvalidInputError: A text has no title.
+            TypeError: ``texts`` is one ``str``.
+        """
+        if isinstance(texts, str):
+            raise TypeError(f"texts must be a sequence of str, got one str: try encode([{texts[:20]!r}])")
+        parts = [text.partition("\n") for text in texts]
+        for number, (title, _, _) in enumerate(parts):
+            if not title or title.isspace():
+                field = f"texts[{number}]"
+                raise InvalidInputError(f"{field} has no title in its first line, expected one", field=field)
+        rows = self.paper_rows([title for title, _, _ in parts], [abstract for _, _, abstract in parts])
+        return self.encode_papers(rows).facets
+
+    @torch.inference_mode()
+    def encode_papers(self, rows: Sequence[NDArray[np.uint16]]) -> PaperArrays:
+        """Facets, magnitudes and word averages of typed rows, batched by length, in the given order."""
+        shape = (len(rows), self.num_facets)
+        result = PaperArrays(
+            np.empty((*shape, self.dim), dtype=np.float32),
+            np.empty(shape, dtype=np.float32),
+            np.empty(shape, dtype=np.float32),
+            self.word_averages(rows),
+        )
+        lengths = np.fromiter((min(len(r), self.max_tokens) for r in rows), dtype=np.int64, count=len(rows))
+        order = np.argsort(-lengths, kind="stable")
+        start = 0
+        while start < len(order):
+            width = max(1, int(lengths[order[start]]))
+            batch = order[start : start + max(1, _BATCH_TOKENS // (width + 1))]
+            rows_BL = np.zeros((len(batch), width), dtype=np.int64)
+            rows_BL[np.arange(width) < lengths[batch][:, None]] = np.concatenate(
+                [rows[i][: lengths[i]].astype(np.int64) for i in batch]
+            )
+            encoded = self.network(
+                torch.from_numpy(rows_BL).to(self._device), torch.from_numpy(lengths[batch]).to(self._device)
+            )
+            result.facets[batch] = encoded.facets.float().cpu().numpy()
+            result.author_magnitudes[batch] = encoded.author_magnitudes.float().cpu().numpy()
+            result.citation_magnitudes[batch] = encoded.citation_magnitudes.float().cpu().numpy()
+            start += len(batch)
+        return result
+
+    @torch.inference_mode()
+    def word_averages(self, rows: Sequence[NDArray[np.uint16]]) -> NDArray[np.float32]:
+        """Unit weighted word averages ``[B, W]`` of all words of papers; zero where none is known (eq. B.4)."""
+        if not rows:
+            return np.empty((0, self.words.dim), dtype=np.float32)
+        lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        offsets = np.cumsum(lengths) - lengths
+        return self.word_averages_of(np.concatenate(rows), offsets)
+
+    @torch.inference_mode()
+    def word_averages_of(self, rows: NDArray[np.uint16], starts: NDArray[np.int64]) -> NDArray[np.float32]:
+        """As ``word_averages``, of papers that lie one after the other; ``starts`` says where each begins."""
+        vectors = torch.from_numpy(self.words.unit_vectors)
+        words = torch.from_numpy(rows.astype(np.int64)) % (len(vectors) + 1)
+        weights = self.network.word_weights.cpu()[words]
+        sums_BW = torch.nn.functional.embedding_bag(
+            words.clamp_max(len(vectors) - 1),
+            vectors,
+            torch.from_numpy(starts),
+            mode="sum",
+            per_sample_weights=weights,
+        )
+        mapped_BD: torch.Tensor = sums_BW @ self.network.average_maps.mean(dim=0).cpu()
+        return torch.nn.functional.normalize(mapped_BD, dim=-1).numpy()
+
+    def words_as_facets(self) -> NDArray[np.float32]:
+        """The word vectors in the space of the facets, through H of eq. B.4, ``[V, D]``."""
+        return self.words.unit_vectors @ self.network.word_map.weight.detach().cpu().numpy().T
+
+    def save(self, folder: Path) -> None:
+        """Writes a checkpoint folder; words and papers too, unless another folder's are shared."""
+        write_checkpoint(folder, self._config, self.network.state_without_words())
+        for name in ("modules.json", "config_sentence_transformers.json"):
+            (folder / name).unlink(missing_ok=True)  # facets of papers are no sentence embeddings
+        if self._config.words == ".":
+            self.words.save(folder)
+        write_papers_part(folder, self.tables, self.settings, self.papers, self._papers_path)
+
+
+def load_paper_model(folder: Path, *, device: str = "cpu") -> PaperModel:
+    """Loads a checkpoint folder whose task is ``papers``.
+
+    Raises:
+        NotFoundError: There is no such folder.
+        CheckpointError: It is incomplete, damaged, or of another task.
+    """
+    config, tensors = read_checkpoint(folder)
+    if config.task != "papers":
+        raise CheckpointError(f"{folder}: expected a model for papers, got one for {config.task!r}")
+    words_folder = (folder / config.words).resolve()
+    words = WordVectors.load(words_folder)
+    tables, settings, papers, files = read_papers_part(folder)
+    for kind, vectors in tables.vectors.items():
+        if vectors.ndim != 2 or vectors.shape[1] != config.model.dim:
+            raise CheckpointError(
+                f"{folder}: expected vectors of {kind} of width {config.model.dim}, got shape {vectors.shape}"
+            )
+    try:
+        network = PaperNetwork(
+            config.model,
+            torch.from_numpy(words.unit_vectors),
+            torch.from_numpy(words.vocabulary.probabilities),
+        )
+        network.load_state_dict(tensors)
+    except RuntimeError as error:
+        problem = " ".join(str(error).split())[:300]
+        raise CheckpointError(f"{folder}: the weights do not fit config.json: {problem}") from error
+    revision = checkpoint_revision(
+        folder / "config.json",
+        folder / "model.safetensors",
+        words_folder / "vectors.safetensors",
+        words_folder / "vocabulary.tsv",
+        *files,
+    )
+    return PaperModel(
+        network, words, config=config, tables=tables, settings=settings, papers=papers, revision=revision, device=device
+    )

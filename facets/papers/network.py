@@ -1,0 +1,225 @@
+"""The network of papers: facets, per-facet output maps, magnitudes for authors and citations (Chang 2022, 3.4.2).
+
+Shape suffixes: B papers, L words, K facets, D dimensions of the target space, W of the word vectors, H hidden width,
+V words.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from facets.config import FacetModelConfig
+from facets.model.encoders import RecurrentEncoder, TransformerEncoder, padding_mask
+from facets.model.network import FacetDecoder
+from facets.model.transformer import Block
+from facets.words.singular import rarity_weights
+
+__all__ = ["EncodedPapers", "PaperNetwork"]
+
+_KEY_DIM = 64
+
+
+class EncodedPapers(NamedTuple):
+    """What the network says of a batch.
+
+    Attributes:
+        facets: ``[B, K, D]``, the p_k, before any magnitude.
+        author_magnitudes: ``[B, K]``, rho, > 0.
+        citation_magnitudes: ``[B, K]``, tau, > 0.
+        averages: ``[B, W]``, weighted word averages at unit length (eq. B.4 without H); zero without a known word.
+    """
+
+    facets: Tensor
+    author_magnitudes: Tensor
+    citation_magnitudes: Tensor
+    averages: Tensor
+
+
+class TypedTokenEmbedding(nn.Module):
+    """Unit word vectors plus a learned vector for the type, title or abstract, of the word (B.5).
+
+    Takes the typed rows of ``facets.papers.typed_rows``; stands in for ``TokenEmbedding`` in any encoder. The word
+    vectors are kept with the vocabulary, not in the state; while they are trained they are a parameter.
+    """
+
+    word_vectors: Tensor
+
+    def __init__(self, word_vectors_VW: Tensor, *, train_words: bool) -> None:
+        super().__init__()
+        scale = word_vectors_VW.shape[1] ** -0.5
+        if train_words:
+            self.word_vectors = nn.Parameter(word_vectors_VW.clone())
+        else:
+            self.register_buffer("word_vectors", word_vectors_VW, persistent=False)
+        self.special = nn.Parameter(torch.randn(2, word_vectors_VW.shape[1]) * scale)  # <unk>, <eos>
+        self.types = nn.Parameter(torch.randn(2, word_vectors_VW.shape[1]) * 0.5 * scale)  # title, abstract
+
+    def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
+        """``[B, L]`` typed rows -> ``[B, L + 1, W]`` vectors with <eos> after the last word."""
+        num_words = self.word_vectors.shape[0]
+        words_BL, types_BL = rows_BL % (num_words + 1), rows_BL // (num_words + 1)
+        vectors_BLW = functional.embedding(words_BL.clamp_max(num_words - 1), self.word_vectors)
+        is_unknown_BL1 = (words_BL == num_words).unsqueeze(-1)
+        vectors_BLW = torch.where(is_unknown_BL1, self.special[0], vectors_BLW)
+        vectors_BLW = functional.pad(vectors_BLW + functional.embedding(types_BL, self.types), (0, 0, 0, 1))
+        is_eos_BL1 = (torch.arange(vectors_BLW.shape[1], device=rows_BL.device) == lengths_B[:, None]).unsqueeze(-1)
+        return torch.where(is_eos_BL1, self.special[1], vectors_BLW)
+
+
+class MagnitudeHead(nn.Module):
+    """A two-layer transformer over [facet; decoder input], then two networks of three layers (eq. 3.15)."""
+
+    def __init__(self, config: FacetModelConfig) -> None:
+        super().__init__()
+        width = config.hidden_dim
+        self.input = nn.Linear(config.dim + config.hidden_dim, width)
+        self.blocks = nn.ModuleList(Block(width, config.num_heads, width, dropout=config.dropout) for _ in range(2))
+        self.norm = nn.LayerNorm(width)
+        self.author = _magnitude_layers(width)
+        self.citation = _magnitude_layers(width)
+
+    def forward(self, facets_BKD: Tensor, inputs_BKH: Tensor) -> tuple[Tensor, Tensor]:
+        """Rho and tau, ``[B, K]`` each, > 0, about 1 before training."""
+        states_BKH = self.input(torch.cat([facets_BKD, inputs_BKH], dim=-1))
+        for block in self.blocks:
+            states_BKH = block(states_BKH, None)
+        states_BKH = self.norm(states_BKH)
+        # softplus(0.54) = 1: magnitudes start neutral
+        author_BK = functional.softplus(self.author(states_BKH).squeeze(-1).float() + 0.5413)
+        citation_BK = functional.softplus(self.citation(states_BKH).squeeze(-1).float() + 0.5413)
+        return author_BK, citation_BK
+
+
+def _magnitude_layers(width: int) -> nn.Sequential:
+    last = nn.Linear(width // 2, 1)
+    nn.init.zeros_(last.weight)
+    nn.init.zeros_(last.bias)
+    return nn.Sequential(nn.Linear(width, width // 2), nn.ReLU(), nn.Linear(width // 2, width // 2), nn.ReLU(), last)
+
+
+class PaperNetwork(nn.Module):
+    """Typed word rows in, K facets in the space of authors and citing papers out, with two magnitudes each.
+
+    To the maps G_k of the decoder's states each facet adds a linear map of a word average of its own: the weights
+    of eq. B.4 times an attention of the facet to the words. All these maps start as the same projection, so that
+    training begins in a space in which papers on one subject lie together, and the attention lets each facet
+    take other words from the start.
+
+    Args:
+        config: Shape; ``dim`` is the width of the target space.
+        word_vectors_VW: Unit word vectors.
+        probabilities_V: p(w) of eq. B.4, where the weights of the words start.
+        train_words: Let training change vectors and weights of the words (B.5).
+    """
+
+    def __init__(
+        self,
+        config: FacetModelConfig,
+        word_vectors_VW: Tensor,
+        probabilities_V: Tensor,
+        *,
+        train_words: bool = False,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        num_facets, hidden, word_dim = config.num_facets, config.hidden_dim, word_vectors_VW.shape[1]
+        shape = replace(config, dim=word_dim)
+        self.encoder: TransformerEncoder | RecurrentEncoder
+        if config.encoder == "transformer":
+            self.encoder = TransformerEncoder(shape, word_vectors_VW)
+        else:
+            self.encoder = RecurrentEncoder(shape, word_vectors_VW)
+        self.encoder.embedding = TypedTokenEmbedding(word_vectors_VW, train_words=train_words)  # type: ignore[assignment]
+        self.decoder = FacetDecoder(replace(config, dim=hidden))
+        self.output_maps = nn.Parameter(
+            torch.randn(num_facets, hidden, config.dim) * 0.3 * (hidden * config.dim) ** -0.5
+        )
+        self.average_maps = nn.Parameter(torch.randn(num_facets, word_dim, config.dim) * config.dim**-0.5)
+        self.word_keys = nn.Linear(hidden, _KEY_DIM)
+        self.facet_queries = nn.Linear(hidden, _KEY_DIM)
+        with torch.no_grad():  # at the default start all facets would take the same average
+            self.word_keys.weight.mul_(3.0)
+            self.facet_queries.weight.mul_(3.0)
+        self.magnitudes = MagnitudeHead(config)
+        self.word_map = nn.Linear(word_dim, config.dim, bias=False)  # H of eq. B.4
+        weights_V = torch.from_numpy(rarity_weights(probabilities_V.numpy()))
+        self.log_word_weights = nn.Parameter(weights_V.log(), requires_grad=train_words)
+
+    @property
+    def word_weights(self) -> Tensor:
+        """Weight of every word in an average, ``[V + 1]``; row V is the unknown word and counts nothing."""
+        return functional.pad(self.log_word_weights.exp(), (0, 1))
+
+    @property
+    def word_vectors(self) -> Tensor:
+        """``[V, W]``, unit length."""
+        return self.encoder.embedding.word_vectors
+
+    def state_without_words(self) -> dict[str, Tensor]:
+        """The state without the word vectors, which are kept with the vocabulary."""
+        return {name: value for name, value in self.state_dict().items() if not name.endswith(".word_vectors")}
+
+    @torch.no_grad()
+    def normalize_words(self) -> None:
+        """Brings the word vectors back to unit length after a step of training."""
+        self.word_vectors.div_(torch.linalg.vector_norm(self.word_vectors, dim=1, keepdim=True).clamp_min(1e-12))
+
+    def start_from(self, projection_WD: Tensor) -> None:
+        """Sets what the facets make of the word average, and H, to a projection ``[W, D]``."""
+        with torch.no_grad():
+            self.average_maps.copy_(projection_WD.expand_as(self.average_maps))
+            self.word_map.weight.copy_(projection_WD.T)
+
+    def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> EncodedPapers:
+        """Encodes papers.
+
+        Args:
+            rows_BL: Typed rows, ``[B, L]`` int64, padded at the end with any valid row.
+            lengths_B: Real words, ``[B]`` int64, in ``[0, L]``.
+
+        References:
+            Chang 2022, section 3.4.2, eq. 3.15.
+        """
+        states_BLH = self.encoder(rows_BL, lengths_B)
+        eos_BH = states_BLH[torch.arange(len(rows_BL), device=rows_BL.device), lengths_B]
+        mask_B11L = padding_mask(lengths_B, rows_BL.shape[1])
+        inputs_BKH = self.decoder.input_maps(eos_BH).unflatten(-1, (self.config.num_facets, -1))
+        decoded_BKH = self.decoder(eos_BH, states_BLH, mask_B11L)
+        averages_BW = self.averages(rows_BL, lengths_B)
+        # [B, K, H] x [K, H, D] -> [B, K, D]
+        facets_BKD = torch.einsum("bkh,khd->bkd", decoded_BKH, self.output_maps)
+        own_BKW = self._attended_averages(rows_BL, lengths_B, states_BLH, decoded_BKH)
+        facets_BKD = facets_BKD.float() + torch.einsum("bkw,kwd->bkd", own_BKW, self.average_maps).float()
+        author_BK, citation_BK = self.magnitudes(facets_BKD, inputs_BKH)
+        return EncodedPapers(facets_BKD, author_BK, citation_BK, averages_BW)
+
+    def _attended_averages(self, rows_BL: Tensor, lengths_B: Tensor, states_BLH: Tensor, decoded_BKH: Tensor) -> Tensor:
+        """The word average of each facet at unit length, ``[B, K, W]``."""
+        length = rows_BL.shape[1]
+        vectors = self.word_vectors
+        words_BL = rows_BL % (len(vectors) + 1)
+        mask_BL = torch.arange(length, device=rows_BL.device) < lengths_B[:, None]
+        weights_BL = self.word_weights[words_BL]
+        mask_BL = mask_BL & (weights_BL > 0)
+        keys_BLE = self.word_keys(states_BLH[:, :length])
+        logits_BKL = (self.facet_queries(decoded_BKH) @ keys_BLE.mT).float() * _KEY_DIM**-0.5
+        # A bounded attention: no word is lost for good, and an <eos>-only text divides nothing by nothing.
+        logits_BKL = 4.0 * torch.tanh(logits_BKL / 4.0) + torch.log(weights_BL.clamp_min(1e-9)).unsqueeze(1)
+        attention_BKL = logits_BKL.masked_fill(~mask_BL.unsqueeze(1), -1e4).softmax(dim=-1) * mask_BL.unsqueeze(1)
+        values_BLW = functional.embedding(words_BL.clamp_max(len(vectors) - 1), vectors)
+        return functional.normalize((attention_BKL.to(values_BLW.dtype) @ values_BLW).float(), dim=-1)
+
+    @torch.no_grad()  # what facets are drawn to, not what is drawn to facets
+    def averages(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
+        """Weighted word averages (eq. B.4 without H) at unit length, ``[B, W]``; without a gradient."""
+        vectors = self.word_vectors
+        words_BL = rows_BL % (len(vectors) + 1)
+        mask_BL = torch.arange(rows_BL.shape[1], device=rows_BL.device) < lengths_B[:, None]
+        weights_BL = self.word_weights[words_BL] * mask_BL
+        sums_BW = functional.embedding_bag(
+            words_BL.clamp_max(len(vectors) - 1), vectors, mode="sum", per_sample_weights=weights_BL
+        )
+        return functional.normalize(sums_BW, dim=-1)

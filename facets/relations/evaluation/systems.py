@@ -1,0 +1,124 @@
+"""What the table of relations compares: relation models, chance, and MiniLM's nearest training pattern."""
+
+import logging
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from facets.errors import CheckpointError, NotFoundError
+from facets.evaluation.embedders import minilm
+from facets.model.loading import load
+from facets.relations.evaluation.relations import PatternMethod, RelationSystem
+from facets.relations.model import RelationModel
+from facets.relations.scorer import DEFAULT_RELATION_MODEL, RelationScorer
+from facets.relations.scores import combined_scores
+from facets.words.vectors import unit_rows
+
+__all__ = ["FacetRelations", "load_relation_models", "relation_baselines"]
+
+logger = logging.getLogger(__name__)
+
+_BASELINES = ("facets-relations-en-k1",)
+_SEED = 0
+
+
+class FacetRelations:
+    """A relation model: its facets, its look-up, and the higher of both."""
+
+    def __init__(self, model: RelationModel) -> None:
+        self.name = model.name
+        self.relations = model.relations.names
+        self._model = model
+
+    def methods(self, patterns: Sequence[str]) -> dict[str, PatternMethod]:
+        """``symmetric`` (eq. 3.11), ``asymmetric`` (eq. 3.10), ``universal_schema`` (look-up), and maxima with it."""
+        arrays = RelationScorer(self._model).score_arrays(patterns, self.relations)
+        calibration = self._model.relations.calibration
+        schema = arrays.universal_schema
+        both = {
+            name: combined_scores(scores, schema, calibration)
+            for name, scores in (("symmetric", arrays.symmetric), ("asymmetric", arrays.asymmetric))
+        }
+        # The model decides by one of the two maxima; the thresholds are that one's.
+        decides = "asymmetric" if calibration.use_asymmetric else "symmetric"
+        thresholds = np.array(calibration.thresholds, dtype=np.float32)
+        return {
+            "symmetric": PatternMethod(arrays.symmetric, None),
+            "asymmetric": PatternMethod(arrays.asymmetric, None),
+            "universal_schema": PatternMethod(schema, None),
+            **{
+                f"{name}+universal_schema": PatternMethod(
+                    scores, thresholds if name == decides else None, calibration.margin
+                )
+                for name, scores in both.items()
+            },
+        }
+
+
+class RandomRelations:
+    """Chance."""
+
+    def __init__(self, relations: Sequence[str]) -> None:
+        self.name = "random"
+        self.relations = relations
+
+    def methods(self, patterns: Sequence[str]) -> dict[str, PatternMethod]:
+        """Seeded random scores."""
+        rng = np.random.default_rng(_SEED)
+        return {"random": PatternMethod(rng.random((len(patterns), len(self.relations)), dtype=np.float32), None)}
+
+
+class NearestPattern:
+    """Cosine of MiniLM embeddings to the nearest training pattern of each relation."""
+
+    def __init__(self, model: RelationModel) -> None:
+        self.name = "minilm"
+        self.relations = model.relations.names
+        self._model = model
+        self._embed = minilm()
+
+    def methods(self, patterns: Sequence[str]) -> dict[str, PatternMethod]:
+        """``nearest_pattern``, and the higher of it and the look-up."""
+        table = list(self._model.table.rows)
+        members = self._model.relations.patterns
+        used = sorted({row for rows in members for row in rows})
+        places = {row: place for place, row in enumerate(used)}
+        training = unit_rows(self._embed([table[row] for row in used]))
+        cosines = unit_rows(self._embed([pattern.lower() for pattern in patterns])) @ training.T
+        columns = [
+            cosines[:, [places[row] for row in rows]].max(axis=1) if rows else np.full(len(patterns), np.nan)
+            for rows in members
+        ]
+        return {"nearest_pattern": PatternMethod(np.stack(columns, axis=1).astype(np.float32), None)}
+
+
+def load_relation_models(names_or_paths: Sequence[str | None], *, baselines: bool) -> list[RelationModel]:
+    """Relation models in the given order, None is the shipped one; with baselines the single-facet one too.
+
+    Raises:
+        CheckpointError: A model of another task, or a damaged one.
+        NotFoundError: One does not exist.
+    """
+    models: dict[str, RelationModel] = {}
+    for name_or_path in names_or_paths:
+        model = load(DEFAULT_RELATION_MODEL if name_or_path is None else name_or_path)
+        if model.task != "relations":
+            raise CheckpointError(f"{model.name}: expected a model of the task relations, got {model.task}")
+        models[model.name] = cast(RelationModel, model)
+    for name in _BASELINES if baselines else ():
+        try:
+            models.setdefault(name, cast(RelationModel, load(name)))
+        except NotFoundError as error:
+            logger.warning("the baseline %s is left out: %s", name, error)
+    return list(models.values())
+
+
+def relation_baselines(model: RelationModel) -> list[RelationSystem]:
+    """Chance and MiniLM, over the relations and training patterns of a model."""
+    systems: list[RelationSystem] = [RandomRelations(model.relations.names)]
+    try:
+        systems.append(NearestPattern(model))
+    except ImportError as error:
+        logger.warning("the baseline minilm is left out: %s", error)
+    return systems

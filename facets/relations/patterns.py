@@ -1,0 +1,192 @@
+"""Sentence patterns: what stands between two entities, as ``$ARG1 , the partner of fellow $ARG2``."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from facets.errors import ConfigError, InvalidInputError
+from facets.relations.entities import EntitySpan
+from facets.text.tokenizer import Sentence, Tokenizer
+
+__all__ = [
+    "ARG1",
+    "ARG2",
+    "ENTITY",
+    "PatternLimits",
+    "SentencePattern",
+    "mirrored",
+    "sentence_groups",
+    "sentence_patterns",
+    "tokenize_patterns",
+]
+
+ARG1 = "$ARG1"
+ARG2 = "$ARG2"
+ENTITY = "$ENT"
+
+_PLACEHOLDER = re.compile(r"(\$ARG1|\$ARG2|\$ENT)(?![A-Za-z0-9])")
+_MIRROR = {ARG1: ARG2, ARG2: ARG1}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PatternLimits:
+    """What is a pattern.
+
+    Attributes:
+        max_tokens_between: Tokens between the two entities at most, a ``$ENT`` counts as one.
+        max_entities_between: Other entities between them at most, each is one ``$ENT``.
+        max_pairs: Pairs of one sentence at most, the closest first.
+    """
+
+    max_tokens_between: int = 12
+    max_entities_between: int = 2
+    max_pairs: int = 200
+
+    def __post_init__(self) -> None:
+        for name in ("max_tokens_between", "max_entities_between"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"PatternLimits.{name} must be >= 0, got {getattr(self, name)}")
+        if self.max_pairs < 1:
+            raise ConfigError(f"PatternLimits.max_pairs must be >= 1, got {self.max_pairs}")
+
+
+@dataclass(frozen=True, slots=True)
+class SentencePattern:
+    """One ordered pair of entities of a sentence.
+
+    Attributes:
+        head: Position of ``$ARG1`` among the sentence's entities.
+        tail: Position of ``$ARG2``.
+        tokens: Lower-case tokens with the placeholders.
+    """
+
+    head: int
+    tail: int
+    tokens: tuple[str, ...]
+
+
+def tokenize_patterns(
+    patterns: Sequence[str], tokenizer: Tokenizer, *, field: str = "patterns"
+) -> list[tuple[str, ...]]:
+    """Lower-case tokens of patterns that people or files give.
+
+    Args:
+        patterns: Each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
+        tokenizer: Splits what stands between the placeholders.
+        field: What the caller calls the patterns, for messages.
+
+    Returns:
+        The tokens of each, placeholders kept as they are.
+
+    Raises:
+        InvalidInputError: A pattern lacks an argument or has one twice; ``field`` is ``patterns[i]``.
+        TypeError: ``patterns`` is one ``str``, or one of them is no ``str``.
+
+    Example:
+        >>> tokenize_patterns(["$ARG1, the Partner of $ARG2"], Tokenizer())
+        [('$ARG1', ',', 'the', 'partner', 'of', '$ARG2')]
+    """
+    if isinstance(patterns, str):
+        raise TypeError(f"{field} must be a sequence of str, got one str: try [{patterns[:20]!r}]")
+    pieces: list[str] = []
+    counts: list[int] = []
+    for position, pattern in enumerate(patterns):
+        if not isinstance(pattern, str):
+            raise TypeError(f"{field}[{position}] must be a str, got {type(pattern).__name__}")
+        parts = _PLACEHOLDER.split(pattern)
+        for argument in (ARG1, ARG2):
+            found = parts[1::2].count(argument)
+            if found != 1:
+                where = f"{field}[{position}]"
+                raise InvalidInputError(
+                    f"{where} must hold {argument} exactly once, got it {found} times in {pattern[:80]!r}", field=where
+                )
+        pieces += parts
+        counts.append(len(parts))
+    words = tokenizer.words([piece if place % 2 == 0 else "" for place, piece in _numbered(pieces, counts)])
+    result = []
+    start = 0
+    for count in counts:
+        tokens: list[str] = []
+        for place in range(start, start + count):
+            tokens += words[place] if (place - start) % 2 == 0 else [pieces[place]]
+        result.append(tuple(tokens))
+        start += count
+    return result
+
+
+def sentence_patterns(gaps: Sequence[Sequence[str]], limits: PatternLimits) -> list[SentencePattern]:
+    """Patterns of every pair of a sentence's entities within the limits, in both directions.
+
+    Args:
+        gaps: Tokens between each entity and the next; one less than there are entities.
+        limits: How far apart two entities may be.
+
+    Returns:
+        Closest pairs first, then in the order of the sentence; the direction of the sentence first.
+
+    Example:
+        >>> for pattern in sentence_patterns([["met"]], PatternLimits()):
+        ...     print(pattern.head, pattern.tail, " ".join(pattern.tokens))
+        0 1 $ARG1 met $ARG2
+        1 0 $ARG2 met $ARG1
+    """
+    found: list[SentencePattern] = []
+    num_entities = len(gaps) + 1
+    for distance in range(1, min(limits.max_entities_between + 1, num_entities - 1) + 1):
+        for first in range(num_entities - distance):
+            between: list[str] = list(gaps[first])
+            for gap in gaps[first + 1 : first + distance]:
+                between.append(ENTITY)
+                between += gap
+            if len(between) > limits.max_tokens_between:
+                continue
+            if len(found) + 2 > 2 * limits.max_pairs:
+                return found
+            found.append(SentencePattern(first, first + distance, (ARG1, *between, ARG2)))
+            found.append(SentencePattern(first + distance, first, (ARG2, *between, ARG1)))
+    return found
+
+
+def sentence_groups(
+    text: str, spans: Sequence[EntitySpan], tokenizer: Tokenizer
+) -> Iterator[tuple[Sentence, list[int]]]:
+    """Sentences that hold at least two entities.
+
+    A sentence border inside an entity (``J. R. Ewing``) is none: its sentences are joined.
+
+    Args:
+        text: Any text.
+        spans: Entities in the order of the text, not overlapping.
+        tokenizer: Splits sentences.
+
+    Yields:
+        A sentence and the positions of its entities in ``spans``.
+    """
+    position = 0
+    sentences = tokenizer.sentences(text)
+    number = 0
+    while number < len(sentences) and position < len(spans) - 1:
+        start, end = sentences[number].start, sentences[number].end
+        number += 1
+        members = []
+        while position < len(spans) and spans[position].start < end:
+            members.append(position)
+            while spans[position].end > end and number < len(sentences):
+                end = sentences[number].end
+                number += 1
+            position += 1
+        if len(members) > 1:
+            yield Sentence(text[start:end], start, end), members
+
+
+def mirrored(tokens: Sequence[str]) -> tuple[str, ...]:
+    """The same pattern with its arguments exchanged."""
+    return tuple(_MIRROR.get(token, token) for token in tokens)
+
+
+def _numbered(pieces: Sequence[str], counts: Sequence[int]) -> Iterator[tuple[int, str]]:
+    start = 0
+    for count in counts:
+        yield from enumerate(pieces[start : start + count])
+        start += count

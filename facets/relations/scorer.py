@@ -1,0 +1,385 @@
+"""Relations between entities: patterns scored against relations, extraction from text, slot filling."""
+
+import threading
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from facets.errors import CheckpointError, ConflictError, InvalidInputError, NotFoundError
+from facets.relations.entailment import (
+    EntailmentArrays,
+    EntailmentResult,
+    background_facets,
+    detect_entailment,
+    entailment_arrays,
+)
+from facets.relations.entities import EntityFinder, EntitySpan
+from facets.relations.extraction import PairMention, group_tails, head_spans, pair_mentions, resolve_spans
+from facets.relations.interface import RelationModel
+from facets.relations.patterns import PatternLimits, tokenize_patterns
+from facets.relations.prototypes import prototype_facets
+from facets.relations.report import PatternReport
+from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
+from facets.relations.scores import RelationFacets, ScoreArrays, score_arrays
+from facets.relations.store import AddedRelation, read_added, write_added
+from facets.texts.interface import check_text
+
+__all__ = ["DEFAULT_RELATION_MODEL", "RelationScorer"]
+
+DEFAULT_RELATION_MODEL = "facets-relations-en"
+_MAX_NAME_CHARS = 200
+_MAX_EXAMPLES = 100
+
+
+class RelationScorer:
+    """Scores sentence patterns against relations, finds relations in texts, fills slots; may be shared by threads.
+
+    Args:
+        model: A model of the task relations.
+        data_dir: Folder of the relations added at run time, made when absent; None: they live in memory only.
+
+    Attributes:
+        model: The model.
+
+    Raises:
+        CheckpointError: The model's task is not relations.
+        StorageError: ``data_dir`` cannot be read or is damaged.
+    """
+
+    def __init__(self, model: RelationModel, *, data_dir: Path | None = None) -> None:
+        if model.task != "relations":
+            raise CheckpointError(f"{model.name}: expected a model of the task relations, got {model.task}")
+        self.model = model
+        self._data_dir = data_dir
+        self._lock = threading.Lock()
+        self._background_MD: Tensor | None = None
+        self._added = read_added(data_dir) if data_dir is not None else []
+        self._all = self._with_added(self._added)
+
+    @classmethod
+    def load(cls, name_or_path: str | Path | None = None, *, data_dir: Path | None = None) -> "RelationScorer":
+        """Loads a model with its tables; the shipped ``facets-relations-en`` without an argument.
+
+        Args:
+            name_or_path: A shipped model's name or a checkpoint folder.
+            data_dir: Folder of the relations added at run time, made when absent; None: they live in memory only.
+
+        Raises:
+            NotFoundError: No model of that name, no such folder.
+            CheckpointError: The folder is damaged, or its task is not relations.
+            StorageError: ``data_dir`` cannot be read or is damaged.
+        """
+        from facets import load  # the public way in: the tasks know models as protocols only
+
+        model = load(DEFAULT_RELATION_MODEL if name_or_path is None else name_or_path)
+        return cls(cast(RelationModel, model), data_dir=data_dir)
+
+    @property
+    def num_facets(self) -> int:
+        """K of a pattern."""
+        return self.model.num_facets
+
+    @property
+    def num_relation_facets(self) -> int:
+        """K_rel of a relation."""
+        return self.model.num_relation_facets
+
+    @property
+    def background(self) -> Tensor:
+        """Facets of patterns in general, ``[M, D]``; encoded at the first use."""
+        with self._lock:
+            if self._background_MD is None:
+                self._background_MD = background_facets(self.model)
+            return self._background_MD
+
+    def score(
+        self,
+        patterns: Sequence[str],
+        relations: Sequence[str] | None = None,
+        *,
+        top_k: int | None = None,
+        evidence: bool = True,
+    ) -> list[PatternScores]:
+        """Scores patterns against relations.
+
+        Args:
+            patterns: Each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
+            relations: Names to restrict to; None: all.
+            top_k: Relations in each result at most, the most probable ones; None: all.
+            evidence: Tell which facet met which and the relations near each facet; False is three times as fast.
+
+        Returns:
+            One result a pattern, in order.
+
+        Raises:
+            InvalidInputError: A pattern lacks an argument or has one twice (``field`` is ``patterns[i]``),
+                ``relations`` is empty or has a name twice, or ``top_k`` is below 1.
+            NotFoundError: No such relation; the message lists near names (``resource_type`` is ``relation``).
+            TypeError: ``patterns`` is one ``str``.
+
+        Example:
+            >>> scorer = RelationScorer.load()
+            >>> [scores] = scorer.score(["$ARG1 was born in $ARG2"], ["birthPlace", "spouse"])
+            >>> scores.best.relation
+            'birthPlace'
+        """
+        chosen = self._chosen(relations)
+        tokens = tokenize_patterns(patterns, self.model.tokenizer)
+        arrays = self.score_tokens(tokens, chosen)
+        report = PatternReport(chosen, arrays, top_k=_checked_top_k(top_k), evidence=evidence)
+        return [report.scores(place, pattern) for place, pattern in enumerate(tokens)]
+
+    def score_arrays(self, patterns: Sequence[str], relations: Sequence[str] | None = None) -> ScoreArrays:
+        """``score`` as arrays ``[len(patterns), R]``, without negation and evidence: the fast way for many patterns.
+
+        Columns stand in the order of ``relations``, or of ``relations()`` of the whole model.
+
+        Raises:
+            InvalidInputError, NotFoundError, TypeError: As for ``score``.
+        """
+        tokens = tokenize_patterns(patterns, self.model.tokenizer)
+        names = [info.name for info in self.relations()] if relations is None else relations
+        return self.score_tokens(tokens, self._chosen(names))
+
+    def score_tokens(self, patterns: Sequence[Sequence[str]], relations: RelationFacets) -> ScoreArrays:
+        """Scores of tokenized patterns."""
+        return score_arrays(self.model, patterns, relations)
+
+    def extract(
+        self,
+        texts: Sequence[str],
+        *,
+        spans: Sequence[Sequence[EntitySpan]] | None = None,
+        finder: EntityFinder | None = None,
+        relations: Sequence[str] | None = None,
+        limits: PatternLimits | None = None,
+        top_k: int | None = None,
+        evidence: bool = True,
+    ) -> list[list[PairRelations]]:
+        """Relations between the entities of each sentence, both directions.
+
+        Entities come from exactly one of ``spans`` (the caller's) and ``finder`` (a gazetteer or a spaCy pipeline).
+
+        Args:
+            texts: Each with at least one word.
+            spans: Entities of each text, one sequence a text; character offsets, in any order.
+            finder: ``Gazetteer(names)`` or ``SpacyEntities(pipeline)``.
+            relations: Names to restrict to; None: all.
+            limits: How far apart two entities may be.
+            top_k: Relations in each result at most, the most probable ones; None: all.
+            evidence: Tell which facet met which and the relations near each facet; False is three times as fast.
+
+        Returns:
+            One list a text: every ordered pair of mentions of a sentence within the limits, in the order of the text;
+            pairs without an accepted relation too (``relations == ()``).
+
+        Raises:
+            InvalidInputError: Blank text, both or neither source of entities, spans outside the text, empty or
+                overlapping (``field`` is ``texts[i]`` or ``spans[i][j]``).
+            NotFoundError: No such relation; the message lists near names.
+            TypeError: ``texts`` is one ``str``.
+        """
+        chosen = self._chosen(relations)
+        _check_texts(texts)
+        found = resolve_spans(texts, spans, finder)
+        mentions = pair_mentions(texts, found, self.model.tokenizer, limits or PatternLimits())
+        return self._pairs(texts, mentions, chosen, top_k=_checked_top_k(top_k), evidence=evidence)
+
+    def fill_slot(
+        self,
+        head: str,
+        relation: str,
+        texts: Sequence[str],
+        *,
+        spans: Sequence[Sequence[EntitySpan]] | None = None,
+        finder: EntityFinder | None = None,
+        limits: PatternLimits | None = None,
+    ) -> list[RankedTail]:
+        """Tail entities t with ``relation(head, t)`` in the texts, best first, ties by name.
+
+        Args:
+            head: The head entity's name; it is found in the texts without regard to case, also where neither
+                ``spans`` nor ``finder`` names it.
+            relation: Name of the relation.
+            texts: Each with at least one word.
+            spans: As for ``extract``; candidates for the tail.
+            finder: As for ``extract``.
+            limits: As for ``extract``.
+
+        Returns:
+            Every candidate that stands in a sentence with the head; ``accepted`` tells which reach the threshold.
+
+        Raises:
+            InvalidInputError: Blank head, or as for ``extract``.
+            NotFoundError: No such relation; the message lists near names.
+        """
+        check_text(head, "head")
+        chosen = self._chosen([relation])
+        _check_texts(texts)
+        found = head_spans(texts, resolve_spans(texts, spans, finder), head)
+        mentions = [
+            mention
+            for mention in pair_mentions(texts, found, self.model.tokenizer, limits or PatternLimits())
+            if mention.is_between(texts, head)
+        ]
+        return group_tails([pair for pairs in self._pairs(texts, mentions, chosen, top_k=1) for pair in pairs])
+
+    def entailment(self, premises: Sequence[str], hypotheses: Sequence[str]) -> list[EntailmentResult]:
+        """Whether each premise entails the hypothesis beside it, and the other way round.
+
+        Raises:
+            InvalidInputError: Different lengths, or a bad pattern (``field`` is ``premises[i]`` or ``hypotheses[i]``).
+            TypeError: One of them is one ``str``.
+        """
+        return detect_entailment(self.model, premises, hypotheses, self.background)
+
+    def entailment_scores(self, premises: Sequence[str], hypotheses: Sequence[str]) -> EntailmentArrays:
+        """The scores behind ``entailment`` as arrays, without negation.
+
+        Raises:
+            InvalidInputError, TypeError: As for ``entailment``.
+        """
+        first = tokenize_patterns(premises, self.model.tokenizer, field="premises")
+        second = tokenize_patterns(hypotheses, self.model.tokenizer, field="hypotheses")
+        return entailment_arrays(self.model, first, second, self.background)
+
+    def relations(self) -> list[RelationInfo]:
+        """Every relation, trained and added, by name."""
+        examples = {relation.name: relation.examples for relation in self._added}
+        counts = dict(zip(self.model.relations.names, self.model.relations.num_pairs, strict=True))
+        everything = self._all
+        return [
+            RelationInfo(name, float(threshold), counts.get(name, 0), examples.get(name, ()))
+            for name, threshold in sorted(zip(everything.names, everything.thresholds, strict=True))
+        ]
+
+    def add_relation(self, name: str, examples: Sequence[str], *, threshold: float | None = None) -> RelationInfo:
+        """Adds a relation by example patterns, without training; durable in ``data_dir`` when this returns.
+
+        Args:
+            name: 1 to 200 printable characters.
+            examples: 1 to 100 patterns.
+            threshold: Scores from here on are accepted, in ``[-1, 1]``; None: the model's default.
+
+        Raises:
+            InvalidInputError: A bad name (``field`` is ``name``), pattern (``examples[i]``) or ``threshold``.
+            ConflictError: A relation of that name exists.
+            StorageError: It could not be written; nothing was added.
+        """
+        if not name.strip() or len(name) > _MAX_NAME_CHARS or not name.isprintable():
+            raise InvalidInputError(
+                f"name must have 1 to {_MAX_NAME_CHARS} printable characters, got {name[:80]!r}", field="name"
+            )
+        tokens = tokenize_patterns(examples, self.model.tokenizer, field="examples")
+        if not 1 <= len(tokens) <= _MAX_EXAMPLES:
+            raise InvalidInputError(f"examples must be 1 to {_MAX_EXAMPLES}, got {len(tokens)}", field="examples")
+        value = self.model.relations.calibration.default_threshold if threshold is None else threshold
+        if not -1.0 <= value <= 1.0:
+            raise InvalidInputError(f"threshold must be in [-1, 1], got {threshold}", field="threshold")
+        patterns = tuple(" ".join(pattern) for pattern in tokens)
+        with self._lock:
+            if name in self._all.names:
+                raise ConflictError(f"relation {name!r} exists; choose another name")
+            self._replace_added([*self._added, AddedRelation(name, patterns, float(value))])
+        return RelationInfo(name, float(value), 0, patterns)
+
+    def remove_relation(self, name: str) -> None:
+        """Takes a relation away that was added at run time.
+
+        Raises:
+            NotFoundError: No relation of that name was added.
+            InvalidInputError: It is one of the model's own.
+            StorageError: The change could not be written.
+        """
+        with self._lock:
+            left = [relation for relation in self._added if relation.name != name]
+            if len(left) == len(self._added):
+                if name in self.model.relations.names:
+                    raise InvalidInputError(f"relation {name!r} is the model's own and stays", field="name")
+                raise self._unknown(name)
+            self._replace_added(left)
+
+    def near_names(self, name: str, *, top_k: int = 5) -> list[str]:
+        """Known names most like an unknown one, for error messages."""
+        names = self._all.names
+        lowered = {known.lower(): known for known in names}
+        near = get_close_matches(name.lower(), lowered, n=top_k, cutoff=0.4)
+        return [lowered[known] for known in near]
+
+    def _pairs(
+        self,
+        texts: Sequence[str],
+        mentions: Sequence[PairMention],
+        chosen: RelationFacets,
+        *,
+        top_k: int | None,
+        evidence: bool = True,
+    ) -> list[list[PairRelations]]:
+        # Equal patterns are encoded once.
+        rows = {tokens: row for row, tokens in enumerate(dict.fromkeys(m.tokens for m in mentions))}
+        report = PatternReport(chosen, self.score_tokens(list(rows), chosen), top_k=top_k, evidence=evidence)
+        result: list[list[PairRelations]] = [[] for _ in texts]
+        for mention in mentions:
+            scores = report.scores(rows[mention.tokens], mention.tokens, before=mention.before)
+            result[mention.text_position].append(mention.result(texts, scores))
+        return result
+
+    def _chosen(self, relations: Sequence[str] | None) -> RelationFacets:
+        everything = self._all
+        if relations is None:
+            return everything
+        if isinstance(relations, str):
+            raise TypeError(f"relations must be a sequence of str, got one str: try [{relations!r}]")
+        if not relations:
+            raise InvalidInputError("relations must name at least one relation, or be left out", field="relations")
+        places = {name: place for place, name in enumerate(everything.names)}
+        for position, name in enumerate(relations):
+            if name not in places:
+                raise self._unknown(name)
+            if name in relations[:position]:
+                raise InvalidInputError(f"relations must be distinct, got {name!r} twice", field="relations")
+        return everything.restricted([places[name] for name in relations])
+
+    def _unknown(self, name: str) -> NotFoundError:
+        near = ", ".join(self.near_names(name)) or "none"
+        return NotFoundError(
+            f"no relation {name[:80]!r}; near names: {near}", resource_type="relation", resource_name=name[:80]
+        )
+
+    def _replace_added(self, added: list[AddedRelation]) -> None:
+        everything = self._with_added(added)
+        if self._data_dir is not None:
+            write_added(self._data_dir, added)
+        self._added, self._all = added, everything
+
+    def _with_added(self, added: Sequence[AddedRelation]) -> RelationFacets:
+        own = self.model.relations
+        facets: list[NDArray[np.float32]] = [own.facets]
+        for relation in added:
+            patterns = self.model.encode_patterns([example.split() for example in relation.examples])
+            facets.append(prototype_facets(patterns, self.num_relation_facets)[None])
+        thresholds = [*own.calibration.thresholds, *(relation.threshold for relation in added)]
+        return RelationFacets.of(
+            (*own.names, *(relation.name for relation in added)),
+            np.concatenate(facets),
+            np.array(thresholds, dtype=np.float32),
+            np.array([*range(len(own.names)), *[-1] * len(added)], dtype=np.int64),
+        )
+
+
+def _check_texts(texts: Sequence[str]) -> None:
+    if isinstance(texts, str):
+        raise TypeError(f"texts must be a sequence of str, got one str: try [{texts[:20]!r}]")
+    for position, text in enumerate(texts):
+        check_text(text, f"texts[{position}]")
+
+
+def _checked_top_k(top_k: int | None) -> int | None:
+    if top_k is not None and top_k < 1:
+        raise InvalidInputError(f"top_k must be >= 1, got {top_k}", field="top_k")
+    return top_k

@@ -1,0 +1,131 @@
+"""Scores of patterns against relations as arrays: the fast core of the relation task.
+
+Shape suffixes: P patterns, R relations, K pattern facets, J relation facets, D dimensions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from facets.relations.interface import Calibration, RelationModel
+from facets.relations.scoring import asymmetric_scores, distinct_facets
+
+__all__ = ["RelationFacets", "ScoreArrays", "combined_scores", "score_arrays"]
+
+
+@dataclass(frozen=True, slots=True)
+class RelationFacets:
+    """Relations to score against, the model's own and added ones.
+
+    Attributes:
+        names: ``R`` distinct names.
+        facets: ``[R, J, D]`` float32, unit length.
+        thresholds: ``[R]``.
+        rows: Row of each in the model's table, -1 for added ones, ``[R]``.
+        distinct: The same facets without repetitions, and the share of each: ``[R, U, D]`` and ``[R, U]``.
+    """
+
+    names: tuple[str, ...]
+    facets: NDArray[np.float32]
+    thresholds: NDArray[np.float32]
+    rows: NDArray[np.int64]
+    distinct: tuple[Tensor, Tensor]
+
+    @classmethod
+    def of(
+        cls,
+        names: tuple[str, ...],
+        facets: NDArray[np.float32],
+        thresholds: NDArray[np.float32],
+        rows: NDArray[np.int64],
+    ) -> "RelationFacets":
+        """The relations with their distinct facets, which are found once instead of at every call."""
+        return cls(names, facets, thresholds, rows, distinct_facets(torch.from_numpy(facets)))
+
+    def restricted(self, places: Sequence[int]) -> "RelationFacets":
+        """Some of the relations, in the given order."""
+        chosen = np.asarray(places, dtype=np.int64)
+        return RelationFacets(
+            tuple(self.names[place] for place in places),
+            self.facets[chosen],
+            self.thresholds[chosen],
+            self.rows[chosen],
+            (self.distinct[0][chosen], self.distinct[1][chosen]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreArrays:
+    """Everything about patterns and relations, ``[P, R]`` each; float32.
+
+    Attributes:
+        facets: Facets of the patterns, ``[P, K, D]``.
+        symmetric: Eq. 3.11, in ``[-1, 1]``.
+        asymmetric: Eq. 3.10 with the pattern as premise, in ``[-1, 1]``: how well it covers the relation's facets.
+        universal_schema: The look-up's cosine, in ``[-1, 1]``; NaN where pattern or relation was not seen.
+        scores: The higher of look-up and facets, in ``[-1, 1]``; facets count by their symmetric or asymmetric score,
+            whichever ranked development data better.
+        probabilities: Calibrated, in ``[0, 1]``.
+        accepted: ``scores`` reach the relation's threshold and are close to the pattern's best.
+    """
+
+    facets: NDArray[np.float32]
+    symmetric: NDArray[np.float32]
+    asymmetric: NDArray[np.float32]
+    universal_schema: NDArray[np.float32]
+    scores: NDArray[np.float32]
+    probabilities: NDArray[np.float32]
+    accepted: NDArray[np.bool_]
+
+
+@torch.inference_mode()
+def score_arrays(model: RelationModel, patterns: Sequence[Sequence[str]], relations: RelationFacets) -> ScoreArrays:
+    """Scores tokenized patterns against relations.
+
+    Args:
+        model: Encodes the patterns and holds the look-up table.
+        patterns: Tokens of each.
+        relations: What to score against.
+    """
+    facets_PKD = model.encode_patterns(patterns)
+    forward_PR, backward_PR = asymmetric_scores(torch.from_numpy(facets_PKD), *relations.distinct)
+    symmetric_PR, asymmetric_PR = ((forward_PR + backward_PR) / 2).numpy(), forward_PR.numpy()
+    schema_PR = _look_up(model, patterns, relations)
+    calibration = model.relations.calibration
+    scores_PR = combined_scores(asymmetric_PR if calibration.use_asymmetric else symmetric_PR, schema_PR, calibration)
+    distances_PR = scores_PR - relations.thresholds
+    gaps_PR = scores_PR - scores_PR.max(axis=1, keepdims=True, initial=-1.0)
+    logits_PR = calibration.slope * distances_PR + calibration.gap_slope * gaps_PR + calibration.offset
+    return ScoreArrays(
+        facets=facets_PKD,
+        symmetric=symmetric_PR,
+        asymmetric=asymmetric_PR,
+        universal_schema=schema_PR,
+        scores=scores_PR,
+        probabilities=(1.0 / (1.0 + np.exp(-logits_PR))).astype(np.float32),
+        accepted=(distances_PR >= 0) & (gaps_PR >= -calibration.margin),
+    )
+
+
+def combined_scores(
+    facet_PR: NDArray[np.float32], schema_PR: NDArray[np.float32], calibration: Calibration
+) -> NDArray[np.float32]:
+    """The higher of facets and look-up, in ``[-1, 1]``; the look-up is moved to the facets' scale first."""
+    moved_PR = calibration.schema_scale * schema_PR + calibration.schema_shift
+    scores_PR: NDArray[np.float32] = np.clip(np.fmax(facet_PR, moved_PR) / calibration.peak, -1.0, 1.0)
+    return scores_PR
+
+
+def _look_up(model: RelationModel, patterns: Sequence[Sequence[str]], relations: RelationFacets) -> NDArray[np.float32]:
+    """Cosines of the rows of the factorized matrix."""
+    schema_PR = np.full((len(patterns), len(relations.names)), np.nan, dtype=np.float32)
+    rows_P = model.table.find(patterns)
+    seen, known = np.flatnonzero(rows_P >= 0), np.flatnonzero(relations.rows >= 0)
+    if len(seen) and len(known):
+        cosines = model.table.patterns[rows_P[seen]] @ model.table.relations[relations.rows[known]].T
+        schema_PR[np.ix_(seen, known)] = np.clip(cosines, -1.0, 1.0)
+    return schema_PR

@@ -1,0 +1,107 @@
+"""``facets-train relations`` and ``export-relations``."""
+
+import json
+import tomllib
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from facets.config import RelationTrainingConfig
+from facets.errors import ConfigError
+from facets.relations.training.data import KB_PREFIX, read_cells
+from facets.relations.training.export import export_relation_model
+from facets.relations.training.mining import mine_cells
+from facets.relations.training.trainer import RelationTrainer
+from facets.text.files import read_lines
+from facets.training.corpus import expand_files
+
+__all__ = ["export_relations", "relations"]
+
+
+def relations(
+    out: Annotated[Path, typer.Option(help="Folder of the run, or of the mined matrix.")],
+    config: Annotated[Path | None, typer.Option(help="TOML file of the settings, see configs/.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    mine: Annotated[
+        list[str] | None,
+        typer.Option(help="Instead of training: corpus files to mine ('# Title', one paragraph a line); repeatable."),
+    ] = None,
+    gazetteer: Annotated[
+        Path | None, typer.Option(help="Entity names to mine, one a line; the titles of the corpus when not given.")
+    ] = None,
+    triples: Annotated[
+        Path | None, typer.Option(help="Matrix file whose kb: rows name more entities, and pairs to keep.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes that mine; all cores when not given.")] = None,
+) -> None:
+    """Train a relation model, or mine the matrix of patterns and entity pairs it is trained on.
+
+    Examples: facets-train relations --mine 'corpus/*.txt.xz' --triples triples.tsv --out runs/relations-mined
+
+    facets-train relations --config configs/facets-relations-en.toml --out runs/facets-relations-en
+    """
+    if mine:
+        _mine(mine, out, gazetteer, triples, workers)
+        return
+    if config is None:
+        raise ConfigError("relations needs --config FILE to train, or --mine FILES to mine a matrix")
+    settings = read_settings(config)
+    if not resume and (out / "checkpoint.pt").exists():
+        raise ConfigError(f"{out} holds a run already: give --resume, or another --out")
+    trainer = RelationTrainer(settings, out)
+    if resume:
+        trainer.resume()
+    step = trainer.train()
+    if step < settings.num_steps:
+        raise ConfigError(f"interrupted at step {step} of {settings.num_steps}; go on with --resume")
+    export_relation_model(settings, out, out / "model")
+    typer.echo(f"step {step}, model in {out / 'model'}", err=True)
+
+
+def export_relations(
+    config: Annotated[Path, typer.Option(help="TOML file of the run's settings.")],
+    run: Annotated[Path, typer.Option(help="Folder of the run.")],
+    out: Annotated[Path, typer.Option(help="Checkpoint folder to write.")],
+    words_of: Annotated[
+        Path | None, typer.Option(help="Refer to this checkpoint's word vectors instead of storing them.")
+    ] = None,
+    max_patterns: Annotated[int, typer.Option(help="Patterns of the look-up table at most.")] = 20_000,
+) -> None:
+    """Write a relation model from the last checkpoint of a run; fit it with facets-eval calibrate-relations."""
+    export_relation_model(read_settings(config), run, out, words_of=words_of, max_patterns=max_patterns)
+
+
+def read_settings(path: Path) -> RelationTrainingConfig:
+    """The settings in a TOML file.
+
+    Raises:
+        ConfigError: The file cannot be read, or a setting breaks its rule.
+    """
+    try:
+        return RelationTrainingConfig.from_dict(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from error
+
+
+def _mine(files: list[str], out: Path, gazetteer: Path | None, triples: Path | None, workers: int | None) -> None:
+    facts = list(_facts(triples)) if triples else []
+    report = mine_cells(
+        expand_files(files),
+        out,
+        names=None if gazetteer is None else list(filter(None, read_lines(gazetteer))),
+        extra_names={name for pair in facts for name in pair},
+        keep_pairs=facts,
+        num_workers=workers,
+    )
+    typer.echo(json.dumps(asdict(report), indent=2))
+
+
+def _facts(path: Path) -> Iterator[tuple[str, str]]:
+    for head, tail, name, _ in read_cells(path):
+        if name.startswith(KB_PREFIX):
+            yield head, tail

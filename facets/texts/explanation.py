@@ -1,0 +1,171 @@
+"""What a model saw in a text: tokens with their attention, facets in words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from facets import scoring
+from facets.errors import InvalidInputError
+from facets.text.tokenizer import Token
+from facets.texts.interface import TextModel, check_text
+from facets.words.vectors import unit_rows
+
+__all__ = ["FacetExplanation", "NearestWord", "TextExplanation", "TokenAttention", "explain", "explain_encoded"]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAttention:
+    """One token of a text and how much it matters."""
+
+    text: str
+    start: int  # first character in the text
+    end: int  # one past the last character
+    attention: float  # eq. 3.6, in [0, K]; 0 for a token without a word vector
+    known: bool  # the token has a word vector
+
+
+@dataclass(frozen=True, slots=True)
+class NearestWord:
+    """A vocabulary word close to a facet."""
+
+    word: str
+    cosine: float  # in [-1, 1]
+
+
+@dataclass(frozen=True, slots=True)
+class FacetExplanation:
+    """One facet in words.
+
+    Attributes:
+        facet: Which facet, in ``[0, K)``.
+        words: Nearest words of the vocabulary, closest first.
+        tokens: Tokens of the text that the facet attends to (positions in ``TextExplanation.tokens``, cosine
+            above 0), strongest first.
+    """
+
+    facet: int
+    words: tuple[NearestWord, ...]
+    tokens: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextExplanation:
+    """One text as the model sees it.
+
+    Attributes:
+        tokens: The tokens the model read, in the order of the text.
+        facets: All K facets, in order.
+        truncated: The text has more than ``max_tokens`` tokens and its end was not read.
+    """
+
+    tokens: tuple[TokenAttention, ...]
+    facets: tuple[FacetExplanation, ...]
+    truncated: bool
+
+
+def explain(model: TextModel, texts: Sequence[str], *, top_k: int = 3) -> list[TextExplanation]:
+    """Tells the tokens' attention and the facets' nearest words.
+
+    Args:
+        model: The model.
+        texts: Any number of texts.
+        top_k: Nearest words, and attended tokens, of a facet; >= 1.
+
+    Returns:
+        One explanation a text, in order.
+
+    Raises:
+        InvalidInputError: A text is blank (the field names it), or ``top_k`` is below 1.
+        TypeError: ``texts`` is one ``str``.
+
+    References:
+        Chang 2022, table 3.1, figure 3.3, eq. 3.6.
+    """
+    if isinstance(texts, str):
+        raise TypeError(f"texts must be a sequence of str, got one str: try explain(model, [{texts[:20]!r}])")
+    for position, text in enumerate(texts):
+        check_text(text, f"texts[{position}]")
+    _check_top_k(top_k)
+    return explain_encoded(model, texts, model.encode(texts), top_k=top_k) if texts else []
+
+
+def explain_encoded(
+    model: TextModel, texts: Sequence[str], facets_TKD: NDArray[np.float32], *, top_k: int
+) -> list[TextExplanation]:
+    """``explain`` for texts that are encoded already.
+
+    Args:
+        model: The model.
+        texts: Texts, each with at least one token.
+        facets_TKD: Their facets, ``[T, K, D]``, in the same order.
+        top_k: As for ``explain``.
+
+    Returns:
+        One explanation a text, in order.
+
+    Raises:
+        InvalidInputError: ``top_k`` is below 1.
+    """
+    _check_top_k(top_k)
+    if not texts:
+        return []
+    nearest = model.words.nearest(facets_TKD.reshape(-1, facets_TKD.shape[-1]), top_k)
+    num_facets = facets_TKD.shape[1]
+    return [
+        _explain_text(model, tokens, facets_KD, nearest[i * num_facets : (i + 1) * num_facets], top_k)
+        for i, (tokens, facets_KD) in enumerate(zip(model.tokenizer.tokenize(texts), facets_TKD, strict=True))
+    ]
+
+
+def _check_top_k(top_k: int) -> None:
+    if top_k < 1:
+        raise InvalidInputError(f"top_k must be >= 1, got {top_k}", field="top_k")
+
+
+def _explain_text(
+    model: TextModel,
+    tokens: list[Token],
+    facets_KD: NDArray[np.float32],
+    nearest: list[list[tuple[str, float]]],
+    top_k: int,
+) -> TextExplanation:
+    read = tokens[: model.max_tokens]
+    words_LD = _token_vectors(model, read)
+    known_L: NDArray[np.bool_] = np.any(words_LD != 0, axis=1)
+    words, facets = torch.from_numpy(words_LD), torch.from_numpy(facets_KD)
+    attention_L = scoring.attention(words.unsqueeze(0), facets.unsqueeze(0))[0].numpy()
+    cosines_KL = (scoring.unit_facets(facets) @ words.mT).numpy()
+    return TextExplanation(
+        tokens=tuple(
+            TokenAttention(token.text, token.start, token.end, float(weight), bool(known))
+            for token, weight, known in zip(read, attention_L, known_L, strict=True)
+        ),
+        facets=tuple(
+            FacetExplanation(
+                facet,
+                tuple(NearestWord(word, cosine) for word, cosine in words_of_facet),
+                _strongest(cosines_L, top_k),
+            )
+            for facet, (words_of_facet, cosines_L) in enumerate(zip(nearest, cosines_KL, strict=True))
+        ),
+        truncated=len(tokens) > len(read),
+    )
+
+
+def _token_vectors(model: TextModel, tokens: list[Token]) -> NDArray[np.float32]:
+    """Unit vectors of tokens, ``[L, D]``; those of their pieces added up, zero where the vocabulary has none."""
+    words = model.words
+    rows_M, counts_L = words.vocabulary.split_rows([token.text.lower() for token in tokens])
+    is_known_M = rows_M < len(words)
+    vectors_LD = np.zeros((len(tokens), words.dim), dtype=np.float32)
+    owners_M = np.repeat(np.arange(len(tokens)), counts_L)
+    np.add.at(vectors_LD, owners_M[is_known_M], words.unit_vectors[rows_M[is_known_M]])
+    return unit_rows(vectors_LD)
+
+
+def _strongest(cosines_L: NDArray[np.float32], top_k: int) -> tuple[tuple[int, float], ...]:
+    best = np.argsort(-cosines_L, kind="stable")[:top_k]
+    return tuple((int(position), float(cosines_L[position])) for position in best if cosines_L[position] > 0)

@@ -1,0 +1,215 @@
+"""Extractive summaries: the sentences whose facets cover the words of the document best.
+
+Shape suffixes: S sentences, K facets, U words of the document, D dimensions.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from facets import scoring
+from facets.errors import InvalidInputError
+from facets.text.tokenizer import Sentence
+from facets.texts.coverage import CoverageConfig, DocumentWords, block_coverage, word_weights
+from facets.texts.interface import TextModel, check_text
+from facets.texts.selection import Selected, select_sentences
+from facets.texts.text_words import known_rows
+
+__all__ = ["Order", "Summary", "SummarySentence", "summarize"]
+
+Order = Literal["original", "selection"]
+_ORDERS = ("original", "selection")
+_DEFAULT_NUM_SENTENCES = 3
+_COVERAGE = CoverageConfig()
+# Sentences encoded together: enough for full batches, few enough for any document (80 MiB of facets).
+_SENTENCES_AT_A_TIME = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class SummarySentence:
+    """One sentence of a summary."""
+
+    text: str
+    sentence: int  # its place in the document, from 0
+    start: int  # first character in the text; for given sentences, in the sentences joined by one space
+    end: int  # one past its last character
+    selection: int  # when it was picked, from 0
+    gain: float  # what it added to the coverage (eq. 3.7), a share of that by all sentences, in [0, 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The picked sentences of one document, at least one, in the order asked for."""
+
+    sentences: tuple[SummarySentence, ...]
+    num_sentences_in_document: int
+
+    @property
+    def text(self) -> str:
+        """The sentences joined by one space."""
+        return " ".join(sentence.text for sentence in self.sentences)
+
+    @property
+    def num_words(self) -> int:
+        """Words of the summary, separated by white space."""
+        return sum(_num_words(sentence.text) for sentence in self.sentences)
+
+
+def summarize(
+    model: TextModel,
+    documents: Sequence[str | Sequence[str]],
+    *,
+    num_sentences: int | None = None,
+    max_words: int | None = None,
+    order: Order = "original",
+    query: str = "",
+    coverage: CoverageConfig = _COVERAGE,
+) -> list[Summary]:
+    """Picks the sentences that cover each document best.
+
+    Args:
+        model: The model.
+        documents: Each a raw text, or its sentences in order.
+        num_sentences: Exactly this many sentences, or all when the document has fewer; 3 when nothing is said.
+        max_words: Instead, at most this many words (separated by white space). When no sentence is that short,
+            the best one is the summary all the same.
+        order: Of the sentences: as in the document, or as they were picked.
+        query: What the reader looks for: words of the document count the more the closer they are to it.
+        coverage: What counts as covering a document.
+
+    Returns:
+        One summary a document, in order.
+
+    Raises:
+        InvalidInputError: A document or sentence is blank, or a number, the order or the query is not allowed; the
+            field names it.
+        TypeError: ``documents`` is one ``str``.
+
+    References:
+        Chang 2022, section 3.2.2.4, eq. 3.7.
+    """
+    if isinstance(documents, str):
+        raise TypeError(f"documents must be a sequence, got one str: try summarize(model, [{documents[:20]!r}])")
+    _check_options(num_sentences, max_words, order)
+    split = [_sentences(model, document, f"documents[{i}]") for i, document in enumerate(documents)]
+    focus = None
+    if query:
+        check_text(query, "query")
+        focus = _Focus(model, query)
+    covered = _coverages(model, split, focus, coverage)
+    summaries = []
+    for sentences, (words, covered_SU) in zip(split, covered, strict=True):
+        if max_words is None:
+            costs_S, budget = np.ones(len(sentences), dtype=np.int64), num_sentences or _DEFAULT_NUM_SENTENCES
+        else:
+            costs_S = np.array([_num_words(sentence.text) for sentence in sentences])
+            budget = max_words
+        selected = select_sentences(
+            covered_SU,
+            words.weights_U,
+            costs_S=costs_S,
+            budget=budget,
+            repetition=coverage.repetition,
+            divisors_S=words.lengths_S**coverage.length_power if coverage.length_power else None,
+        )
+        summaries.append(Summary(_ordered(sentences, selected, order), len(sentences)))
+    return summaries
+
+
+def _check_options(num_sentences: int | None, max_words: int | None, order: str) -> None:
+    if num_sentences is not None and max_words is not None:
+        raise InvalidInputError(
+            f"expected num_sentences or max_words, got both ({num_sentences} and {max_words})", field="max_words"
+        )
+    for field, value in (("num_sentences", num_sentences), ("max_words", max_words)):
+        if value is not None and value < 1:
+            raise InvalidInputError(f"{field} must be >= 1, got {value}", field=field)
+    if order not in _ORDERS:
+        raise InvalidInputError(f"order must be one of {', '.join(_ORDERS)}, got {order!r}", field="order")
+
+
+def _sentences(model: TextModel, document: str | Sequence[str], field: str) -> list[Sentence]:
+    if isinstance(document, str):
+        check_text(document, field)
+        return model.tokenizer.sentences(document)
+    if not document:
+        raise InvalidInputError(f"{field} has 0 sentences, expected at least 1", field=field)
+    sentences, start = [], 0
+    for i, text in enumerate(document):
+        check_text(text, f"{field}.sentences[{i}]")
+        sentences.append(Sentence(text, start, start + len(text)))
+        start += len(text) + 1
+    return sentences
+
+
+def _coverages(
+    model: TextModel, documents: Sequence[Sequence[Sentence]], focus: "_Focus | None", config: CoverageConfig
+) -> Iterator[tuple[DocumentWords, Tensor]]:
+    """Words of each document and how well its sentences cover them, ``[S, U]``.
+
+    Sentences are encoded in blocks that may span documents, and only their coverage is kept.
+    """
+    texts = [sentence.text for sentences in documents for sentence in sentences]
+    block, facets_BKD = range(0), None
+    for first, last in pairwise(accumulate(map(len, documents), initial=0)):
+        words = DocumentWords(model, texts[first:last], config, None if focus is None else focus.refine)
+        covered_SU = torch.empty(last - first, len(words.words_UD))
+        start = first
+        while start < last:
+            if start == block.stop:
+                block = range(start, min(len(texts), start + _SENTENCES_AT_A_TIME))
+                facets_BKD = model.encode(texts[start : block.stop]) if config.word_share < 1 else None
+            stop = min(last, block.stop)
+            facets = None if facets_BKD is None else facets_BKD[start - block.start : stop - block.start]
+            here = slice(start - first, stop - first)
+            covered_SU[here] = block_coverage(model, words, here, facets, config)
+            start = stop
+        yield words, covered_SU
+
+
+class _Focus:
+    """What a query looks for: its words, by weight, and its facets."""
+
+    def __init__(self, model: TextModel, query: str) -> None:
+        rows = [known_rows(model.words.vocabulary, words) for words in model.tokenizer.words([query])]
+        rows_Q, weights_Q = word_weights(model.words.vocabulary, rows, count_power=1.0, alpha=scoring.ALPHA)
+        weights_Q = weights_Q / weights_Q.amax() if len(weights_Q) else weights_Q
+        words_QD = torch.from_numpy(model.words.unit_vectors[rows_Q]) * weights_Q.unsqueeze(1)
+        facets_KD = scoring.unit_facets(torch.from_numpy(model.encode([query])[0]))
+        self._sought_ND = torch.cat([words_QD, facets_KD])
+
+    def refine(self, words_UD: Tensor, weights_U: Tensor) -> Tensor:
+        """Weights times the squared closeness of each word to the query, in ``[0, 1]``.
+
+        The query's own words are close by their weight, so that its function words draw little; where nothing of
+        the document is close, the weights stay.
+        """
+        if not len(words_UD):
+            return weights_U
+        closeness_U = (words_UD @ self._sought_ND.mT).amax(dim=1).clamp(0.0, 1.0)
+        focused_U = weights_U * closeness_U.square()
+        return focused_U if float(focused_U.sum()) > 0 else weights_U
+
+
+def _ordered(sentences: Sequence[Sentence], selected: Sequence[Selected], order: Order) -> tuple[SummarySentence, ...]:
+    picked = [
+        SummarySentence(
+            text=sentences[item.sentence].text,
+            sentence=item.sentence,
+            start=sentences[item.sentence].start,
+            end=sentences[item.sentence].end,
+            selection=selection,
+            gain=item.gain,
+        )
+        for selection, item in enumerate(selected)
+    ]
+    return tuple(sorted(picked, key=lambda item: item.sentence) if order == "original" else picked)
+
+
+def _num_words(text: str) -> int:
+    return len(text.split())

@@ -1,0 +1,178 @@
+"""The words of many texts as padded arrays, and what the word-based methods compute of them.
+
+Shape suffixes: T texts, L words, B texts of one batch, K facets, D dimensions.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from facets import scoring
+from facets.text.vocabulary import Vocabulary
+from facets.texts.interface import TextModel
+
+__all__ = ["COMPONENT_KEYS", "TextWords", "fit_common_components", "known_rows"]
+
+COMPONENT_KEYS = {False: "plain", True: "attention"}  # by the use of attention
+# Words of one batch, padding included: 16 MiB of vectors a side at 256 dimensions.
+_BATCH_WORDS = 16_384
+
+
+class TextWords:
+    """The known words of texts, of each text those among its first ``max_tokens`` tokens.
+
+    Punctuation and unknown words are left out; a word that the vocabulary knows in pieces stands here as its pieces.
+
+    Attributes:
+        rows_TL: Rows of the words, int64, padded with 0.
+        mask_TL: True at real words.
+        uniform_TL: Weights of 1 for every word, ``n ** -0.5`` for each of n pieces, 0 for padding.
+    """
+
+    def __init__(self, model: TextModel, texts: Sequence[str]) -> None:
+        vocabulary = model.words.vocabulary
+        self._unit_vectors_VD = torch.from_numpy(model.words.unit_vectors)
+        self._probabilities_V = torch.from_numpy(vocabulary.probabilities).float()
+        rows, shares = [], []
+        for words in model.tokenizer.words(texts):
+            text_rows, text_shares = _rows_and_shares(vocabulary, words[: model.max_tokens])
+            rows.append(text_rows)
+            shares.append(text_shares)
+        self._lengths_T = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        mask_TL = np.arange(max(1, self._lengths_T.max(initial=0))) < self._lengths_T[:, None]
+        rows_TL = np.zeros(mask_TL.shape, dtype=np.int64)
+        rows_TL[mask_TL] = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
+        self.rows_TL = torch.from_numpy(rows_TL)
+        self.mask_TL = torch.from_numpy(mask_TL)
+        uniform_TL = np.zeros(mask_TL.shape, dtype=np.float32)
+        uniform_TL[mask_TL] = np.concatenate([*shares, np.empty(0, dtype=np.float32)])
+        self.uniform_TL = torch.from_numpy(uniform_TL)
+
+    def vectors(self, rows: Tensor) -> Tensor:
+        """Unit vectors of rows, ``[..., D]``."""
+        return self._unit_vectors_VD[rows]
+
+    def probabilities(self, rows: Tensor) -> Tensor:
+        """p(w) of rows."""
+        return self._probabilities_V[rows]
+
+    def attention(self, facets_TKD: NDArray[np.float32], *, by_probability: bool) -> Tensor:
+        """Weights of the words by their closest facet (``scoring.best_facet_attention``).
+
+        Args:
+            facets_TKD: Facets of the same texts, in the same order.
+            by_probability: The weights will be multiplied by ``alpha / (alpha + p(w))``. Both say how much a word
+                matters, so the square root of the attention is taken (chosen on STS train).
+
+        Returns:
+            ``[T, L]``; 0 for padding. Where no word of a text has any, all its words get their uniform weight:
+            then attention says nothing about them.
+        """
+        facets = torch.from_numpy(facets_TKD)
+        attention_TL = torch.zeros(self.mask_TL.shape)
+        for texts_B, length in self._batches():
+            words_BLD = self.vectors(self.rows_TL[texts_B, :length])
+            attention_TL[texts_B, :length] = scoring.best_facet_attention(
+                words_BLD, facets[texts_B], self.mask_TL[texts_B, :length]
+            )
+        nothing_T1 = attention_TL.sum(dim=1, keepdim=True) <= 0
+        attention_TL = torch.where(nothing_T1, 1.0, attention_TL)
+        return self.uniform_TL * (attention_TL.sqrt() if by_probability else attention_TL)
+
+    def average(self, weights_TL: Tensor) -> Tensor:
+        """``scoring.average`` of every text, ``[T, D]``."""
+        return self._averages(weights_TL, by_probability=False)
+
+    def probability_average(self, weights_TL: Tensor) -> Tensor:
+        """``scoring.probability_average`` of every text, ``[T, D]``."""
+        return self._averages(weights_TL, by_probability=True)
+
+    def wmd(self, pairs_P2: Tensor, weights_TL: Tensor, *, by_probability: bool) -> Tensor:
+        """``scoring.wmd`` or ``scoring.probability_wmd`` of pairs of texts, ``[P]``.
+
+        Args:
+            pairs_P2: Numbers of two texts each, int64.
+            weights_TL: Weights of the words.
+            by_probability: Also weigh words by ``alpha / (alpha + p(w))``.
+
+        Raises:
+            ImportError: POT is not installed.
+        """
+        weights_TL = (
+            weights_TL * scoring.probability_weights(self.probabilities(self.rows_TL)) if by_probability else weights_TL
+        )
+        lengths_P2 = torch.from_numpy(self._lengths_T)[pairs_P2]
+        scores_P = torch.empty(len(pairs_P2))
+        # Pairs of similar length together, longest first, so that little of a block is padding.
+        order_P = lengths_P2.amax(dim=1).argsort(stable=True, descending=True)
+        start = 0
+        while start < len(order_P):
+            longest = max(1, int(lengths_P2[order_P[start]].amax()))
+            pairs_B = order_P[start : start + max(1, _BATCH_WORDS // longest)]
+            first_B, second_B = pairs_P2[pairs_B].unbind(dim=1)
+            scores_P[pairs_B] = scoring.wmd(
+                self.vectors(self.rows_TL[first_B, :longest]),
+                weights_TL[first_B, :longest],
+                self.vectors(self.rows_TL[second_B, :longest]),
+                weights_TL[second_B, :longest],
+            )
+            start += len(pairs_B)
+        return scores_P
+
+    def _averages(self, weights_TL: Tensor, *, by_probability: bool) -> Tensor:
+        averages_TD = torch.zeros(len(self.rows_TL), self._unit_vectors_VD.shape[1])
+        for texts_B, length in self._batches():
+            rows_BL, weights_BL = self.rows_TL[texts_B, :length], weights_TL[texts_B, :length]
+            words_BLD = self.vectors(rows_BL)
+            if by_probability:
+                averages_TD[texts_B] = scoring.probability_average(words_BLD, self.probabilities(rows_BL), weights_BL)
+            else:
+                averages_TD[texts_B] = scoring.average(words_BLD, weights_BL)
+        return averages_TD
+
+    def _batches(self) -> Iterator[tuple[Tensor, int]]:
+        """Texts of similar length, longest first, and their greatest number of words; none without words."""
+        order_T = np.argsort(-self._lengths_T, kind="stable")[: np.count_nonzero(self._lengths_T)]
+        start = 0
+        while start < len(order_T):
+            length = int(self._lengths_T[order_T[start]])
+            texts_B = order_T[start : start + max(1, _BATCH_WORDS // length)]
+            yield torch.from_numpy(texts_B), length
+            start += len(texts_B)
+
+
+def fit_common_components(model: TextModel, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+    """The directions that ``sif`` removes, with and without attention; store them with the model.
+
+    Args:
+        model: The model; its own ``common_components`` are not used.
+        texts: Training texts, each with at least one token; some ten thousand sentences are plenty.
+
+    Returns:
+        ``plain`` and ``attention``: unit vectors ``[D]``, float32, C-contiguous.
+
+    References:
+        Chang 2022, section 3.2.2.3; Arora et al. 2017, algorithm 1.
+    """
+    words = TextWords(model, texts)
+    weights = {False: words.uniform_TL, True: words.attention(model.encode(texts), by_probability=True)}
+    return {
+        key: scoring.fit_common_component(words.probability_average(weights[attention])).numpy()
+        for attention, key in COMPONENT_KEYS.items()
+    }
+
+
+def known_rows(vocabulary: Vocabulary, words: Sequence[str]) -> NDArray[np.int64]:
+    """Rows of the words that the vocabulary has, or of their pieces, in order; punctuation is left out."""
+    return _rows_and_shares(vocabulary, words)[0]
+
+
+def _rows_and_shares(vocabulary: Vocabulary, words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """``known_rows`` and the weight of each row: the pieces of a word together have about its length."""
+    rows, counts = vocabulary.split_rows([word for word in words if any(map(str.isalnum, word))])
+    shares = np.repeat(counts.astype(np.float32) ** -0.5, counts)
+    is_known = rows < len(vocabulary)
+    return rows[is_known], shares[is_known]

@@ -1,0 +1,249 @@
+from facets_proto.v1 import common_pb2 as _common_pb2
+from google.rpc import status_pb2 as _status_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class SimilarityMethod(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SIMILARITY_METHOD_UNSPECIFIED: _ClassVar[SimilarityMethod]
+    SIMILARITY_METHOD_CODEBOOK: _ClassVar[SimilarityMethod]
+    SIMILARITY_METHOD_MAX_FACET: _ClassVar[SimilarityMethod]
+    SIMILARITY_METHOD_AVERAGE: _ClassVar[SimilarityMethod]
+    SIMILARITY_METHOD_PROBABILITY_AVERAGE: _ClassVar[SimilarityMethod]
+    SIMILARITY_METHOD_SIF: _ClassVar[SimilarityMethod]
+    SIMILARITY_METHOD_WMD: _ClassVar[SimilarityMethod]
+    SIMILARITY_METHOD_PROBABILITY_WMD: _ClassVar[SimilarityMethod]
+    SIMILARITY_METHOD_ENCODER: _ClassVar[SimilarityMethod]
+
+class CalibratedRange(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CALIBRATED_RANGE_UNSPECIFIED: _ClassVar[CalibratedRange]
+    CALIBRATED_RANGE_ZERO_TO_ONE: _ClassVar[CalibratedRange]
+    CALIBRATED_RANGE_ZERO_TO_FIVE: _ClassVar[CalibratedRange]
+
+class SummaryOrder(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SUMMARY_ORDER_UNSPECIFIED: _ClassVar[SummaryOrder]
+    SUMMARY_ORDER_ORIGINAL: _ClassVar[SummaryOrder]
+    SUMMARY_ORDER_SELECTION: _ClassVar[SummaryOrder]
+SIMILARITY_METHOD_UNSPECIFIED: SimilarityMethod
+SIMILARITY_METHOD_CODEBOOK: SimilarityMethod
+SIMILARITY_METHOD_MAX_FACET: SimilarityMethod
+SIMILARITY_METHOD_AVERAGE: SimilarityMethod
+SIMILARITY_METHOD_PROBABILITY_AVERAGE: SimilarityMethod
+SIMILARITY_METHOD_SIF: SimilarityMethod
+SIMILARITY_METHOD_WMD: SimilarityMethod
+SIMILARITY_METHOD_PROBABILITY_WMD: SimilarityMethod
+SIMILARITY_METHOD_ENCODER: SimilarityMethod
+CALIBRATED_RANGE_UNSPECIFIED: CalibratedRange
+CALIBRATED_RANGE_ZERO_TO_ONE: CalibratedRange
+CALIBRATED_RANGE_ZERO_TO_FIVE: CalibratedRange
+SUMMARY_ORDER_UNSPECIFIED: SummaryOrder
+SUMMARY_ORDER_ORIGINAL: SummaryOrder
+SUMMARY_ORDER_SELECTION: SummaryOrder
+
+class EmbedRequest(_message.Message):
+    __slots__ = ("texts", "model", "normalize", "dtype")
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    NORMALIZE_FIELD_NUMBER: _ClassVar[int]
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    texts: _containers.RepeatedScalarFieldContainer[str]
+    model: str
+    normalize: bool
+    dtype: _common_pb2.DataType
+    def __init__(self, texts: _Optional[_Iterable[str]] = ..., model: _Optional[str] = ..., normalize: _Optional[bool] = ..., dtype: _Optional[_Union[_common_pb2.DataType, str]] = ...) -> None: ...
+
+class EmbedResponse(_message.Message):
+    __slots__ = ("facet_embeddings", "token_stats", "model", "timings")
+    FACET_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_STATS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    TIMINGS_FIELD_NUMBER: _ClassVar[int]
+    facet_embeddings: _common_pb2.FacetArray
+    token_stats: _containers.RepeatedCompositeFieldContainer[_common_pb2.TokenStats]
+    model: _common_pb2.ModelVersion
+    timings: _common_pb2.Timings
+    def __init__(self, facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ..., token_stats: _Optional[_Iterable[_Union[_common_pb2.TokenStats, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
+
+class EmbedStreamRequest(_message.Message):
+    __slots__ = ("sequence", "request")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    request: EmbedRequest
+    def __init__(self, sequence: _Optional[int] = ..., request: _Optional[_Union[EmbedRequest, _Mapping]] = ...) -> None: ...
+
+class EmbedStreamResponse(_message.Message):
+    __slots__ = ("sequence", "response", "error")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    response: EmbedResponse
+    error: _status_pb2.Status
+    def __init__(self, sequence: _Optional[int] = ..., response: _Optional[_Union[EmbedResponse, _Mapping]] = ..., error: _Optional[_Union[_status_pb2.Status, _Mapping]] = ...) -> None: ...
+
+class ExplainRequest(_message.Message):
+    __slots__ = ("texts", "model", "num_words")
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    NUM_WORDS_FIELD_NUMBER: _ClassVar[int]
+    texts: _containers.RepeatedScalarFieldContainer[str]
+    model: str
+    num_words: int
+    def __init__(self, texts: _Optional[_Iterable[str]] = ..., model: _Optional[str] = ..., num_words: _Optional[int] = ...) -> None: ...
+
+class ExplainResponse(_message.Message):
+    __slots__ = ("explanations", "model", "timings")
+    EXPLANATIONS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    TIMINGS_FIELD_NUMBER: _ClassVar[int]
+    explanations: _containers.RepeatedCompositeFieldContainer[TextExplanation]
+    model: _common_pb2.ModelVersion
+    timings: _common_pb2.Timings
+    def __init__(self, explanations: _Optional[_Iterable[_Union[TextExplanation, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
+
+class TextExplanation(_message.Message):
+    __slots__ = ("tokens", "facets", "token_stats")
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    FACETS_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_STATS_FIELD_NUMBER: _ClassVar[int]
+    tokens: _containers.RepeatedCompositeFieldContainer[_common_pb2.TokenAttention]
+    facets: _containers.RepeatedCompositeFieldContainer[_common_pb2.FacetWords]
+    token_stats: _common_pb2.TokenStats
+    def __init__(self, tokens: _Optional[_Iterable[_Union[_common_pb2.TokenAttention, _Mapping]]] = ..., facets: _Optional[_Iterable[_Union[_common_pb2.FacetWords, _Mapping]]] = ..., token_stats: _Optional[_Union[_common_pb2.TokenStats, _Mapping]] = ...) -> None: ...
+
+class ScoreRequest(_message.Message):
+    __slots__ = ("pairs", "model", "method", "attention", "explain", "calibrated", "num_words", "calibrated_range")
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    ATTENTION_FIELD_NUMBER: _ClassVar[int]
+    EXPLAIN_FIELD_NUMBER: _ClassVar[int]
+    CALIBRATED_FIELD_NUMBER: _ClassVar[int]
+    NUM_WORDS_FIELD_NUMBER: _ClassVar[int]
+    CALIBRATED_RANGE_FIELD_NUMBER: _ClassVar[int]
+    pairs: _containers.RepeatedCompositeFieldContainer[TextPair]
+    model: str
+    method: SimilarityMethod
+    attention: bool
+    explain: bool
+    calibrated: bool
+    num_words: int
+    calibrated_range: CalibratedRange
+    def __init__(self, pairs: _Optional[_Iterable[_Union[TextPair, _Mapping]]] = ..., model: _Optional[str] = ..., method: _Optional[_Union[SimilarityMethod, str]] = ..., attention: _Optional[bool] = ..., explain: _Optional[bool] = ..., calibrated: _Optional[bool] = ..., num_words: _Optional[int] = ..., calibrated_range: _Optional[_Union[CalibratedRange, str]] = ...) -> None: ...
+
+class TextPair(_message.Message):
+    __slots__ = ("first", "second")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    SECOND_FIELD_NUMBER: _ClassVar[int]
+    first: str
+    second: str
+    def __init__(self, first: _Optional[str] = ..., second: _Optional[str] = ...) -> None: ...
+
+class ScoreResponse(_message.Message):
+    __slots__ = ("scores", "method", "attention", "model", "timings")
+    SCORES_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    ATTENTION_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    TIMINGS_FIELD_NUMBER: _ClassVar[int]
+    scores: _containers.RepeatedCompositeFieldContainer[PairScore]
+    method: SimilarityMethod
+    attention: bool
+    model: _common_pb2.ModelVersion
+    timings: _common_pb2.Timings
+    def __init__(self, scores: _Optional[_Iterable[_Union[PairScore, _Mapping]]] = ..., method: _Optional[_Union[SimilarityMethod, str]] = ..., attention: _Optional[bool] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
+
+class PairScore(_message.Message):
+    __slots__ = ("score", "calibrated_score", "explanation")
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    CALIBRATED_SCORE_FIELD_NUMBER: _ClassVar[int]
+    EXPLANATION_FIELD_NUMBER: _ClassVar[int]
+    score: float
+    calibrated_score: float
+    explanation: PairExplanation
+    def __init__(self, score: _Optional[float] = ..., calibrated_score: _Optional[float] = ..., explanation: _Optional[_Union[PairExplanation, _Mapping]] = ...) -> None: ...
+
+class PairExplanation(_message.Message):
+    __slots__ = ("matches", "first_tokens", "second_tokens")
+    MATCHES_FIELD_NUMBER: _ClassVar[int]
+    FIRST_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    SECOND_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    matches: _containers.RepeatedCompositeFieldContainer[_common_pb2.FacetMatch]
+    first_tokens: _containers.RepeatedCompositeFieldContainer[_common_pb2.TokenAttention]
+    second_tokens: _containers.RepeatedCompositeFieldContainer[_common_pb2.TokenAttention]
+    def __init__(self, matches: _Optional[_Iterable[_Union[_common_pb2.FacetMatch, _Mapping]]] = ..., first_tokens: _Optional[_Iterable[_Union[_common_pb2.TokenAttention, _Mapping]]] = ..., second_tokens: _Optional[_Iterable[_Union[_common_pb2.TokenAttention, _Mapping]]] = ...) -> None: ...
+
+class SummarizeRequest(_message.Message):
+    __slots__ = ("documents", "model", "num_sentences", "max_words", "order", "query")
+    DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    NUM_SENTENCES_FIELD_NUMBER: _ClassVar[int]
+    MAX_WORDS_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    documents: _containers.RepeatedCompositeFieldContainer[SummaryDocument]
+    model: str
+    num_sentences: int
+    max_words: int
+    order: SummaryOrder
+    query: str
+    def __init__(self, documents: _Optional[_Iterable[_Union[SummaryDocument, _Mapping]]] = ..., model: _Optional[str] = ..., num_sentences: _Optional[int] = ..., max_words: _Optional[int] = ..., order: _Optional[_Union[SummaryOrder, str]] = ..., query: _Optional[str] = ...) -> None: ...
+
+class SummaryDocument(_message.Message):
+    __slots__ = ("text", "sentences")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    SENTENCES_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    sentences: SentenceList
+    def __init__(self, text: _Optional[str] = ..., sentences: _Optional[_Union[SentenceList, _Mapping]] = ...) -> None: ...
+
+class SentenceList(_message.Message):
+    __slots__ = ("sentences",)
+    SENTENCES_FIELD_NUMBER: _ClassVar[int]
+    sentences: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, sentences: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class SummarizeResponse(_message.Message):
+    __slots__ = ("summaries", "model", "timings")
+    SUMMARIES_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    TIMINGS_FIELD_NUMBER: _ClassVar[int]
+    summaries: _containers.RepeatedCompositeFieldContainer[Summary]
+    model: _common_pb2.ModelVersion
+    timings: _common_pb2.Timings
+    def __init__(self, summaries: _Optional[_Iterable[_Union[Summary, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
+
+class Summary(_message.Message):
+    __slots__ = ("sentences", "num_sentences_in_document", "num_words")
+    SENTENCES_FIELD_NUMBER: _ClassVar[int]
+    NUM_SENTENCES_IN_DOCUMENT_FIELD_NUMBER: _ClassVar[int]
+    NUM_WORDS_FIELD_NUMBER: _ClassVar[int]
+    sentences: _containers.RepeatedCompositeFieldContainer[SummarySentence]
+    num_sentences_in_document: int
+    num_words: int
+    def __init__(self, sentences: _Optional[_Iterable[_Union[SummarySentence, _Mapping]]] = ..., num_sentences_in_document: _Optional[int] = ..., num_words: _Optional[int] = ...) -> None: ...
+
+class SummarySentence(_message.Message):
+    __slots__ = ("text", "sentence", "start", "end", "selection", "gain")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    SENTENCE_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    SELECTION_FIELD_NUMBER: _ClassVar[int]
+    GAIN_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    sentence: int
+    start: int
+    end: int
+    selection: int
+    gain: float
+    def __init__(self, text: _Optional[str] = ..., sentence: _Optional[int] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., selection: _Optional[int] = ..., gain: _Optional[float] = ...) -> None: ...

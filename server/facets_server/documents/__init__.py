@@ -1,0 +1,1 @@
+"""CollectionService and DocumentService: storing, streaming in and searching documents."""

@@ -1,0 +1,67 @@
+"""CollectionService: sets of documents that are searched together."""
+
+from facets_proto.v1 import documents_pb2, documents_pb2_grpc
+
+from facets.documents import CollectionEngine
+from facets_server.documents.document_messages import collection_to_proto
+from facets_server.runtime.call_context import Call
+from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.paging import page_of
+from facets_server.texts.served import ServedModels
+
+__all__ = ["CollectionService"]
+
+
+class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
+    """Makes, tells and deletes collections."""
+
+    def __init__(self, models: ServedModels, engine: CollectionEngine, limits: LimitsConfig) -> None:
+        self._models = models
+        self._engine = engine
+        self._limits = limits
+
+    def CreateCollection(
+        self, request: documents_pb2.CreateCollectionRequest, call: Call
+    ) -> documents_pb2.CreateCollectionResponse:
+        """Makes an empty collection for the facets of one model."""
+        model = self._models.get(request.model).model
+        info = self._engine.create_collection(
+            request.name,
+            model=model.name,
+            model_revision=model.revision,
+            num_facets=model.num_facets,
+            dim=model.dim,
+        )
+        return documents_pb2.CreateCollectionResponse(collection=collection_to_proto(info, self._engine.revision))
+
+    def GetCollection(
+        self, request: documents_pb2.GetCollectionRequest, call: Call
+    ) -> documents_pb2.GetCollectionResponse:
+        """One collection."""
+        revision = self._engine.revision
+        info = self._engine.get_collection(request.name)
+        return documents_pb2.GetCollectionResponse(collection=collection_to_proto(info, revision))
+
+    def ListCollections(
+        self, request: documents_pb2.ListCollectionsRequest, call: Call
+    ) -> documents_pb2.ListCollectionsResponse:
+        """All collections, by name."""
+        revision = self._engine.revision
+        page = page_of(
+            self._engine.list_collections(),
+            size=request.page_size,
+            token=request.page_token,
+            limit=self._limits.max_page_size,
+        )
+        return documents_pb2.ListCollectionsResponse(
+            collections=[collection_to_proto(info, revision) for info in page.items],
+            next_page_token=page.next_token,
+        )
+
+    def DeleteCollection(
+        self, request: documents_pb2.DeleteCollectionRequest, call: Call
+    ) -> documents_pb2.DeleteCollectionResponse:
+        """Deletes a collection with its documents."""
+        num_documents = self._engine.get_collection(request.name).num_documents
+        revision = self._engine.delete_collection(request.name)
+        return documents_pb2.DeleteCollectionResponse(num_documents=num_documents, index_revision=revision)

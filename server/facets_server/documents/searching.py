@@ -1,0 +1,157 @@
+"""A search from texts or facets to hits with their evidence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.documents import CollectionEngine, CollectionInfo, Filter, Hit, SearchResult
+from facets.errors import InvalidInputError
+from facets_server.documents.ingest import model_of
+from facets_server.runtime.call_context import Call
+from facets_server.texts.served import FacetModel, ServedModels
+
+__all__ = ["Evidence", "Found", "SearchQuery", "search"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchQuery:
+    """A checked request.
+
+    Attributes:
+        collection: Where to search.
+        queries: Texts, or facets ``[facets, D]`` made by the caller.
+        top_k: Documents for each query.
+        filter: Only documents that match.
+        exact: Compare with every document.
+        min_revision: The read must see the writes up to this revision.
+        num_words: Nearest words for each facet of the evidence; 0: no evidence.
+        include_document: Whether hits carry text and payload.
+    """
+
+    collection: str
+    queries: tuple[str | NDArray[np.float32], ...]
+    top_k: int
+    filter: Filter | None
+    exact: bool
+    min_revision: int | None
+    num_words: int
+    include_document: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The two facets that made a score, in words.
+
+    Attributes:
+        query_words: ``(word, cosine)`` nearest to the facet of the query, closest first.
+        document_words: The same for the facet of the document.
+    """
+
+    query_words: list[tuple[str, float]]
+    document_words: list[tuple[str, float]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """What was found.
+
+    Attributes:
+        hits: Those of each query, best first.
+        evidence: Evidence of each hit, in the same places; empty lists when not asked for.
+        index_revision: Every write up to this revision was seen.
+        exhaustive: Every allowed document was compared.
+        index_kind: How it was searched.
+        model: The model of the collection.
+    """
+
+    hits: tuple[tuple[Hit, ...], ...]
+    evidence: tuple[tuple[Evidence, ...], ...]
+    index_revision: int
+    exhaustive: bool
+    index_kind: str
+    model: FacetModel
+
+
+def search(query: SearchQuery, engine: CollectionEngine, models: ServedModels, call: Call) -> Found:
+    """Searches a collection.
+
+    Args:
+        query: What to search.
+        engine: Where the documents are.
+        models: One of them encodes the texts.
+        call: On whose behalf.
+
+    Raises:
+        NotFoundError: No such collection, or its model is not served.
+        InvalidInputError: Facets of the wrong dimension.
+        NotReadyError: ``min_revision`` lies in the future.
+        DeadlineExceededError: The deadline passed before the texts were encoded.
+    """
+    info = engine.get_collection(query.collection)
+    served = model_of(info, models)
+    texts = [text for text in query.queries if isinstance(text, str)]
+    encoded = iter(served.encode(texts, call).facets if texts else ())
+    facets = [next(encoded) if isinstance(entry, str) else entry for entry in query.queries]
+    for i, array in enumerate(facets):
+        if array.shape[1] != info.dim:
+            raise InvalidInputError(
+                f"queries[{i}].facet_embeddings must have dimension {info.dim}, got {array.shape[1]}",
+                field=f"queries[{i}].facet_embeddings",
+            )
+    call.check()
+    groups = [(places, _search_group(places, facets, query, engine, info)) for places in _same_length(facets)]
+    hits: list[tuple[Hit, ...]] = [()] * len(facets)
+    for places, result in groups:
+        for place, found in zip(places, result.hits, strict=True):
+            hits[place] = found
+    results = [result for _, result in groups]
+    return Found(
+        hits=tuple(hits),
+        evidence=_evidence(hits, facets, served.model, query.num_words),
+        index_revision=min(result.index_revision for result in results),
+        exhaustive=all(result.exhaustive for result in results),
+        index_kind=results[0].index_kind,
+        model=served.model,
+    )
+
+
+def _same_length(facets: Sequence[NDArray[np.float32]]) -> list[list[int]]:
+    """Places of the queries with the same number of facets: the engine wants one array."""
+    groups: dict[int, list[int]] = {}
+    for place, array in enumerate(facets):
+        groups.setdefault(len(array), []).append(place)
+    return list(groups.values())
+
+
+def _search_group(
+    places: Sequence[int],
+    facets: Sequence[NDArray[np.float32]],
+    query: SearchQuery,
+    engine: CollectionEngine,
+    info: CollectionInfo,
+) -> SearchResult:
+    return engine.search(
+        query.collection,
+        np.stack([facets[place] for place in places]),
+        top_k=query.top_k,
+        filter=query.filter,
+        exact=query.exact,
+        min_revision=query.min_revision,
+        seen=info,
+    )
+
+
+def _evidence(
+    hits: Sequence[Sequence[Hit]], facets: Sequence[NDArray[np.float32]], model: FacetModel, num_words: int
+) -> tuple[tuple[Evidence, ...], ...]:
+    if not num_words or not any(hits):
+        return tuple(() for _ in hits)
+    met = sorted({(place, hit.query_facet) for place, found in enumerate(hits) for hit in found})
+    of_query = dict(zip(met, model.words.nearest(np.stack([facets[p][k] for p, k in met]), num_words), strict=True))
+    of_documents = iter(model.words.nearest(np.stack([hit.facet for found in hits for hit in found]), num_words))
+    return tuple(
+        tuple(Evidence(of_query[place, hit.query_facet], next(of_documents)) for hit in found)
+        for place, found in enumerate(hits)
+    )

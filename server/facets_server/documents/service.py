@@ -1,0 +1,124 @@
+"""DocumentService: store, read, list and search documents."""
+
+from collections.abc import Iterator
+
+from facets_proto.v1 import documents_pb2, documents_pb2_grpc
+
+from facets.documents import CollectionEngine
+from facets.errors import InvalidInputError
+from facets_server.documents.document_messages import document_to_proto, incoming_from_proto, upserted_to_proto
+from facets_server.documents.filters import filter_from_proto
+from facets_server.documents.ingest import open_ingest
+from facets_server.documents.ingest_stream import IngestStream
+from facets_server.documents.search_messages import hits_to_proto, search_from_proto
+from facets_server.documents.searching import search
+from facets_server.documents.stream_store import StreamStore
+from facets_server.runtime.admission import Admission
+from facets_server.runtime.call_context import Call
+from facets_server.runtime.checks import check_count
+from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.paging import page_size_of
+from facets_server.texts.served import ServedModels
+
+__all__ = ["DocumentService"]
+
+
+class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
+    """Documents of all collections."""
+
+    def __init__(
+        self,
+        models: ServedModels,
+        engine: CollectionEngine,
+        *,
+        streams: StreamStore,
+        admission: Admission,
+        limits: LimitsConfig,
+        window: int,
+    ) -> None:
+        self._models = models
+        self._engine = engine
+        self._limits = limits
+        self._stream = IngestStream(models, engine, streams=streams, admission=admission, limits=limits, window=window)
+
+    def Upsert(self, request: documents_pb2.UpsertRequest, call: Call) -> documents_pb2.UpsertResponse:
+        """Stores all documents of the request or none."""
+        check_count(request.documents, "documents", self._limits.max_documents_per_upsert)
+        ingest = open_ingest(self._engine, self._models, request.collection, max_text_bytes=self._limits.max_text_bytes)
+        call.num_items = len(request.documents)
+        batch = ingest.prepare(incoming_from_proto(request.documents), call)
+        return upserted_to_proto(ingest.store_all(batch), ingest.served.model, call)
+
+    def UpsertStream(
+        self, requests: Iterator[documents_pb2.UpsertStreamRequest], call: Call
+    ) -> Iterator[documents_pb2.UpsertStreamResponse]:
+        """Bulk load with durable acknowledgements."""
+        return self._stream.run(requests, call)
+
+    def GetDocuments(
+        self, request: documents_pb2.GetDocumentsRequest, call: Call
+    ) -> documents_pb2.GetDocumentsResponse:
+        """Documents by id."""
+        check_count(request.ids, "ids", self._limits.max_documents_per_upsert)
+        call.num_items = len(request.ids)
+        result = self._engine.get(
+            request.collection,
+            list(request.ids),
+            include_facets=request.include_facets,
+            min_revision=request.min_revision or None,
+        )
+        return documents_pb2.GetDocumentsResponse(
+            documents=[document_to_proto(document) for document in result.documents],
+            missing_ids=result.missing,
+            index_revision=result.index_revision,
+        )
+
+    def DeleteDocuments(
+        self, request: documents_pb2.DeleteDocumentsRequest, call: Call
+    ) -> documents_pb2.DeleteDocumentsResponse:
+        """Deletes by ids or by filter."""
+        if bool(request.ids) == request.HasField("filter"):
+            raise InvalidInputError("exactly one of ids and filter must be given", field="ids")
+        if request.HasField("filter"):
+            result = self._engine.delete(request.collection, filter=filter_from_proto(request.filter))
+        else:
+            check_count(request.ids, "ids", self._limits.max_documents_per_upsert)
+            result = self._engine.delete(request.collection, ids=list(request.ids))
+        call.num_items = result.num_deleted
+        return documents_pb2.DeleteDocumentsResponse(num_deleted=result.num_deleted, index_revision=result.revision)
+
+    def CountDocuments(
+        self, request: documents_pb2.CountDocumentsRequest, call: Call
+    ) -> documents_pb2.CountDocumentsResponse:
+        """Number of documents that match."""
+        result = self._engine.count(
+            request.collection,
+            filter=filter_from_proto(request.filter) if request.HasField("filter") else None,
+            min_revision=request.min_revision or None,
+        )
+        return documents_pb2.CountDocumentsResponse(num_documents=result.count, index_revision=result.index_revision)
+
+    def ListDocuments(
+        self, request: documents_pb2.ListDocumentsRequest, call: Call
+    ) -> documents_pb2.ListDocumentsResponse:
+        """One page of the documents, by id."""
+        page = self._engine.list_documents(
+            request.collection,
+            page_size=page_size_of(request.page_size, self._limits.max_page_size),
+            page_token=request.page_token,
+            filter=filter_from_proto(request.filter) if request.HasField("filter") else None,
+            include_facets=request.include_facets,
+            min_revision=request.min_revision or None,
+        )
+        call.num_items = len(page.documents)
+        return documents_pb2.ListDocumentsResponse(
+            documents=[document_to_proto(document) for document in page.documents],
+            next_page_token=page.next_page_token,
+            index_revision=page.index_revision,
+        )
+
+    def Search(self, request: documents_pb2.SearchRequest, call: Call) -> documents_pb2.SearchResponse:
+        """The best documents for each query."""
+        query = search_from_proto(request, self._limits)
+        found = search(query, self._engine, self._models, call)
+        return hits_to_proto(found, query, call)

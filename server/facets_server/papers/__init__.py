@@ -1,0 +1,1 @@
+"""RecommendationService and the models behind it."""

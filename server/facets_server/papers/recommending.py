@@ -1,0 +1,181 @@
+"""Recommendations on behalf of a call: long work in several turns at the model, so that nobody waits for a bulk."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from facets.documents import Filter
+from facets.errors import InvalidInputError
+from facets.papers.types import (
+    BulkRecommendations,
+    CandidateKind,
+    Paper,
+    RankedPaper,
+    Recommendation,
+    RecommendationOptions,
+)
+from facets_server.papers.collection_papers import CollectionPapers
+from facets_server.papers.served import ServedRecommender
+from facets_server.runtime.call_context import Call
+
+__all__ = [
+    "Finding",
+    "Ranked",
+    "Ranking",
+    "Recommending",
+    "fields_of_request",
+    "rank_papers",
+    "recommend",
+    "recommend_bulk",
+]
+
+_PAPERS_A_TURN = 32
+_BULK_PAPERS_A_TURN = 128  # each turn looks up the candidates anew, so that few turns are cheaper
+_PAPERS_FIELD = re.compile(r"^papers\[(\d+)\]")
+# Names of the library's options -> fields of our requests.
+_OPTION_FIELD = re.compile(r"^(positive|negative|exclude|candidates)\b")
+_OPTION_FIELDS = {
+    "positive": "options.positive_ids",
+    "negative": "options.negative_ids",
+    "exclude": "options.excluded_ids",
+    "candidates": "options.candidates.ids",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recommending:
+    """A checked request for candidates."""
+
+    papers: tuple[Paper, ...]
+    options: RecommendationOptions
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ranking:
+    """A checked request for papers.
+
+    Attributes:
+        kind: What the ids are.
+        ids: Authors or citing papers.
+        collection: Where the papers are; empty: in ``papers``.
+        papers: Papers of the caller's.
+        filter: Which documents of the collection; the years are part of it.
+        options: For papers of a collection without ``exclude`` and years, which are in ``excluded`` and ``filter``.
+        excluded: Ids of papers never listed.
+        min_revision: The read must see the writes up to this revision.
+    """
+
+    kind: CandidateKind
+    ids: tuple[str, ...]
+    collection: str
+    papers: tuple[Paper, ...]
+    filter: Filter | None
+    options: RecommendationOptions
+    excluded: frozenset[str]
+    min_revision: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A checked request for candidates by name."""
+
+    kind: CandidateKind
+    texts: tuple[str, ...]
+    top_k: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Papers for authors or citing papers.
+
+    Attributes:
+        rankings: One an id of the query.
+        ids: Of the papers that were compared.
+        titles: Entry i belongs to ids[i].
+        index_revision: Of the collection; 0 for papers of the caller's.
+    """
+
+    rankings: Sequence[Sequence[RankedPaper]]
+    ids: Sequence[str]
+    titles: Sequence[str]
+    index_revision: int
+
+
+def recommend(
+    served: ServedRecommender, kind: CandidateKind, query: Recommending, call: Call
+) -> list[list[Recommendation]]:
+    """Candidates for each paper.
+
+    Raises:
+        InvalidInputError: An example is unknown.
+        DeadlineExceededError: The deadline passed first.
+    """
+    results: list[list[Recommendation]] = []
+    for papers in _slices(query.papers, _PAPERS_A_TURN):
+        with fields_of_request(len(results)), served.turn(call) as recommender:
+            run = recommender.recommend_authors if kind is CandidateKind.AUTHORS else recommender.recommend_citations
+            results += run(papers, query.options)
+    call.num_items = len(results)
+    return results
+
+
+def recommend_bulk(
+    served: ServedRecommender, kind: CandidateKind, query: Recommending, call: Call
+) -> list[BulkRecommendations]:
+    """Candidates for each paper as arrays, a few papers at a time; raises as ``recommend``."""
+    results: list[BulkRecommendations] = []
+    for papers in _slices(query.papers, _BULK_PAPERS_A_TURN):
+        with fields_of_request(len(results) * _BULK_PAPERS_A_TURN), served.turn(call) as recommender:
+            results.append(recommender.recommend_bulk(kind, papers, query.options))
+    call.num_items = len(query.papers)
+    return results
+
+
+def rank_papers(served: ServedRecommender, query: Ranking, papers: CollectionPapers, call: Call) -> Ranked:
+    """Papers for each author or citing paper.
+
+    Raises:
+        NotFoundError: An author, a citing paper or the collection is unknown.
+        InvalidInputError: The collection has too many papers.
+        DeadlineExceededError: The deadline passed first; what was encoded of a collection is kept.
+    """
+    call.num_items = len(query.ids)
+    if not query.collection:
+        with fields_of_request(), served.turn(call) as recommender:
+            rankings = recommender.rank_papers(query.kind, query.ids, query.papers, query.options)
+        return Ranked(rankings, [p.id for p in query.papers], [p.title for p in query.papers], 0)
+    found = papers.read(
+        served,
+        query.collection,
+        call,
+        filter=query.filter,
+        excluded=query.excluded,
+        min_revision=query.min_revision,
+    )
+    compared = found.facets if found.ids else ()
+    with served.turn(call) as recommender:
+        rankings = recommender.rank_papers(query.kind, query.ids, compared, query.options)
+    return Ranked(rankings, found.ids, found.titles, found.index_revision)
+
+
+def _slices(papers: Sequence[Paper], size: int) -> Iterator[Sequence[Paper]]:
+    return (papers[start : start + size] for start in range(0, len(papers), size))
+
+
+@contextmanager
+def fields_of_request(offset: int = 0) -> Iterator[None]:
+    """Turns the library's names of bad arguments into the fields of our requests.
+
+    Args:
+        offset: Place in the request of the first paper that the library was given.
+    """
+
+    def moved(text: str) -> str:
+        text = _PAPERS_FIELD.sub(lambda found: f"papers[{int(found[1]) + offset}]", text)
+        return _OPTION_FIELD.sub(lambda found: _OPTION_FIELDS[found[1]], text)
+
+    try:
+        yield
+    except InvalidInputError as error:
+        raise InvalidInputError(moved(str(error)), field=moved(error.field)) from error

@@ -1,0 +1,98 @@
+"""A recommender behind its turns: what the server serves for the task ``papers``."""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from facets.errors import FacetsError
+from facets.papers.recommendation import Recommender
+from facets.papers.types import CandidateKind, Paper, RecommendationOptions
+from facets_server.runtime.call_context import Call
+from facets_server.runtime.fair_lock import Turns
+from facets_server.runtime.model_registry import ModelFacts, TaskModels
+
+__all__ = ["RecommenderModels", "ServedRecommender"]
+
+logger = logging.getLogger(__name__)
+
+_FAILURES_UNTIL_UNHEALTHY = 3
+_PROBE_S = 30.0
+_WARM_UP_PAPERS = (
+    Paper("A title"),
+    Paper("A longer title that warms up the model", "And an abstract of one sentence, with a few words more."),
+)
+
+
+class ServedRecommender:
+    """One recommender; calls take turns at it.
+
+    Attributes:
+        recommender: The library's; use it within a turn.
+        facts: What ModelService tells.
+    """
+
+    def __init__(self, recommender: Recommender, facts: ModelFacts) -> None:
+        self.recommender = recommender
+        self.facts = facts
+        self._turns = Turns()
+        self._num_failures = 0
+
+    @contextmanager
+    def turn(self, call: Call) -> Iterator[Recommender]:
+        """Waits for a turn at the recommender and gives it back at the end.
+
+        Raises:
+            DeadlineExceededError: The deadline passed first.
+            CallCancelledError: The caller cancelled first.
+            NotReadyError: The server is shutting down.
+        """
+        with self._turns.turn(call):
+            try:
+                yield self.recommender
+            except FacetsError:
+                self._num_failures = 0
+                raise
+            except Exception:
+                self._num_failures += 1
+                raise
+            self._num_failures = 0
+
+    def unknown(self, kind: CandidateKind, ids_or_names: Sequence[str]) -> list[str]:
+        """Those that are neither an id nor a name of a candidate, in the given order."""
+        table = self.recommender.library.tables[kind]
+        return [text for text in ids_or_names if text not in table.row_of_id and text not in table.rows_of_name]
+
+    def warm_up(self) -> None:
+        """Runs the recommender once; raises what it raises."""
+        self._run(Call(method="warm-up"))
+
+    def is_healthy(self) -> bool:
+        """True while the recommender answers; after failures in a row it is asked with papers of our own."""
+        if self._num_failures < _FAILURES_UNTIL_UNHEALTHY:
+            return True
+        try:
+            self._run(Call(method="probe", deadline=time.monotonic() + _PROBE_S))
+        except Exception as error:  # whatever it is: the recommender does not answer
+            logger.warning("model %s does not answer: %s", self.facts.name, type(error).__name__)
+            return False
+        return True
+
+    def close(self) -> None:
+        """Refuses further turns and closes the file of the additions."""
+        self._turns.close()
+        self.recommender.close()
+
+    def _run(self, call: Call) -> None:
+        options = RecommendationOptions(top_k=1, evidence=True)
+        with self.turn(call) as recommender:
+            for kind, recommend in (
+                (CandidateKind.AUTHORS, recommender.recommend_authors),
+                (CandidateKind.CITATIONS, recommender.recommend_citations),
+            ):
+                if recommender.size(kind):
+                    recommend(_WARM_UP_PAPERS, options)
+
+
+# What the service about papers is given.
+RecommenderModels = TaskModels[ServedRecommender]

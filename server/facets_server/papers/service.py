@@ -1,0 +1,120 @@
+"""RecommendationService: who would write and who would cite a paper, and which papers suit somebody."""
+
+from facets_proto.v1 import papers_pb2, papers_pb2_grpc
+
+from facets.papers.types import CandidateKind
+from facets_server.papers.collection_papers import CollectionPapers
+from facets_server.papers.recommending import rank_papers, recommend, recommend_bulk
+from facets_server.papers.replies import (
+    added_authors_to_proto,
+    added_papers_to_proto,
+    bulk_to_proto,
+    found_to_proto,
+    rankings_to_proto,
+    recommendations_to_proto,
+)
+from facets_server.papers.requests import (
+    added_papers_from_proto,
+    bulk_kind_from_proto,
+    finding_from_proto,
+    new_authors_from_proto,
+    ranking_from_proto,
+    recommending_from_proto,
+)
+from facets_server.papers.served import RecommenderModels
+from facets_server.runtime.call_context import Call
+from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.replies import timings_to_proto, version_to_proto
+
+__all__ = ["RecommendationService"]
+
+
+class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
+    """Recommends authors and citing papers."""
+
+    def __init__(self, models: RecommenderModels, papers: CollectionPapers, limits: LimitsConfig) -> None:
+        self._models = models
+        self._papers = papers
+        self._limits = limits
+
+    def RecommendAuthors(
+        self, request: papers_pb2.RecommendAuthorsRequest, call: Call
+    ) -> papers_pb2.RecommendAuthorsResponse:
+        """Authors for a batch of papers."""
+        served = self._models.get(request.model)
+        query = recommending_from_proto(request, self._limits)
+        results = recommend(served, CandidateKind.AUTHORS, query, call)
+        return papers_pb2.RecommendAuthorsResponse(
+            results=recommendations_to_proto(results),
+            model=version_to_proto(served.facts),
+            timings=timings_to_proto(call),
+        )
+
+    def RecommendCitations(
+        self, request: papers_pb2.RecommendCitationsRequest, call: Call
+    ) -> papers_pb2.RecommendCitationsResponse:
+        """Citing papers for a batch of papers."""
+        served = self._models.get(request.model)
+        query = recommending_from_proto(request, self._limits)
+        results = recommend(served, CandidateKind.CITATIONS, query, call)
+        return papers_pb2.RecommendCitationsResponse(
+            results=recommendations_to_proto(results),
+            model=version_to_proto(served.facts),
+            timings=timings_to_proto(call),
+        )
+
+    def RecommendBulk(self, request: papers_pb2.RecommendBulkRequest, call: Call) -> papers_pb2.RecommendBulkResponse:
+        """Ids and scores for many papers."""
+        served = self._models.get(request.model)
+        kind = bulk_kind_from_proto(request)
+        query = recommending_from_proto(request, self._limits, is_bulk=True)
+        parts = recommend_bulk(served, kind, query, call)
+        unknown = served.unknown(kind, query.options.candidates or ())
+        return bulk_to_proto(parts, unknown, served.facts, call)
+
+    def RankPapers(self, request: papers_pb2.RankPapersRequest, call: Call) -> papers_pb2.RankPapersResponse:
+        """Papers for authors or citing papers."""
+        served = self._models.get(request.model)
+        query = ranking_from_proto(request, self._limits)
+        ranked = rank_papers(served, query, self._papers, call)
+        return papers_pb2.RankPapersResponse(
+            rankings=rankings_to_proto(
+                ranked.rankings, ranked.ids, ranked.titles, is_collection=bool(query.collection)
+            ),
+            num_papers=len(ranked.ids),
+            index_revision=ranked.index_revision,
+            model=version_to_proto(served.facts),
+            timings=timings_to_proto(call),
+        )
+
+    def AddPapers(self, request: papers_pb2.AddPapersRequest, call: Call) -> papers_pb2.AddPapersResponse:
+        """Stores papers and fits their authors and citing papers."""
+        served = self._models.get(request.model)
+        papers = added_papers_from_proto(request, self._limits)
+        call.num_items = len(papers)
+        with served.turn(call) as recommender:
+            result = recommender.add_papers(papers)
+        return added_papers_to_proto(result, served.facts, call)
+
+    def AddAuthors(self, request: papers_pb2.AddAuthorsRequest, call: Call) -> papers_pb2.AddAuthorsResponse:
+        """Fits and stores authors."""
+        served = self._models.get(request.model)
+        authors = new_authors_from_proto(request, self._limits)
+        call.num_items = len(authors)
+        with served.turn(call) as recommender:
+            result = recommender.add_authors(authors)
+        return added_authors_to_proto(result, served.facts, call)
+
+    def FindCandidates(
+        self, request: papers_pb2.FindCandidatesRequest, call: Call
+    ) -> papers_pb2.FindCandidatesResponse:
+        """Candidates by id or name."""
+        served = self._models.get(request.model)
+        query = finding_from_proto(request, self._limits)
+        call.num_items = len(query.texts)
+        recommender = served.recommender
+        found = []
+        for text in query.texts:
+            call.check()
+            found.append(recommender.find(query.kind, text, top_k=query.top_k))
+        return found_to_proto(found, recommender.size(query.kind), served.facts, call)

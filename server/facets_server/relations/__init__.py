@@ -1,0 +1,1 @@
+"""RelationService and the models behind it."""

@@ -1,0 +1,188 @@
+"""What was found about relations as replies."""
+
+from collections.abc import Iterable, Sequence
+
+from facets_proto.v1 import relations_pb2
+
+from facets.errors import InvalidInputError
+from facets.relations.entailment import EntailmentLabel, EntailmentResult
+from facets.relations.results import (
+    EntityMention,
+    PairRelations,
+    PatternScores,
+    RankedTail,
+    RelationInfo,
+    RelationScore,
+)
+from facets_server.relations.requests import ExtractionQuery, PatternQuery
+from facets_server.runtime.call_context import Call
+from facets_server.runtime.model_registry import ModelFacts
+from facets_server.runtime.replies import timings_to_proto, version_to_proto
+
+__all__ = [
+    "entailments_to_proto",
+    "extractions_to_proto",
+    "pattern_scores_to_proto",
+    "relation_to_proto",
+    "slots_to_proto",
+]
+
+_LABELS = {
+    EntailmentLabel.ENTAILS: relations_pb2.ENTAILMENT_LABEL_ENTAILS,
+    EntailmentLabel.ENTAILED_BY: relations_pb2.ENTAILMENT_LABEL_ENTAILED_BY,
+    EntailmentLabel.PARAPHRASE: relations_pb2.ENTAILMENT_LABEL_PARAPHRASE,
+    EntailmentLabel.NEUTRAL: relations_pb2.ENTAILMENT_LABEL_NEUTRAL,
+}
+
+
+def extractions_to_proto(
+    texts: Iterable[Sequence[PairRelations]], query: ExtractionQuery, model: ModelFacts, call: Call
+) -> relations_pb2.ExtractRelationsResponse:
+    """Pairs of each text, turned into messages as they come, so that only what is told is held.
+
+    Raises:
+        InvalidInputError: More relations are to be told than the limit.
+    """
+    reply = relations_pb2.ExtractRelationsResponse()
+    num_told = 0
+    for pairs in texts:
+        message = reply.texts.add(num_pairs=len(pairs))
+        for pair in pairs:
+            if query.include_unrelated or pair.scores.best is not None:
+                told = message.pairs.add()
+                told.CopyFrom(_pair(pair, top_k=query.top_k, evidence=query.evidence))
+                num_told += len(told.pattern_score.relations)
+        if num_told > query.max_scores:
+            raise InvalidInputError(
+                f"pairs of entities times relations told of each is over the limit of {query.max_scores}: "
+                "send fewer texts or a smaller top_k",
+                field="texts",
+            )
+    reply.model.CopyFrom(version_to_proto(model))
+    reply.timings.CopyFrom(timings_to_proto(call))
+    return reply
+
+
+def pattern_scores_to_proto(
+    scores: Iterable[PatternScores], query: PatternQuery, model: ModelFacts, call: Call
+) -> relations_pb2.ScoreRelationsResponse:
+    """Scores in the order of the patterns, turned into messages as they come."""
+    reply = relations_pb2.ScoreRelationsResponse()
+    for pattern in scores:
+        reply.scores.append(_pattern_score(pattern, pattern.relations, evidence=query.evidence))
+    reply.model.CopyFrom(version_to_proto(model))
+    reply.timings.CopyFrom(timings_to_proto(call))
+    return reply
+
+
+def slots_to_proto(
+    slots: Iterable[Sequence[RankedTail]], *, top_k: int, evidence: bool, model: ModelFacts, call: Call
+) -> relations_pb2.FillSlotsResponse:
+    """Ranked tails in the order of the slots."""
+    filled = [
+        relations_pb2.FilledSlot(tails=[_tail(tail, evidence=evidence) for tail in tails[:top_k]]) for tails in slots
+    ]
+    return relations_pb2.FillSlotsResponse(slots=filled, model=version_to_proto(model), timings=timings_to_proto(call))
+
+
+def entailments_to_proto(
+    results: Sequence[EntailmentResult], model: ModelFacts, call: Call
+) -> relations_pb2.DetectEntailmentResponse:
+    """Both directions of each pair, in order."""
+    return relations_pb2.DetectEntailmentResponse(
+        entailments=[
+            relations_pb2.Entailment(
+                premise=result.premise,
+                hypothesis=result.hypothesis,
+                forward_score=result.forward,
+                backward_score=result.backward,
+                direction=result.direction,
+                label=_LABELS[result.label],
+                confidence=result.confidence,
+                negation_differs=result.negation_differs,
+            )
+            for result in results
+        ],
+        model=version_to_proto(model),
+        timings=timings_to_proto(call),
+    )
+
+
+def relation_to_proto(info: RelationInfo) -> relations_pb2.Relation:
+    """One relation a model knows."""
+    return relations_pb2.Relation(
+        name=info.name,
+        threshold=info.threshold,
+        num_pairs=info.num_pairs,
+        examples=info.examples,
+        added=bool(info.examples),
+    )
+
+
+def _pair(pair: PairRelations, *, top_k: int | None, evidence: bool) -> relations_pb2.EntityPair:
+    scores = pair.scores
+    if top_k is None:
+        told: Sequence[RelationScore] = [score for score in scores.relations if score.accepted]
+    else:
+        told = scores.relations[:top_k]
+    return relations_pb2.EntityPair(
+        head=_mention(pair.head),
+        tail=_mention(pair.tail),
+        sentence_start=pair.sentence_start,
+        sentence_end=pair.sentence_end,
+        pattern_score=_pattern_score(scores, told, evidence=evidence),
+    )
+
+
+def _tail(tail: RankedTail, *, evidence: bool) -> relations_pb2.RankedTail:
+    return relations_pb2.RankedTail(
+        tail=tail.tail,
+        score=tail.score,
+        probability=tail.probability,
+        accepted=tail.accepted,
+        mentions=[
+            relations_pb2.TailMention(text=pair.text_position, pair=_pair(pair, top_k=1, evidence=evidence))
+            for pair in tail.mentions
+        ],
+    )
+
+
+def _mention(mention: EntityMention) -> relations_pb2.EntityMention:
+    return relations_pb2.EntityMention(text=mention.text, start=mention.start, end=mention.end)
+
+
+def _pattern_score(
+    scores: PatternScores, told: Sequence[RelationScore], *, evidence: bool
+) -> relations_pb2.PatternScore:
+    facets = scores.evidence.nearest_relations if evidence else ()
+    return relations_pb2.PatternScore(
+        pattern=scores.pattern,
+        relations=[_score(score, evidence=evidence) for score in told],
+        no_relation_probability=scores.no_relation_probability,
+        negation_cue=scores.evidence.negation_cue,
+        known=scores.evidence.pattern_known,
+        facets=[
+            relations_pb2.FacetRelations(
+                facet=facet,
+                relations=[relations_pb2.NearRelation(relation=n.relation, cosine=n.cosine) for n in near],
+            )
+            for facet, near in enumerate(facets)
+        ],
+    )
+
+
+def _score(score: RelationScore, *, evidence: bool) -> relations_pb2.RelationScore:
+    meeting = score.meeting
+    return relations_pb2.RelationScore(
+        relation=score.relation,
+        score=score.score,
+        probability=score.probability,
+        accepted=score.accepted,
+        symmetric_score=score.symmetric,
+        universal_schema_score=score.universal_schema,
+        meeting=relations_pb2.FacetMeeting(
+            pattern_facet=meeting.pattern_facet, relation_facet=meeting.relation_facet, cosine=meeting.cosine
+        )
+        if evidence and meeting is not None
+        else None,
+    )

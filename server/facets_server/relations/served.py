@@ -1,0 +1,213 @@
+"""The models for relations, each behind its turns, and what the service does with one.
+
+Long requests take several turns, so that a single question is never behind a whole bulk load.
+"""
+
+import logging
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from facets.errors import FacetsError, InvalidInputError
+from facets.relations.entailment import EntailmentResult
+from facets.relations.entities import EntityFinder, EntitySpan
+from facets.relations.patterns import PatternLimits
+from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
+from facets.relations.scorer import RelationScorer
+from facets_server.runtime.call_context import Call
+from facets_server.runtime.fair_lock import Turns
+from facets_server.runtime.model_registry import ModelFacts, TaskModels
+
+__all__ = ["Entities", "RelationModels", "ServedRelations", "fields_of_request"]
+
+logger = logging.getLogger(__name__)
+
+_TEXTS_A_TURN = 32
+_PATTERNS_A_TURN = 256
+_FAILURES_UNTIL_UNHEALTHY = 3
+_PROBE_S = 30.0
+_WARM_UP_PATTERN = "$ARG1 , the partner of fellow $ARG2"
+# Names of the library's arguments -> fields of our requests.
+_FIELDS = (
+    (re.compile(r"\bspans\[(\d+)\]\[(\d+)\]"), r"texts[{}].entities[\2]"),
+    (re.compile(r"\bspans\[(\d+)\]"), "texts[{}].entities"),
+    (re.compile(r"\btexts\[(\d+)\](?!\.)"), "texts[{}].text"),
+    (re.compile(r"\bpatterns\[(\d+)\]"), "patterns[{}]"),
+    (re.compile(r"\bpremises\[(\d+)\]"), "pairs[{}].premise"),
+    (re.compile(r"\bhypotheses\[(\d+)\]"), "pairs[{}].hypothesis"),
+    (re.compile(r"\bnames\[(\d+)\]"), "gazetteer_names[{}]"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entities:
+    """Entities of the texts of one request: given, or found by ``finder``.
+
+    Attributes:
+        spans: Entry i belongs to texts[i].
+        finder: None: ``spans`` are the entities.
+    """
+
+    spans: tuple[tuple[EntitySpan, ...], ...]
+    finder: EntityFinder | None
+
+    def of(self, texts: Sequence[str], start: int) -> Sequence[Sequence[EntitySpan]]:
+        """Entities of texts that stand in the request from ``start`` on."""
+        if self.finder is None:
+            return self.spans[start : start + len(texts)]
+        return self.finder.find(texts)
+
+
+class ServedRelations:
+    """One model for relations; may be shared by threads, which take turns."""
+
+    def __init__(self, scorer: RelationScorer, facts: ModelFacts) -> None:
+        self.facts = facts
+        self._scorer = scorer
+        self._turns = Turns()
+        self._num_failures = 0
+
+    def extract(
+        self,
+        texts: Sequence[str],
+        entities: Entities,
+        call: Call,
+        *,
+        relations: Sequence[str] | None,
+        limits: PatternLimits,
+        top_k: int,
+        evidence: bool,
+    ) -> Iterator[list[PairRelations]]:
+        """Pairs of entities of one text after the other, see ``RelationScorer.extract``."""
+        for start in range(0, len(texts), _TEXTS_A_TURN):
+            part = texts[start : start + _TEXTS_A_TURN]
+            with fields_of_request(start):
+                spans = entities.of(part, start)
+                with self._turn(call):
+                    found = self._scorer.extract(
+                        part, spans=spans, relations=relations, limits=limits, top_k=top_k, evidence=evidence
+                    )
+            yield from found
+
+    def fill_slots(
+        self,
+        slots: Sequence[tuple[str, str]],
+        texts: Sequence[str],
+        entities: Entities,
+        call: Call,
+        *,
+        limits: PatternLimits,
+    ) -> Iterator[list[RankedTail]]:
+        """Tails of one ``(head, relation)`` after the other, see ``RelationScorer.fill_slot``."""
+        with fields_of_request():
+            spans = entities.of(texts, 0)
+            for number, (head, relation) in enumerate(slots):
+                with _in_slot(number), self._turn(call):
+                    tails = self._scorer.fill_slot(head, relation, texts, spans=spans, limits=limits)
+                yield tails
+
+    def score(
+        self,
+        patterns: Sequence[str],
+        call: Call,
+        *,
+        relations: Sequence[str] | None,
+        top_k: int | None,
+        evidence: bool = False,
+    ) -> Iterator[PatternScores]:
+        """Scores of one pattern after the other, see ``RelationScorer.score``."""
+        for start in range(0, len(patterns), _PATTERNS_A_TURN):
+            with fields_of_request(start), self._turn(call):
+                scored = self._scorer.score(
+                    patterns[start : start + _PATTERNS_A_TURN], relations, top_k=top_k, evidence=evidence
+                )
+            yield from scored
+
+    def entailment(self, premises: Sequence[str], hypotheses: Sequence[str], call: Call) -> list[EntailmentResult]:
+        """See ``RelationScorer.entailment``."""
+        with fields_of_request(), self._turn(call):
+            return self._scorer.entailment(premises, hypotheses)
+
+    def relations(self) -> list[RelationInfo]:
+        """Every relation, by name."""
+        return self._scorer.relations()
+
+    def add_relation(self, name: str, examples: Sequence[str], threshold: float | None, call: Call) -> RelationInfo:
+        """See ``RelationScorer.add_relation``."""
+        with self._turn(call):
+            self._scorer.add_relation(name, examples, threshold=threshold)
+            return next(info for info in self._scorer.relations() if info.name == name)  # as it is listed
+
+    def delete_relation(self, name: str, call: Call) -> RelationInfo:
+        """Takes an added relation away; see ``RelationScorer.remove_relation``."""
+        with self._turn(call):
+            found = [info for info in self._scorer.relations() if info.name == name]
+            self._scorer.remove_relation(name)  # refuses a name that is none of those added
+            return found[0]
+
+    def warm_up(self) -> None:
+        """Runs the model once; raises what the model raises."""
+        list(self.score([_WARM_UP_PATTERN], Call(method="warm-up"), relations=None, top_k=1))
+
+    def is_healthy(self) -> bool:
+        """True while the model answers; after failures in a row it is asked with a pattern of our own."""
+        if self._num_failures < _FAILURES_UNTIL_UNHEALTHY:
+            return True
+        try:
+            probe = Call(method="probe", deadline=time.monotonic() + _PROBE_S)
+            list(self.score([_WARM_UP_PATTERN], probe, relations=None, top_k=1))
+        except Exception as error:  # whatever it is: the model does not answer
+            logger.warning("model %s does not answer: %s", self.facts.name, type(error).__name__)
+            return False
+        return True
+
+    def close(self) -> None:
+        """Refuses further work."""
+        self._turns.close()
+
+    @contextmanager
+    def _turn(self, call: Call) -> Iterator[None]:
+        with self._turns.turn(call):
+            try:
+                yield
+            except FacetsError:
+                raise  # the caller's mistake, or the disk's
+            except Exception:
+                self._num_failures += 1
+                raise
+            self._num_failures = 0
+
+
+RelationModels = TaskModels[ServedRelations]
+
+
+@contextmanager
+def fields_of_request(start: int = 0) -> Iterator[None]:
+    """Tells errors about the library's arguments as errors about fields of the request.
+
+    Args:
+        start: Place in the request of the first item the library was given.
+    """
+    try:
+        yield
+    except InvalidInputError as error:
+        raise InvalidInputError(_renamed(str(error), start), field=_renamed(error.field, start)) from error
+
+
+@contextmanager
+def _in_slot(number: int) -> Iterator[None]:
+    """Names the slot in errors about its head."""
+    try:
+        yield
+    except InvalidInputError as error:
+        if error.field != "head":
+            raise
+        raise InvalidInputError(f"slots[{number}]: {error}", field=f"slots[{number}].head") from error
+
+
+def _renamed(text: str, start: int) -> str:
+    for ours, theirs in _FIELDS:
+        text = ours.sub(lambda found: found.expand(theirs.format(int(found[1]) + start)), text)  # noqa: B023
+    return text

@@ -1,0 +1,112 @@
+"""RelationService: relations between entities, and which sentence pattern entails which."""
+
+from facets_proto.v1 import relations_pb2, relations_pb2_grpc
+
+from facets_server.relations.entities import EntityFinders
+from facets_server.relations.replies import (
+    entailments_to_proto,
+    extractions_to_proto,
+    pattern_scores_to_proto,
+    relation_to_proto,
+    slots_to_proto,
+)
+from facets_server.relations.requests import (
+    MOST_ACCEPTED,
+    adding_from_proto,
+    entailment_from_proto,
+    extraction_from_proto,
+    patterns_from_proto,
+    slots_from_proto,
+)
+from facets_server.relations.served import RelationModels
+from facets_server.runtime.call_context import Call
+from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.paging import page_of
+from facets_server.runtime.replies import version_to_proto
+
+__all__ = ["RelationService"]
+
+
+class RelationService(relations_pb2_grpc.RelationServiceServicer):
+    """Finds relations, fills slots, scores patterns, keeps relations that are added."""
+
+    def __init__(self, models: RelationModels, finders: EntityFinders, limits: LimitsConfig) -> None:
+        self._models = models
+        self._finders = finders
+        self._limits = limits
+
+    def ExtractRelations(
+        self, request: relations_pb2.ExtractRelationsRequest, call: Call
+    ) -> relations_pb2.ExtractRelationsResponse:
+        """Relations between the entities of a batch of texts."""
+        served = self._models.get(request.model)
+        query = extraction_from_proto(request, self._finders, self._limits)
+        call.num_items = len(query.texts)
+        found = served.extract(
+            query.texts,
+            query.entities,
+            call,
+            relations=query.relations,
+            limits=query.limits,
+            top_k=query.top_k or MOST_ACCEPTED,
+            evidence=query.evidence,
+        )
+        return extractions_to_proto(found, query, served.facts, call)
+
+    def FillSlots(self, request: relations_pb2.FillSlotsRequest, call: Call) -> relations_pb2.FillSlotsResponse:
+        """Ranked tails for heads and relations."""
+        served = self._models.get(request.model)
+        query = slots_from_proto(request, self._finders, self._limits)
+        call.num_items = len(query.slots)
+        filled = served.fill_slots(query.slots, query.texts, query.entities, call, limits=query.limits)
+        return slots_to_proto(filled, top_k=query.top_k, evidence=query.evidence, model=served.facts, call=call)
+
+    def ScoreRelations(
+        self, request: relations_pb2.ScoreRelationsRequest, call: Call
+    ) -> relations_pb2.ScoreRelationsResponse:
+        """Relations of a batch of patterns."""
+        served = self._models.get(request.model)
+        query = patterns_from_proto(request, self._limits)
+        call.num_items = len(query.patterns)
+        scores = served.score(
+            query.patterns, call, relations=query.relations, top_k=query.top_k, evidence=query.evidence
+        )
+        return pattern_scores_to_proto(scores, query, served.facts, call)
+
+    def DetectEntailment(
+        self, request: relations_pb2.DetectEntailmentRequest, call: Call
+    ) -> relations_pb2.DetectEntailmentResponse:
+        """Both directions of a batch of pairs of patterns."""
+        served = self._models.get(request.model)
+        premises, hypotheses = entailment_from_proto(request, self._limits)
+        call.num_items = len(premises)
+        return entailments_to_proto(served.entailment(premises, hypotheses, call), served.facts, call)
+
+    def ListRelations(
+        self, request: relations_pb2.ListRelationsRequest, call: Call
+    ) -> relations_pb2.ListRelationsResponse:
+        """The relations a model knows, by name."""
+        served = self._models.get(request.model)
+        page = page_of(
+            served.relations(), size=request.page_size, token=request.page_token, limit=self._limits.max_page_size
+        )
+        return relations_pb2.ListRelationsResponse(
+            relations=[relation_to_proto(info) for info in page.items],
+            next_page_token=page.next_token,
+            model=version_to_proto(served.facts),
+        )
+
+    def AddRelation(self, request: relations_pb2.AddRelationRequest, call: Call) -> relations_pb2.AddRelationResponse:
+        """Adds a relation by example patterns."""
+        served = self._models.get(request.model)
+        name, examples, threshold = adding_from_proto(request, self._limits)
+        call.num_items = len(examples)
+        info = served.add_relation(name, examples, threshold, call)
+        return relations_pb2.AddRelationResponse(relation=relation_to_proto(info), model=version_to_proto(served.facts))
+
+    def DeleteRelation(
+        self, request: relations_pb2.DeleteRelationRequest, call: Call
+    ) -> relations_pb2.DeleteRelationResponse:
+        """Takes an added relation away."""
+        info = self._models.get(request.model).delete_relation(request.name, call)
+        return relations_pb2.DeleteRelationResponse(relation=relation_to_proto(info))

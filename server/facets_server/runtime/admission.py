@@ -1,0 +1,201 @@
+"""Admission control: how many calls are worked on, how many wait, when the next one is refused.
+
+One rule for unary calls and for the messages of streams: work needs a permit, and permits are given in the
+order of asking. A unary call is refused when the waiting room is full. The messages of a stream are not
+refused one by one: the server stops reading the stream, and gRPC's flow control stops the sender. Streams
+themselves are counted, and one too many is refused when it opens. So at most
+``max_queued_requests + max_streams`` wait, whatever clients do.
+
+gRPC's own ``maximum_concurrent_rpcs`` is not used: it can be bypassed and answers without details.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+
+from facets.errors import NotReadyError, OverloadedError
+from facets_server.runtime.call_context import Call
+from facets_server.runtime.config import AdmissionConfig
+
+__all__ = ["Admission", "Permit"]
+
+_SMOOTHING = 0.1  # weight of the newest call in the running mean of how long a call takes
+_SHORTEST_RETRY_S = 0.05
+_LONGEST_RETRY_S = 10.0
+
+
+class _Waiter:
+    __slots__ = ("event", "granted")
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self.granted = False
+
+
+class Permit:
+    """The right to work on one call; given back by ``release`` or at the end of a ``with`` block."""
+
+    def __init__(self, leave: Callable[[float], None]) -> None:
+        self._leave: Callable[[float], None] | None = leave
+        self._lock = threading.Lock()
+        self._taken = time.monotonic()
+
+    def release(self) -> None:
+        """Gives the permit back; further calls do nothing. Any thread may call it."""
+        with self._lock:
+            leave, self._leave = self._leave, None
+        if leave is not None:
+            leave(time.monotonic() - self._taken)
+
+    def __enter__(self) -> None:
+        """Nothing to do: the permit is held since it was made."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Gives the permit back."""
+        self.release()
+
+
+class Admission:
+    """Permits for calls and slots for streams."""
+
+    def __init__(self, config: AdmissionConfig) -> None:
+        self._config = config
+        self._lock = threading.Lock()
+        self._waiters: deque[_Waiter] = deque()
+        self._running = 0
+        self._streams = 0
+        self._mean_call_s = 0.05
+        self._draining = False
+        self._drain_listeners: list[Callable[[], None]] = []
+
+    @property
+    def num_running(self) -> int:
+        """Calls worked on now."""
+        return self._running
+
+    @property
+    def num_waiting(self) -> int:
+        """Calls waiting for a permit now."""
+        return len(self._waiters)
+
+    @property
+    def num_streams(self) -> int:
+        """Streams open now."""
+        return self._streams
+
+    @property
+    def is_draining(self) -> bool:
+        """True once no new stream is let in and open streams should end."""
+        return self._draining
+
+    def is_idle(self) -> bool:
+        """True when nothing is worked on, waits or streams."""
+        with self._lock:
+            return not (self._running or self._waiters or self._streams)
+
+    def drain(self) -> None:
+        """Lets no new streams in and tells the open ones to end after what they have read."""
+        with self._lock:
+            self._draining = True
+            listeners = tuple(self._drain_listeners)
+        for listener in listeners:
+            listener()
+
+    @contextmanager
+    def on_drain(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Calls ``listener`` when draining starts, at once when it has started; within a ``with`` block."""
+        with self._lock:
+            self._drain_listeners.append(listener)
+            draining = self._draining
+        try:
+            if draining:
+                listener()
+            yield
+        finally:
+            with self._lock:
+                self._drain_listeners.remove(listener)
+
+    def permit(self, call: Call, *, may_refuse: bool = True) -> "Permit":
+        """Takes a permit; waits for it until the deadline of the call.
+
+        Args:
+            call: Its ``queue_ms`` grows by the wait.
+            may_refuse: False for messages of an admitted stream: they wait even when the room is full.
+
+        Raises:
+            OverloadedError: The waiting room is full; nothing was done.
+            DeadlineExceededError: The deadline passed while waiting.
+            CallCancelledError: The caller cancelled while waiting.
+        """
+        asked = time.monotonic()
+        self._enter(call, may_refuse=may_refuse)
+        call.queue_ms += (time.monotonic() - asked) * 1000
+        return Permit(self._leave)
+
+    @contextmanager
+    def stream_slot(self) -> Iterator[None]:
+        """Holds a place for an open stream.
+
+        Raises:
+            OverloadedError: All places are taken.
+            NotReadyError: The server is shutting down.
+        """
+        with self._lock:
+            if self._draining:
+                raise NotReadyError("the server is shutting down and opens no new streams")
+            if self._streams >= self._config.max_streams:
+                raise OverloadedError(
+                    f"all {self._config.max_streams} streams of the server are in use", retry_after_s=1.0
+                )
+            self._streams += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._streams -= 1
+
+    def _enter(self, call: Call, *, may_refuse: bool) -> None:
+        with self._lock:
+            if self._running < self._config.max_concurrent_requests and not self._waiters:
+                self._running += 1
+                return
+            if may_refuse and len(self._waiters) >= self._config.max_queued_requests:
+                raise OverloadedError(
+                    f"{self._running} calls are worked on and {len(self._waiters)} wait, the limit is "
+                    f"{self._config.max_concurrent_requests} and {self._config.max_queued_requests}",
+                    retry_after_s=self._retry_after_s(),
+                )
+            waiter = _Waiter()
+            self._waiters.append(waiter)
+        while True:
+            call.wait(waiter.event)
+            with self._lock:
+                if waiter.granted:
+                    return
+                if not call.is_wanted():
+                    self._waiters.remove(waiter)
+                    break
+                waiter.event.clear()
+        call.check()
+        raise AssertionError("a call left the waiting room though it was still wanted")
+
+    def _leave(self, took_s: float) -> None:
+        with self._lock:
+            self._mean_call_s += _SMOOTHING * (took_s - self._mean_call_s)
+            if self._waiters:  # the permit goes straight to the longest waiting
+                waiter = self._waiters.popleft()
+                waiter.granted = True
+                waiter.event.set()
+            else:
+                self._running -= 1
+
+    def _retry_after_s(self) -> float:
+        """Seconds until the calls ahead are about done, from the mean time of recent calls."""
+        ahead = len(self._waiters) + self._running
+        seconds = self._mean_call_s * ahead / self._config.max_concurrent_requests
+        return min(max(seconds, _SHORTEST_RETRY_S), _LONGEST_RETRY_S)

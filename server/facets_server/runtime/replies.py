@@ -1,0 +1,108 @@
+"""Models, versions, timings, token counts and nearest words."""
+
+from collections.abc import Sequence
+
+from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, texts_pb2
+
+from facets.texts.explanation import TokenAttention
+from facets_server.runtime.call_context import Call
+from facets_server.runtime.checks import check_number
+from facets_server.runtime.config import LimitsConfig, ServerConfig
+from facets_server.runtime.model_registry import ModelFacts
+from facets_server.texts.served import FacetModel, TextStats
+
+__all__ = [
+    "model_to_proto",
+    "nearest_to_proto",
+    "num_words_of",
+    "stats_to_proto",
+    "timings_to_proto",
+    "tokens_to_proto",
+    "version_to_proto",
+]
+
+_DEFAULT_NUM_WORDS = 5
+
+
+def version_to_proto(model: FacetModel | ModelFacts) -> common_pb2.ModelVersion:
+    """Name and revision of a model."""
+    return common_pb2.ModelVersion(name=model.name, revision=model.revision)
+
+
+def timings_to_proto(call: Call) -> common_pb2.Timings:
+    """Where the time of a call went so far."""
+    return common_pb2.Timings(queue_ms=call.queue_ms, inference_ms=call.inference_ms, total_ms=call.elapsed_ms())
+
+
+def stats_to_proto(stats: Sequence[TextStats]) -> list[common_pb2.TokenStats]:
+    """Token counts of texts."""
+    return [
+        common_pb2.TokenStats(num_tokens=s.num_tokens, num_unknown_tokens=s.num_unknown_tokens, truncated=s.truncated)
+        for s in stats
+    ]
+
+
+def nearest_to_proto(words: Sequence[tuple[str, float]]) -> list[common_pb2.NearestWord]:
+    """Words and their cosines."""
+    return [common_pb2.NearestWord(word=word, cosine=cosine) for word, cosine in words]
+
+
+def tokens_to_proto(tokens: Sequence[TokenAttention]) -> list[common_pb2.TokenAttention]:
+    """Tokens and how much they matter."""
+    return [
+        common_pb2.TokenAttention(
+            text=token.text, start=token.start, end=token.end, attention=token.attention, known=token.known
+        )
+        for token in tokens
+    ]
+
+
+def num_words_of(
+    request: documents_pb2.SearchRequest | texts_pb2.ExplainRequest | texts_pb2.ScoreRequest,
+    limits: LimitsConfig,
+) -> int:
+    """How many nearest words a request asks for.
+
+    Raises:
+        InvalidInputError: None or too many.
+    """
+    num_words = request.num_words if request.HasField("num_words") else _DEFAULT_NUM_WORDS
+    return check_number(num_words, "num_words", limits.max_nearest_words)
+
+
+def model_to_proto(model: ModelFacts, config: ServerConfig, *, is_default: bool) -> models_pb2.Model:
+    """What the server serves and within which limits."""
+    limits, admission = config.limits, config.admission
+    return models_pb2.Model(
+        name=model.name,
+        revision=model.revision,
+        task=model.task,
+        num_facets=model.num_facets,
+        dim=model.dim,
+        vocabulary_size=model.vocabulary_size,
+        max_tokens=model.max_tokens,
+        normalization=models_pb2.NORMALIZATION_NONE,
+        is_default=is_default,
+        limits=models_pb2.Limits(
+            max_texts_per_request=limits.max_texts_per_request,
+            max_text_bytes=limits.max_text_bytes,
+            max_message_bytes=limits.max_message_bytes,
+            max_pairs_per_request=limits.max_pairs_per_request,
+            max_document_bytes=limits.max_document_bytes,
+            max_sentences_per_document=limits.max_sentences_per_document,
+            max_documents_per_upsert=limits.max_documents_per_upsert,
+            max_queries_per_search=limits.max_queries_per_search,
+            max_top_k=limits.max_top_k,
+            max_page_size=limits.max_page_size,
+            max_nearest_words=limits.max_nearest_words,
+            max_concurrent_requests=admission.max_concurrent_requests,
+            max_queued_requests=admission.max_queued_requests,
+            max_stream_window=admission.max_stream_window,
+            max_evidence_hits=limits.max_evidence_hits,
+            max_patterns_per_request=limits.max_patterns_per_request,
+            max_gazetteer_names=limits.max_gazetteer_names,
+            max_slots_per_request=limits.max_slots_per_request,
+            max_relation_scores=limits.max_relation_scores,
+            max_ranked_papers=limits.max_ranked_papers,
+        ),
+    )

@@ -1,1 +1,0 @@
-"""The services of ``facets.v1``: from message to library call to message, nothing else."""

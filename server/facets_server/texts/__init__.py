@@ -1,0 +1,1 @@
+"""EmbeddingService, SimilarityService and SummarizationService, and the models behind them."""

@@ -1,0 +1,104 @@
+"""EmbeddingService: texts to facets, and facets told in words."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from facets_proto.v1 import texts_pb2, texts_pb2_grpc
+
+from facets.errors import FacetsError
+from facets.texts.explanation import explain_encoded
+from facets_server.runtime.admission import Admission
+from facets_server.runtime.call_context import Call
+from facets_server.runtime.checks import check_count, check_texts
+from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, status_of
+from facets_server.runtime.replies import num_words_of
+from facets_server.runtime.streams import read_ahead
+from facets_server.texts.embedding_replies import embeddings_to_proto, explanations_to_proto
+from facets_server.texts.served import PendingTexts, ServedModel, ServedModels
+
+__all__ = ["EmbeddingService"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A request of a stream whose texts wait for the model, or why they do not."""
+
+    sequence: int
+    request: texts_pb2.EmbedRequest
+    call: Call
+    outcome: tuple[ServedModel, PendingTexts] | FacetsError
+
+
+class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
+    """Embeds texts."""
+
+    def __init__(self, models: ServedModels, admission: Admission, limits: LimitsConfig, window: int) -> None:
+        self._models = models
+        self._admission = admission
+        self._limits = limits
+        self._window = window
+
+    def Embed(self, request: texts_pb2.EmbedRequest, call: Call) -> texts_pb2.EmbedResponse:
+        """Facets of a batch of texts."""
+        served, pending = self._submit(request, call)
+        return embeddings_to_proto(pending.result(), served.model, request, call)
+
+    def EmbedStream(
+        self, requests: Iterator[texts_pb2.EmbedStreamRequest], call: Call
+    ) -> Iterator[texts_pb2.EmbedStreamResponse]:
+        """The same for a stream of batches, answered in order."""
+
+        def begin(request: texts_pb2.EmbedStreamRequest) -> _Begun:
+            return self._begin(request, call.for_message())
+
+        for begun in read_ahead(requests, begin, window=self._window, admission=self._admission):
+            reply = self._finish(begun)
+            call.num_items += begun.call.num_items
+            call.inference_ms += begun.call.inference_ms
+            yield reply
+
+    def Explain(self, request: texts_pb2.ExplainRequest, call: Call) -> texts_pb2.ExplainResponse:
+        """Tokens with their attention, facets with their nearest words."""
+        num_words = num_words_of(request, self._limits)
+        served, pending = self._submit(request, call)
+        encoded = pending.result()
+        explanations = explain_encoded(served.model, list(request.texts), encoded.facets, top_k=num_words)
+        return explanations_to_proto(explanations, encoded, served.model, call)
+
+    def _submit(
+        self, request: texts_pb2.EmbedRequest | texts_pb2.ExplainRequest, call: Call
+    ) -> tuple[ServedModel, PendingTexts]:
+        served = self._models.get(request.model)
+        check_count(request.texts, "texts", self._limits.max_texts_per_request)
+        check_texts(
+            ((f"texts[{i}]", text) for i, text in enumerate(request.texts)),
+            max_bytes=self._limits.max_text_bytes,
+        )
+        return served, served.submit(list(request.texts), call)
+
+    def _begin(self, request: texts_pb2.EmbedStreamRequest, call: Call) -> _Begun:
+        permit = self._admission.permit(call, may_refuse=False)
+        try:
+            outcome = self._submit(request.request, call)
+        except FacetsError as error:
+            permit.release()
+            return _Begun(request.sequence, request.request, call, error)
+        except BaseException:
+            permit.release()
+            raise
+        outcome[1].rows.when_done(permit.release)
+        return _Begun(request.sequence, request.request, call, outcome)
+
+    def _finish(self, begun: _Begun) -> texts_pb2.EmbedStreamResponse:
+        reply = texts_pb2.EmbedStreamResponse(sequence=begun.sequence)
+        try:
+            if isinstance(begun.outcome, FacetsError):
+                raise begun.outcome
+            served, pending = begun.outcome
+            reply.response.CopyFrom(embeddings_to_proto(pending.result(), served.model, begun.request, begun.call))
+        except (CallCancelledError, DeadlineExceededError):
+            raise  # the whole stream ends
+        except FacetsError as error:
+            reply.error.CopyFrom(status_of(error, request_id=begun.call.request_id))
+        return reply

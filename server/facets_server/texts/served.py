@@ -1,0 +1,288 @@
+"""The models a server serves, each behind its batcher."""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.text.tokenizer import Tokenizer
+from facets.words.vectors import WordVectors
+from facets_server.runtime.batcher import Batcher, PendingRows
+from facets_server.runtime.call_context import Call
+from facets_server.runtime.config import BatcherConfig
+from facets_server.runtime.fair_lock import Turns
+from facets_server.runtime.metrics import BatchMetrics
+from facets_server.runtime.model_registry import ModelFacts, TaskModels
+
+__all__ = [
+    "CallEncoder",
+    "Encoded",
+    "FacetModel",
+    "PendingTexts",
+    "ServedModel",
+    "ServedModels",
+    "TextStats",
+    "facts_of",
+]
+
+logger = logging.getLogger(__name__)
+
+_PROBE_S = 30.0
+WARM_UP_TEXTS = (
+    "A short text.",
+    "A longer text that warms up the model with several more words than the first one.",
+)
+
+
+class FacetModel(Protocol):
+    """What the server needs of a model; ``facets.load`` returns one."""
+
+    @property
+    def name(self) -> str:
+        """Name in requests."""
+        ...
+
+    @property
+    def revision(self) -> str:
+        """Content hash: equal revisions give equal embeddings."""
+        ...
+
+    @property
+    def task(self) -> str:
+        """What it was trained for."""
+        ...
+
+    @property
+    def num_facets(self) -> int:
+        """K."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """D."""
+        ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens read of one text."""
+        ...
+
+    @property
+    def l1_weight(self) -> float:
+        """Lambda of the sparse coding it was trained with."""
+        ...
+
+    @property
+    def common_components(self) -> Mapping[str, NDArray[np.float32]]:
+        """Directions that ``sif`` removes."""
+        ...
+
+    @property
+    def calibration_curves(self) -> Mapping[str, NDArray[np.float64]]:
+        """What similarity scores mean."""
+        ...
+
+    @property
+    def words(self) -> WordVectors:
+        """Word vectors in the space of the facets."""
+        ...
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Splits texts into sentences and tokens."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Facet embeddings ``[len(texts), K, D]``, magnitudes kept."""
+        ...
+
+    def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Averages of the encoder's contextual states, ``[len(texts), H]`` float32."""
+        ...
+
+    def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Vocabulary rows of each text's first ``max_tokens`` tokens, in order."""
+        ...
+
+    def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
+        """``[len(rows), K, D]`` of what ``tokenize`` returned."""
+        ...
+
+
+def facts_of(model: FacetModel) -> ModelFacts:
+    """What ModelService tells of a model."""
+    return ModelFacts(
+        name=model.name,
+        revision=model.revision,
+        task=model.task,
+        num_facets=model.num_facets,
+        dim=model.dim,
+        max_tokens=model.max_tokens,
+        vocabulary_size=model.words.vocabulary.num_words,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TextStats:
+    """Token counts of one text."""
+
+    num_tokens: int
+    num_unknown_tokens: int
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Texts as the model sees them.
+
+    Attributes:
+        facets: ``[texts, K, D]``, float32, magnitudes kept.
+        stats: Token counts of each text.
+    """
+
+    facets: NDArray[np.float32]
+    stats: tuple[TextStats, ...]
+
+
+class PendingTexts:
+    """Texts that wait for the model; made by ``ServedModel.submit``."""
+
+    def __init__(self, rows: PendingRows, stats: tuple[TextStats, ...], call: Call) -> None:
+        self.rows = rows
+        self._stats = stats
+        self._call = call
+
+    def result(self) -> Encoded:
+        """Waits for the embeddings and adds the times to the call.
+
+        Raises:
+            DeadlineExceededError: The deadline passed first.
+            CallCancelledError: The caller cancelled first.
+        """
+        encoded = self.rows.result()
+        self._call.queue_ms += encoded.queue_ms
+        self._call.inference_ms += encoded.inference_ms
+        return Encoded(encoded.facets, self._stats)
+
+
+class ServedModel:
+    """One model behind its batcher."""
+
+    def __init__(self, model: FacetModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
+        self.model = model
+        self.turns = Turns()
+        self.batcher = Batcher(model.encode_rows, config, name=model.name, metrics=metrics)
+        metrics.watch_queue(model.name, lambda: self.batcher.num_waiting_texts)
+
+    def submit(self, texts: Sequence[str], call: Call) -> PendingTexts:
+        """Tokenizes texts and puts them into the queue of the model.
+
+        Args:
+            texts: At least one; checked by the caller.
+            call: For whom.
+        """
+        call.check()
+        rows = self.model.tokenize(texts)
+        unknown = self.model.words.vocabulary.unknown_row
+        stats = tuple(
+            TextStats(len(row), int(np.count_nonzero(row == unknown)), self._is_cut(text, row))
+            for text, row in zip(texts, rows, strict=True)
+        )
+        call.num_items += len(texts)
+        return PendingTexts(self.batcher.submit(rows, call), stats, call)
+
+    def _is_cut(self, text: str, row: NDArray[np.int64]) -> bool:
+        """True when the text has more tokens than the model reads."""
+        most = self.model.max_tokens
+        if len(row) < most:
+            return False
+        return len(self.model.words.vocabulary.split_rows(self.model.tokenizer.words([text])[0])[0]) > most
+
+    def encode(self, texts: Sequence[str], call: Call) -> Encoded:
+        """``submit`` and wait."""
+        return self.submit(texts, call).result()
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What ModelService tells."""
+        return facts_of(self.model)
+
+    def close(self) -> None:
+        """Ends the worker."""
+        self.turns.close()
+        self.batcher.close()
+
+    def warm_up(self) -> None:
+        """Runs the model once; raises what the model raises."""
+        self.encode(WARM_UP_TEXTS, Call(method="warm-up"))
+
+    def is_healthy(self) -> bool:
+        """True while the model answers; after failures in a row it is asked with texts of our own."""
+        if self.batcher.is_healthy():
+            return True
+        try:
+            self.encode(WARM_UP_TEXTS, Call(method="probe", deadline=time.monotonic() + _PROBE_S))
+        except Exception as error:  # whatever it is: the model does not answer
+            logger.warning("model %s does not answer: %s", self.model.name, type(error).__name__)
+            return False
+        return True
+
+
+class CallEncoder:
+    """A model as the library's tasks want one, on behalf of one call: ``encode`` goes through the batcher."""
+
+    def __init__(self, served: ServedModel, call: Call) -> None:
+        self._served = served
+        self._call = call
+
+    @property
+    def num_facets(self) -> int:
+        """K."""
+        return self._served.model.num_facets
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens read of one text."""
+        return self._served.model.max_tokens
+
+    @property
+    def l1_weight(self) -> float:
+        """Lambda of the sparse coding it was trained with."""
+        return self._served.model.l1_weight
+
+    @property
+    def common_components(self) -> Mapping[str, NDArray[np.float32]]:
+        """Directions that ``sif`` removes."""
+        return self._served.model.common_components
+
+    @property
+    def calibration_curves(self) -> Mapping[str, NDArray[np.float64]]:
+        """What similarity scores mean."""
+        return self._served.model.calibration_curves
+
+    @property
+    def words(self) -> WordVectors:
+        """Word vectors in the space of the facets."""
+        return self._served.model.words
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Splits texts into sentences and tokens."""
+        return self._served.model.tokenizer
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """``[len(texts), K, D]``, magnitudes kept."""
+        return self._served.encode(texts, self._call).facets
+
+    def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Averages of the encoder's states; the batcher does not know them, so calls take turns."""
+        with self._served.turns.turn(self._call):
+            return self._served.model.encode_states(texts)
+
+
+# What the services about texts are given.
+ServedModels = TaskModels[ServedModel]

@@ -1,0 +1,347 @@
+"""The ``facets`` command in this process: what it prints, in both forms."""
+
+import json
+
+import numpy as np
+import pytest
+from facets_client import Document, FacetsClient
+from facets_client.cli import app
+from facets_client.cli.output import clean, shortened
+from facets_client.cli.where import parse_where
+from facets_client.core.rpc import SERVICES
+from facets_client.filters import AllOf, Contains, Equals, Exists, NoneOf, OneOf, Range
+from fake_world import DIM, NUM_FACETS, fake_facets
+from typer.testing import CliRunner
+
+COMMANDS = [
+    [],
+    ["embed"],
+    ["explain"],
+    ["similarity"],
+    ["summarize"],
+    ["collections"],
+    ["collections", "list"],
+    ["collections", "create"],
+    ["collections", "show"],
+    ["collections", "delete"],
+    ["index"],
+    ["search"],
+    ["documents"],
+    ["documents", "get"],
+    ["documents", "list"],
+    ["documents", "count"],
+    ["documents", "delete"],
+    ["models"],
+    ["health"],
+]
+
+
+@pytest.fixture
+def facets(server, tmp_path, monkeypatch):
+    """Runs a command line; checks its exit code and that standard error is short."""
+    monkeypatch.setenv("FACETS_TARGET", server.target)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args, code=0, stdin=None):
+        done = CliRunner().invoke(app, [str(arg) for arg in args], input=stdin)
+        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def filled(server):
+    with FacetsClient(server.target) as client:
+        client.upsert("news", [Document(f"d{i}", f"text number {i}", {"n": i}) for i in range(5)])
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_shows_examples(facets, command):
+    text = facets(*command, "--help").stdout
+    assert "Examples:" in text
+    assert f"facets {' '.join(command)}".strip() in text.partition("Examples:")[2]
+
+
+def test_without_a_command(facets):
+    assert "search" in facets(code=2).stderr
+    assert "count" in facets("documents", code=2).stderr
+
+
+def test_version(facets):
+    assert facets("--version").stdout.startswith("facets ")
+
+
+def test_embed_table(facets):
+    out = facets("embed", "first text", "second [bold]text\x1b[31m").stdout
+    assert f"{NUM_FACETS} x {DIM}" in out
+    assert "second [bold]text" in out
+    assert "\x1b[31m" not in out
+
+
+def test_embed_json_is_one_object_a_line(facets):
+    lines = facets("--json", "embed", "a", "b").stdout.splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["text"] for row in rows] == ["a", "b"]
+    np.testing.assert_allclose(rows[1]["facet_embeddings"], fake_facets("b"), rtol=1e-6)
+
+
+def test_embed_file_to_array(facets, tmp_path):
+    (tmp_path / "in.txt").write_text("one\n\ntwo\nthr\u00e9e\n", encoding="utf-8")
+    facets("embed", "--file", "in.txt", "--out", "out.npy")
+    array = np.load(tmp_path / "out.npy")
+    np.testing.assert_array_equal(array, np.stack([fake_facets(t) for t in ("one", "two", "thr\u00e9e")]))
+
+
+def test_embed_standard_input(facets):
+    lines = facets("--json", "embed", "--file", "-", stdin="a\nb\n").stdout.splitlines()
+    assert len(lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["embed"], "expected texts, or --file"),
+        (["embed", "a", "--file", "b"], "expected texts, or --file"),
+        (["embed", "a", "--out", "x.txt"], "must end in .npy"),
+        (["embed", "--file", "nope.txt"], "No such file"),
+        (["embed", "--file", "bad.txt"], "line 2: invalid UTF-8: byte 0xe9"),
+        (["embed", ""], "text is empty"),
+        (["embed", "REFUSE"], "refused"),
+        (["similarity", "a"], "expected two texts"),
+        (["similarity", "a", "b", "--calibrated", "--range", "0..9"], "'0..1', '0..5'"),
+        (["similarity", "--file", "pairs.tsv"], "pairs.tsv, line 3: expected two texts"),
+        (["similarity", "--file", "empty_side.tsv"], "empty_side.tsv, line 2: expected a second text"),
+        (["similarity", "--file", "blank.txt"], "blank.txt: expected at least one line with text"),
+        (["explain", "--file", "blank.txt"], "blank.txt: expected at least one line with text"),
+        (["embed", "--file", "blank.txt"], "blank.txt: expected at least one line with text"),
+        (["similarity", "a", "b", "--method", "nope"], "'nope' is not one of"),
+        (["summarize"], "expected one text"),
+        (["summarize", "a", "--sentences", "1", "--words", "1"], "exclude"),
+        (["summarize", "a", "--sentences", "0"], "--sentences"),
+        (["models", "nope"], "'nope' does not exist"),
+        (["collections", "show", "nope"], "'nope' does not exist"),
+        (["collections", "create", "news"], "'news' exists already"),
+        (["collections", "delete", "news"], "--yes"),
+        (["search", "query"], "--collection"),
+        (["search", "query", "-c", "nope"], "'nope' does not exist"),
+        (["search", "query", "-c", "news", "--where", "="], "--where"),
+        (["search", "query", "-c", "news", "--where", "a<true"], "expects a number or a string"),
+        (["documents", "get", "nope", "-c", "news"], "no document nope"),
+        (["documents", "delete", "-c", "news"], "expected ids, or --where"),
+        (["index", "nope.jsonl", "-c", "news"], "No such file"),
+        (["index", ".", "-c", "news"], "folder"),
+        (["index", "in.jsonl", "-c", "nope"], "--create"),
+        (["index", "in.jsonl", "-c", "news", "--rejected", "in.jsonl"], "must not be the input"),
+        (["index", "in.jsonl", "-c", "news", "--state", "in.jsonl/x"], "cannot be written"),
+        (["--timeout-s", "0", "health"], "timeout_s must be"),
+        (["--timeout-s", "-1", "health"], "got -1.0"),
+        (["index", "in.jsonl", "-c", "news", "--timeout-s", "0"], "timeout_s must be"),
+        (["search", "q", "-c", "news", "--top-k", "5000000000"], "top_k must be 0 to 4294967295, got 5000000000"),
+        (["search", "q", "-c", "news", "--min-revision", "9" * 30], "min_revision must be"),
+        (["explain", "a", "--num-words", "5000000000"], "num_words must be"),
+        (["documents", "count", "-c", "news", "--where", "n=" + "9" * 400], "must fit a double"),
+        (["documents", "count", "-c", "news", "--where", "n>" + "9" * 400], "must fit a double"),
+        (["embed", "caf\udcff"], "in UTF-8, got 'caf"),
+        (["health", "--target"], "expects a value"),
+        (["--target", "", "health"], "target must be"),
+        (["--ca-cert", "nope.pem", "health"], "No such file"),
+        (["nope"], "No such command"),
+        (["embed", "--nope"], "No such option"),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_exit_code_2(facets, tmp_path, args, sentence):
+    (tmp_path / "bad.txt").write_bytes(b"good\ncaf\xe9\n")
+    (tmp_path / "pairs.tsv").write_text("a\tb\n\nonly one\n")
+    (tmp_path / "empty_side.tsv").write_text("a\tb\na\t\n")
+    (tmp_path / "blank.txt").write_text(" \n\n")
+    (tmp_path / "in.jsonl").write_text('{"id": "a", "text": "b"}\n')
+    done = facets(*args, code=2)
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) <= 2
+    assert done.stdout == "" or args[0] == "documents"
+
+
+def test_explain(facets):
+    out = facets("explain", "a longer text", "--num-words", "2").stdout
+    assert "longer/9" in out  # no colour here: attention as a digit
+    assert "dog (0.90), dog (0.90)" in out
+    assert "the end of the text was not read" in out
+    assert "attends to" in out
+    row = json.loads(facets("--json", "explain", "a longer text").stdout)
+    assert [token["text"] for token in row["explanation"]["tokens"]] == ["a", "longer", "text"]
+
+
+def test_similarity(facets, tmp_path):
+    out = facets("similarity", "same", "same", "--method", "sif", "--attention", "--explain", "--calibrated")
+    assert "1.0000" in out.stdout
+    assert "1st facet 1 (dog, cat) met 2nd facet 2 (dog, cat)" in " ".join(out.stdout.split())
+    assert "same/9" in out.stdout and "same/-" in out.stdout
+    out = facets("similarity", "same", "same", "--calibrated", "--range", "0..5")
+    assert "5.000" in out.stdout
+    (tmp_path / "pairs.tsv").write_text("a\tb\nsame\tsame\n")
+    found = json.loads(facets("--json", "similarity", "--file", "pairs.tsv").stdout)
+    assert found["method"] == "codebook"
+    assert found["pairs"][1]["score"] == pytest.approx(1.0)
+
+
+def test_summarize(facets, tmp_path):
+    (tmp_path / "a.txt").write_text("One here. Two here. Three here. Four here.")
+    out = facets("summarize", "--file", "a.txt", "--sentences", "2").stdout
+    assert "Two here." in out and "Three here." not in out
+    assert "2 of 4 sentences" in out
+    found = json.loads(facets("--json", "summarize", "One. Two.").stdout)
+    assert [sentence["text"] for sentence in found["sentences"]] == ["One.", "Two."]
+    assert facets("summarize", "--file", "-", stdin="One. Two.").stdout.count(".") >= 2
+
+
+def test_collections(facets):
+    assert "second" in facets("collections", "create", "second").stderr
+    assert "second" in facets("collections").stdout
+    listed = json.loads(facets("--json", "collections", "list").stdout)
+    assert [item["name"] for item in listed["collections"]] == ["news", "second"]
+    assert json.loads(facets("--json", "collections", "show", "news").stdout)["num_facets"] == NUM_FACETS
+    assert "0 documents" in facets("collections", "delete", "second", "--yes").stderr
+
+
+def test_search_shows_evidence(facets, filled):
+    out = " ".join(facets("search", "text number 3", "--collection", "news", "--top-k", "2").stdout.split())
+    assert "1 1.0000 d3 text number 3" in out
+    assert "query facet 1 (dog, cat) met document facet 2 (dog, cat), cosine 0.750" in out
+    assert "2 documents, all matching documents compared (exact)" in out
+
+
+def test_search_json_and_global_options_behind_the_command(facets, filled, server):
+    out = facets("search", "text number 3", "-c", "news", "--json", "--target", server.target).stdout
+    found = json.loads(out)
+    assert found["hits"][0]["id"] == "d3"
+    assert found["hits"][0]["payload"] == {"n": 3}
+    assert found["hits"][0]["evidence"][0]["second_words"][0]["word"] == "dog"
+    assert found["exhaustive"] is True
+
+
+def test_search_without_hits(facets):
+    assert "0 documents" in facets("search", "x", "-c", "news").stdout
+    assert json.loads(facets("--json", "search", "x", "-c", "news").stdout)["hits"] == []
+
+
+def test_documents(facets, filled, server):
+    assert "text number 1" in facets("documents", "get", "d1", "-c", "news").stdout
+    done = facets("--json", "documents", "get", "d1", "nope", "-c", "news", "--facets", code=2)
+    found = json.loads(done.stdout)
+    assert found["missing_ids"] == ["nope"]
+    assert np.shape(found["documents"][0]["facet_embeddings"]) == (NUM_FACETS, DIM)
+    assert "d4" in facets("documents", "list", "-c", "news").stdout
+    lines = facets("--json", "documents", "list", "-c", "news", "--limit", "2").stdout.splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["d0", "d1"]
+    assert facets("documents", "count", "-c", "news").stdout.strip() == "5"
+    assert "deleted 1 documents" in facets("documents", "delete", "d1", "nope", "-c", "news").stderr
+    facets("documents", "delete", "-c", "news", "--where", "n=1", "--yes")
+    assert server.world.documents["news"] == {}
+
+
+def test_models(facets):
+    assert "fake (default)" in facets("models").stdout
+    assert "texts per request" in facets("models", "fake").stdout
+    assert json.loads(facets("--json", "models").stdout)["models"][0]["dim"] == DIM
+    assert json.loads(facets("--json", "models", "fake").stdout)["limits"]["max_texts_per_request"] == 4
+
+
+def test_health(facets, server):
+    assert SERVICES[0] in facets("health", code=3).stdout  # the server answers, but none of its services does
+    server.serve_health(["", *SERVICES])
+    assert json.loads(facets("--json", "health").stdout)["services"][SERVICES[0]] == "SERVING"
+
+
+def test_api_key(facets, server, monkeypatch):
+    server.world.api_key = "secret"
+    assert "key" in facets("embed", "a", code=5).stderr
+    facets("--api-key", "secret", "embed", "a")
+    monkeypatch.setenv("FACETS_API_KEY", "secret")
+    facets("embed", "a")
+
+
+def test_server_errors_and_no_server(facets, server):
+    from fake_world import status_of
+    from grpc import StatusCode
+
+    server.world.faults["Score"].append(status_of(StatusCode.INTERNAL, "internal error", request_id="r-17"))
+    assert "r-17" in facets("similarity", "a", "b", code=4).stderr
+    sentence = facets("--target", "localhost:1", "--timeout-s", "1", "models", code=3).stderr
+    assert "not available" in sentence or "no answer" in sentence
+    assert "localhost:1" in sentence
+
+
+def test_a_full_disk_is_not_called_overload(facets, server):
+    from fake_world import status_of
+    from grpc import StatusCode
+
+    status = status_of(StatusCode.RESOURCE_EXHAUSTED, "the disk is full", reason="DISK_FULL")
+    server.world.pushback_ms = "-1"
+    server.world.faults["Score"].append(status)
+    sentence = facets("similarity", "a", "b", code=4).stderr
+    assert "the disk is full" in sentence
+    assert "overloaded" not in sentence
+
+
+def test_index_tells_totals(facets, tmp_path, server):
+    rows = [json.dumps({"id": f"d{i}", "text": f"text {i}"}) for i in range(20)]
+    (tmp_path / "in.jsonl").write_text("\n".join(rows) + "\n")
+    assert "20 records: 20 stored, 0 rejected" in facets("index", "in.jsonl", "-c", "news").stdout
+    rows[3] = "nonsense"
+    (tmp_path / "in.jsonl").write_text("\n".join(rows) + "\n")
+    done = facets("--json", "index", "in.jsonl", "--collection", "other", "--create", code=1)
+    report = json.loads(done.stdout)
+    assert (report["num_records"], report["num_indexed"], report["num_rejected"]) == (20, 19, 1)
+    assert report["rejected_file"] == "in.jsonl.rejected.jsonl"
+    rejected = json.loads((tmp_path / "in.jsonl.rejected.jsonl").read_text())
+    assert (rejected["line"], rejected["reason"]) == (4, "invalid_json")
+    assert len(server.world.documents["other"]) == 19
+    facets("index", "in.jsonl", "-c", "news", "--limit", "2")
+    assert not (tmp_path / "in.jsonl.rejected.jsonl").exists()  # of this load there are none
+
+
+def test_index_dry_run_needs_no_server(facets, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"id": "a", "text": "b"}\n{}\n')
+    out = facets("--target", "localhost:1", "index", "in.jsonl", "-c", "x", "--dry-run", code=1).stdout
+    assert "2 records: 1 readable, 1 rejected" in out
+
+
+def test_index_standard_input_with_other_fields(facets, server):
+    line = '{"key": 7, "body": "text", "id": "x"}\n'
+    facets("index", "-", "-c", "news", "--id-field", "key", "--text-field", "body", stdin=line)
+    assert server.world.documents["news"]["7"].payload["id"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (["year>=1990"], Range("year", gte=1990)),
+        (["a.b < 2.5"], Range("a.b", lt=2.5)),
+        (["day>2020-01-01"], Range("day", gt="2020-01-01")),
+        (["language=en"], Equals("language", "en")),
+        (['n="7"'], Equals("n", "7")),
+        (["n=7"], Equals("n", 7)),
+        (["n=true"], Equals("n", True)),
+        (["n=null"], Equals("n", None)),
+        (["n=a=b"], Equals("n", "a=b")),
+        (["n=1|2|x"], OneOf("n", [1, 2, "x"])),
+        (["n!=1"], NoneOf((Equals("n", 1),))),
+        (["tags~red"], Contains("tags", "red")),
+        (["n=" + "[" * 100_000], Equals("n", "[" * 100_000)),
+        (["n"], Exists("n")),
+        (["!n"], Exists("n", False)),
+        (["a=1", "b=2"], AllOf((Equals("a", 1), Equals("b", 2)))),
+        (None, None),
+    ],
+)
+def test_conditions_as_typed(typed, meant):
+    assert parse_where(typed) == meant
+
+
+def test_text_from_elsewhere_cannot_command_the_terminal():
+    assert clean("a\x1b[2Jb\rc\nd") == "a [2Jb c d"
+    assert shortened("x" * 100, 10) == "xxxxxxx..."
+    assert shortened(" a\n b ", 10) == "a b"

@@ -1,0 +1,317 @@
+"""``facets recommend``: what it prints, the bulk file and how it survives, wrong input."""
+
+import csv
+import gzip
+import json
+import threading
+
+import grpc
+import pytest
+from facets_client import Document, FacetsClient, RecommendationOptions
+from facets_client.cli import app
+from facets_client.core.records import RecordSource, Rejection
+from facets_client.errors import ServerError, UnavailableError
+from facets_client.papers.bulk import BulkRecommender, BulkRecommendSettings
+from facets_client.papers.records import read_authors, read_papers
+from fake_papers import AUTHORS, fake_score
+from fake_world import status_of
+from typer.testing import CliRunner
+
+COMMANDS = ["", "authors", "citations", "papers", "find", "bulk", "add-papers", "add-authors"]
+
+
+@pytest.fixture
+def facets(server, tmp_path, monkeypatch):
+    """Runs ``facets recommend``; checks its exit code and that standard error is no traceback."""
+    monkeypatch.setenv("FACETS_TARGET", server.target)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args, code=0, stdin=None):
+        words = [str(arg) for arg in args]
+        first = ["--json"] if "--json" in words else []
+        words = [word for word in words if word != "--json"]
+        done = CliRunner().invoke(app, [*first, "recommend", *words], input=stdin)
+        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_examples(facets, command):
+    text = facets(*([command] if command else []), "--help").stdout
+    assert f"facets recommend {command}".strip() in text.partition("Examples:")[2]
+
+
+def test_authors_with_their_evidence(facets):
+    out = facets("authors", "a title", "--top-k", "2", "--exclude", "Ann").stdout
+    assert "facet 2 (boat), facets 0.250, documents 0.750" in out
+    assert "About [bold]boats" in out and "\x1b" not in out
+    assert "Ann" not in out
+    assert "boat" not in facets("authors", "a title", "--no-evidence").stdout
+    assert "nobody is left" in facets("authors", "t", "--candidate", "zz").stdout
+
+
+def test_json_is_one_object_a_paper(facets, tmp_path):
+    (tmp_path / "papers.jsonl").write_text('{"title": "a", "id": 7}\n\n{"title": "b", "abstract": null}\n')
+    lines = facets("--json", "citations", "--file", "papers.jsonl").stdout.splitlines()
+    assert [json.loads(line)["paper"] for line in lines] == [{"id": "7", "title": "a"}, {"id": "", "title": "b"}]
+    assert json.loads(lines[0])["recommendations"][0]["evidence"]["nearest_words"][0]["word"] == "boat"
+
+
+def test_abstract_from_a_file_and_options(facets, tmp_path, world):
+    (tmp_path / "abstract.txt").write_text("of many words")
+    facets("authors", "t", "--abstract", "@abstract.txt", "--like", "Ann", "--unlike", "Bob", "--from-year", "2001")
+    sent = world.calls[-1][1]
+    assert sent.papers[0].abstract == "of many words"
+    assert (sent.options.positive_ids[0], sent.options.negative_ids[0]) == ("Ann", "Bob")
+    assert sent.options.years.from_year == 2001
+
+
+def test_papers_of_a_collection_and_of_a_file(facets, server, tmp_path):
+    with FacetsClient(server.target) as client:
+        client.upsert("news", [Document(f"d{i}", f"text {i}") for i in range(3)])
+    out = facets("papers", "--author", "Ann", "--collection", "news", "--exclude", "d1").stdout
+    assert "d0" in out and "d1" not in out and "3 papers compared" in out
+    (tmp_path / "papers.jsonl").write_text('{"title": "a"}\n')
+    found = json.loads(facets("--json", "papers", "--citing", "c1", "-f", "papers.jsonl").stdout)
+    assert (found["id"], found["papers"][0]["position"]) == ("c1", 0)
+
+
+def test_find(facets):
+    assert facets("find", "Annie").stdout.split() == ["Ann"]
+    assert "nothing like zz" in facets("find", "zz").stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["authors"], "expected a title, or --file"),
+        (["authors", " "], "field 'title' has no text"),
+        (["authors", "a", "--file", "b"], "expected a title, or --file"),
+        (["authors", "--file", "good.jsonl", "--abstract", "a"], "--abstract belongs to a title"),
+        (["authors", "--file", "nope.jsonl"], "No such file"),
+        (["authors", "--file", "bad.jsonl"], "line 2: field 'title' has no text"),
+        (["authors", "--file", "empty.jsonl"], "expected at least one paper"),
+        (["authors", "a", "--abstract", "@nope.txt"], "No such file"),
+        (["authors", "REFUSE"], "papers[0].title is refused"),
+        (["authors", "a", "--facet-weight", "2"], "--facet-weight"),
+        (["papers", "--collection", "news"], "expected --author or --citing"),
+        (["papers", "--author", "Ann"], "expected --collection or --file"),
+        (["papers", "--author", "Ana", "--collection", "news"], "near: Ann"),
+        (["papers", "--author", "Ann", "--collection", "nope"], "'nope' does not exist"),
+        (["papers", "--author", "Ann", "--file", "good.jsonl", "--where", "a=1"], "--where is about documents"),
+        (["bulk", "good.jsonl"], "--out"),
+        (["bulk", "good.jsonl", "--out", "good.jsonl"], "must not be the input"),
+        (["bulk", "good.jsonl", "--out", "o.csv", "--candidates", "empty.jsonl"], "expected at least one name"),
+        (["bulk", "good.jsonl", "--out", "o.csv", "--conflicts", "bad.csv"], "line 2: expected the id of a paper"),
+        (["bulk", "-", "--out", "o.csv", "--candidates", "-"], "cannot both be standard input"),
+        (["bulk", "good.jsonl", "--out", "no/folder/o.csv"], "No such file"),
+        (["add-papers", "good.jsonl", "--rejected", "good.jsonl"], "must not be the input"),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_exit_code_2(facets, tmp_path, args, sentence):
+    (tmp_path / "good.jsonl").write_text('{"id": "a", "title": "b"}\n')
+    (tmp_path / "bad.jsonl").write_text('{"title": "b"}\n{"id": "x"}\n')
+    (tmp_path / "empty.jsonl").write_text("\n")
+    (tmp_path / "bad.csv").write_text("a,Ann\nb\n")
+    done = facets(*args, code=2)
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) <= 2
+
+
+# Bulk
+
+
+def paper_lines(number, **more):
+    return "".join(json.dumps({"id": f"p{i}", "title": f"title {i}", **more}) + "\n" for i in range(number))
+
+
+def rows_of(path):
+    with path.open(newline="") as stream:
+        return list(csv.reader(stream))
+
+
+def expected_rows(number, top_k, left=AUTHORS):
+    for i in range(number):
+        ranked = sorted(left, key=lambda name, i=i: (-fake_score(f"title {i}", name), name))[:top_k]
+        yield from ([f"p{i}", name, f"{fake_score(f'title {i}', name):.6g}"] for name in ranked)
+
+
+def test_bulk_writes_the_best_candidates_of_every_paper(facets, tmp_path):
+    (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress(paper_lines(10).encode()))
+    (tmp_path / "pool.txt").write_text("Ann\nBob\n\nBob\nCat\nZed\n")
+    out = facets("bulk", "in.jsonl.gz", "--out", "o.csv", "--candidates", "pool.txt", "-k", 2, "--batch-size", 3)
+    rows = rows_of(tmp_path / "o.csv")
+    assert rows[0] == ["paper", "author", "score"]
+    assert [row[:2] for row in rows[1:]] == [row[:2] for row in expected_rows(10, 2, ("Ann", "Bob", "Cat"))]
+    assert "10 papers: 20 rows in o.csv" in out.stdout
+    assert "1 of --candidates are unknown ('Zed')" in out.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl.gz", "o.csv", "pool.txt"]
+
+
+def test_bulk_leaves_conflicts_out(facets, tmp_path):
+    (tmp_path / "in.jsonl").write_text(
+        '{"id": "a", "title": "t", "authors": ["Ann", {"name": "Robert", "id": "Bob"}], "excluded": ["Cat"]}\n'
+        '{"id": "b", "title": "t", "authors": ["Ann"]}\n'
+    )
+    (tmp_path / "conflicts.csv").write_text('b,Bob\n"b",Cat\nnope,Ann\n')
+    told = facets("bulk", "in.jsonl", "--out", "o.csv", "--conflicts", "conflicts.csv").stderr
+    assert "1 ids of --conflicts are no paper of in.jsonl, 'nope'" in told
+    rows = rows_of(tmp_path / "o.csv")[1:]
+    assert {row[1] for row in rows if row[0] == "a"} == {row[1] for row in rows if row[0] == "b"} == {"Dee", "Eve"}
+    facets("bulk", "in.jsonl", "--out", "own.csv", "--own")
+    assert {row[1] for row in rows_of(tmp_path / "own.csv") if row[0] == "b"} == set(AUTHORS)
+
+
+def test_bulk_rejects_bad_records_and_goes_on(facets, tmp_path):
+    lines = paper_lines(6).splitlines()
+    lines[1] = '{"id": "x", "title": "REFUSE"}'
+    lines[2] = '{"id": "p0", "title": "twice"}'
+    lines[3] = '{"title": "no id"}'
+    lines[4] = '{"id": "cut'
+    (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
+    report = json.loads(facets("--json", "bulk", "in.jsonl", "--out", "o.csv", "-k", 1, code=1).stdout)
+    assert (report["num_papers"], report["num_rejected"], report["num_rows"]) == (2, 4, 2)
+    rejected = [json.loads(line) for line in (tmp_path / "in.jsonl.rejected.jsonl").read_text().splitlines()]
+    assert [(item["line"], item["reason"]) for item in rejected] == [
+        (2, "refused"),
+        (3, "duplicate_id"),
+        (4, "invalid_paper"),
+        (5, "invalid_json"),
+    ]
+    assert [row[0] for row in rows_of(tmp_path / "o.csv")[1:]] == ["p0", "p5"]
+
+
+def test_bulk_tells_papers_without_a_candidate(facets, tmp_path):
+    (tmp_path / "in.jsonl").write_text(paper_lines(2, excluded=list(AUTHORS)))
+    report = json.loads(facets("--json", "bulk", "in.jsonl", "--out", "o.csv").stdout)
+    assert (report["num_empty"], report["num_rows"]) == (2, 0)
+    assert rows_of(tmp_path / "o.csv") == [["paper", "author", "score"]]
+
+
+@pytest.fixture
+def bulk(server, tmp_path):
+    """Makes runs over ``in.jsonl``, of 20 papers in batches of two."""
+    (tmp_path / "in.jsonl").write_text(paper_lines(20))
+    opened = []
+
+    def make(top_k=2, **settings):
+        client = FacetsClient(server.target, timeout_s=10)
+        source = RecordSource(str(tmp_path / "in.jsonl"))
+        opened.extend((client, source))
+        return BulkRecommender(
+            client,
+            source,
+            tmp_path / "o.csv",
+            rejected_path=tmp_path / "rejected.jsonl",
+            settings=BulkRecommendSettings(
+                options=RecommendationOptions(top_k=top_k), batch_size=2, window=2, **{"max_wait_s": 0.0, **settings}
+            ),
+            on_progress=lambda place, position: None,
+        )
+
+    yield make
+    for each in opened:
+        each.close()
+
+
+def break_after(world, num_requests, code=grpc.StatusCode.INTERNAL):
+    """Later bulk requests fail."""
+
+    class Faults:
+        def __init__(self):
+            self.left = num_requests
+            self.lock = threading.Lock()
+
+        def __bool__(self):
+            with self.lock:
+                self.left -= 1
+                return self.left < 0
+
+        def popleft(self):
+            return status_of(code, "broken")
+
+    world.faults["RecommendBulk"] = Faults()
+
+
+def test_bulk_goes_on_where_it_stopped(bulk, world, tmp_path):
+    break_after(world, 5)
+    run = bulk()
+    with pytest.raises(ServerError):
+        run.run()
+    assert not (tmp_path / "o.csv").exists()
+    done = run.place.num_papers
+    assert 0 < done < 20
+    world.faults.clear()
+    with (tmp_path / "o.csv.part").open("a") as stream:
+        stream.write("torn,ro")  # what a crash may leave behind the last saved place
+    world.calls.clear()
+    report = bulk().run()
+    assert report.num_papers == 20
+    assert world.count("RecommendBulk") == (20 - done) / 2
+    assert [row[:2] for row in rows_of(tmp_path / "o.csv")[1:]] == [row[:2] for row in expected_rows(20, 2)]
+    assert not (tmp_path / "o.csv.part").exists() and not (tmp_path / "o.csv.state").exists()
+
+
+def test_bulk_starts_over_with_other_settings(bulk, world, tmp_path):
+    break_after(world, 5)
+    with pytest.raises(ServerError):
+        bulk().run()
+    world.faults.clear()
+    assert bulk(top_k=1).run().num_rows == 20
+    assert len(rows_of(tmp_path / "o.csv")) == 21
+
+
+def test_bulk_waits_for_a_server_that_is_away(bulk, world, monkeypatch):
+    monkeypatch.setattr("facets_client.papers.bulk._FIRST_PAUSE_S", 0.01)
+    world.faults["RecommendBulk"].extend([status_of(grpc.StatusCode.UNAVAILABLE, "away")] * 12)
+    assert bulk(max_wait_s=30.0).run().num_papers == 20
+    world.faults["RecommendBulk"].extend([status_of(grpc.StatusCode.UNAVAILABLE, "away")] * 50)
+    with pytest.raises(UnavailableError):
+        bulk(max_wait_s=0.0).run()
+
+
+# Records
+
+
+def test_papers_of_a_file(tmp_path):
+    (tmp_path / "p.jsonl").write_text(
+        '{"id": "a", "title": "t", "abstract": null, "authors": ["X", {"name": "Y", "id": "y"}, {"id": "z"}], '
+        '"cited_by": ["c"], "year": 2001, "more": {}}\n'
+        '{"id": "b", "title": "t", "authors": "X"}\n{"id": "b", "title": "t", "authors": [3]}\n'
+        '{"id": "b", "title": 3}\n{"id": "b", "title": "t", "year": "2001"}\n'
+        '{"id": "b", "title": "t", "cited_by": [""]}\n'
+    )
+    with RecordSource(str(tmp_path / "p.jsonl")) as source:
+        first, *others = list(read_papers(source, need_id=True))
+    assert [(author.name, author.id) for author in first[0].authors] == [("X", ""), ("Y", "y"), ("z", "z")]
+    assert (first[0].abstract, first[0].year, first[0].cited_by) == ("", 2001, ("c",))
+    assert all(isinstance(other, Rejection) and other.reason == "invalid_paper" for other in others)
+
+
+def test_authors_of_a_file(tmp_path):
+    (tmp_path / "a.jsonl").write_text(
+        '{"name": "X", "papers": [{"title": "t"}]}\n{"name": "X", "paper_ids": ["p"]}\n{"name": "Z"}\n'
+        '{"papers": [{"title": "t"}]}\n{"name": "Q", "papers": [{"abstract": "t"}]}\n'
+    )
+    with RecordSource(str(tmp_path / "a.jsonl")) as source:
+        found = list(read_authors(source))
+    assert found[0][0].author.name == "X"
+    assert [item.reason for item in found[1:]] == ["duplicate_author", *["invalid_author"] * 3]
+    assert "papers[0]: field 'title'" in found[4].message
+
+
+def test_papers_and_authors_are_added(facets, server, tmp_path):
+    (tmp_path / "p.jsonl").write_text(paper_lines(7, authors=["Zoe"]) + '{"id": "bad", "title": "REFUSE"}\n')
+    report = json.loads(facets("--json", "add-papers", "p.jsonl", code=1).stdout)
+    assert (report["num_papers"], report["num_rejected"]) == (7, 1)
+    assert len(server.recommendation.papers) == 7
+    rejected = json.loads((tmp_path / "p.jsonl.rejected.jsonl").read_text())
+    assert (rejected["line"], rejected["id"], rejected["reason"]) == (8, "bad", "refused")
+    (tmp_path / "a.jsonl").write_text(
+        '{"name": "New", "papers": [{"title": "t"}]}\n{"name": "Lost", "paper_ids": ["nope"]}\n'
+    )
+    assert "1 authors of 1 papers added; 1 rejected" in facets("add-authors", "a.jsonl", code=1).stdout
+    assert set(server.recommendation.authors) == {"New"}

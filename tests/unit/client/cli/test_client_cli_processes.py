@@ -1,0 +1,259 @@
+"""The ``facets`` command as a process: exit codes, signals, pipes, terminals."""
+
+import gzip
+import json
+import lzma
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from fake_server import FakeServer
+
+COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]
+
+
+def rows(number):
+    return [json.dumps({"id": f"d{i:04}", "text": f"text {i}"}) + "\n" for i in range(number)]
+
+
+@pytest.fixture
+def start(server, environment, tmp_path):
+    """Starts the command and kills it at the end if it is still there."""
+    started = []
+
+    def begin(*args, stdin=subprocess.DEVNULL, **changes):
+        process = subprocess.Popen(
+            [*COMMAND, "--target", server.target, *args],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**environment, **changes},
+            cwd=tmp_path,
+        )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def finish(process, data=None):
+    out, err = process.communicate(data, timeout=60)
+    assert b"Traceback" not in err, err.decode()
+    return process.returncode, out.decode(), err.decode()
+
+
+def wait_for(condition):
+    until = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < until, "waited for too long"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(("compress", "suffix"), [(bytes, ""), (gzip.compress, ".gz"), (lzma.compress, ".xz")])
+def test_interrupted_load_goes_on(start, world, tmp_path, compress, suffix):
+    name = f"in.jsonl{suffix}"
+    (tmp_path / name).write_bytes(compress("".join(rows(200)).encode()))
+    world.pace = threading.Semaphore(10)
+    process = start("index", name, "-c", "news", "--batch-size", "4")
+    wait_for(lambda: len(world.documents["news"]) >= 36)
+    process.send_signal(signal.SIGINT)
+    code, _, err = finish(process)
+    assert code == 130
+    assert "the same command goes on from there" in err
+    stored = len(world.documents["news"])
+    world.pace.release(10_000)
+    code, out, err = finish(start("index", name, "-c", "news", "--batch-size", "4"))
+    assert code == 0
+    assert "going on after line" in err
+    assert "200 records: 200 stored" in out
+    assert sorted(world.documents["news"]) == [f"d{i:04}" for i in range(200)]
+    twice = [name for name, count in world.stores.items() if count > 1]
+    assert len(twice) <= 4 * (world.window + 1)  # only what was under way
+    assert stored < 200
+
+
+def test_killed_load_goes_on(start, world, tmp_path):
+    (tmp_path / "in.jsonl").write_text("".join(rows(300)))
+    world.pace = threading.Semaphore(10)
+    process = start("index", "in.jsonl", "-c", "news", "--batch-size", "4", "--json")
+    wait_for(lambda: len(world.documents["news"]) >= 36)
+    process.kill()
+    process.wait()
+    world.pace.release(10_000)
+    code, out, _ = finish(start("index", "in.jsonl", "-c", "news", "--batch-size", "4", "--json"))
+    assert code == 0
+    assert json.loads(out)["num_indexed"] == 300
+    assert len(world.documents["news"]) == 300
+
+
+def test_restart_and_changed_inputs_start_over(start, world, tmp_path):
+    path = tmp_path / "in.jsonl"
+
+    def interrupted():
+        path.write_text("".join(rows(200)))
+        world.pace = threading.Semaphore(10)
+        before = world.num_streams
+        process = start("index", "in.jsonl", "-c", "news", "--batch-size", "4")
+        wait_for(lambda: world.num_streams > before and world.pace._value == 0)
+        process.send_signal(signal.SIGINT)
+        assert finish(process)[0] == 130
+        world.pace.release(10_000)
+
+    interrupted()
+    code, out, err = finish(start("index", "in.jsonl", "-c", "news", "--restart"))
+    assert (code, "going on" in err) == (0, False)
+    interrupted()
+    path.write_text("".join(rows(201)))
+    code, out, err = finish(start("index", "in.jsonl", "-c", "news"))
+    assert code == 0
+    assert "changed since the interrupted load" in err
+    assert "201 records: 201 stored" in out
+
+
+def test_standard_input_goes_on_when_fed_again(start, world):
+    data = "".join(rows(400)).encode()
+    world.pace = threading.Semaphore(5)
+    args = ("index", "-", "-c", "news", "--batch-size", "4")
+    process = start(*args, stdin=subprocess.PIPE)
+    process.stdin.write(data)
+    process.stdin.flush()
+    wait_for(lambda: len(world.documents["news"]) >= 20)
+    process.send_signal(signal.SIGINT)
+    assert finish(process)[0] == 130
+    world.pace.release(10_000)
+    code, out, err = finish(start(*args, stdin=subprocess.PIPE), data)
+    assert code == 0
+    assert "going on after line" in err
+    assert "400 records: 400 stored" in out
+    assert len(world.documents["news"]) == 400
+
+
+def test_server_restart_in_the_middle_is_waited_for(start, server, world, tmp_path):
+    (tmp_path / "in.jsonl").write_text("".join(rows(200)))
+    world.pace = threading.Semaphore(10)
+    process = start("index", "in.jsonl", "-c", "news", "--batch-size", "4")
+    wait_for(lambda: world.pace._value == 0)
+    server.server.stop(None)
+    world.pace.release(10_000)
+    time.sleep(1)
+    again = FakeServer(world, port=server.port)
+    code, out, err = finish(process)
+    again.stop()
+    assert code == 0, err
+    assert "200 records: 200 stored" in out
+    assert "waiting for the server" in err
+    assert len(world.documents["news"]) == 200
+
+
+def test_server_that_does_not_come_back(start, server, world, tmp_path):
+    (tmp_path / "in.jsonl").write_text("".join(rows(200)))
+    world.pace = threading.Semaphore(10)
+    process = start("index", "in.jsonl", "-c", "news", "--batch-size", "4", "--max-wait-s", "1")
+    wait_for(lambda: world.pace._value == 0)
+    server.server.stop(None)
+    world.pace.release(10_000)
+    code, _, err = finish(process)
+    assert code == 3
+    assert "the same command goes on from there" in err
+    assert "not available" in err
+
+
+def test_rejected_records_are_exit_code_1(start, tmp_path):
+    (tmp_path / "in.jsonl").write_bytes(b'{"id": "a", "text": "b"}\n{"id": "c", "text": "caf\xe9"}\n')
+    code, out, err = finish(start("index", "in.jsonl", "-c", "news", "--rejected", "bad.jsonl"))
+    assert code == 1
+    assert "1 stored, 1 rejected" in out
+    assert "see bad.jsonl" in err
+    assert json.loads((tmp_path / "bad.jsonl").read_text())["reason"] == "invalid_utf8"
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["models"], 0),
+        (["health"], 3),
+        (["nope"], 2),
+        (["models", "nope"], 2),
+        (["--target", "localhost:1", "--timeout-s", "1", "models"], 3),
+    ],
+)
+def test_exit_codes(start, args, code):
+    assert finish(start(*args))[0] == code
+
+
+def test_no_colour_in_a_pipe(start):
+    assert "\x1b" not in finish(start("explain", "a longer text"))[1]
+
+
+def test_colour_on_a_terminal_unless_unwanted(server, environment, tmp_path):
+    def on_terminal(**changes):
+        ours, theirs = pty.openpty()
+        kept = {name: value for name, value in environment.items() if name not in ("NO_COLOR", "CI")}
+        process = subprocess.Popen(
+            [*COMMAND, "--target", server.target, "explain", "a longer text"],
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=theirs,
+            env={**kept, "TERM": "xterm-256color", "COLUMNS": "100", **changes},
+        )
+        os.close(theirs)
+        pieces = []
+        while True:
+            try:
+                piece = os.read(ours, 65_536)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            pieces.append(piece)
+        os.close(ours)
+        assert process.wait(timeout=30) == 0
+        return b"".join(pieces)
+
+    assert b"\x1b[" in on_terminal() and b"/9" not in on_terminal()
+    assert b"longer/9" in on_terminal(NO_COLOR="1")
+
+
+def test_output_that_nobody_reads(server, environment, world):
+    from facets_proto.v1 import documents_pb2
+
+    world.store("news", [documents_pb2.Document(id=f"d{i:05}", text="x" * 500) for i in range(2_000)])
+    command = f"{sys.executable} -c 'from facets_client.cli import main; main()' --target {server.target}"
+    done = subprocess.run(
+        f"{command} --json documents list -c news --limit 0 | head -n 1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert json.loads(done.stdout)["id"] == "d00000"
+    assert done.stderr == ""
+
+
+def test_a_closed_standard_output_is_told(server, environment, tmp_path):
+    shell = ["sh", "-c", 'exec "$@" >&-', "sh", *COMMAND, "--target", server.target, "health"]
+    done = subprocess.run(shell, stderr=subprocess.PIPE, env=environment, cwd=tmp_path, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr == b"facets: standard output is closed, expected somewhere to write to\n"
+
+
+def test_an_output_that_is_not_unicode_shows_what_it_can(start):
+    code, out, err = finish(start("embed", "caf\xe9 au lait", PYTHONIOENCODING="ascii"))
+    assert (code, err) == (0, "")
+    assert "au lait" in out
+
+
+def test_a_table_that_nobody_reads(start):
+    process = start("embed", "a text")
+    process.stdout.close()
+    process.stdout = None
+    assert process.wait(60) == 141
+    assert process.stderr.read() == b""

@@ -1,0 +1,413 @@
+# ruff: noqa: N802 (gRPC names the methods)
+"""A small Facets server for tests of the client: the real protocol, numbers made of hashes, faults on demand."""
+
+import threading
+from concurrent import futures
+
+import grpc
+import numpy as np
+from facets_proto.v1 import (
+    common_pb2,
+    documents_pb2,
+    documents_pb2_grpc,
+    models_pb2,
+    models_pb2_grpc,
+    papers_pb2_grpc,
+    relations_pb2_grpc,
+    texts_pb2,
+    texts_pb2_grpc,
+)
+from fake_papers import Recommendation
+from fake_relations import Relations
+from fake_world import (
+    DIM,
+    MODEL,
+    NUM_FACETS,
+    World,
+    bad_text,
+    check_texts,
+    facet_array,
+    fail,
+    fake_facets,
+    fake_match,
+    status_of,
+)
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+
+class Embedding(texts_pb2_grpc.EmbeddingServiceServicer):
+    def __init__(self, world):
+        self.world = world
+
+    def reply(self, request):
+        arrays = np.stack([fake_facets(text) for text in request.texts])
+        return texts_pb2.EmbedResponse(
+            facet_embeddings=facet_array(arrays, request.dtype),
+            token_stats=[common_pb2.TokenStats(num_tokens=len(text.split())) for text in request.texts],
+            model=MODEL,
+            timings=common_pb2.Timings(total_ms=1.0),
+        )
+
+    def Embed(self, request, context):
+        self.world.enter("Embed", request, context)
+        check_texts(request.texts, self.world, context)
+        return self.reply(request)
+
+    def EmbedStream(self, requests, context):
+        self.world.enter("EmbedStream", None, context)
+        for item in requests:
+            self.world.calls.append(("EmbedStream.request", item))
+            if self.world.silent:
+                threading.Event().wait(5)
+            problems = [(i, bad_text(text, self.world)) for i, text in enumerate(item.request.texts)]
+            bad = next(((i, problem) for i, problem in problems if problem), None)
+            if bad:
+                status = status_of(
+                    grpc.StatusCode.INVALID_ARGUMENT, f"texts[{bad[0]}]: {bad[1]}", field=f"texts[{bad[0]}]"
+                )
+                yield texts_pb2.EmbedStreamResponse(sequence=item.sequence, error=status)
+            else:
+                yield texts_pb2.EmbedStreamResponse(sequence=item.sequence, response=self.reply(item.request))
+
+    def Explain(self, request, context):
+        self.world.enter("Explain", request, context)
+        check_texts(request.texts, self.world, context)
+        explanations = []
+        for text in request.texts:
+            tokens, start = [], 0
+            for word in text.split():
+                start = text.index(word, start)
+                tokens.append(
+                    common_pb2.TokenAttention(
+                        text=word, start=start, end=start + len(word), attention=len(word) / 4, known=True
+                    )
+                )
+            words = [common_pb2.NearestWord(word="dog", cosine=0.9)] * (request.num_words or 5)
+            attended = [common_pb2.AttendedToken(token=len(tokens) - 1, cosine=0.5)]
+            facets = [common_pb2.FacetWords(facet=k, words=words, tokens=attended) for k in range(NUM_FACETS)]
+            stats = common_pb2.TokenStats(num_tokens=len(tokens), num_unknown_tokens=1, truncated=True)
+            explanations.append(texts_pb2.TextExplanation(tokens=tokens, facets=facets, token_stats=stats))
+        return texts_pb2.ExplainResponse(explanations=explanations, model=MODEL)
+
+
+class Similarity(texts_pb2_grpc.SimilarityServiceServicer):
+    def __init__(self, world):
+        self.world = world
+
+    def Score(self, request, context):
+        self.world.enter("Score", request, context)
+        scores = []
+        for pair in request.pairs:
+            one, other = fake_facets(pair.first).ravel(), fake_facets(pair.second).ravel()
+            cosine = float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+            score = texts_pb2.PairScore(score=cosine)
+            if request.calibrated:
+                is_five = request.calibrated_range == texts_pb2.CALIBRATED_RANGE_ZERO_TO_FIVE
+                score.calibrated_score = (cosine + 1) / 2 * (5 if is_five else 1)
+            if request.explain:
+                score.explanation.matches.append(fake_match(self.world))
+                score.explanation.first_tokens.add(text=pair.first, attention=1.0, known=True)
+                score.explanation.second_tokens.add(text=pair.second, attention=0.0)
+            scores.append(score)
+        return texts_pb2.ScoreResponse(
+            scores=scores,
+            method=request.method or texts_pb2.SIMILARITY_METHOD_CODEBOOK,
+            attention=request.attention,
+            model=MODEL,
+            timings=common_pb2.Timings(total_ms=1.0),
+        )
+
+
+class Summarization(texts_pb2_grpc.SummarizationServiceServicer):
+    def __init__(self, world):
+        self.world = world
+
+    def Summarize(self, request, context):
+        self.world.enter("Summarize", request, context)
+        summaries = []
+        for document in request.documents:
+            if document.WhichOneof("source") == "text":
+                sentences = [part.strip() + "." for part in document.text.split(".") if part.strip()]
+            else:
+                sentences = list(document.sentences.sentences)
+            kept = sentences[: request.num_sentences or 3]
+            summaries.append(
+                texts_pb2.Summary(
+                    sentences=[
+                        texts_pb2.SummarySentence(text=text, sentence=i, selection=i, gain=1 / (i + 1))
+                        for i, text in enumerate(kept)
+                    ],
+                    num_sentences_in_document=len(sentences),
+                    num_words=len(" ".join(kept).split()),
+                )
+            )
+        return texts_pb2.SummarizeResponse(summaries=summaries, model=MODEL)
+
+
+class Collections(documents_pb2_grpc.CollectionServiceServicer):
+    def __init__(self, world):
+        self.world = world
+
+    def CreateCollection(self, request, context):
+        self.world.enter("CreateCollection", request, context)
+        if request.name in self.world.collections:
+            message = f"collection {request.name!r} exists already"
+            fail(context, status_of(grpc.StatusCode.ALREADY_EXISTS, message, reason="ALREADY_EXISTS"))
+        return documents_pb2.CreateCollectionResponse(collection=self.world.make(request.name))
+
+    def GetCollection(self, request, context):
+        self.world.enter("GetCollection", request, context)
+        self.world.need_collection(request.name, context)
+        found = self.world.collections[request.name]
+        found.num_documents = len(self.world.documents[request.name])
+        return documents_pb2.GetCollectionResponse(collection=found)
+
+    def ListCollections(self, request, context):
+        self.world.enter("ListCollections", request, context)
+        names = sorted(self.world.collections)
+        start = int(request.page_token or 0)
+        page = [self.world.collections[name] for name in names[start : start + 2]]
+        token = str(start + 2) if start + 2 < len(names) else ""
+        return documents_pb2.ListCollectionsResponse(collections=page, next_page_token=token)
+
+    def DeleteCollection(self, request, context):
+        self.world.enter("DeleteCollection", request, context)
+        self.world.need_collection(request.name, context)
+        del self.world.collections[request.name]
+        documents = self.world.documents.pop(request.name, {})
+        return documents_pb2.DeleteCollectionResponse(num_documents=len(documents))
+
+
+class Documents(documents_pb2_grpc.DocumentServiceServicer):
+    def __init__(self, world):
+        self.world = world
+
+    def Upsert(self, request, context):
+        self.world.enter("Upsert", request, context)
+        self.world.need_collection(request.collection, context)
+        for position, document in enumerate(request.documents):
+            problem = bad_text(document.text, self.world)
+            if problem:
+                where = f"documents[{position}].text"
+                fail(context, status_of(grpc.StatusCode.INVALID_ARGUMENT, f"{where}: {problem}", field=where))
+        self.world.store(request.collection, request.documents)
+        return documents_pb2.UpsertResponse(
+            num_upserted=len(request.documents), index_revision=self.world.revision, model=MODEL
+        )
+
+    def UpsertStream(self, requests, context):
+        world = self.world
+        world.enter("UpsertStream", None, context)
+        opening = next(requests).open
+        world.need_collection(opening.collection, context)
+        token = opening.resume_token
+        if token and token not in world.streams:
+            message = "the resume token is unknown"
+            fail(context, status_of(grpc.StatusCode.NOT_FOUND, message, reason="NOT_FOUND"))
+        if not token:
+            token = f"stream-{len(world.streams) + 1}"
+            world.streams[token] = 0
+        world.num_streams += 1
+        acks_left = world.break_after_acks.popleft() if world.break_after_acks else None
+        yield documents_pb2.UpsertStreamResponse(
+            opened=documents_pb2.UpsertStreamOpened(
+                resume_token=token,
+                last_acked_sequence=world.streams[token],
+                max_unacked_batches=world.window,
+            )
+        )
+        for item in requests:
+            batch = item.batch
+            if acks_left == 0 and not world.break_before_ack:
+                fail(context, status_of(grpc.StatusCode.UNAVAILABLE, "the server is stopping"))
+            if world.silent:
+                threading.Event().wait(5)
+            if world.pace:
+                world.pace.acquire()
+            ack = self.acked(opening.collection, token, batch, context)
+            if acks_left == 0:
+                fail(context, status_of(grpc.StatusCode.UNAVAILABLE, "the server is stopping"))
+            acks_left = None if acks_left is None else acks_left - 1
+            yield documents_pb2.UpsertStreamResponse(ack=ack)
+
+    def acked(self, collection, token, batch, context):
+        world = self.world
+        if batch.sequence > world.streams[token] + 1:
+            fail(context, status_of(grpc.StatusCode.OUT_OF_RANGE, "a batch is missing"))
+        if batch.sequence <= world.streams[token]:
+            return documents_pb2.UpsertStreamAck(sequence=batch.sequence, already_stored=True)
+        assert 1 <= len(batch.documents) <= world.max_documents
+        assert len({document.id for document in batch.documents}) == len(batch.documents)
+        good, rejected = [], []
+        for position, document in enumerate(batch.documents):
+            problem = bad_text(document.text, world)
+            if problem:
+                error = status_of(grpc.StatusCode.INVALID_ARGUMENT, problem, reason="INVALID_INPUT")
+                rejected.append(documents_pb2.RejectedDocument(position=position, id=document.id, error=error))
+            else:
+                good.append(document)
+        world.store(collection, good)
+        world.streams[token] = batch.sequence
+        return documents_pb2.UpsertStreamAck(
+            sequence=batch.sequence,
+            num_upserted=len(good),
+            rejected_documents=rejected,
+            index_revision=world.revision,
+        )
+
+    def GetDocuments(self, request, context):
+        self.world.enter("GetDocuments", request, context)
+        self.world.need_collection(request.collection, context)
+        stored = self.world.documents[request.collection]
+        found = []
+        for name in request.ids:
+            if name in stored:
+                document = documents_pb2.Document()
+                document.CopyFrom(stored[name])
+                if request.include_facets:
+                    document.facet_embeddings.CopyFrom(facet_array(fake_facets(document.text)))
+                found.append(document)
+        return documents_pb2.GetDocumentsResponse(
+            documents=found,
+            missing_ids=[name for name in request.ids if name not in stored],
+            index_revision=self.world.revision,
+        )
+
+    def DeleteDocuments(self, request, context):
+        self.world.enter("DeleteDocuments", request, context)
+        stored = self.world.documents[request.collection]
+        ids = list(request.ids) or list(stored)
+        num_deleted = sum(1 for name in ids if stored.pop(name, None) is not None)
+        self.world.revision += 1
+        return documents_pb2.DeleteDocumentsResponse(num_deleted=num_deleted, index_revision=self.world.revision)
+
+    def CountDocuments(self, request, context):
+        self.world.enter("CountDocuments", request, context)
+        self.world.need_collection(request.collection, context)
+        return documents_pb2.CountDocumentsResponse(num_documents=len(self.world.documents[request.collection]))
+
+    def ListDocuments(self, request, context):
+        self.world.enter("ListDocuments", request, context)
+        self.world.need_collection(request.collection, context)
+        stored = self.world.documents[request.collection]
+        size = request.page_size or 3
+        names = sorted(name for name in stored if name > request.page_token)
+        page = [stored[name] for name in names[:size]]
+        token = names[size - 1] if len(names) > size else ""
+        return documents_pb2.ListDocumentsResponse(documents=page, next_page_token=token)
+
+    def Search(self, request, context):
+        self.world.enter("Search", request, context)
+        self.world.need_collection(request.collection, context)
+        found = []
+        for query in request.queries:
+            facets = fake_facets(query.text).ravel()
+            hits = []
+            for document in self.world.documents[request.collection].values():
+                other = fake_facets(document.text).ravel()
+                cosine = float(facets @ other / np.linalg.norm(facets) / np.linalg.norm(other))
+                hit = documents_pb2.SearchHit(
+                    id=document.id, score=cosine, text=document.text, revision=document.revision
+                )
+                hit.payload.CopyFrom(document.payload)
+                if request.evidence:
+                    hit.evidence.append(fake_match(self.world))
+                hits.append(hit)
+            hits.sort(key=lambda hit: (-hit.score, hit.id))
+            found.append(documents_pb2.SearchResult(hits=hits[: request.top_k or 10]))
+        return documents_pb2.SearchResponse(
+            results=found,
+            index_revision=self.world.revision,
+            exhaustive=True,
+            index_kind="exact",
+            model=MODEL,
+        )
+
+
+class Models(models_pb2_grpc.ModelServiceServicer):
+    def __init__(self, world):
+        self.world = world
+
+    def model(self):
+        return models_pb2.Model(
+            name="fake",
+            revision="abc123",
+            task="sentences",
+            num_facets=NUM_FACETS,
+            dim=DIM,
+            normalization=models_pb2.NORMALIZATION_NONE,
+            is_default=True,
+            limits=models_pb2.Limits(
+                max_texts_per_request=self.world.max_texts,
+                max_text_bytes=self.world.max_text_bytes,
+                max_message_bytes=self.world.max_message_bytes,
+                max_pairs_per_request=self.world.max_texts,
+                max_documents_per_upsert=self.world.max_documents,
+                max_queries_per_search=2,
+                max_stream_window=self.world.window,
+                max_evidence_hits=self.world.max_evidence_hits,
+                max_patterns_per_request=self.world.max_texts,
+                max_slots_per_request=2,
+                max_relation_scores=self.world.max_relation_scores,
+            ),
+        )
+
+    def ListModels(self, request, context):
+        self.world.enter("ListModels", request, context)
+        return models_pb2.ListModelsResponse(models=[self.model()])
+
+    def GetModel(self, request, context):
+        self.world.enter("GetModel", request, context)
+        if request.name not in ("", "fake"):
+            message = f"model {request.name!r} does not exist"
+            fail(context, status_of(grpc.StatusCode.NOT_FOUND, message, reason="NOT_FOUND"))
+        return models_pb2.GetModelResponse(model=self.model())
+
+
+class FakeServer:
+    """Serves a world on a port of its own; can be stopped and started again on the same port."""
+
+    def __init__(self, world: World | None = None, port: int = 0, credentials=None):
+        self.world = world or World()
+        self.world.make = self.make
+        self.health = health.HealthServicer()
+        self.server = grpc.server(futures.ThreadPoolExecutor(8), options=[("grpc.so_reuseport", 0)])
+        texts_pb2_grpc.add_EmbeddingServiceServicer_to_server(Embedding(self.world), self.server)
+        texts_pb2_grpc.add_SimilarityServiceServicer_to_server(Similarity(self.world), self.server)
+        texts_pb2_grpc.add_SummarizationServiceServicer_to_server(Summarization(self.world), self.server)
+        documents_pb2_grpc.add_CollectionServiceServicer_to_server(Collections(self.world), self.server)
+        documents_pb2_grpc.add_DocumentServiceServicer_to_server(Documents(self.world), self.server)
+        models_pb2_grpc.add_ModelServiceServicer_to_server(Models(self.world), self.server)
+        relations = Relations(self.world, fail, status_of)
+        relations_pb2_grpc.add_RelationServiceServicer_to_server(relations, self.server)
+        self.recommendation = Recommendation(self.world, fail, status_of)
+        papers_pb2_grpc.add_RecommendationServiceServicer_to_server(self.recommendation, self.server)
+        health_pb2_grpc.add_HealthServicer_to_server(self.health, self.server)
+        if credentials:
+            self.port = self.server.add_secure_port(f"localhost:{port}", credentials)
+        else:
+            self.port = self.server.add_insecure_port(f"localhost:{port}")
+        self.server.start()
+
+    @property
+    def target(self):
+        return f"localhost:{self.port}"
+
+    def make(self, name):
+        collection = documents_pb2.Collection(
+            name=name, model="fake", model_revision="abc123", num_facets=NUM_FACETS, dim=DIM, index_kind="exact"
+        )
+        self.world.revision += 1
+        collection.create_time.FromSeconds(1_700_000_000 + self.world.revision)
+        self.world.collections[name] = collection
+        return collection
+
+    def serve_health(self, services):
+        for service in services:
+            self.health.set(service, health_pb2.HealthCheckResponse.SERVING)
+
+    def stop(self):
+        self.server.stop(None).wait()
+
+
+__all__ = ["DIM", "NUM_FACETS", "FakeServer", "World", "fake_facets", "status_of"]

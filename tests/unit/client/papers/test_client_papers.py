@@ -1,0 +1,156 @@
+"""Both clients' methods about papers: how inputs are cut, what comes back, what is refused before it is sent."""
+
+import pytest
+from facets_client import (
+    Document,
+    InvalidArgumentError,
+    NewAuthor,
+    NotFoundError,
+    Paper,
+    PaperAuthor,
+    RecommendationOptions,
+    filters,
+)
+from fake_papers import AUTHORS, fake_score
+
+PAPERS = [Paper(f"paper number {i}", "abstract", id=f"p{i}") for i in range(10)]
+
+
+def best(paper, names=AUTHORS):
+    return sorted(names, key=lambda name: -fake_score(paper.title, name))
+
+
+def test_authors_in_the_order_of_the_papers_over_several_requests(client, world):
+    found = client.recommend_authors(PAPERS, RecommendationOptions(top_k=2))
+    assert [[item.id for item in result] for result in found.results] == [best(paper)[:2] for paper in PAPERS]
+    assert world.count("RecommendAuthors") == 3  # at most four papers a request
+    assert found.model.name == "papers"
+    item = found.results[0][0]
+    assert (item.facet_score, item.document_score, item.evidence) == (0.25, 0.75, None)
+
+
+def test_one_paper_needs_one_call(client, world):
+    client.recommend_citations(PAPERS[:1])
+    assert [name for name, _ in world.calls] == ["RecommendCitations"]
+
+
+def test_evidence_makes_requests_smaller(client, world):
+    world.max_evidence_hits = 6
+    found = client.recommend_authors(PAPERS[:4], RecommendationOptions(top_k=3, evidence=True))
+    assert world.count("RecommendAuthors") == 2
+    evidence = found.results[3][0].evidence
+    assert (evidence.facet, evidence.nearest_words[0].word, evidence.nearest_papers[0].id) == (2, "boat", "p1")
+
+
+def test_options_travel(client, world):
+    options = RecommendationOptions(
+        exclude=["Ann"],
+        candidates=("Ann", "Bob"),
+        from_year=2000,
+        positive=["Bob"],
+        negative=["Cat"],
+        example_weight=0.0,
+        facet_weight=0.0,
+    )
+    found = client.recommend_authors([PAPERS[0]], options)
+    assert [item.id for item in found.results[0]] == ["Bob"]
+    sent = world.calls[-1][1].options
+    assert (sent.years.from_year, sent.years.HasField("to_year")) == (2000, False)
+    assert sent.HasField("example_weight") and sent.HasField("facet_weight")
+    assert (list(sent.positive_ids), list(sent.negative_ids)) == (["Bob"], ["Cat"])
+    client.recommend_authors([PAPERS[0]])
+    sent = world.calls[-1][1].options
+    assert not any(map(sent.HasField, ("candidates", "years", "example_weight", "facet_weight")))
+
+
+def test_no_candidates_is_not_all_candidates(client):
+    found = client.recommend_authors([PAPERS[0]], RecommendationOptions(candidates=[]))
+    assert found.results == ((),)
+
+
+def test_bulk_gives_ids_and_scores(client):
+    conflicted = Paper("another", excluded=AUTHORS)
+    found = client.recommend_bulk("authors", [*PAPERS, conflicted], RecommendationOptions(top_k=3))
+    for paper, result in zip(PAPERS, found.results, strict=False):
+        assert [name for name, _ in result] == best(paper)[:3]
+        assert result[0][1] == pytest.approx(fake_score(paper.title, result[0][0]))
+    assert found.results[10] == ()
+
+
+def test_papers_of_a_collection(client, world):
+    client.upsert("news", [Document(f"d{i}", f"text {i}") for i in range(5)])
+    found = client.rank_papers("authors", ["Ann", "Bob", "Cat"], collection="news", top_k=2, exclude=["d0"])
+    assert world.count("RankPapers") == 2  # two ids a request
+    assert [len(ranking) for ranking in found.rankings] == [2, 2, 2]
+    assert found.rankings[0][0].position is None
+    assert (found.num_papers, found.index_revision) == (5, world.revision)
+    where = filters.Equals("kind", "a")
+    client.rank_papers("authors", ["Ann"], collection="news", where=where, to_year=2000, min_revision=1)
+    sent = world.calls[-1][1]
+    assert sent.filter.field.field == "kind" and sent.years.to_year == 2000 and sent.min_revision == 1
+
+
+def test_papers_of_the_callers(client):
+    (ranking,) = client.rank_papers("citations", ["c1"], papers=PAPERS[:3], evidence=True).rankings
+    assert [PAPERS[item.position].title for item in ranking] == [item.title for item in ranking]
+    assert ranking[0].evidence is not None
+
+
+def test_many_papers_of_the_callers_take_several_requests(client, world):
+    (ranking,) = client.rank_papers("authors", ["Ann"], papers=PAPERS, top_k=3, exclude=["p1"]).rankings
+    left = [i for i in range(10) if i != 1]
+    assert [item.position for item in ranking] == sorted(left, key=lambda i: -fake_score(PAPERS[i].title, "Ann"))[:3]
+    assert world.count("RankPapers") == 3
+    with pytest.raises(InvalidArgumentError, match=r"papers\[5\]"):
+        client.rank_papers("authors", ["Ann"], papers=[*PAPERS[:5], Paper("REFUSE")])
+
+
+def test_an_error_names_the_place_in_the_whole(client):
+    papers = [*PAPERS[:6], Paper("REFUSE this")]
+    with pytest.raises(InvalidArgumentError, match=r"papers\[6\]\.title") as raised:
+        client.recommend_authors(papers)
+    assert raised.value.field_violations[0].field == "papers[6].title"
+    with pytest.raises(NotFoundError, match="near: Ann"):
+        client.rank_papers("authors", ["Ana"], papers=PAPERS[:1])
+
+
+def test_additions(client, server):
+    papers = [Paper("t", id=f"n{i}", authors=[PaperAuthor("Zoe", "z-1")], cited_by=["q"], year=2020) for i in range(6)]
+    added = client.add_papers(papers[:4])
+    assert (added.num_papers, added.num_authors, added.num_unknown_citations) == (4, 4, 4)
+    assert server.recommendation.papers["n0"].authors[0].id == "z-1"
+    assert server.recommendation.papers["n0"].year == 2020
+    authors = [NewAuthor(PaperAuthor(f"A{i}"), papers=PAPERS[:2]) for i in range(5)]
+    assert client.add_authors(authors).num_authors == 5
+    assert server.world.count("AddAuthors") == 3  # two papers each, at most four papers a request
+
+
+def test_candidates_by_name(client):
+    found = client.find_candidates("authors", ["Annie", "zz"])
+    assert [[candidate.id for candidate in result] for result in found.results] == [["Ann"], []]
+    assert found.num_candidates == len(AUTHORS)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda client: client.recommend_authors([]), ValueError),
+        (lambda client: client.recommend_authors("a title"), TypeError),
+        (lambda client: client.recommend_authors(["a title"]), TypeError),
+        (lambda client: client.recommend_authors([Paper("a", excluded="Ann")]), TypeError),
+        (lambda client: client.recommend_authors([Paper("\ud800")]), ValueError),
+        (lambda client: client.recommend_authors([Paper("a", year=2**40)]), ValueError),
+        (lambda client: client.recommend_authors(PAPERS, RecommendationOptions(exclude="Ann")), TypeError),
+        (lambda client: client.recommend_authors(PAPERS, RecommendationOptions(top_k=-1)), ValueError),
+        (lambda client: client.recommend_bulk("readers", PAPERS), ValueError),
+        (lambda client: client.rank_papers("authors", ["Ann"]), ValueError),
+        (lambda client: client.rank_papers("authors", ["Ann"], collection="a", papers=PAPERS), ValueError),
+        (lambda client: client.rank_papers("authors", "Ann", collection="a"), TypeError),
+        (lambda client: client.rank_papers("authors", [], collection="a"), ValueError),
+        (lambda client: client.find_candidates("authors", "Ann"), TypeError),
+    ],
+)
+def test_what_cannot_work_is_refused_before_it_is_sent(client, world, call, error):
+    with pytest.raises(error):
+        call(client)
+    assert not world.calls

@@ -1,0 +1,173 @@
+"""Pictures of explanations: who stands opposite whom, the layout, the two file formats, the command."""
+
+import itertools
+import json
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from facets_client.cli import app
+from facets_client.core.results import (
+    AttendedToken,
+    Explanation,
+    FacetMatch,
+    FacetWords,
+    NearestWord,
+    TokenAttention,
+    TokenStats,
+)
+from facets_client.texts.explain_pairing import paired_rows
+from facets_client.texts.explain_picture import explanation_picture, pair_picture
+from facets_client.texts.explain_png import png
+from facets_client.texts.explain_svg import svg
+from typer.testing import CliRunner
+
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+def explained(text: str, *, attention=None, num_facets=3, word="dog", num_words=3) -> Explanation:
+    tokens, start = [], 0
+    for number, part in enumerate(text.split()):
+        start = text.index(part, start)
+        weight = attention[number] if attention else 1.0
+        tokens.append(TokenAttention(part, start, start + len(part), weight, part != "qwxz"))
+        start += len(part)
+    words = (NearestWord(word, 0.5),) * num_words
+    facets = tuple(FacetWords(k, words, (AttendedToken(0, 0.4),)) for k in range(num_facets))
+    return Explanation(tuple(tokens), facets, TokenStats(len(tokens), 0, False))
+
+
+def met(first: int, second: int, contribution: float, cosine: float = 0.5) -> FacetMatch:
+    return FacetMatch(first, second, cosine, contribution, (), ())
+
+
+def test_rows_put_the_largest_meetings_side_by_side():
+    rows = paired_rows([met(0, 2, 0.5), met(1, 2, 0.3), met(1, 0, 0.2)], 3, 3)
+    assert [(row.first_facet, row.second_facet) for row in rows] == [(0, 2), (1, 0), (2, 1)]
+    assert [row.match is not None for row in rows] == [True, True, False]
+
+
+@pytest.mark.parametrize(("num_first", "num_second"), [(1, 3), (3, 1), (2, 2), (0, 2)])
+def test_every_facet_has_one_row(num_first, num_second):
+    rows = paired_rows([met(0, 0, 1.0)] if num_first else [], num_first, num_second)
+    assert sorted(row.first_facet for row in rows if row.first_facet is not None) == list(range(num_first))
+    assert sorted(row.second_facet for row in rows if row.second_facet is not None) == list(range(num_second))
+
+
+def test_shades_grow_with_attention_on_one_scale_for_both_texts():
+    pair = (explained("a longer text", attention=[0.0, 1.0, 2.0]), explained("short one", attention=[4.0, 1.0]))
+    strengths = [shade.strength for shade in pair_picture(("a longer text", "short one"), pair, []).shades]
+    assert strengths == [0.0, 0.25, 0.5, 1.0, 0.25]
+    alone = explanation_picture("a longer text", pair[0])
+    assert [shade.strength for shade in alone.shades] == [0.0, 0.5, 1.0]
+
+
+def test_each_meeting_is_a_line_with_its_cosine_from_facet_to_facet():
+    pair = (explained("one"), explained("two"))
+    picture = pair_picture(("one", "two"), pair, [met(0, 1, 0.6, 0.91), met(2, 2, 0.39, -0.2), met(1, 1, 0.001, 0.3)])
+    assert [link.strength for link in picture.links] == pytest.approx([1.0, 0.65])
+    assert [label.text for label in picture.labels if label.role == "cosine"] == ["0.91", "-0.20"]
+    assert picture.links[0].y1 == picture.links[0].y2  # side by side
+    assert picture.links[0].x1 < picture.links[0].x2
+
+
+@pytest.mark.parametrize(
+    "text", ["word", "\u732b \u732b\u732b " * 40, "x" * 500, "a <b> & 'c' \"d\" $5", "\u05e9\u05dc\u05d5\u05dd e\u0301"]
+)
+def test_nothing_leaves_the_picture_or_covers_its_neighbour(text):
+    item = explained(text, word="z" * 30, num_words=9)
+    for picture in (explanation_picture(text, item), pair_picture((text, text), (item, item), [met(0, 0, 1.0)])):
+        for label in picture.labels:
+            assert 0 <= label.x and label.x + label.width <= picture.width
+            assert 0 <= label.y <= picture.height
+        lines = {}
+        for label in picture.labels:
+            lines.setdefault(label.y, []).append((label.x, label.x + label.width))
+        for spans in lines.values():
+            spans.sort()
+            assert all(end <= start + 1e-6 for (_, end), (start, _) in itertools.pairwise(spans))
+
+
+def test_svg_is_well_formed_escaped_and_always_the_same():
+    text = "a <b> & \x00\x1b[2J ]]> \ud7ff $5"
+    picture = pair_picture((text, text), (explained(text, word="<&>"), explained(text)), [met(0, 1, 1.0)])
+    document = svg(picture)
+    root = ElementTree.fromstring(document)
+    assert root.tag == f"{NAMESPACE}svg"
+    shown = [element.text for element in root.iter(f"{NAMESPACE}text")]
+    assert "<b>" in shown and any("<&>" in part for part in shown)
+    assert len(list(root.iter(f"{NAMESPACE}line"))) == 1
+    assert "\x1b" not in document and "http" not in document.replace("http://www.w3.org/2000/svg", "")
+    assert document == svg(pair_picture((text, text), (explained(text, word="<&>"), explained(text)), [met(0, 1, 1.0)]))
+
+
+def test_svg_has_colours_for_light_and_dark_pages():
+    document = svg(explanation_picture("one", explained("one")))
+    assert "prefers-color-scheme:dark" in document
+    assert 'class="ground"' in document  # text never lies on the ground of the page
+
+
+def test_png_is_a_picture_and_always_the_same():
+    pytest.importorskip("matplotlib", reason="the extra 'png' is not installed")
+    picture = pair_picture(("a $b_$", "two"), (explained("a $b_$"), explained("two")), [met(0, 1, 1.0)])
+    painted = png(picture)
+    assert painted.startswith(PNG_SIGNATURE)
+    width = int.from_bytes(painted[16:20], "big")
+    assert width == pytest.approx(2 * picture.width, abs=2)
+    assert png(picture) == painted
+
+
+def test_png_refuses_what_is_too_large():
+    item = explained("one", num_facets=100, num_words=100)
+    with pytest.raises(ValueError, match="SVG"):
+        png(explanation_picture("one", item))
+
+
+@pytest.fixture
+def facets(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("FACETS_TARGET", server.target)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args, code=0):
+        done = CliRunner().invoke(app, list(args))
+        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
+        return done
+
+    return run
+
+
+def test_command_shows_two_texts_side_by_side(facets):
+    out = facets("explain", "--pair", "a longer text", "short", "--num-words", "2").stdout
+    assert "longer/9" in out and "short/8" in out  # on one scale
+    assert "1  dog 0.90, dog 0.90" in out
+    assert "-- 0.75 --" in out  # facet 1 met facet 2
+    found = json.loads(facets("--json", "explain", "--pair", "one", "two").stdout)
+    assert found["texts"] == ["one", "two"] and len(found["explanations"]) == 2
+    assert (found["matches"][0]["first_facet"], found["matches"][0]["second_facet"]) == (1, 2)
+
+
+def test_command_writes_pictures(facets, tmp_path, monkeypatch):
+    assert "wrote pair.svg" in facets("explain", "--pair", "one", "two", "--out", "pair.svg").stderr
+    root = ElementTree.parse(tmp_path / "pair.svg").getroot()
+    assert len(list(root.iter(f"{NAMESPACE}line"))) == 1
+    assert json.loads(facets("--json", "explain", "one", "--out", "one.svg").stdout) == {"file": "one.svg"}
+    assert ElementTree.parse(tmp_path / "one.svg").getroot().tag == f"{NAMESPACE}svg"
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "facets[png]" in facets("explain", "one", "--out", "one.png", code=2).stderr
+    assert not (tmp_path / "one.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["one", "two", "--out", "x.svg"], "--out expects one text"),
+        (["one", "--pair"], "--pair expects two texts, got 1"),
+        (["one", "two", "three", "--pair"], "got 3"),
+        (["one", "--out", "x.gif"], ".svg or .png"),
+        (["one", "--out", "nowhere/x.svg"], "No such file"),
+        (["one", " ", "--pair"], "texts[1]"),
+    ],
+)
+def test_wrong_use_is_one_sentence(facets, args, sentence):
+    done = facets("explain", *args, code=2)
+    assert sentence in done.stderr and done.stdout == ""

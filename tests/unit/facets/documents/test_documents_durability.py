@@ -1,0 +1,404 @@
+"""What survives: kill -9, damaged snapshots and pages, a full disk, a second server."""
+
+import logging
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from facets.documents import CollectionEngine, Document, EngineConfig, SearchResult
+from facets.errors import IndexFormatError, StorageError
+from facets.index import live, manager
+from facets.index.snapshot import SnapshotIdentity, read_snapshot
+
+OpenEngine = Callable[..., CollectionEngine]
+MakeDocuments = Callable[..., list[Document]]
+
+_WRITER = """
+import sys
+import threading
+import numpy as np
+from facets.documents import CollectionEngine, Document, EngineConfig
+
+engine = CollectionEngine.open(sys.argv[1], EngineConfig(exact_max_facets=200, snapshot_every_writes=50))
+engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+rng = np.random.default_rng(0)
+print("ready", flush=True)
+number = 0
+while True:
+    facets = rng.standard_normal((20, 2, 32))
+    batch = [Document(id=f"d{number + i}", text="t", facet_embeddings=facets[i]) for i in range(20)]
+    revision = engine.upsert("docs", batch).revision
+    number += 20
+    print(number, revision, flush=True)
+"""
+
+_FILLER = """
+import resource
+import sys
+import threading
+import numpy as np
+from facets.errors import StorageError
+from facets.documents import CollectionEngine, Document, EngineConfig
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+engine = CollectionEngine.open(sys.argv[1], EngineConfig(background=False))
+engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+try:
+    for number in range(10_000):
+        engine.upsert("docs", [Document(id=f"d{number}", text="t" * 1000, facet_embeddings=np.ones((2, 32)))])
+        print(number, flush=True)
+except StorageError as error:
+    print("StorageError", error, flush=True)
+"""
+
+
+def child(script: str, data_dir: Path) -> subprocess.Popen[str]:
+    root = Path(__file__).resolve().parents[4]
+    environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-c", script, str(data_dir)], stdout=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def search_all(engine: CollectionEngine, num: int = 5) -> SearchResult:
+    queries = np.random.default_rng(3).standard_normal((num, 2, 32)).astype(np.float32)
+    return engine.search("docs", queries, top_k=10, exact=True)
+
+
+def answers(result: SearchResult) -> list[list[tuple[str, float]]]:
+    return [[(hit.id, hit.score) for hit in hits] for hits in result.hits]
+
+
+@pytest.fixture
+def saved(open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path) -> tuple[Path, object]:
+    """A closed data directory with a FAISS snapshot of 600 documents, and the answers it gave."""
+    engine = open_engine(exact_max_facets=1000)
+    engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+    engine.upsert("docs", make_documents(600))
+    engine.maintain()
+    expected = answers(search_all(engine))
+    engine.close()
+    assert (tmp_path / "data" / "indexes" / "1.index").is_file()
+    return tmp_path / "data", expected
+
+
+def test_acknowledged_documents_survive_sigkill(tmp_path: Path) -> None:
+    process = child(_WRITER, tmp_path / "data")
+    assert process.stdout is not None
+    lines = [process.stdout.readline()]
+    while len(lines) < 40:
+        lines.append(process.stdout.readline())
+    process.send_signal(signal.SIGKILL)
+    lines += process.stdout.readlines()
+    process.wait()
+    acknowledged, revision = map(int, [line for line in lines if line.endswith("\n")][-1].split())
+    assert acknowledged >= 700
+    with CollectionEngine.open(tmp_path / "data", EngineConfig(background=False)) as engine:
+        assert engine.revision >= revision
+        wanted = [f"d{number}" for number in range(acknowledged)]
+        assert engine.get("docs", wanted).missing == ()
+        total = engine.count("docs").count
+        assert total in (acknowledged, acknowledged + 20), "a batch is stored whole or not at all"
+        last = engine.get("docs", [wanted[-1]], include_facets=True).documents[0]
+        assert last.facet_embeddings is not None
+        found = engine.search("docs", last.facet_embeddings[None], top_k=1, exact=True)
+        assert found.hits[0][0].id == wanted[-1]
+
+
+def test_restart_finds_everything_through_snapshot(
+    saved: tuple[Path, object], open_engine: OpenEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = open_engine(exact_max_facets=1000)
+    assert engine.get_collection("docs").index_kind == "faiss-ivf-fp16"
+    assert answers(search_all(engine)) == saved[1]
+    assert not caplog.records
+
+
+def test_stale_snapshot_is_caught_up(
+    saved: tuple[Path, object], open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path
+) -> None:
+    snapshot = saved[0] / "indexes" / "1.index"
+    shutil.copy(snapshot, tmp_path / "old.index")
+    engine = open_engine(exact_max_facets=1000)
+    engine.delete("docs", ids=[f"d{number:04}" for number in range(100, 200)])
+    engine.upsert("docs", make_documents(50, seed=4))
+    engine.upsert("docs", make_documents(30, seed=5, prefix="new"))
+    expected = answers(search_all(engine))
+    engine.close()
+    shutil.copy(tmp_path / "old.index", snapshot)
+    engine = open_engine(exact_max_facets=1000)
+    assert engine.get_collection("docs").index_kind == "faiss-ivf-fp16"
+    assert answers(search_all(engine)) == expected
+
+
+def flip(path: Path, where: float) -> None:
+    data = bytearray(path.read_bytes())
+    data[int(where * (len(data) - 1))] ^= 0x40
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: flip(path, 0.0),
+        lambda path: flip(path, 0.001),
+        lambda path: flip(path, 0.5),
+        lambda path: flip(path, 1.0),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(path.read_bytes()[:-1000]),
+        lambda path: path.write_bytes(path.read_bytes() + b"x"),
+        lambda path: path.write_bytes(b"not an index" * 100),
+    ],
+)
+def test_damaged_snapshot_is_set_aside_and_rebuilt(
+    saved: tuple[Path, object],
+    open_engine: OpenEngine,
+    caplog: pytest.LogCaptureFixture,
+    damage: Callable[[Path], object],
+) -> None:
+    snapshot = saved[0] / "indexes" / "1.index"
+    damage(snapshot)
+    with caplog.at_level(logging.WARNING):
+        engine = open_engine(exact_max_facets=1000)
+    assert "set aside" in caplog.text
+    assert snapshot.with_suffix(".damaged").exists()
+    assert answers(search_all(engine)) == saved[1]
+    engine.maintain()
+    assert engine.get_collection("docs").index_kind == "faiss-ivf-fp16"
+    assert answers(search_all(engine)) == saved[1]
+
+
+def test_foreign_snapshot_is_not_trusted(
+    saved: tuple[Path, object], make_documents: MakeDocuments, tmp_path: Path
+) -> None:
+    config = EngineConfig(background=False, exact_max_facets=1000)
+    with CollectionEngine.open(tmp_path / "other", config) as engine:
+        engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+        engine.upsert("docs", make_documents(600, seed=8))
+        engine.maintain()
+        expected = answers(search_all(engine))
+    shutil.copy(saved[0] / "indexes" / "1.index", tmp_path / "other" / "indexes" / "1.index")
+    with CollectionEngine.open(tmp_path / "other", config) as engine:
+        assert answers(search_all(engine)) == expected
+    assert (tmp_path / "other" / "indexes" / "1.damaged").exists()
+
+
+def test_snapshot_newer_than_store_is_refused(saved: tuple[Path, object], open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    identity = SnapshotIdentity(
+        store_id=engine._store.store_id, collection=1, num_facets=2, dim=32, revision=engine.revision
+    )
+    engine.close()
+    path = saved[0] / "indexes" / "1.index"
+    assert len(read_snapshot(path, identity)) == 600
+    older = SnapshotIdentity(store_id=identity.store_id, collection=1, num_facets=2, dim=32, revision=1)
+    with pytest.raises(IndexFormatError, match="newer"):
+        read_snapshot(path, older)
+
+
+def test_leftovers_of_deleted_collections_are_removed(saved: tuple[Path, object], open_engine: OpenEngine) -> None:
+    for name in ("99.index", "1.tmp"):
+        (saved[0] / "indexes" / name).write_bytes(b"left over")
+    open_engine()
+    assert sorted(path.name for path in (saved[0] / "indexes").iterdir()) == ["1.index"]
+
+
+def damage_pages(path: Path, *, rows_from: bytes) -> None:
+    """Overwrites every place where a document's facets may lie, far from the header and the schema."""
+    data = bytearray(path.read_bytes())
+    at = data.find(rows_from)
+    assert at > 0
+    data[at : at + len(rows_from)] = bytes(len(rows_from))
+    path.write_bytes(data)
+
+
+def stored_units(document: Document) -> bytes:
+    facets = document.facet_embeddings.astype(np.float64)
+    return (facets / np.linalg.norm(facets, axis=1, keepdims=True)).astype("<f2").tobytes()
+
+
+def test_damaged_facets_are_reported_never_served(
+    saved: tuple[Path, object], open_engine: OpenEngine, make_documents: MakeDocuments
+) -> None:
+    victim = make_documents(600)[300]
+    damage_pages(saved[0] / "documents.sqlite3", rows_from=stored_units(victim)[:64])
+    engine = open_engine()
+    with pytest.raises(StorageError, match="d0300"):
+        engine.get("docs", ["d0300"], include_facets=True)
+    with pytest.raises(StorageError, match="d0300"):
+        engine.search("docs", victim.facet_embeddings[None].astype(np.float32), top_k=1, exact=True)
+    assert engine.get("docs", ["d0299"], include_facets=True).missing == ()
+    engine.upsert("docs", [victim])
+    hit = engine.search("docs", victim.facet_embeddings[None].astype(np.float32), top_k=1).hits[0][0]
+    assert hit.id == "d0300"
+
+
+def test_damaged_text_is_reported(saved: tuple[Path, object], open_engine: OpenEngine) -> None:
+    damage_pages(saved[0] / "documents.sqlite3", rows_from=b"text 300")
+    engine = open_engine()
+    with pytest.raises(StorageError, match="d0300"):
+        engine.get("docs", ["d0300"])
+    assert engine.get("docs", ["d0299"]).documents[0].text == "text 299"
+
+
+def test_damaged_facets_without_snapshot_leave_other_collections_searchable(
+    saved: tuple[Path, object], open_engine: OpenEngine, make_documents: MakeDocuments
+) -> None:
+    with open_engine() as engine:
+        engine.create_collection("other", model="toy", model_revision="1", num_facets=2, dim=32)
+        engine.upsert("other", make_documents(3, seed=6))
+    (saved[0] / "indexes" / "1.index").unlink()
+    victim = make_documents(600)[300]
+    damage_pages(saved[0] / "documents.sqlite3", rows_from=stored_units(victim)[:64])
+    engine = open_engine()
+    query = np.ones((1, 2, 32), dtype=np.float32)
+    with pytest.raises(StorageError, match="d0300"):
+        engine.search("docs", query, top_k=1)
+    assert len(engine.search("other", query, top_k=3).hits[0]) == 3
+    engine.upsert("docs", [victim])
+    assert len(engine.search("docs", query, top_k=3).hits[0]) == 3
+
+
+def test_damaged_pages_give_a_storage_error(saved: tuple[Path, object], open_engine: OpenEngine) -> None:
+    path = saved[0] / "documents.sqlite3"
+    data = bytearray(path.read_bytes())
+    for page in range(4, len(data) // 4096, 2):
+        data[page * 4096 : page * 4096 + 512] = b"\xa5" * 512
+    path.write_bytes(data)
+    with pytest.raises(StorageError, match="damaged"):
+        open_engine()
+
+
+@pytest.mark.parametrize("content", [b"hello world, not a database" * 200, b"SQLite format 3\0" + b"\xff" * 5000])
+def test_file_that_is_no_database_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "documents.sqlite3").write_bytes(content)
+    with pytest.raises(StorageError, match=r"documents\.sqlite3"):
+        CollectionEngine.open(tmp_path / "data")
+    assert (tmp_path / "data" / "documents.sqlite3").read_bytes() == content
+
+
+def test_a_folder_among_the_snapshots_is_left_alone(open_engine: OpenEngine, tmp_path: Path) -> None:
+    (tmp_path / "data" / "indexes" / "77.index").mkdir(parents=True)
+    (tmp_path / "data" / "indexes" / "78.index").write_bytes(b"of a collection that is gone")
+    open_engine()
+    assert [path.name for path in (tmp_path / "data" / "indexes").iterdir()] == ["77.index"]
+
+
+def test_full_store_refuses_writes_and_keeps_the_rest(open_engine: OpenEngine, make_documents: MakeDocuments) -> None:
+    engine = open_engine(max_database_bytes=300_000)
+    engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+    stored = 0
+    with pytest.raises(StorageError, match="full"):
+        for number in range(100):
+            engine.upsert("docs", make_documents(50, prefix=f"batch{number}-"))
+            stored += 50
+    assert stored > 0
+    assert engine.count("docs").count == stored
+    assert len(search_all(engine).hits[0]) == 10
+    engine.delete("docs", ids=[f"batch0-{number:04}" for number in range(50)])
+    engine.upsert("docs", make_documents(20, prefix="again"))
+    assert engine.count("docs").count == stored - 30
+
+
+def test_full_disk_in_a_child_process_loses_nothing(tmp_path: Path) -> None:
+    output, _ = child(_FILLER, tmp_path / "data").communicate()
+    *numbers, last = output.splitlines()
+    assert last.startswith("StorageError") and "nothing of this call was stored" in last
+    with CollectionEngine.open(tmp_path / "data") as engine:
+        assert engine.count("docs").count == len(numbers) > 10
+
+
+def test_full_disk_keeps_the_old_snapshot(
+    saved: tuple[Path, object], open_engine: OpenEngine, make_documents: MakeDocuments
+) -> None:
+    engine = open_engine(exact_max_facets=1000)
+    engine.upsert("docs", make_documents(500, seed=2, prefix="more"))
+    engine.maintain()
+    expected = answers(search_all(engine))
+    before = (saved[0] / "indexes" / "1.index").read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limits[1]))
+    try:
+        engine.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (saved[0] / "indexes" / "1.index").read_bytes() == before
+    assert not list((saved[0] / "indexes").glob("*.tmp"))
+    assert answers(search_all(open_engine(exact_max_facets=1000))) == expected
+
+
+def test_second_engine_is_refused_with_directory_and_pid(engine: CollectionEngine, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=f"data is in use by process {os.getpid()}"):
+        CollectionEngine.open(tmp_path / "data")
+    engine.close()
+    CollectionEngine.open(tmp_path / "data").close()
+
+
+def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+    process = child(_WRITER, tmp_path / "data")
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    with pytest.raises(StorageError, match=f"process {process.pid}"):
+        CollectionEngine.open(tmp_path / "data")
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    CollectionEngine.open(tmp_path / "data").close()
+
+
+def test_unusable_directory_is_a_storage_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StorageError, match="file"):
+        CollectionEngine.open(tmp_path / "file" / "data")
+
+
+def test_newer_store_version_is_refused(engine: CollectionEngine, tmp_path: Path) -> None:
+    with engine._store._database.write() as connection:
+        connection.execute("PRAGMA user_version = 2")
+    engine.close()
+    with pytest.raises(StorageError, match="version 2, expected 1"):
+        CollectionEngine.open(tmp_path / "data")
+
+
+def test_background_thread_folds_and_saves(
+    open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path
+) -> None:
+    engine = open_engine(background=True, exact_max_facets=100, snapshot_every_writes=1)
+    engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+    engine.upsert("docs", make_documents(200))
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "data" / "indexes" / "1.index").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert engine.get_collection("docs").index_kind == "faiss-ivf-fp16"
+
+
+def test_closing_does_not_wait_for_training(
+    open_engine: OpenEngine, make_documents: MakeDocuments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training, release = threading.Event(), threading.Event()
+
+    def train_for_ever(*_: object) -> None:
+        training.set()
+        release.wait(60)
+
+    monkeypatch.setattr(manager, "_CLOSE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(live.LiveIndex, "maintain", train_for_ever)
+    engine = open_engine(background=True, exact_max_facets=100)
+    engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+    engine.upsert("docs", make_documents(100))
+    assert training.wait(60)
+    engine.close()
+    assert not release.is_set()
+    with open_engine() as again:
+        assert again.count("docs").count == 100
+    release.set()

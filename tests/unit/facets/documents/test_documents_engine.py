@@ -1,0 +1,465 @@
+"""The engine: what callers see of collections, documents and search."""
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from facets.documents import CollectionEngine, Document, Equals, In, Not, Range, SearchResult
+from facets.documents.types import MAX_BATCH_DOCUMENTS, MAX_ID_BYTES, MAX_PAYLOAD_BYTES, MAX_TEXT_BYTES, MAX_TOP_K
+from facets.errors import ConflictError, InvalidInputError, NotFoundError, NotReadyError, StorageError
+from facets.index.exact import reference_search
+
+MakeDocuments = Callable[..., list[Document]]
+MakeFacets = Callable[..., NDArray[np.float32]]
+
+
+def document(id: str = "a", **changes: object) -> Document:
+    values: dict[str, object] = {"id": id, "text": "t", "facet_embeddings": np.ones((2, 32))}
+    return Document(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def expected_hits(documents: list[Document], query: NDArray[np.float32], top_k: int) -> list[str]:
+    half = np.stack([entry.facet_embeddings for entry in documents])
+    half = (half / np.linalg.norm(half, axis=2, keepdims=True)).astype(np.float16)
+    scores = reference_search(query[None], half)[0]
+    order = sorted(range(len(documents)), key=lambda n: (-scores[n], documents[n].id))
+    return [documents[n].id for n in order[:top_k]]
+
+
+def ids(result: SearchResult) -> list[str]:
+    return [hit.id for hit in result.hits[0]]
+
+
+def test_collection_lifecycle(engine: CollectionEngine) -> None:
+    before = datetime.now(tz=UTC)
+    made = engine.create_collection(
+        "a-1", model="m", model_revision="r", num_facets=3, dim=8, config={"language": "en"}
+    )
+    assert (made.name, made.model, made.model_revision, made.num_facets, made.dim) == ("a-1", "m", "r", 3, 8)
+    assert abs((made.created - before).total_seconds()) < 60
+    assert engine.get_collection("a-1") == made
+    assert [info.name for info in engine.list_collections()] == ["a-1", "docs"]
+    revision = engine.delete_collection("a-1")
+    assert revision == engine.revision
+    with pytest.raises(NotFoundError) as caught:
+        engine.get_collection("a-1")
+    assert (caught.value.resource_type, caught.value.resource_name) == ("collection", "a-1")
+
+
+def test_recreated_collection_is_empty(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
+    engine.upsert("docs", make_documents(5))
+    engine.delete_collection("docs")
+    engine.create_collection("docs", model="toy", model_revision="2", num_facets=2, dim=32)
+    assert engine.count("docs").count == 0
+    assert engine.search("docs", np.ones((1, 2, 32), dtype=np.float32), top_k=3).hits == ((),)
+
+
+@pytest.mark.parametrize("name", ["", "A", "-a", "a b", "a/b", "a" * 65, "\u00e9", "a\n", "../x"])
+def test_bad_collection_name_is_refused(engine: CollectionEngine, name: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        engine.create_collection(name, model="m", model_revision="r", num_facets=1, dim=8)
+    assert caught.value.field == "name"
+
+
+def test_bad_collection_settings_are_refused(engine: CollectionEngine) -> None:
+    with pytest.raises(ConflictError, match="docs"):
+        engine.create_collection("docs", model="m", model_revision="r", num_facets=1, dim=8)
+    for num_facets, dim, field in ((0, 8, "num_facets"), (1, 0, "dim"), (257, 8, "num_facets")):
+        with pytest.raises(InvalidInputError) as caught:
+            engine.create_collection("x", model="m", model_revision="r", num_facets=num_facets, dim=dim)
+        assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda e: e.upsert("none", [document()]),
+        lambda e: e.get("none", ["a"]),
+        lambda e: e.delete("none", ids=["a"]),
+        lambda e: e.list_documents("none"),
+        lambda e: e.count("none"),
+        lambda e: e.search("none", np.ones((1, 2, 32)), top_k=1),
+        lambda e: e.delete_collection("none"),
+    ],
+)
+def test_unknown_collection_is_not_found(engine: CollectionEngine, call: Callable[[CollectionEngine], object]) -> None:
+    with pytest.raises(NotFoundError, match="none"):
+        call(engine)
+
+
+def test_upsert_inserts_then_replaces(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
+    first = engine.upsert("docs", make_documents(10))
+    assert (first.num_inserted, first.num_updated) == (10, 0)
+    changed = [document("d0003", text="new", payload={"x": [1, {"y": None}]}), document("z")]
+    second = engine.upsert("docs", changed)
+    assert (second.num_inserted, second.num_updated) == (1, 1)
+    assert second.revision == first.revision + 1 == engine.revision
+    assert engine.count("docs").count == 11
+    found = engine.get("docs", ["d0003"]).documents[0]
+    assert (found.text, found.payload, found.revision) == ("new", {"x": [1, {"y": None}]}, second.revision)
+    query = np.ones((1, 1, 32), dtype=np.float32)
+    hits = engine.search("docs", query, top_k=2).hits[0]
+    assert [(hit.id, hit.score, hit.text) for hit in hits] == [("d0003", 1.0, "new"), ("z", 1.0, "t")]
+
+
+def test_empty_upsert_changes_nothing(engine: CollectionEngine) -> None:
+    before = engine.revision
+    assert engine.upsert("docs", []).revision == before == engine.revision
+
+
+@pytest.mark.parametrize(
+    ("bad", "field"),
+    [
+        (document("a"), "documents[1].id"),
+        (document(""), "documents[1].id"),
+        (document("x\0"), "documents[1].id"),
+        (document("x" * (MAX_ID_BYTES + 1)), "documents[1].id"),
+        (document("\ud800"), "documents[1].id"),
+        (document("b", text="\udfff"), "documents[1].text"),
+        (document("b", text="x" * (MAX_TEXT_BYTES + 1)), "documents[1].text"),
+        (document("b", payload={"x": "y" * MAX_PAYLOAD_BYTES}), "documents[1].payload"),
+        (document("b", payload={"x": float("nan")}), "documents[1].payload"),
+        (document("b", payload={"x": object()}), "documents[1].payload"),
+        (document("b", payload={1: 2}), "documents[1].payload"),
+        (document("b", payload=[1]), "documents[1].payload"),
+        (document("b", facet_embeddings=np.ones((3, 32))), "documents[1].facet_embeddings"),
+        (document("b", facet_embeddings=np.ones((2, 31))), "documents[1].facet_embeddings"),
+        (document("b", facet_embeddings=np.full((2, 32), np.nan)), "documents[1].facet_embeddings"),
+        (document("b", facet_embeddings=np.full((2, 32), -np.inf)), "documents[1].facet_embeddings"),
+        (document("b", facet_embeddings=np.full((2, 32), 1e300)), "documents[1].facet_embeddings"),
+        (document("b", facet_embeddings=np.ones((2, 32), dtype=int)), "documents[1].facet_embeddings"),
+    ],
+)
+def test_bad_document_is_refused_and_nothing_stored(engine: CollectionEngine, bad: Document, field: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        engine.upsert("docs", [document("a"), bad])
+    assert caught.value.field == field
+    assert engine.count("docs").count == 0
+
+
+def test_duplicate_id_names_id_and_both_positions(engine: CollectionEngine) -> None:
+    with pytest.raises(InvalidInputError, match=r"'twice'.*documents\[0\].*documents\[2\]"):
+        engine.upsert("docs", [document("twice"), document("b"), document("twice")])
+
+
+def test_too_deep_payload_is_refused(engine: CollectionEngine) -> None:
+    deep: list[object] = []
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(InvalidInputError, match="nested"):
+        engine.upsert("docs", [document(payload={"x": deep})])
+
+
+def test_too_large_batch_is_refused(engine: CollectionEngine) -> None:
+    with pytest.raises(InvalidInputError, match=str(MAX_BATCH_DOCUMENTS)):
+        engine.upsert("docs", [document()] * (MAX_BATCH_DOCUMENTS + 1))
+    with pytest.raises(InvalidInputError, match="one str"):
+        engine.get("docs", "abc")
+
+
+def test_get_keeps_order_and_reports_missing(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
+    documents = make_documents(5)
+    written = engine.upsert("docs", documents)
+    result = engine.get("docs", ["d0004", "no", "d0000", "d0004", "it's"], include_facets=True)
+    assert [found.id for found in result.documents] == ["d0004", "d0000"]
+    assert result.missing == ("no", "it's")
+    assert result.index_revision == written.revision
+    facets = result.documents[0].facet_embeddings
+    assert facets is not None
+    np.testing.assert_allclose(facets, documents[4].facet_embeddings, rtol=2e-3, atol=1e-3)
+    assert engine.get("docs", ["d0000"]).documents[0].facet_embeddings is None
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_magnitudes_survive_storage(engine: CollectionEngine, scale: float) -> None:
+    facets = (np.random.default_rng(0).standard_normal((2, 32)) * scale).astype(np.float32)
+    facets[1] = 0
+    engine.upsert("docs", [document(facet_embeddings=facets)])
+    stored = engine.get("docs", ["a"], include_facets=True).documents[0].facet_embeddings
+    assert stored is not None
+    np.testing.assert_allclose(stored, facets, rtol=1e-3, atol=1e-4 * scale)
+
+
+def test_delete_by_id_and_by_filter(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
+    engine.upsert("docs", make_documents(10))
+    result = engine.delete("docs", ids=["d0001", "none"])
+    assert result.num_deleted == 1
+    assert engine.delete("docs", filter=Equals("even", True)).num_deleted == 5
+    assert engine.count("docs").count == 4
+    found = engine.search("docs", np.ones((1, 1, 32), dtype=np.float32), top_k=20)
+    assert sorted(ids(found)) == ["d0003", "d0005", "d0007", "d0009"]
+    for arguments in ({}, {"ids": ["a"], "filter": Equals("even", True)}):
+        with pytest.raises(InvalidInputError):
+            engine.delete("docs", **arguments)  # type: ignore[arg-type]
+
+
+def test_another_collection_of_the_same_name_is_not_the_one_seen(
+    engine: CollectionEngine, make_documents: MakeDocuments
+) -> None:
+    documents = make_documents(2)
+    query = documents[0].facet_embeddings[None].astype(np.float32)
+    seen = engine.get_collection("docs")
+    engine.upsert("docs", documents, seen=seen)
+    assert ids(engine.search("docs", query, top_k=1, seen=seen)) == ["d0000"]
+    engine.delete_collection("docs")
+    engine.create_collection("docs", model="other", model_revision="1", num_facets=2, dim=32)
+    with pytest.raises(NotFoundError, match="meanwhile"):
+        engine.upsert("docs", documents, seen=seen)
+    with pytest.raises(NotFoundError, match="meanwhile"):
+        engine.search("docs", query, top_k=1, seen=seen)
+    assert engine.count("docs").count == 0
+    assert engine.upsert("docs", documents).num_inserted == 2
+
+
+def test_a_search_that_outlives_its_collection_leaves_no_index_behind(
+    engine: CollectionEngine, make_documents: MakeDocuments
+) -> None:
+    engine.upsert("docs", make_documents(2))
+    with engine._store.view() as view:
+        record = view.collection("docs")
+    engine.delete_collection("docs")
+    with pytest.raises(NotFoundError, match="meanwhile"):
+        engine._keeper.live(record)
+    assert engine._keeper.peek(record) is None
+
+
+def test_pages_list_every_document_once(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
+    engine.upsert("docs", make_documents(25))
+    seen: list[str] = []
+    token = ""
+    for _ in range(10):
+        page = engine.list_documents("docs", page_size=7, page_token=token)
+        seen += [entry.id for entry in page.documents]
+        engine.delete("docs", ids=[seen[-1]])  # writes between pages shift nothing
+        engine.upsert("docs", [document("a-before")])
+        token = page.next_page_token
+        if not token:
+            break
+    assert seen == [f"d{number:04}" for number in range(25)]
+
+
+def test_pages_of_a_filter(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
+    engine.upsert("docs", make_documents(10))
+    odd = Not(Equals("even", True))
+    page = engine.list_documents("docs", page_size=3, filter=odd, include_facets=True)
+    assert [entry.id for entry in page.documents] == ["d0001", "d0003", "d0005"]
+    assert page.documents[0].facet_embeddings is not None
+    rest = engine.list_documents("docs", page_size=3, filter=odd, page_token=page.next_page_token)
+    assert [entry.id for entry in rest.documents] == ["d0007", "d0009"]
+    assert rest.next_page_token == ""
+    assert engine.count("docs", filter=odd).count == 5
+
+
+def test_foreign_page_token_is_refused(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
+    engine.upsert("docs", make_documents(5))
+    engine.create_collection("other", model="m", model_revision="r", num_facets=2, dim=32)
+    token = engine.list_documents("docs", page_size=2).next_page_token
+    for name, filter, bad in (
+        ("docs", None, "rubbish"),
+        ("docs", None, "\u00e9"),
+        ("docs", None, token[:-1]),
+        ("docs", None, token[:-4]),
+        ("docs", None, "AAAA" + token[4:]),
+        ("docs", Equals("even", True), token),
+        ("other", None, token),
+    ):
+        with pytest.raises(InvalidInputError) as caught:
+            engine.list_documents(name, page_token=bad, filter=filter)
+        assert caught.value.field == "page_token"
+
+
+@pytest.mark.parametrize("size", [0, -1, 1001])
+def test_bad_page_size_is_refused(engine: CollectionEngine, size: int) -> None:
+    with pytest.raises(InvalidInputError):
+        engine.list_documents("docs", page_size=size)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_search_matches_reference(
+    faiss_engine: CollectionEngine, make_documents: MakeDocuments, make_facets: MakeFacets, exact: bool
+) -> None:
+    documents = make_documents(650)
+    queries = make_facets(6, 3, 32, seed=9)
+    result = faiss_engine.search("docs", queries, top_k=10, exact=exact)
+    assert result.index_kind == faiss_engine.get_collection("docs").index_kind == "faiss-ivf-fp16"
+    assert result.exhaustive or not exact
+    expected = [expected_hits(documents, query, 10) for query in queries]
+    found = [[hit.id for hit in hits] for hits in result.hits]
+    if exact:
+        assert found == expected
+    shared = sum(len(set(one) & set(other)) for one, other in zip(found, expected, strict=True))
+    assert shared >= 0.9 * 60
+
+
+def test_small_collection_matches_reference(
+    engine: CollectionEngine, make_documents: MakeDocuments, make_facets: MakeFacets
+) -> None:
+    documents = make_documents(300)
+    engine.upsert("docs", documents)
+    queries = make_facets(3, 2, 32, seed=9)
+    result = engine.search("docs", queries, top_k=25)
+    assert (result.exhaustive, result.index_kind) == (True, "exact")
+    for query, hits in zip(queries, result.hits, strict=True):
+        assert [hit.id for hit in hits] == expected_hits(documents, query, 25)
+
+
+def test_hit_tells_which_facets_met(faiss_engine: CollectionEngine, make_documents: MakeDocuments) -> None:
+    wanted = make_documents(650)[123]
+    query = np.stack([-wanted.facet_embeddings[0], wanted.facet_embeddings[1] * 3])[None]
+    hit = faiss_engine.search("docs", query, top_k=1).hits[0][0]
+    assert (hit.id, hit.query_facet, hit.document_facet) == (wanted.id, 1, 1)
+    assert hit.score == pytest.approx(1.0, abs=1e-5)
+    unit = wanted.facet_embeddings[1] / np.linalg.norm(wanted.facet_embeddings[1])
+    np.testing.assert_allclose(hit.facet, unit, atol=1e-3)
+    assert hit.payload == wanted.payload
+
+
+def test_ties_are_broken_by_id(faiss_engine: CollectionEngine) -> None:
+    faiss_engine.upsert("docs", [document(f"tie{n:03}") for n in reversed(range(300))])
+    faiss_engine.maintain()
+    faiss_engine.upsert("docs", [document("tie-a"), document("tie999")])
+    result = faiss_engine.search("docs", np.ones((1, 1, 32), dtype=np.float32), top_k=4, exact=True)
+    assert ids(result) == ["tie-a", "tie000", "tie001", "tie002"]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_filtered_search_is_never_short(
+    faiss_engine: CollectionEngine, make_documents: MakeDocuments, make_facets: MakeFacets, exact: bool
+) -> None:
+    documents = make_documents(650)
+    query = make_facets(1, 2, 32, seed=5)
+    few = In("number", [3, 77, 501, 640])
+    assert sorted(ids(faiss_engine.search("docs", query, top_k=10, filter=few, exact=exact))) == [
+        "d0003",
+        "d0077",
+        "d0501",
+        "d0640",
+    ]
+    many = Range("number", gte=100, lt=640)
+    result = faiss_engine.search("docs", query, top_k=10, filter=many, exact=exact)
+    if exact:
+        assert ids(result) == expected_hits(documents[100:640], query[0], 10)
+    assert len(result.hits[0]) == 10
+    assert all(100 <= int(id[1:]) < 640 for id in ids(result))
+    assert faiss_engine.search("docs", query, top_k=10, filter=Equals("number", -1)).hits == ((),)
+
+
+def test_filter_sees_new_payload_at_once(engine: CollectionEngine) -> None:
+    query = np.ones((1, 1, 32), dtype=np.float32)
+    chosen = Equals("year", 2020)
+    engine.upsert("docs", [document("a", payload={"year": 2020}), document("b")])
+    assert ids(engine.search("docs", query, top_k=5, filter=chosen)) == ["a"]
+    engine.upsert("docs", [document("a"), document("b", payload={"year": 2020})])
+    assert ids(engine.search("docs", query, top_k=5, filter=chosen)) == ["b"]
+
+
+def test_updates_and_deletes_reach_faiss(faiss_engine: CollectionEngine, make_documents: MakeDocuments) -> None:
+    documents = make_documents(650)
+    query = documents[10].facet_embeddings[None].astype(np.float32)
+    assert ids(faiss_engine.search("docs", query, top_k=1)) == ["d0010"]
+    faiss_engine.delete("docs", ids=["d0010"])
+    assert "d0010" not in ids(faiss_engine.search("docs", query, top_k=650, exact=True))
+    faiss_engine.upsert("docs", [document("d0011", facet_embeddings=documents[10].facet_embeddings)])
+    for _ in range(2):
+        top = faiss_engine.search("docs", query, top_k=649).hits[0]
+        assert top[0].id == "d0011"
+        assert len({hit.id for hit in top}) == len(top) == 649
+        faiss_engine.delete("docs", ids=[f"d{n:04}" for n in range(300, 500)] + ["x"])
+        faiss_engine.upsert("docs", documents[300:500])
+        faiss_engine.maintain()
+
+
+def test_search_of_emptied_faiss_collection(faiss_engine: CollectionEngine) -> None:
+    faiss_engine.delete("docs", filter=Range("number", gte=0))
+    query = np.ones((2, 1, 32), dtype=np.float32)
+    assert faiss_engine.search("docs", query, top_k=3).hits == ((), ())
+    faiss_engine.maintain()
+    faiss_engine.upsert("docs", [document()])
+    assert ids(faiss_engine.search("docs", query, top_k=3)) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        np.ones((2, 32)),
+        np.ones((1, 2, 31)),
+        np.ones((0, 2, 32)),
+        np.ones((1, 0, 32)),
+        np.full((1, 2, 32), np.nan),
+        np.full((1, 2, 32), np.inf),
+        np.ones((1, 2, 32), dtype=int),
+    ],
+)
+def test_bad_query_is_refused(engine: CollectionEngine, query: NDArray[np.float32]) -> None:
+    with pytest.raises(InvalidInputError, match="query_facets"):
+        engine.search("docs", query, top_k=1)
+
+
+@pytest.mark.parametrize("top_k", [0, -1, MAX_TOP_K + 1])
+def test_bad_top_k_is_refused(engine: CollectionEngine, top_k: int) -> None:
+    with pytest.raises(InvalidInputError, match="top_k"):
+        engine.search("docs", np.ones((1, 2, 32), dtype=np.float32), top_k=top_k)
+
+
+def test_min_revision_is_honoured(engine: CollectionEngine) -> None:
+    revision = engine.upsert("docs", [document()]).revision
+    query = np.ones((1, 1, 32), dtype=np.float32)
+    assert engine.search("docs", query, top_k=1, min_revision=revision).index_revision >= revision
+    assert engine.get("docs", ["a"], min_revision=revision).index_revision >= revision
+    for call in (
+        lambda: engine.search("docs", query, top_k=1, min_revision=revision + 1),
+        lambda: engine.get("docs", ["a"], min_revision=revision + 1),
+        lambda: engine.list_documents("docs", min_revision=revision + 1),
+        lambda: engine.count("docs", min_revision=revision + 1),
+    ):
+        with pytest.raises(NotReadyError, match=str(revision + 1)):
+            call()
+
+
+def test_closed_engine_says_so(engine: CollectionEngine) -> None:
+    engine.close()
+    engine.close()
+    with pytest.raises(StorageError, match="closed"):
+        engine.count("docs")
+    with pytest.raises(StorageError, match="closed"):
+        engine.upsert("docs", [document()])
+
+
+def test_searches_beside_writes_see_every_acknowledged_document(
+    open_engine: Callable[..., CollectionEngine], make_documents: MakeDocuments
+) -> None:
+    engine = open_engine(exact_max_facets=400, background=True, snapshot_every_writes=100)
+    engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+    documents = make_documents(1200)
+    engine.upsert("docs", documents[:100])
+    acknowledged = 100
+    failures: list[str] = []
+    done = threading.Event()
+
+    def search(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        while not done.is_set():
+            wanted = documents[rng.integers(0, acknowledged)]
+            query = wanted.facet_embeddings[None].astype(np.float32)
+            found = ids(engine.search("docs", query, top_k=3, exact=bool(seed % 2)))
+            if wanted.id not in found or len(set(found)) != 3:
+                failures.append(f"{wanted.id} not among {found}")
+
+    threads = [threading.Thread(target=search, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for start in range(100, 1200, 50):
+        engine.upsert("docs", documents[start : start + 50])
+        acknowledged = start + 50
+        engine.upsert("docs", documents[start - 100 : start - 50])  # replaced by themselves
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert engine.count("docs").count == 1200
+    engine.maintain()
+    assert engine.get_collection("docs").index_kind == "faiss-ivf-fp16"

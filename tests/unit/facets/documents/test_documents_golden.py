@@ -1,0 +1,42 @@
+"""Data directories of every released format version stay readable."""
+
+import json
+import logging
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from facets.documents import CollectionEngine, Contains, EngineConfig
+
+GOLDEN = Path(__file__).resolve().parents[3] / "golden"
+
+
+@pytest.mark.parametrize("version", ["index_v1"])
+def test_golden_data_directory_loads(version: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    expected = json.loads((GOLDEN / version / "expected.json").read_text(encoding="utf-8"))
+    shutil.copytree(GOLDEN / version / "directory", tmp_path / "data")
+    with caplog.at_level(logging.WARNING):
+        engine = CollectionEngine.open(tmp_path / "data", EngineConfig(background=False, exact_max_facets=10_000))
+    with engine:
+        assert not caplog.records, "the snapshot must be used, not set aside"
+        info = engine.get_collection("golden")
+        assert (info.num_facets, info.dim, info.num_documents, info.config) == (2, 32, 59, {"language": "en"})
+        assert info.index_kind == "faiss-ivf-fp16"
+        assert engine.revision == expected["revision"]
+        queries = np.array(expected["queries"], dtype=np.float32)
+        for exact in (True, False):
+            found = engine.search("golden", queries, top_k=5, exact=exact)
+            for hits, wanted in zip(found.hits, expected["hits"], strict=True):
+                assert [[hit.id, hit.query_facet, hit.document_facet] for hit in hits] == [
+                    [id, query_facet, document_facet] for id, _, query_facet, document_facet in wanted
+                ]
+                np.testing.assert_allclose([hit.score for hit in hits], [line[1] for line in wanted], atol=1e-6)
+        result = engine.get("golden", ["d05", "d07"], include_facets=True)
+        assert result.missing == ("d07",)
+        stored = result.documents[0]
+        assert (stored.text, stored.payload) == (expected["d05"]["text"], expected["d05"]["payload"])
+        assert stored.facet_embeddings is not None
+        np.testing.assert_allclose(stored.facet_embeddings, expected["d05"]["facets"], atol=5e-3)
+        assert engine.count("golden", filter=Contains("tags", "odd")).count == 29

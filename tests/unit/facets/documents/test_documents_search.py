@@ -1,0 +1,209 @@
+"""Exact and FAISS search against the obvious reference."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from facets.index.exact import ExactIndex, reference_search
+from facets.index.faiss_index import FaissIndex, build, duplicate_facets
+from facets.index.protocols import FacetIndex, best_pairs, select_candidates
+
+Rows = NDArray[np.int64]
+
+
+def unit(facets: NDArray[np.floating]) -> NDArray[np.float32]:
+    return (facets / np.linalg.norm(facets, axis=-1, keepdims=True)).astype(np.float32)
+
+
+def fill(kind: str, rows: Rows, facets: NDArray[np.float16]) -> FacetIndex:
+    if kind == "exact":
+        index = ExactIndex(num_facets=facets.shape[1], dim=facets.shape[2])
+        half = len(rows) // 2
+        index.add(rows[:half], facets[:half])
+        index.add(rows[half:], facets[half:])
+        return index
+    built = build(
+        lambda: ((rows[start : start + 100], facets[start : start + 100]) for start in range(0, len(rows), 100)),
+        num_documents=len(rows),
+        num_facets=facets.shape[1],
+        code="int8" if kind == "int8" else "fp16",
+        recall_target=0.99,
+    )
+    assert built is not None
+    return built
+
+
+def assert_contains_best(
+    index: FacetIndex, queries: NDArray[np.float32], truth: NDArray[np.float32], rows: Rows, top_k: int
+) -> None:
+    """Every document at or above the top_k-th true score is a candidate of an exhaustive search."""
+    found = index.search(queries, top_k, allowed_rows=np.sort(rows), exhaustive=True)
+    assert found.exhaustive
+    for line, scores in zip(found.rows, truth, strict=True):
+        kth = np.sort(scores)[::-1][min(top_k, len(scores)) - 1]
+        assert set(rows[scores >= kth]) <= set(line[line >= 0])
+
+
+@pytest.mark.parametrize("kind", ["exact", "fp16", "int8"])
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    num_documents=st.integers(1, 300),
+    num_facets=st.integers(1, 4),
+    query_facets=st.integers(1, 3),
+    top_k=st.integers(1, 20),
+    copies=st.integers(0, 30),
+)
+def test_exhaustive_search_finds_reference_best(
+    kind: str, seed: int, num_documents: int, num_facets: int, query_facets: int, top_k: int, copies: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    facets = unit(rng.standard_normal((num_documents, num_facets, 32)))
+    facets[: copies + 1] = facets[0]  # documents that tie
+    facets = facets.astype(np.float16)
+    queries = unit(rng.standard_normal((3, query_facets, 32)))
+    queries[0, 0] = facets[0, 0]
+    rows = rng.permutation(10 * num_documents)[:num_documents].astype(np.int64)
+    index = fill(kind, rows, facets)
+    truth = reference_search(queries, facets)
+    assert_contains_best(index, queries, truth, rows, top_k)
+    allowed = rng.random(num_documents) < 0.3
+    assert_contains_best(index, queries, truth[:, allowed], rows[allowed], top_k) if allowed.any() else None
+    gone = rng.random(num_documents) < 0.5
+    assert index.remove(rows[gone]) == gone.sum()
+    assert len(index) == (~gone).sum()
+    assert set(index.rows()) == set(rows[~gone])
+    if not gone.all():
+        assert_contains_best(index, queries, truth[:, ~gone], rows[~gone], top_k)
+
+
+@pytest.mark.parametrize("kind", ["exact", "fp16"])
+def test_candidate_scores_are_within_stated_error(kind: str) -> None:
+    rng = np.random.default_rng(1)
+    facets = unit(rng.standard_normal((500, 3, 64))).astype(np.float16)
+    queries = unit(rng.standard_normal((4, 3, 64)))
+    rows = np.arange(500)
+    index = fill(kind, rows, facets)
+    truth = reference_search(queries, facets)
+    found = index.search(queries, 20)
+    for line, scores, expected in zip(found.rows, found.scores, truth, strict=True):
+        np.testing.assert_allclose(scores[line >= 0], expected[line[line >= 0]], atol=index.score_error)
+
+
+def test_approximate_search_reaches_recall_target() -> None:
+    rng = np.random.default_rng(2)
+    centers = unit(rng.standard_normal((40, 32)))
+    facets = unit(centers[rng.integers(0, 40, (4000, 2))] + 0.1 * rng.standard_normal((4000, 2, 32))).astype(np.float16)
+    queries = unit(centers[rng.integers(0, 40, (50, 2))] + 0.1 * rng.standard_normal((50, 2, 32)))
+    index = fill("fp16", np.arange(4000), facets)
+    assert isinstance(index, FaissIndex)
+    truth = np.stack([np.argsort(-best_pairs(query, facets)[0])[:10] for query in queries])
+    found = index.search(queries, 10)
+    assert not found.exhaustive, "the index should not need all its lists here"
+    hits = [len(set(best) & set(line)) for best, line in zip(truth, found.rows, strict=True)]
+    assert np.mean(hits) / 10 >= 0.95
+
+
+def test_filtered_approximate_search_is_never_short() -> None:
+    rng = np.random.default_rng(3)
+    facets = unit(rng.standard_normal((2000, 2, 32))).astype(np.float16)
+    index = fill("fp16", np.arange(2000), facets)
+    assert isinstance(index, FaissIndex)
+    index._index.nprobe = 1  # as bad as it gets
+    for allowed in (np.array([3]), np.array([5, 77, 1999]), np.arange(0, 2000, 50)):
+        found = index.search(unit(rng.standard_normal((5, 2, 32))), 10, allowed_rows=allowed)
+        assert ((found.rows >= 0).sum(axis=1) >= min(10, len(allowed))).all()
+        assert set(found.rows[found.rows >= 0]) <= set(allowed)
+
+
+def test_search_of_empty_index_finds_nothing() -> None:
+    index = ExactIndex(num_facets=2, dim=32)
+    assert index.search(np.ones((3, 2, 32), dtype=np.float32), 5).rows.shape == (3, 0)
+    index.add(np.array([1]), np.ones((1, 2, 32), dtype=np.float32))
+    index.remove(np.array([1, 2]))
+    assert index.search(np.ones((3, 2, 32), dtype=np.float32), 5).rows.shape == (3, 0)
+    assert len(index) == 0
+
+
+def test_exact_index_compacts_and_still_finds() -> None:
+    rng = np.random.default_rng(4)
+    facets = unit(rng.standard_normal((9000, 2, 16))).astype(np.float16)
+    index = ExactIndex(num_facets=2, dim=16)
+    for start in range(0, 9000, 700):
+        index.add(np.arange(start, min(start + 700, 9000)), facets[start : start + 700])
+    kept = np.arange(0, 9000, 10)
+    index.remove(np.setdiff1d(np.arange(9000), kept))
+    assert index._num_slots < 9000, "holes should have been closed"
+    query = facets[kept[5]][None].astype(np.float32)
+    assert index.search(query, 1).rows[0, 0] == kept[5]
+    rows, units = index.read(3)
+    assert rows.tolist() == [0, 10, 20]
+    np.testing.assert_array_equal(units, facets[rows])
+
+
+def test_purge_changes_no_answer() -> None:
+    rng = np.random.default_rng(5)
+    facets = unit(rng.standard_normal((1000, 3, 32))).astype(np.float16)
+    index = fill("fp16", np.arange(1000), facets)
+    assert isinstance(index, FaissIndex)
+    index.remove(np.arange(0, 1000, 3))
+    queries = unit(rng.standard_normal((5, 3, 32)))
+    before = index.search(queries, 10, exhaustive=True)
+    assert index.num_masked
+    index.purge()
+    assert index.num_masked == 0
+    assert index.num_vectors == 3 * len(index)
+    after = index.search(queries, 10, exhaustive=True)
+    np.testing.assert_array_equal(before.rows, after.rows)
+    np.testing.assert_array_equal(before.scores, after.scores)
+
+
+def test_duplicate_facets_are_stored_once_and_found() -> None:
+    rng = np.random.default_rng(6)
+    facets = unit(rng.standard_normal((200, 4, 32)))
+    facets[:, 2] = facets[:, 0]
+    facets[50:, 3] = facets[50:, 1]
+    half = facets.astype(np.float16)
+    marked = duplicate_facets(half)
+    assert marked[:, 2].all() and marked[50:, 3].all() and not marked[:, :2].any() and not marked[:50, 3].any()
+    index = fill("fp16", np.arange(200), half)
+    assert isinstance(index, FaissIndex)
+    assert index.num_vectors == 200 * 4 - 200 - 150
+    queries = unit(rng.standard_normal((5, 2, 32)))
+    assert_contains_best(index, queries, reference_search(queries, half), np.arange(200), 10)
+
+
+def test_zero_facet_scores_zero() -> None:
+    facets = np.zeros((1, 2, 32), dtype=np.float16)
+    scores, _, _ = best_pairs(unit(np.ones((1, 32))), facets)
+    assert scores.tolist() == [0.0]
+
+
+def test_best_pairs_names_the_facets_that_met() -> None:
+    documents = np.zeros((2, 3, 4), dtype=np.float16)
+    documents[0, 2, 1] = 0.5
+    documents[1, 1, 3] = 2.0
+    query = np.eye(4, dtype=np.float32)[[1, 3]]
+    scores, query_facet, document_facet = best_pairs(query, documents)
+    assert scores.tolist() == [1.0, 1.0]
+    assert query_facet.tolist() == [0, 1]
+    assert document_facet.tolist() == [2, 1]
+
+
+def test_order_of_facets_changes_no_score(make_facets: Callable[..., NDArray[np.float32]]) -> None:
+    facets = make_facets(50, 4, 32)
+    query = unit(make_facets(1, 3, 32, seed=1)[0])
+    scores, _, _ = best_pairs(query, facets)
+    shuffled, _, _ = best_pairs(query[::-1], facets[:, [2, 0, 3, 1]])
+    np.testing.assert_array_equal(scores, shuffled)
+
+
+def test_select_candidates_keeps_ties_and_drops_padding() -> None:
+    rows = np.array([[1, 2, 3, -1], [4, 5, -1, -1]])
+    scores = np.array([[0.5, 0.9, 0.5, -np.inf], [0.1, 0.2, -np.inf, -np.inf]], dtype=np.float32)
+    found = select_candidates(rows, scores, 2, margin=0.0, exhaustive=True)
+    assert found.rows.tolist() == [[2, 1, 3], [5, 4, -1]]

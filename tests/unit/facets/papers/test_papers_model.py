@@ -1,0 +1,101 @@
+"""The checkpoint of a model of papers: what is written is read back, and damage is told."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from toy_papers import toy_paper_model
+
+import facets
+from facets.errors import CheckpointError, InvalidInputError
+from facets.papers.model import PaperModel
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("papers")
+    toy_paper_model(folder)
+    return folder / "run" / "model"
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> PaperModel:
+    loaded = facets.load(folder)
+    assert isinstance(loaded, PaperModel)
+    return loaded
+
+
+def test_load_tells_the_task_by_the_folder(model: PaperModel) -> None:
+    assert (model.task, model.name, model.num_facets, model.dim) == ("papers", "toy-papers", 3, 32)
+
+
+def test_a_paper_is_encoded_the_same_alone_and_in_a_batch(model: PaperModel) -> None:
+    rows = model.paper_rows(["parser", "image pixel camera", "voice"], ["tree " * 40, "", "speech audio"])
+    batch = model.encode_papers(rows)
+    for number, own in enumerate(rows):
+        alone = model.encode_papers([own])
+        assert_allclose(alone.facets[0], batch.facets[number], atol=1e-5)
+        assert_allclose(alone.author_magnitudes[0], batch.author_magnitudes[number], atol=1e-5)
+        assert_allclose(alone.citation_magnitudes[0], batch.citation_magnitudes[number], atol=1e-5)
+        assert_allclose(alone.averages[0], batch.averages[number], atol=1e-6)
+
+
+def test_title_and_abstract_are_told_apart(model: PaperModel) -> None:
+    first, second = model.encode(["parser\nimage", "image\nparser"])
+    assert np.abs(first - second).max() > 1e-4
+
+
+def test_averages_are_unit_vectors_or_zero(model: PaperModel) -> None:
+    averages = model.word_averages(model.paper_rows(["parser tree", "zzz"], ["", ""]))
+    assert_allclose(np.linalg.norm(averages, axis=1), [1.0, 0.0], atol=1e-5)
+    assert model.word_averages([]).shape == (0, 32)
+
+
+def test_magnitudes_are_positive(model: PaperModel) -> None:
+    encoded = model.encode_papers(model.paper_rows(["parser", "zzz"], ["", ""]))
+    assert (encoded.author_magnitudes > 0).all()
+    assert (encoded.citation_magnitudes > 0).all()
+    assert np.isfinite(encoded.facets).all()
+
+
+def test_a_text_without_title_is_refused(model: PaperModel) -> None:
+    with pytest.raises(InvalidInputError, match="no title"):
+        model.encode(["parser", "\nabstract"])
+    with pytest.raises(TypeError, match="sequence"):
+        model.encode("parser")
+
+
+def test_saving_again_gives_the_same_model(model: PaperModel, tmp_path: Path) -> None:
+    model.save(tmp_path / "again")
+    again = facets.load(tmp_path / "again")
+    assert_allclose(again.encode(["parser\ntree"]), model.encode(["parser\ntree"]), atol=1e-6)
+    assert again.revision == model.revision
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["tables.safetensors", "papers.safetensors.xz", "papers.json.xz", "recommendation.json", "model.safetensors"],
+)
+@pytest.mark.parametrize("damage", ["missing", "cut"])
+def test_damage_is_told_in_one_sentence(folder: Path, tmp_path: Path, name: str, damage: str) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    if damage == "missing":
+        (copy / name).unlink()
+    else:
+        content = (copy / name).read_bytes()
+        (copy / name).write_bytes(content[: len(content) // 2])
+    with pytest.raises(CheckpointError, match=name):
+        facets.load(copy)
+
+
+def test_tables_of_other_papers_are_refused(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    values = json.loads((copy / "recommendation.json").read_text())
+    (copy / "recommendation.json").write_text(json.dumps(values | {"format": 9}))
+    with pytest.raises(CheckpointError, match="format 1"):
+        facets.load(copy)

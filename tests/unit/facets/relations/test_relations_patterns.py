@@ -1,0 +1,164 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from facets.errors import ConfigError, InvalidInputError, NotFoundError
+from facets.relations.entities import EntitySpan, Gazetteer, SpacyEntities, check_spans
+from facets.relations.negation import negation_cue
+from facets.relations.patterns import PatternLimits, mirrored, sentence_groups, sentence_patterns, tokenize_patterns
+from facets.text.tokenizer import Tokenizer
+
+TOKENIZER = Tokenizer()
+
+
+def spans_of(text: str, *names: str) -> list[EntitySpan]:
+    return sorted(EntitySpan(text.index(name), text.index(name) + len(name)) for name in names)
+
+
+def test_patterns_are_tokenized_around_the_placeholders() -> None:
+    assert tokenize_patterns(["$ARG1, the Partner of fellow $ENT and $ARG2"], TOKENIZER) == [
+        ("$ARG1", ",", "the", "partner", "of", "fellow", "$ENT", "and", "$ARG2")
+    ]
+
+
+@pytest.mark.parametrize("pattern", ["$ARG1 met him", "he met $ARG2", "$ARG1 met $ARG1 and $ARG2", "", "$ARG12 $ARG2"])
+def test_a_pattern_needs_each_argument_once(pattern: str) -> None:
+    with pytest.raises(InvalidInputError, match="exactly once") as caught:
+        tokenize_patterns(["$ARG1 met $ARG2", pattern], TOKENIZER)
+    assert caught.value.field == "patterns[1]"
+
+
+def test_one_string_is_no_sequence_of_patterns() -> None:
+    with pytest.raises(TypeError, match="one str"):
+        tokenize_patterns("$ARG1 met $ARG2", TOKENIZER)
+
+
+def test_every_pair_has_both_directions_and_entities_between_become_placeholders() -> None:
+    found = {(p.head, p.tail): " ".join(p.tokens) for p in sentence_patterns([["met"], ["and"]], PatternLimits())}
+    assert found == {
+        (0, 1): "$ARG1 met $ARG2",
+        (1, 0): "$ARG2 met $ARG1",
+        (1, 2): "$ARG1 and $ARG2",
+        (2, 1): "$ARG2 and $ARG1",
+        (0, 2): "$ARG1 met $ENT and $ARG2",
+        (2, 0): "$ARG2 met $ENT and $ARG1",
+    }
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), max_size=6), min_size=1, max_size=12), st.integers(0, 6))
+def test_limits_hold(gaps: list[list[str]], limit: int) -> None:
+    limits = PatternLimits(max_tokens_between=limit, max_entities_between=1, max_pairs=3)
+    found = sentence_patterns(gaps, limits)
+    assert len(found) <= 6
+    assert all(len(p.tokens) <= limit + 2 and p.tokens.count("$ENT") <= 1 for p in found)
+
+
+def test_limits_refuse_numbers_out_of_range() -> None:
+    with pytest.raises(ConfigError, match="max_pairs must be >= 1"):
+        PatternLimits(max_pairs=0)
+
+
+def test_entities_are_grouped_by_sentence() -> None:
+    text = "Ann met Bob. Carl slept. Dora saw Ed."
+    groups = list(sentence_groups(text, spans_of(text, "Ann", "Bob", "Carl", "Dora", "Ed"), TOKENIZER))
+    assert [members for _, members in groups] == [[0, 1], [3, 4]]
+    assert all(text[s.start : s.end] == s.text for s, _ in groups)
+
+
+def test_a_sentence_border_inside_an_entity_is_none() -> None:
+    text = "He wrote Who is it? No one. with Bob."
+    groups = list(sentence_groups(text, spans_of(text, "He", "Who is it? No one.", "Bob"), TOKENIZER))
+    assert [members for _, members in groups] == [[0, 1, 2]]
+
+
+def test_mirrored_exchanges_the_arguments() -> None:
+    assert mirrored(("$ARG1", "met", "$ENT", "$ARG2")) == ("$ARG2", "met", "$ENT", "$ARG1")
+
+
+def test_gazetteer_takes_the_longest_name_at_borders_of_words() -> None:
+    text = "York, New York and Yorkshire"
+    found = Gazetteer(["York", "New York"]).find([text])[0]
+    assert [text[s.start : s.end] for s in found] == ["York", "New York"]
+
+
+def test_gazetteer_counts_characters_beyond_ascii() -> None:
+    text = "\U0001f600 in K\u00f6ln."
+    [[span]] = Gazetteer(["K\u00f6ln"]).find([text])
+    assert text[span.start : span.end] == "K\u00f6ln"
+
+
+def test_a_name_needs_a_letter_or_digit() -> None:
+    with pytest.raises(InvalidInputError, match="letter or digit") as caught:
+        Gazetteer(["York", " , "])
+    assert caught.value.field == "names[1]"
+
+
+def test_an_empty_gazetteer_finds_nothing() -> None:
+    assert Gazetteer([]).find(["York"]) == [[]]
+
+
+def test_an_unknown_pipeline_is_not_found() -> None:
+    with pytest.raises(NotFoundError, match="no spaCy pipeline 'en_core_nothing'") as caught:
+        SpacyEntities("en_core_nothing")
+    assert caught.value.resource_type == "pipeline"
+
+
+def test_a_pipeline_on_disk_finds_entities(tmp_path) -> None:
+    import spacy
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "PERSON", "pattern": "Ann"}])
+    nlp.to_disk(tmp_path / "pipeline")
+    assert SpacyEntities(str(tmp_path / "pipeline")).find(["Then Ann came."]) == [[EntitySpan(5, 8)]]
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    with pytest.raises(InvalidInputError, match="must find entities"):
+        SpacyEntities(str(tmp_path / "blank"))
+
+
+@pytest.mark.parametrize(
+    ("spans", "field", "message"),
+    [
+        ([(0, 3), (2, 5)], "spans[0][1]", "overlap"),
+        ([(4, 9)], "spans[0][0]", "part of its text of 8 characters"),
+        ([(-1, 2)], "spans[0][0]", "part of its text"),
+        ([(3, 3)], "spans[0][0]", "part of its text"),
+        ([(3, 4)], "spans[0][0]", "white space"),
+    ],
+)
+def test_bad_spans_are_told(spans: list[tuple[int, int]], field: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message) as caught:
+        check_spans("Ann Bobs", [EntitySpan(*span) for span in spans], "spans[0]")
+    assert caught.value.field == field
+
+
+def test_spans_come_back_in_order() -> None:
+    assert check_spans("Ann Bob", [EntitySpan(4, 7), EntitySpan(0, 3)], "spans") == [EntitySpan(0, 3), EntitySpan(4, 7)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "cue"),
+    [
+        ("$ARG1 is not married to $ARG2", "not"),
+        ("$ARG1 never lived in $ARG2", "never"),
+        ("$ARG1 did n't found $ARG2", "n't"),
+        ("$ARG1 without $ARG2", "without"),
+        ("$ARG1 is no longer part of $ARG2", "no"),
+        ("$ARG1 failed to win $ARG2", "failed"),
+        ("$ARG1 is neither in $ENT nor in $ARG2", "neither"),
+        ("$ARG1 is married to $ARG2", ""),
+        ("$ARG1 , not a singer , was born in $ARG2", ""),
+        ("$ARG1 not only visited $ARG2", ""),
+        ("$ARG1 is not without $ARG2", ""),
+        ("$ARG1 , who did not sing , but played in $ARG2", ""),
+    ],
+)
+def test_negation_by_cue_and_scope(pattern: str, cue: str) -> None:
+    assert negation_cue(pattern.split()) == cue
+
+
+@pytest.mark.parametrize(
+    ("before", "cue"),
+    [("it is not true that", "not"), ("he denied that", "denied"), ("neither", "neither"), ("he said that", "")],
+)
+def test_negation_before_the_first_argument(before: str, cue: str) -> None:
+    assert negation_cue("$ARG1 married $ARG2".split(), before=before.split()) == cue

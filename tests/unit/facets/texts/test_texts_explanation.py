@@ -1,0 +1,66 @@
+"""Explanations: offsets, attention, nearest words, attended tokens."""
+
+import numpy as np
+import pytest
+
+from facets.errors import InvalidInputError
+from facets.texts.explanation import explain
+from facets.texts.interface import TextModel
+
+
+def test_tokens_stand_where_they_say_and_carry_their_attention(model: TextModel) -> None:
+    text = "\U0001f408 The cat sees a Truck."
+    (explanation,) = explain(model, [text])
+    assert [token.text for token in explanation.tokens] == ["\U0001f408", "The", "cat", "sees", "a", "Truck", "."]
+    assert all(text[token.start : token.end] == token.text for token in explanation.tokens)
+    assert [token.known for token in explanation.tokens] == [False, True, True, False, False, True, True]
+    facets = model.encode([text])[0]
+    units = facets / np.linalg.norm(facets, axis=1, keepdims=True)
+    for token in explanation.tokens:
+        expected = 0.0
+        if token.known:
+            vector = model.words.unit_vectors[model.words.vocabulary.row(token.text.lower())]
+            expected = np.maximum(units @ vector, 0).sum()
+        assert token.attention == pytest.approx(expected, abs=1e-5)
+    assert not explanation.truncated
+
+
+def test_facets_are_told_in_words_and_tokens(model: TextModel) -> None:
+    (explanation,) = explain(model, ["cat truck piano violin"], top_k=2)
+    assert [facet.facet for facet in explanation.facets] == [0, 1, 2]
+    for facet, word in zip(explanation.facets, ["cat", "truck", "piano"], strict=True):
+        assert facet.words[0].word == word and facet.words[0].cosine == pytest.approx(1, abs=1e-5)
+        assert len(facet.words) == 2
+        position, cosine = facet.tokens[0]
+        assert explanation.tokens[position].text == word and cosine == pytest.approx(1, abs=1e-5)
+    positions = [position for position, _ in explanation.facets[2].tokens]
+    assert positions == [2, 3]  # piano, then violin
+
+
+def test_facets_attend_to_no_token_that_points_away(model: TextModel) -> None:
+    (explanation,) = explain(model, ["cat of truck piano music"], top_k=10)
+    for facet in explanation.facets:
+        assert all(cosine > 0 for _, cosine in facet.tokens)
+        assert len(facet.tokens) < 5
+
+
+def test_long_text_is_cut_and_says_so(model: TextModel) -> None:
+    (explanation,) = explain(model, ["cat " * 40])
+    assert explanation.truncated and len(explanation.tokens) == model.max_tokens
+
+
+def test_texts_are_explained_in_order(model: TextModel) -> None:
+    explanations = explain(model, ["cat", "truck road", "qwxz"])
+    assert [e.facets[0].words[0].word for e in explanations[:2]] == ["cat", "truck"]
+    assert explanations[2].tokens[0].attention == 0.0 and explanations[2].facets[0].tokens == ()
+    assert explain(model, []) == []
+
+
+def test_bad_input_is_refused_by_name(model: TextModel) -> None:
+    with pytest.raises(InvalidInputError, match=r"texts\[1\]") as caught:
+        explain(model, ["cat", " "])
+    assert caught.value.field == "texts[1]"
+    with pytest.raises(InvalidInputError, match="top_k must be >= 1, got 0"):
+        explain(model, ["cat"], top_k=0)
+    with pytest.raises(TypeError, match="sequence of str"):
+        explain(model, "cat")

@@ -1,0 +1,241 @@
+"""Similarity: every method on texts with a known answer, odd texts, explanations."""
+
+import numpy as np
+import pytest
+
+from facets.errors import ConfigError, InvalidInputError
+from facets.text.vocabulary import Vocabulary
+from facets.texts.explanation import explain
+from facets.texts.interface import TextModel
+from facets.texts.similarity import WORD_METHODS, PairScorer, SimilarityMethod, score_pairs
+from facets.texts.text_words import TextWords, fit_common_components
+from facets.words.vectors import WordVectors
+
+TEXTS = ["the cat is a dog", "kitten puppy", "truck on the road", "piano concert music", "violin, music."]
+CASES = [(method, False) for method in SimilarityMethod] + [(m, True) for m in SimilarityMethod if m in WORD_METHODS]
+UNRELATED_DISTANCE = 1.0
+
+
+@pytest.fixture
+def fitted(model: TextModel) -> TextModel:
+    pytest.importorskip("ot", reason="the extra 'wmd' is not installed")
+    model.common_components.update(fit_common_components(model, [*TEXTS, "the of is", "of the", "is", "of"]))
+    return model
+
+
+def test_method_names_are_the_contract() -> None:
+    names = "codebook max_facet average probability_average sif wmd probability_wmd encoder".split()
+    assert [str(method) for method in SimilarityMethod] == names
+
+
+@pytest.mark.parametrize(("method", "attention"), CASES)
+def test_related_texts_score_higher_and_order_does_not_matter(
+    fitted: TextModel, method: SimilarityMethod, attention: bool
+) -> None:
+    pairs = [(TEXTS[0], TEXTS[1]), (TEXTS[0], TEXTS[3]), (TEXTS[3], TEXTS[4]), (TEXTS[3], TEXTS[2])]
+    scores = score_pairs(fitted, pairs, method, attention=attention).scores
+    assert scores.dtype == np.float32 and scores.shape == (4,)
+    assert scores[0] > scores[1] and scores[2] > scores[3]
+    turned = score_pairs(fitted, [(b, a) for a, b in pairs], method, attention=attention).scores
+    np.testing.assert_allclose(turned, scores, atol=1e-5)
+
+
+@pytest.mark.parametrize(("method", "attention"), CASES)
+def test_a_text_is_its_own_best_match(fitted: TextModel, method: SimilarityMethod, attention: bool) -> None:
+    own = score_pairs(fitted, [(text, text) for text in TEXTS], method, attention=attention).scores
+    others = score_pairs(fitted, [(a, b) for a in TEXTS for b in TEXTS if a != b], method, attention=attention).scores
+    assert own.min() >= others.max() - 1e-5
+
+
+@pytest.mark.parametrize(("method", "attention"), CASES)
+@pytest.mark.parametrize("odd", ["qwxz vbnm", "the of is", "?! ...", "zzzz", "\u732b \U0001f408", "the " * 50])
+def test_odd_texts_give_finite_scores_in_range(
+    fitted: TextModel, method: SimilarityMethod, attention: bool, odd: str
+) -> None:
+    pairs = [(odd, TEXTS[0]), (TEXTS[0], odd), (odd, odd), (odd, "unknwn wrds")]
+    scores = score_pairs(fitted, pairs, method, attention=attention).scores
+    assert np.isfinite(scores).all()
+    low, high = (-2, 0) if method in ("codebook", "wmd", "probability_wmd") else (-1, 1)
+    assert scores.min() >= low - 1e-5 and scores.max() <= high + 1e-5
+    np.testing.assert_allclose(scores[0], scores[1], atol=1e-5)
+
+
+@pytest.mark.parametrize("attention", [False, True])
+@pytest.mark.parametrize("unknown", ["qwxz vbnm", "..."])
+def test_word_methods_find_texts_without_known_words_unrelated(
+    fitted: TextModel, attention: bool, unknown: str
+) -> None:
+    for method in WORD_METHODS:
+        scores = score_pairs(fitted, [(unknown, TEXTS[0]), (unknown, unknown)], method, attention=attention).scores
+        expected = -UNRELATED_DISTANCE if "wmd" in method else 0.0
+        np.testing.assert_allclose(scores, expected, atol=1e-6)
+
+
+def test_average_is_the_cosine_of_average_vectors(model: TextModel) -> None:
+    score = score_pairs(model, [("cat road!", "piano")], SimilarityMethod.AVERAGE).scores[0]
+    cat, road, piano = (model.words.unit_vectors[model.words.vocabulary.row(w)] for w in ("cat", "road", "piano"))
+    expected = (cat + road) @ piano / np.linalg.norm(cat + road)
+    assert score == pytest.approx(expected, abs=1e-6)
+
+
+def test_attention_multiplies_into_the_average(model: TextModel) -> None:
+    text = "cat dog road piano"  # its facets are cat, dog, road, so piano matters little
+    facets = model.encode([text])[0]
+    vectors = model.words.unit_vectors[model.words.vocabulary.rows(text.split())]
+    weights = np.maximum(vectors @ (facets / np.linalg.norm(facets, axis=1, keepdims=True)).T, 0).max(axis=1)
+    average, kitten = weights @ vectors, model.words.unit_vectors[model.words.vocabulary.row("kitten")]
+    # A text of one word keeps its direction whatever the weight.
+    score = score_pairs(model, [(text, "kitten")], SimilarityMethod.AVERAGE, attention=True).scores[0]
+    assert score == pytest.approx(average @ kitten / np.linalg.norm(average), abs=1e-5)
+
+
+def test_words_without_any_attention_count_alike(model: TextModel) -> None:
+    words = TextWords(model, ["cat dog"])
+    facets = -model.encode(["cat dog"])
+    for by_probability in (False, True):
+        assert words.attention(facets, by_probability=by_probability).tolist() == [[1.0, 1.0]]
+
+
+def test_beside_probabilities_attention_counts_by_its_square_root(model: TextModel) -> None:
+    words = TextWords(model, ["cat dog road piano"])
+    facets = model.encode(["cat dog road piano"])
+    plain, rooted = (words.attention(facets, by_probability=flag) for flag in (False, True))
+    np.testing.assert_allclose(rooted, plain.sqrt(), rtol=1e-6)
+    assert 0 <= plain.min() < plain.max() <= 1 + 1e-6
+
+
+def test_pieces_of_an_unknown_word_count_together_like_a_word(
+    model: TextModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = model.words
+    vocabulary = Vocabulary([*words.vocabulary.words, "##like"], np.append(words.vocabulary.counts, 1))
+    pieced = WordVectors(vocabulary, np.concatenate([words.unit_vectors, words.unit_vectors[:1] * 0.5]))
+    monkeypatch.setattr(model, "words", pieced)
+    text_words = TextWords(model, ["catlike dog", "zebra"])
+    cat, like, dog = (vocabulary.row(word) for word in ("cat", "##like", "dog"))
+    assert text_words.rows_TL[0].tolist() == [cat, like, dog]
+    np.testing.assert_allclose(text_words.uniform_TL[0], [0.5**0.5, 0.5**0.5, 1.0])
+    assert not text_words.mask_TL[1].any()
+
+
+def test_frequent_words_matter_less(model: TextModel) -> None:
+    pairs = [("the the the cat", "cat")]
+    plain = score_pairs(model, pairs, SimilarityMethod.AVERAGE).scores[0]
+    assert score_pairs(model, pairs, SimilarityMethod.PROBABILITY_AVERAGE).scores[0] > 0.99 > plain
+
+
+def test_tokens_beyond_the_limit_are_not_read(model: TextModel) -> None:
+    long = "cat " * model.max_tokens
+    scores = score_pairs(model, [(long, long + "piano music"), (long, "piano " + long)], SimilarityMethod.AVERAGE)
+    assert scores.scores[0] == pytest.approx(1.0, abs=1e-6)
+    assert scores.scores[1] < 0.999
+
+
+def test_padding_of_longer_texts_changes_no_score(fitted: TextModel) -> None:
+    pairs = [(a, b) for a in TEXTS for b in TEXTS]
+    for method, attention in CASES:
+        together = score_pairs(fitted, pairs, method, attention=attention).scores
+        alone = [score_pairs(fitted, [pair], method, attention=attention).scores[0] for pair in pairs]
+        np.testing.assert_allclose(together, alone, atol=2e-5)
+
+
+def test_each_distinct_text_is_encoded_once(model: TextModel) -> None:
+    scorer = PairScorer(model, [("a cat", "a dog"), ("a cat", "a car"), ("a dog", "a cat")])
+    for method in SimilarityMethod.CODEBOOK, SimilarityMethod.MAX_FACET:
+        scorer.scores(method)
+    scorer.scores(SimilarityMethod.AVERAGE, attention=True)
+    scorer.explanations(SimilarityMethod.CODEBOOK)
+    assert sorted(model.encoded) == ["a car", "a cat", "a dog"]
+
+
+def test_words_alone_need_no_encoding(model: TextModel) -> None:
+    score_pairs(model, [("cat", "dog")], SimilarityMethod.PROBABILITY_AVERAGE)
+    assert model.encoded == []
+
+
+@pytest.mark.parametrize(("method", "attention"), CASES)
+def test_no_pairs_give_no_scores(fitted: TextModel, method: SimilarityMethod, attention: bool) -> None:
+    result = score_pairs(fitted, [], method, attention=attention, explain=True)
+    assert result.scores.shape == (0,) and result.explanations == ()
+
+
+@pytest.mark.parametrize("blank", ["", "  \n\t", "\u2003"])
+def test_blank_text_is_refused_by_name(model: TextModel, blank: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"pairs\[1\]\.second") as caught:
+        score_pairs(model, [("a", "b"), ("c", blank)])
+    assert caught.value.field == "pairs[1].second"
+    assert model.encoded == []
+
+
+def test_attention_of_a_facet_method_is_refused(model: TextModel) -> None:
+    with pytest.raises(InvalidInputError, match="codebook") as caught:
+        score_pairs(model, [("a", "b")], SimilarityMethod.CODEBOOK, attention=True)
+    assert caught.value.field == "attention"
+
+
+@pytest.mark.parametrize(("attention", "key"), [(False, "plain"), (True, "attention")])
+def test_sif_without_its_component_is_a_configuration_error(model: TextModel, attention: bool, key: str) -> None:
+    other = {"plain": "attention", "attention": "plain"}[key]
+    model.common_components[other] = np.zeros(model.words.dim, dtype=np.float32)
+    with pytest.raises(ConfigError, match=f"'{key}'.*fit_common_components"):
+        score_pairs(model, [("cat", "dog")], SimilarityMethod.SIF, attention=attention)
+
+
+def test_wmd_without_its_package_is_a_configuration_error(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"wmd needs .*facets\[wmd\]"):
+        score_pairs(model, [("cat", "dog")], SimilarityMethod.WMD)
+
+
+def test_common_components_are_unit_vectors_that_differ(model: TextModel) -> None:
+    components = fit_common_components(model, TEXTS)
+    assert set(components) == {"plain", "attention"}
+    for component in components.values():
+        assert component.dtype == np.float32 and component.shape == (model.words.dim,)
+        assert np.linalg.norm(component) == pytest.approx(1, abs=1e-5)
+    assert abs(components["plain"] @ components["attention"]) < 1 - 1e-7
+
+
+def test_explanation_of_max_facet_is_the_match_that_is_the_score(model: TextModel) -> None:
+    result = score_pairs(model, [("road cat", "dog cat")], SimilarityMethod.MAX_FACET, explain=True)
+    (match,) = result.explanations[0].matches
+    # Facets of the first text: road, cat, cat; of the second: dog, cat, cat.
+    assert (match.first_facet, match.second_facet, match.contribution) == (1, 1, 1.0)
+    assert match.cosine == pytest.approx(result.scores[0]) == pytest.approx(1.0)
+    assert match.first_words[0].word == match.second_words[0].word == "cat"
+
+
+def test_explanation_of_codebook_tells_which_facets_met(model: TextModel) -> None:
+    pairs = [("road cat piano", "music truck kitten"), ("cat", "dog")]
+    result = score_pairs(model, pairs, explain=True, num_words=2)
+    assert len(result.explanations) == 2
+    matches = result.explanations[0].matches
+    shares = [match.contribution for match in matches]
+    assert shares == sorted(shares, reverse=True) and sum(shares) == pytest.approx(1, abs=1e-5)
+    assert {(m.first_facet, m.second_facet) for m in matches[:3]} == {(0, 1), (1, 2), (2, 0)}
+    for match in matches:
+        assert len(match.first_words) == 2
+        assert match.first_words[0].word == ["road", "cat", "piano"][match.first_facet]
+
+
+def test_explanation_holds_the_attention_of_each_token(model: TextModel) -> None:
+    first, second = "The cat, qwxz!", "piano"
+    explanation = score_pairs(model, [(first, second)], SimilarityMethod.AVERAGE, attention=True, explain=True)
+    tokens = explanation.explanations[0].first_tokens
+    assert tokens == explain(model, [first])[0].tokens
+    assert [token.text for token in tokens] == ["The", "cat", ",", "qwxz", "!"]
+
+
+def test_scores_come_without_explanations_unless_asked_for(model: TextModel) -> None:
+    assert score_pairs(model, [("cat", "dog")]).explanations == ()
+
+
+@pytest.mark.parametrize("num_pairs", [1, 700])
+def test_many_pairs_are_scored_in_blocks(model: TextModel, num_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("facets.texts.similarity._NUMBERS_AT_A_TIME", 1000)
+    monkeypatch.setattr("facets.texts.text_words._BATCH_WORDS", 7)
+    pairs = [(TEXTS[i % 5], TEXTS[i % 3]) for i in range(num_pairs)]
+    for method in (SimilarityMethod.CODEBOOK, SimilarityMethod.AVERAGE):
+        scores = score_pairs(model, pairs, method).scores
+        expected = {pair: score_pairs(model, [pair], method).scores[0] for pair in set(pairs)}
+        np.testing.assert_allclose(scores, [expected[pair] for pair in pairs], atol=1e-5)

@@ -1,0 +1,329 @@
+"""Summaries: greedy choice against brute force, counts, offsets, budgets, queries, odd documents."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from facets import scoring
+from facets.errors import ConfigError, InvalidInputError
+from facets.texts import coverage, selection, summarization
+from facets.texts.coverage import CoverageConfig, DocumentWords, block_coverage
+from facets.texts.interface import TextModel
+from facets.texts.selection import select_sentences
+from facets.texts.summarization import summarize
+
+TEXT = "The cat plays.\n\nA dog barks.  The truck is on the road. A kitten and a puppy sleep! Piano music is fine."
+SENTENCES = [
+    "The cat plays.",
+    "A dog barks.",
+    "The truck is on the road.",
+    "A kitten and a puppy sleep!",
+    "Piano music is fine.",
+]
+
+
+def _problem(seed: int, num_sentences: int, num_words: int) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    covered = torch.rand(num_sentences, num_words, generator=generator).sub(0.3).clamp_min(0)
+    return covered, torch.rand(num_words, generator=generator) + 0.05
+
+
+def _reference_selection(
+    covered: torch.Tensor,
+    weights: torch.Tensor,
+    costs: np.ndarray,
+    budget: int,
+    repetition: float,
+    divisors: np.ndarray,
+) -> list[float]:
+    """Plain greedy choice, every gain from the definition; the gains, as ties may be broken otherwise."""
+    covered, weights = covered.double(), weights.double()
+
+    def coverage(sentences: list[int]) -> float:
+        return float(scoring.coverage(covered[sentences], weights, repetition=repetition))
+
+    everything = coverage(list(range(len(covered)))) or 1.0
+    open_sentences = [s for s in range(len(covered)) if costs[s] <= budget] or list(range(len(covered)))
+    chosen: list[int] = []
+    gains = []
+    while open_sentences:
+        gain, best = max((coverage([*chosen, s]) - coverage(chosen)) / divisors[s] for s in open_sentences), -1
+        best = next(
+            s
+            for s in open_sentences
+            if (coverage([*chosen, s]) - coverage(chosen)) / divisors[s] >= gain * (1 - 1e-5) - 1e-12
+        )
+        gains.append((coverage([*chosen, best]) - coverage(chosen)) / everything)
+        chosen.append(best)
+        budget -= costs[best]
+        open_sentences = [s for s in open_sentences if s != best and costs[s] <= budget]
+    return gains
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    num_sentences=st.integers(1, 30),
+    num_words=st.integers(1, 12),
+    budget=st.integers(1, 20),
+    repetition=st.sampled_from([0.0, 0.3, 0.8, 1.0]),
+    length_power=st.sampled_from([0.0, 1.0]),
+    count=st.booleans(),
+)
+def test_lazy_choice_equals_the_plain_greedy_one(
+    seed: int, num_sentences: int, num_words: int, budget: int, repetition: float, length_power: float, count: bool
+) -> None:
+    covered, weights = _problem(seed, num_sentences, num_words)
+    lengths = np.random.default_rng(seed).integers(1, 9, num_sentences)
+    costs = np.ones_like(lengths) if count else lengths
+    divisors = lengths**length_power
+    expected = _reference_selection(covered, weights, costs, budget, repetition, divisors)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selection, "_GAINS_AT_A_TIME", 50)
+        patch.setattr(selection, "_FIRST_BLOCK", 2)
+        picked = select_sentences(
+            covered, weights, costs_S=costs, budget=budget, repetition=repetition, divisors_S=divisors
+        )
+    assert [item.gain for item in picked] == pytest.approx(expected, abs=1e-4)
+    assert len({item.sentence for item in picked}) == len(picked)
+    if len(picked) == num_sentences:
+        assert sum(item.gain for item in picked) == pytest.approx(1.0 if covered.sum() > 0 else 0.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("repetition", [0.0, 0.8, 1.0])
+def test_equal_sentences_are_picked_first_come(repetition: float) -> None:
+    covered, weights = _problem(1, 3, 6)
+    copies = covered[[0, 1, 0, 1, 2, 0]].repeat(10, 1)
+    costs = np.ones(60, dtype=np.int64)
+    first = select_sentences(copies, weights, costs_S=costs, budget=1, repetition=repetition)[0]
+    assert first.sentence in (0, 1, 4)
+
+
+def test_sentences_that_add_nothing_follow_in_the_order_of_the_document() -> None:
+    covered, weights = _problem(2, 1, 6)
+    picked = select_sentences(covered.repeat(5, 1), weights, costs_S=np.ones(5, dtype=np.int64), budget=4)
+    assert [item.sentence for item in picked] == [0, 1, 2, 3]
+    assert [item.gain for item in picked] == pytest.approx([1.0, 0.0, 0.0, 0.0])
+
+
+def test_repetition_goes_from_the_maximum_to_the_sum() -> None:
+    covered = torch.tensor([[0.5, 0.0], [0.2, 0.4]])
+    assert scoring.added_coverage(covered, 0.0).tolist() == pytest.approx([0.5, 0.4])
+    assert scoring.added_coverage(covered, 1e-2).tolist() == pytest.approx([0.5, 0.4], abs=1e-3)
+    assert scoring.added_coverage(covered, 1.0).tolist() == pytest.approx([0.7, 0.4])
+    assert scoring.added_coverage(covered[:0], 0.5).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("at_a_time", [1, 40, 10**6])
+def test_coverage_of_blocks_equals_the_definition(
+    model: TextModel, monkeypatch: pytest.MonkeyPatch, at_a_time: int
+) -> None:
+    monkeypatch.setattr(coverage, "_COSINES_AT_A_TIME", at_a_time)
+    config = CoverageConfig(word_share=0.3, power=2.0, count_power=1.5, alpha=1e-3)
+    sentences = [*SENTENCES, "Qwxz vbnm.", "The cat, the dog."]
+    words = DocumentWords(model, sentences, config)
+    facets = model.encode(sentences)
+    fast = block_coverage(model, words, slice(0, len(sentences)), facets, config)
+    vectors = model.words.unit_vectors
+    for s, sentence in enumerate(sentences):
+        rows = [r for r in model.words.vocabulary.rows(model.tokenizer.words([sentence])[0]) if r < len(model.words)]
+        for u, word in enumerate(words.words_UD.numpy()):
+            unit = facets[s] / np.linalg.norm(facets[s], axis=1, keepdims=True)
+            facet = max(0.0, float((unit @ word).max()))
+            own = max([0.0, *(float(vectors[r] @ word) for r in rows if model.words.vocabulary.words[r] not in ",.")])
+            assert fast[s, u].item() == pytest.approx(0.7 * facet**2 + 0.3 * own**2, abs=1e-5)
+
+
+def test_weights_of_words(model: TextModel) -> None:
+    config = CoverageConfig(count_power=2.0, alpha=1e-3, stop_words=True)
+    words = DocumentWords(model, ["The cat and the cat.", "A dog, a cat."], config)
+    probabilities = dict(zip(model.words.vocabulary.words, model.words.vocabulary.probabilities, strict=False))
+    weight = {w: n**2 * 1e-3 / (1e-3 + probabilities[w]) for w, n in (("the", 2), ("cat", 3), ("dog", 1))}
+    assert sorted(words.weights_U.tolist()) == pytest.approx(sorted(x / weight["cat"] for x in weight.values()))
+
+
+def test_stop_words_weigh_nothing_unless_there_is_nothing_else(model: TextModel) -> None:
+    content = DocumentWords(model, ["The cat.", "A dog."], CoverageConfig(count_power=1.0, alpha=1e9))
+    assert sorted(content.weights_U.tolist()) == pytest.approx([0.0, 1.0, 1.0])
+    nothing_else = DocumentWords(model, ["The of is."], CoverageConfig())
+    assert float(nothing_else.weights_U.min()) > 0
+
+
+def test_words_alone_need_no_facets(model: TextModel) -> None:
+    (summary,) = summarize(model, [SENTENCES], num_sentences=2, coverage=CoverageConfig(word_share=1.0))
+    assert len(summary.sentences) == 2 and model.encoded == []
+
+
+def test_many_words_and_sentences_keep_the_heaviest_words(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coverage, "_MAX_WORDS", 3)
+    words = DocumentWords(
+        model,
+        ["Cat cat dog.", "Cat dog puppy.", "The piano."],
+        CoverageConfig(count_power=2.0, stop_words=True, alpha=1e9),
+    )
+    assert len(words.words_UD) == 3 and sorted(words.weights_U.tolist())[1:] == pytest.approx([4 / 9, 1.0])
+    monkeypatch.setattr(coverage, "_KEPT_COSINES", 3)
+    assert len(DocumentWords(model, SENTENCES, CoverageConfig()).words_UD) == 1
+    (summary,) = summarize(model, [SENTENCES], num_sentences=2)
+    assert len(summary.sentences) == 2
+
+
+def test_blocks_of_sentences_do_not_change_a_summary(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = [TEXT, SENTENCES[:2], "Piano music.", SENTENCES]
+    together = summarize(model, documents, num_sentences=2)
+    monkeypatch.setattr(summarization, "_SENTENCES_AT_A_TIME", 3)
+    apart = summarize(model, documents, num_sentences=2)
+    assert [[s.sentence for s in x.sentences] for x in together] == [[s.sentence for s in x.sentences] for x in apart]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("word_share", 1.5),
+        ("repetition", -0.1),
+        ("power", 0.0),
+        ("alpha", float("inf")),
+        ("count_power", -1.0),
+        ("length_power", float("nan")),
+    ],
+)
+def test_settings_out_of_range_are_refused_by_name(name: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=name):
+        CoverageConfig(**{name: value})
+
+
+def test_summary_covers_the_topics(model: TextModel) -> None:
+    (summary,) = summarize(model, [TEXT], num_sentences=3)
+    places = {sentence.sentence for sentence in summary.sentences}
+    assert {2, 4} <= places and places & {0, 1, 3}
+    assert summary.num_sentences_in_document == 5
+
+
+def test_offsets_of_raw_text_and_of_given_sentences(model: TextModel) -> None:
+    (raw,) = summarize(model, [TEXT], num_sentences=5)
+    (given_sentences,) = summarize(model, [SENTENCES], num_sentences=5)
+    assert [s.text for s in raw.sentences] == [s.text for s in given_sentences.sentences] == SENTENCES
+    assert all(TEXT[s.start : s.end] == s.text for s in raw.sentences)
+    joined = " ".join(SENTENCES)
+    assert all(joined[s.start : s.end] == s.text for s in given_sentences.sentences)
+
+
+@pytest.mark.parametrize("num_sentences", [1, 2, 3, 5, 6, 100])
+def test_exactly_as_many_sentences_as_asked_for_or_all(model: TextModel, num_sentences: int) -> None:
+    (summary,) = summarize(model, [SENTENCES], num_sentences=num_sentences)
+    assert len(summary.sentences) == min(num_sentences, 5)
+
+
+def test_three_sentences_when_nothing_is_said(model: TextModel) -> None:
+    assert len(summarize(model, [SENTENCES])[0].sentences) == 3
+
+
+def test_orders_and_gains(model: TextModel) -> None:
+    (original,) = summarize(model, [SENTENCES], num_sentences=4)
+    (selected,) = summarize(model, [SENTENCES], num_sentences=4, order="selection")
+    assert [s.sentence for s in original.sentences] == sorted(s.sentence for s in selected.sentences)
+    assert [s.selection for s in selected.sentences] == [0, 1, 2, 3]
+    gains = [s.gain for s in selected.sentences]
+    assert gains == sorted(gains, reverse=True) and gains[0] > 0 and sum(gains) <= 1 + 1e-6
+    assert sorted(original.sentences, key=lambda s: s.selection) == list(selected.sentences)
+
+
+def test_shorter_summaries_are_the_start_of_longer_ones(model: TextModel) -> None:
+    orders = [
+        [s.sentence for s in summarize(model, [SENTENCES], num_sentences=n, order="selection")[0].sentences]
+        for n in (1, 2, 3, 4)
+    ]
+    assert all(long[: len(short)] == short for short, long in itertools.pairwise(orders))
+
+
+@pytest.mark.parametrize("max_words", [3, 6, 9, 12, 1000])
+def test_word_budget_is_kept(model: TextModel, max_words: int) -> None:
+    (summary,) = summarize(model, [SENTENCES], max_words=max_words)
+    assert 1 <= summary.num_words <= max_words
+    left = max_words - summary.num_words
+    chosen = {s.sentence for s in summary.sentences}
+    assert all(len(text.split()) > left for i, text in enumerate(SENTENCES) if i not in chosen)
+    assert summary.num_words == len(summary.text.split())
+
+
+def test_word_budget_below_every_sentence_keeps_the_best_one(model: TextModel) -> None:
+    (summary,) = summarize(model, [SENTENCES], max_words=1)
+    (best,) = summarize(model, [SENTENCES], num_sentences=1)
+    assert [s.sentence for s in summary.sentences] == [s.sentence for s in best.sentences]
+
+
+@pytest.mark.parametrize("text", ["Piano.", "qwxz vbnm", "?!", "the of is", "\U0001f408\U0001f408"])
+def test_one_sentence_documents_are_their_own_summary(model: TextModel, text: str) -> None:
+    (summary,) = summarize(model, [text])
+    assert summary.text == text and summary.sentences[0].gain >= 0
+
+
+def test_documents_of_unknown_words_are_summarized_from_the_start(model: TextModel) -> None:
+    (summary,) = summarize(model, [["Qwxz.", "Vbnm.", "Asdf."]], num_sentences=2)
+    assert [(s.sentence, s.gain) for s in summary.sentences] == [(0, 0.0), (1, 0.0)]
+
+
+@pytest.mark.parametrize(("query", "expected"), [("kitten", {0, 1, 3}), ("a driver", {2}), ("concert violin", {4})])
+def test_query_turns_the_summary_to_itself(model: TextModel, query: str, expected: set[int]) -> None:
+    (summary,) = summarize(model, [SENTENCES], num_sentences=1, query=query)
+    assert summary.sentences[0].sentence in expected
+
+
+def test_query_of_unknown_words_still_gives_a_summary(model: TextModel) -> None:
+    (summary,) = summarize(model, [SENTENCES], num_sentences=2, query="qwxz")
+    assert len(summary.sentences) == 2
+
+
+def test_documents_do_not_depend_on_each_other(model: TextModel) -> None:
+    together = summarize(model, [TEXT, SENTENCES[:2], "Piano music."], num_sentences=2, query="cat")
+    alone = [summarize(model, [d], num_sentences=2, query="cat")[0] for d in (TEXT, SENTENCES[:2], "Piano music.")]
+    assert [[s.sentence for s in x.sentences] for x in together] == [[s.sentence for s in x.sentences] for x in alone]
+    assert summarize(model, []) == []
+
+
+def test_long_document_with_many_words(model: TextModel) -> None:
+    words = model.words.vocabulary.words
+    rng = np.random.default_rng(0)
+    document = [" ".join(rng.choice(words, 10)) for _ in range(3000)]
+    (summary,) = summarize(model, [document], num_sentences=40)
+    assert len(summary.sentences) == 40 and summary.num_sentences_in_document == 3000
+
+
+@pytest.mark.parametrize(
+    ("documents", "field"),
+    [
+        (["Fine.", " \n"], "documents[1]"),
+        ([["Fine.", ""]], "documents[0].sentences[1]"),
+        ([["Fine."], []], "documents[1]"),
+    ],
+)
+def test_blank_documents_are_refused_by_name(model: TextModel, documents: list[str | list[str]], field: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        summarize(model, documents)
+    assert caught.value.field == field and field in str(caught.value)
+    assert model.encoded == []
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"num_sentences": 0}, "num_sentences"),
+        ({"max_words": -1}, "max_words"),
+        ({"num_sentences": 1, "max_words": 1}, "max_words"),
+        ({"order": "random"}, "order"),
+        ({"query": "  "}, "query"),
+    ],
+)
+def test_bad_options_are_refused_by_name(model: TextModel, options: dict[str, int | str], field: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        summarize(model, [TEXT], **options)
+    assert caught.value.field == field
+
+
+def test_one_string_instead_of_documents_is_a_type_error(model: TextModel) -> None:
+    with pytest.raises(TypeError, match="sequence"):
+        summarize(model, TEXT)

@@ -1,0 +1,225 @@
+import grpc
+import numpy as np
+import pytest
+from facets_proto.v1 import (
+    common_pb2,
+    documents_pb2,
+    documents_pb2_grpc,
+)
+from server_fakes import FakeModel
+
+TEXTS = {
+    "a": "the cat and the dog",
+    "b": "a boat on the river",
+    "c": "a song for the piano",
+    "d": "cheese and wine",
+    "e": "the king of the city",
+}
+
+
+@pytest.fixture
+def collections(running):
+    return documents_pb2_grpc.CollectionServiceStub(running.channel)
+
+
+@pytest.fixture
+def documents(running, collections):
+    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
+    return documents_pb2_grpc.DocumentServiceStub(running.channel)
+
+
+def document(id_, text, **payload):
+    message = documents_pb2.Document(id=id_, text=text)
+    message.payload.update(payload)
+    return message
+
+
+def fill(documents):
+    batch = [document(id_, text, rank=rank, even=rank % 2 == 0) for rank, (id_, text) in enumerate(TEXTS.items())]
+    return documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=batch), timeout=60)
+
+
+def search(documents, **settings):
+    return documents.Search(documents_pb2.SearchRequest(collection="news", **settings), timeout=60)
+
+
+def text_query(text):
+    return documents_pb2.SearchQuery(text=text)
+
+
+def test_collection_life(collections):
+    created = collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="x"), timeout=60).collection
+    assert (created.name, created.model, created.num_facets, created.dim) == ("x", "fake", 3, 32)
+    got = collections.GetCollection(documents_pb2.GetCollectionRequest(name="x"), timeout=60).collection
+    assert got.create_time == created.create_time
+    with pytest.raises(grpc.RpcError) as raised:
+        collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="x"), timeout=60)
+    assert raised.value.code() == grpc.StatusCode.ALREADY_EXISTS
+    collections.DeleteCollection(documents_pb2.DeleteCollectionRequest(name="x"), timeout=60)
+    with pytest.raises(grpc.RpcError) as raised:
+        collections.GetCollection(documents_pb2.GetCollectionRequest(name="x"), timeout=60)
+    assert raised.value.code() == grpc.StatusCode.NOT_FOUND
+
+
+def test_collections_are_listed_in_pages_by_name(collections):
+    for name in ("c", "a", "b"):
+        collections.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=60)
+    seen, token = [], ""
+    while True:
+        request = documents_pb2.ListCollectionsRequest(page_size=2, page_token=token)
+        page = collections.ListCollections(request, timeout=60)
+        seen += [collection.name for collection in page.collections]
+        token = page.next_page_token
+        if not token:
+            break
+    assert seen == ["a", "b", "c"]
+
+
+def test_a_text_finds_itself_first(documents):
+    fill(documents)
+    reply = search(documents, queries=[text_query(text) for text in TEXTS.values()], top_k=2)
+    assert [result.hits[0].id for result in reply.results] == list(TEXTS)
+    assert all(result.hits[0].score == pytest.approx(1.0, abs=2e-3) for result in reply.results)
+    assert reply.results[0].hits[0].text == TEXTS["a"]
+    assert dict(reply.results[1].hits[0].payload) == {"rank": 1.0, "even": False}
+    assert reply.exhaustive
+    assert reply.model.name == "fake"
+
+
+def test_evidence_names_the_facets_that_met_and_their_words(running, documents):
+    fill(documents)
+    hit = search(documents, queries=[text_query("the dog")], top_k=1, evidence=True, num_words=4).results[0].hits[0]
+    match = hit.evidence[0]
+    facets = running.model.encode(["the dog", hit.text])
+    query, found = facets[0][match.first_facet], facets[1][match.second_facet]
+    cosine = query @ found / np.linalg.norm(query) / np.linalg.norm(found)
+    assert match.cosine == pytest.approx(cosine, abs=2e-3)
+    assert hit.score == pytest.approx(match.cosine, abs=1e-6)
+    expected = running.model.words.nearest(query[None], 4)[0]
+    assert [word.word for word in match.first_words] == [word for word, _ in expected]
+    assert len(match.second_words) == 4
+
+
+def test_search_by_facets_equals_search_by_text(running, documents):
+    fill(documents)
+    facets = running.model.encode(["a boat on the river"])[0]
+    array = common_pb2.FacetArray(
+        shape=facets.shape, dtype=common_pb2.DATA_TYPE_FLOAT32, data=facets.astype("<f4").tobytes()
+    )
+    two = common_pb2.FacetArray(
+        shape=(2, 32), dtype=common_pb2.DATA_TYPE_FLOAT32, data=facets[:2].astype("<f4").tobytes()
+    )
+    reply = search(
+        documents,
+        queries=[
+            documents_pb2.SearchQuery(facet_embeddings=two),
+            documents_pb2.SearchQuery(facet_embeddings=array),
+            text_query("a boat on the river"),
+        ],
+    )
+    ids = [[hit.id for hit in result.hits] for result in reply.results]
+    assert ids[1] == ids[2]
+    assert ids[0][0] == "b"
+
+
+@pytest.mark.parametrize(
+    ("filter_", "expected"),
+    [
+        (documents_pb2.Filter(field=documents_pb2.FieldCondition(field="even", equals={"bool_value": True})), "ace"),
+        (
+            documents_pb2.Filter(
+                field=documents_pb2.FieldCondition(field="rank", range=documents_pb2.NumberRange(gte=1, lt=3))
+            ),
+            "bc",
+        ),
+        (
+            documents_pb2.Filter(
+                none_of=documents_pb2.FilterList(
+                    filters=[
+                        documents_pb2.Filter(
+                            field=documents_pb2.FieldCondition(field="rank", equals={"number_value": rank})
+                        )
+                        for rank in (0, 4)
+                    ]
+                )
+            ),
+            "bcd",
+        ),
+        (documents_pb2.Filter(field=documents_pb2.FieldCondition(field="missing", exists=False)), "abcde"),
+    ],
+)
+def test_filters_hold_for_search_list_and_count(documents, filter_, expected):
+    fill(documents)
+    hits = search(documents, queries=[text_query("cat")], filter=filter_).results[0].hits
+    assert sorted(hit.id for hit in hits) == list(expected)
+    listed = documents.ListDocuments(documents_pb2.ListDocumentsRequest(collection="news", filter=filter_), timeout=60)
+    assert [doc.id for doc in listed.documents] == list(expected)
+    counted = documents.CountDocuments(
+        documents_pb2.CountDocumentsRequest(collection="news", filter=filter_), timeout=60
+    )
+    assert counted.num_documents == len(expected)
+
+
+def test_read_your_writes_by_revision(documents):
+    written = fill(documents)
+    reply = search(documents, queries=[text_query("cat")], min_revision=written.index_revision)
+    assert reply.index_revision >= written.index_revision
+    with pytest.raises(grpc.RpcError) as raised:
+        search(documents, queries=[text_query("cat")], min_revision=written.index_revision + 1000)
+    assert raised.value.code() == grpc.StatusCode.UNAVAILABLE
+
+
+def test_get_tells_what_is_missing_and_returns_facets(running, documents):
+    fill(documents)
+    request = documents_pb2.GetDocumentsRequest(collection="news", ids=["c", "zzz", "a"], include_facets=True)
+    reply = documents.GetDocuments(request, timeout=60)
+    assert [doc.id for doc in reply.documents] == ["c", "a"]
+    assert list(reply.missing_ids) == ["zzz"]
+    facets = np.frombuffer(reply.documents[1].facet_embeddings.data, "<f4").reshape(3, 32)
+    np.testing.assert_allclose(facets, running.model.encode([TEXTS["a"]])[0], rtol=2e-2, atol=5e-3)
+
+
+def test_delete_by_id_and_by_filter(documents):
+    fill(documents)
+    by_id = documents.DeleteDocuments(
+        documents_pb2.DeleteDocumentsRequest(collection="news", ids=["a", "zzz"]), timeout=60
+    )
+    assert by_id.num_deleted == 1
+    odd = documents_pb2.Filter(field=documents_pb2.FieldCondition(field="even", equals={"bool_value": False}))
+    by_filter = documents.DeleteDocuments(
+        documents_pb2.DeleteDocumentsRequest(collection="news", filter=odd), timeout=60
+    )
+    assert by_filter.num_deleted == 2
+    listed = documents.ListDocuments(documents_pb2.ListDocumentsRequest(collection="news"), timeout=60)
+    assert [doc.id for doc in listed.documents] == ["c", "e"]
+
+
+def test_upsert_with_given_facets_does_not_encode(running, documents):
+    facets = np.eye(3, 32, dtype=np.float32)
+    message = documents_pb2.Document(id="x", text="given")
+    message.facet_embeddings.CopyFrom(
+        common_pb2.FacetArray(shape=(3, 32), dtype=common_pb2.DATA_TYPE_FLOAT32, data=facets.tobytes())
+    )
+    before = len(running.model.batches)
+    documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=[message]), timeout=60)
+    assert len(running.model.batches) == before
+
+
+def test_integers_of_a_payload_stay_integers_in_the_store(running, documents):
+    message = document("x", "cat", year=2020, share=0.5, tags=["a", 1], nested={"deep": None})
+    documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=[message]), timeout=60)
+    stored = running.engine.get("news", ["x"]).documents[0]
+    assert stored.payload == {"year": 2020, "share": 0.5, "tags": ["a", 1], "nested": {"deep": None}}
+    assert isinstance(stored.payload["year"], int)
+
+
+def test_a_collection_of_another_model_revision_is_refused(make_server, tmp_path):
+    first = make_server(data_dir=tmp_path / "shared")
+    stub = documents_pb2_grpc.CollectionServiceStub(first.channel)
+    stub.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
+    first.server.stop(0.1)
+    first.engine.close()
+    second = make_server(data_dir=tmp_path / "shared", models=[FakeModel(revision="r2")])
+    with pytest.raises(grpc.RpcError) as raised:
+        fill(documents_pb2_grpc.DocumentServiceStub(second.channel))
+    assert raised.value.code() == grpc.StatusCode.FAILED_PRECONDITION

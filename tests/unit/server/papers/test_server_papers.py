@@ -1,0 +1,419 @@
+import threading
+
+import grpc
+import pytest
+from facets_proto.v1 import (
+    documents_pb2,
+    documents_pb2_grpc,
+    models_pb2,
+    models_pb2_grpc,
+    papers_pb2,
+    papers_pb2_grpc,
+    texts_pb2,
+    texts_pb2_grpc,
+)
+from facets_server.runtime.config import LimitsConfig
+from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_status import rpc_status
+from server_fake_papers import served_papers
+
+pb = papers_pb2
+AUTHORS, CITATIONS = pb.CANDIDATE_KIND_AUTHORS, pb.CANDIDATE_KIND_CITATIONS
+SERVICE = "facets.v1.RecommendationService"
+BOAT = pb.Paper(id="b", title="boat boat", abstract="wine")
+SONG = pb.Paper(title="song", abstract="king")
+
+
+@pytest.fixture
+def paper_server(make_server):
+    """A server with a sentence model and a recommender; ``.recommender`` is the fake."""
+    served, recommender = served_papers()
+    running = make_server(others=[served], limits=LimitsConfig(max_texts_per_request=200, max_evidence_hits=20))
+    running.recommender = recommender
+    recommender.batches.clear()
+    yield running
+    recommender.gate.set()
+
+
+@pytest.fixture
+def stub(paper_server):
+    return papers_pb2_grpc.RecommendationServiceStub(paper_server.channel)
+
+
+def options(**settings):
+    return pb.RecommendationOptions(**settings)
+
+
+def ids_of(result):
+    return [item.id for item in result.recommendations]
+
+
+def violations_of(error):
+    status = rpc_status.from_call(error.value)
+    bad = error_details_pb2.BadRequest()
+    for detail in status.details:
+        detail.Unpack(bad)
+    return [violation.field for violation in bad.field_violations]
+
+
+def refused(call, request, code=grpc.StatusCode.INVALID_ARGUMENT):
+    with pytest.raises(grpc.RpcError) as raised:
+        call(request, timeout=60)
+    assert raised.value.code() == code, raised.value.details()
+    return raised
+
+
+def test_authors_in_the_order_of_the_papers_with_the_model(stub):
+    reply = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[BOAT, SONG]), timeout=60)
+    assert [ids_of(result)[0] for result in reply.results] == ["Ann", "Cat"]
+    assert {item.id: item.name for item in reply.results[0].recommendations}["bob-1"] == "Bob"
+    assert (reply.model.name, reply.model.revision) == ("papers", "p1")
+    assert reply.timings.inference_ms > 0
+    assert not reply.results[0].recommendations[0].HasField("evidence")
+
+
+def test_citing_papers(stub):
+    reply = stub.RecommendCitations(pb.RecommendCitationsRequest(papers=[SONG]), timeout=60)
+    assert sorted(ids_of(reply.results[0])) == ["c1", "c2"]
+
+
+def test_evidence_tells_facet_words_and_papers(stub):
+    request = pb.RecommendAuthorsRequest(papers=[BOAT], options=options(evidence=True, top_k=1))
+    (item,) = stub.RecommendAuthors(request, timeout=60).results[0].recommendations
+    assert item.evidence.nearest_words[0].word == "boat"
+    assert (item.evidence.facet, item.evidence.nearest_papers[0].id) == (0, "p1")
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, ["Ann", "bob-1", "Cat"]),
+        ({"top_k": 1}, ["Ann"]),
+        ({"excluded_ids": ["Ann", "nobody"]}, ["bob-1", "Cat"]),
+        ({"candidates": pb.CandidateList(ids=["Cat", "nobody"])}, ["Cat"]),
+        ({"candidates": pb.CandidateList()}, []),
+        ({"excluded_ids": ["Ann", "bob-1", "Cat"]}, []),
+        ({"years": pb.YearRange(from_year=2006)}, ["bob-1"]),
+        ({"years": pb.YearRange(from_year=2002, to_year=2006)}, ["bob-1", "Cat"]),
+        ({"positive_ids": ["Cat"], "example_weight": 10.0}, ["Cat", "Ann", "bob-1"]),
+    ],
+)
+def test_options_filter_and_move_candidates(stub, settings, expected):
+    request = pb.RecommendAuthorsRequest(papers=[BOAT], options=options(**settings))
+    assert ids_of(stub.RecommendAuthors(request, timeout=60).results[0]) == expected
+
+
+def test_conflicts_belong_to_one_paper(stub):
+    conflicted = pb.Paper(title="boat", excluded_ids=["Ann", "bob-1"])
+    reply = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[conflicted, BOAT]), timeout=60)
+    assert [ids_of(result)[0] for result in reply.results] == ["Cat", "Ann"]
+
+
+def test_bulk_sends_each_id_once_and_agrees_with_the_single_call(stub, paper_server):
+    papers = [BOAT, SONG, pb.Paper(title="queen", excluded_ids=["bob-1", "Ann", "Cat"])] * 50
+    request = pb.RecommendBulkRequest(kind=AUTHORS, papers=papers, options=options(top_k=2))
+    reply = stub.RecommendBulk(request, timeout=60)
+    assert len(set(reply.candidate_ids)) == len(reply.candidate_ids) == 3
+    assert paper_server.recommender.batches == [128, 22]
+    single = stub.RecommendAuthors(
+        pb.RecommendAuthorsRequest(papers=papers[:3], options=options(top_k=2)), timeout=60
+    ).results
+    for i, result in enumerate(reply.results):
+        assert [reply.candidate_ids[place] for place in result.candidates] == ids_of(single[i % 3])
+        assert list(result.scores) == pytest.approx([item.score for item in single[i % 3].recommendations])
+    assert not reply.results[2].candidates
+
+
+def test_bulk_tells_unknown_candidates(stub):
+    pool = pb.CandidateList(ids=["Ann", "Bob", "nobody", "bob-1", "none"])
+    request = pb.RecommendBulkRequest(kind=AUTHORS, papers=[BOAT], options=options(candidates=pool))
+    reply = stub.RecommendBulk(request, timeout=60)
+    assert (list(reply.unknown_candidates), reply.num_unknown_candidates) == (["nobody", "none"], 2)
+    assert set(reply.candidate_ids) == {"Ann", "bob-1"}
+
+
+def test_many_papers_take_several_turns(stub, paper_server):
+    reply = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[BOAT] * 70), timeout=60)
+    assert len(reply.results) == 70
+    assert paper_server.recommender.batches == [32, 32, 6]
+
+
+@pytest.mark.parametrize(
+    ("paper", "fields"),
+    [
+        ({}, ["papers[1].title"]),
+        ({"title": " \n"}, ["papers[1].title"]),
+        ({"title": "x" * 40_000}, ["papers[1].title"]),
+        ({"title": "a", "abstract": "word " * 300_000}, ["papers[1].abstract"]),
+        ({"title": "", "id": "x" * 600}, ["papers[1].title", "papers[1].id"]),
+    ],
+)
+def test_bad_papers_are_named(stub, paper, fields):
+    request = pb.RecommendAuthorsRequest(papers=[BOAT, pb.Paper(**paper)])
+    assert violations_of(refused(stub.RecommendAuthors, request)) == fields
+
+
+def test_an_abstract_of_100_000_words_is_read(stub):
+    paper = pb.Paper(title="boat", abstract="sea " * 100_000)
+    reply = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[paper]), timeout=60)
+    assert ids_of(reply.results[0])[0] == "Ann"
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"top_k": 0}, "options.top_k"),
+        ({"top_k": 5000}, "options.top_k"),
+        ({"top_k": 11, "evidence": True}, "options.top_k"),
+        ({"facet_weight": 1.5}, "options.facet_weight"),
+        ({"facet_weight": float("nan")}, "options.facet_weight"),
+        ({"example_weight": -1.0}, "options.example_weight"),
+        ({"example_weight": float("inf")}, "options.example_weight"),
+        ({"years": pb.YearRange()}, "options.years"),
+        ({"years": pb.YearRange(from_year=2010, to_year=2009)}, "options.years.from_year"),
+        ({"positive_ids": ["nobody"]}, "options.positive_ids[0]"),
+    ],
+)
+def test_bad_options_are_named(stub, settings, field):
+    request = pb.RecommendAuthorsRequest(papers=[BOAT] * 2, options=options(**settings))
+    assert violations_of(refused(stub.RecommendAuthors, request)) == [field]
+
+
+def test_no_papers_and_too_many(stub):
+    assert violations_of(refused(stub.RecommendAuthors, pb.RecommendAuthorsRequest())) == ["papers"]
+    assert violations_of(refused(stub.RecommendBulk, pb.RecommendBulkRequest(kind=AUTHORS, papers=[BOAT] * 201)))
+    assert violations_of(refused(stub.RecommendBulk, pb.RecommendBulkRequest(papers=[BOAT]))) == ["kind"]
+
+
+def test_models_of_another_task_are_refused(stub, paper_server):
+    request = pb.RecommendAuthorsRequest(papers=[BOAT], model="fake")
+    error = refused(stub.RecommendAuthors, request)
+    assert "papers" in error.value.details() and "sentences" in error.value.details()
+    embed = texts_pb2_grpc.EmbeddingServiceStub(paper_server.channel).Embed
+    refused(embed, texts_pb2.EmbedRequest(texts=["boat"], model="papers"))
+    refused(stub.RecommendAuthors, pb.RecommendAuthorsRequest(papers=[BOAT], model="x"), grpc.StatusCode.NOT_FOUND)
+
+
+def test_without_a_model_for_papers(make_server):
+    running = make_server()
+    stub = papers_pb2_grpc.RecommendationServiceStub(running.channel)
+    error = refused(stub.RecommendAuthors, pb.RecommendAuthorsRequest(papers=[BOAT]), grpc.StatusCode.NOT_FOUND)
+    assert "papers" in error.value.details()
+
+
+def test_model_and_health_are_told(paper_server):
+    models = models_pb2_grpc.ModelServiceStub(paper_server.channel).ListModels(models_pb2.ListModelsRequest())
+    (ours,) = [model for model in models.models if model.task == "papers"]
+    assert (ours.name, ours.num_facets, ours.max_tokens) == ("papers", 2, 64)
+    assert ours.limits.max_ranked_papers == LimitsConfig().max_ranked_papers
+    health = health_pb2_grpc.HealthStub(paper_server.channel)
+    status = health.Check(health_pb2.HealthCheckRequest(service=SERVICE), timeout=60).status
+    assert status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_a_failing_recommender_is_an_internal_error_without_words(stub, paper_server):
+    paper_server.recommender.poison = "secret"
+    request = pb.RecommendAuthorsRequest(papers=[pb.Paper(title="secret")])
+    for _ in range(4):
+        error = refused(stub.RecommendAuthors, request, grpc.StatusCode.INTERNAL)
+        assert "secret" not in error.value.details()
+    assert stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[BOAT]), timeout=60).results
+
+
+def test_a_call_whose_deadline_passes_leaves_the_queue(stub, paper_server):
+    paper_server.recommender.gate.clear()
+    paper_server.recommender.started.clear()
+    first = threading.Thread(
+        target=lambda: stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[BOAT]), timeout=60)
+    )
+    first.start()
+    assert paper_server.recommender.started.wait(30)
+    with pytest.raises(grpc.RpcError) as raised:
+        stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[SONG]), timeout=0.3)
+    assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    paper_server.recommender.gate.set()
+    first.join(60)
+    assert paper_server.recommender.batches == [1]
+
+
+# Papers for authors and citing papers
+
+
+@pytest.fixture
+def shelf(paper_server):
+    """A collection of three papers."""
+    stub = documents_pb2_grpc.CollectionServiceStub(paper_server.channel)
+    stub.CreateCollection(documents_pb2.CreateCollectionRequest(name="shelf"), timeout=60)
+    put(paper_server, "a", "boat river", title="boat river", abstract="sea", year=2001)
+    put(paper_server, "b", "music song\nand the piano", year=2005)
+    put(paper_server, "c", "king queen", title="king queen")
+    paper_server.recommender.batches.clear()
+    return "shelf"
+
+
+def put(running, document_id, text, **payload):
+    document = documents_pb2.Document(id=document_id, text=text)
+    document.payload.update(payload)
+    stub = documents_pb2_grpc.DocumentServiceStub(running.channel)
+    return stub.Upsert(documents_pb2.UpsertRequest(collection="shelf", documents=[document]), timeout=60)
+
+
+def test_papers_of_a_collection_for_an_author(stub, shelf, paper_server):
+    request = pb.RankPapersRequest(kind=AUTHORS, ids=["Cat", "Bob"], collection=shelf, evidence=True)
+    reply = stub.RankPapers(request, timeout=60)
+    cat, bob = reply.rankings
+    assert [paper.id for paper in cat.papers] == ["b", "a", "c"]
+    assert {paper.id for paper in bob.papers[:2]} == {"a", "c"}
+    assert (cat.papers[0].title, reply.num_papers) == ("music song", 3)
+    assert cat.papers[0].evidence.nearest_words
+    assert reply.index_revision > 0
+
+
+def test_a_collection_is_encoded_once_for_each_revision_of_a_document(stub, shelf, paper_server):
+    request = pb.RankPapersRequest(kind=AUTHORS, ids=["Cat"], collection=shelf)
+    stub.RankPapers(request, timeout=60)
+    stub.RankPapers(request, timeout=60)
+    assert paper_server.recommender.batches == [3]
+    revision = put(paper_server, "a", "piano piano", title="piano piano").index_revision
+    request.min_revision = revision
+    reply = stub.RankPapers(request, timeout=60)
+    assert paper_server.recommender.batches == [3, 1]
+    assert reply.rankings[0].papers[0].id == "a"
+    assert reply.index_revision == revision
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"years": pb.YearRange(to_year=2003)}, ["a"]),
+        ({"years": pb.YearRange(from_year=2000)}, ["b", "a"]),
+        ({"excluded_ids": ["b", "zz"]}, ["a", "c"]),
+        ({"excluded_ids": ["a", "b", "c"]}, []),
+        ({"top_k": 1}, ["b"]),
+        ({"filter": documents_pb2.Filter(field=documents_pb2.FieldCondition(field="year", exists=False))}, ["c"]),
+    ],
+)
+def test_papers_of_a_collection_are_filtered(stub, shelf, settings, expected):
+    request = pb.RankPapersRequest(kind=AUTHORS, ids=["Cat"], collection=shelf, **settings)
+    assert [paper.id for paper in stub.RankPapers(request, timeout=60).rankings[0].papers] == expected
+
+
+def test_papers_of_the_callers(stub):
+    papers = pb.PaperList(papers=[BOAT, pb.Paper(title="song", id="s", year=2000), pb.Paper(title="piano")])
+    request = pb.RankPapersRequest(kind=CITATIONS, ids=["c2"], papers=papers)
+    reply = stub.RankPapers(request, timeout=60)
+    assert [(paper.position, paper.title) for paper in reply.rankings[0].papers][:2] == [(1, "song"), (2, "piano")]
+    assert reply.index_revision == 0
+    request.years.from_year = 1999
+    assert [paper.id for paper in stub.RankPapers(request, timeout=60).rankings[0].papers] == ["s"]
+
+
+def test_what_is_unknown_is_told_with_near_names(stub, shelf):
+    unknown = pb.RankPapersRequest(kind=AUTHORS, ids=["Bobb"], collection=shelf)
+    error = refused(stub.RankPapers, unknown, grpc.StatusCode.NOT_FOUND)
+    assert "bob-1" in error.value.details()
+    no_shelf = pb.RankPapersRequest(kind=AUTHORS, ids=["Bob"], collection="nope")
+    assert "nope" in refused(stub.RankPapers, no_shelf, grpc.StatusCode.NOT_FOUND).value.details()
+    unknown.excluded_ids.extend("abc")
+    refused(stub.RankPapers, unknown, grpc.StatusCode.NOT_FOUND)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"ids": []}, "ids"),
+        ({"ids": [" "]}, "ids[0]"),
+        ({"kind": 0}, "kind"),
+        ({}, "source"),
+        ({"papers": pb.PaperList()}, "papers.papers"),
+        ({"papers": pb.PaperList(papers=[pb.Paper(title="a", id="x"), pb.Paper(title="b", id="x")])},
+         "papers.papers[1].id"),
+        ({"papers": pb.PaperList(papers=[pb.Paper()])}, "papers.papers[0].title"),
+        ({"collection": "shelf", "top_k": 0}, "top_k"),
+        ({"collection": "shelf", "facet_weight": 2.0}, "facet_weight"),
+        ({"collection": "shelf", "years": pb.YearRange()}, "years"),
+        ({"papers": pb.PaperList(papers=[BOAT]), "filter": documents_pb2.Filter()}, "filter"),
+    ],
+)  # fmt: skip
+def test_bad_rankings_are_named(stub, shelf, settings, field):
+    request = pb.RankPapersRequest(**{"kind": AUTHORS, "ids": ["Ann"], **settings})
+    assert violations_of(refused(stub.RankPapers, request)) == [field]
+
+
+def test_a_collection_with_too_many_papers_is_refused(make_server):
+    served, _ = served_papers()
+    running = make_server(others=[served], limits=LimitsConfig(max_ranked_papers=1))
+    collections = documents_pb2_grpc.CollectionServiceStub(running.channel)
+    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="shelf"), timeout=60)
+    put(running, "a", "boat")
+    put(running, "b", "boat")
+    stub = papers_pb2_grpc.RecommendationServiceStub(running.channel)
+    request = pb.RankPapersRequest(kind=AUTHORS, ids=["Ann"], collection="shelf")
+    assert violations_of(refused(stub.RankPapers, request)) == ["collection"]
+    request.excluded_ids.append("a")
+    refused(stub.RankPapers, request)
+
+
+# Additions
+
+
+def test_added_papers_bring_authors_and_citing_papers(stub):
+    paper = pb.Paper(
+        id="new", title="bread cheese", authors=[pb.PaperAuthor(name="Dee")], cited_by_ids=["c1", "p3", "zz"]
+    )
+    reply = stub.AddPapers(pb.AddPapersRequest(papers=[paper]), timeout=60)
+    assert (reply.num_papers, reply.num_authors, reply.num_citing_papers) == (1, 1, 3)
+    assert set(reply.unknown_citations) >= {"zz"}
+    found = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[pb.Paper(title="bread")]), timeout=60)
+    assert ids_of(found.results[0])[0] == "Dee"
+
+
+def test_added_authors_are_found(stub):
+    new = pb.NewAuthor(author=pb.PaperAuthor(name="Eve", id="e-1"), papers=[pb.Paper(title="wine")])
+    reply = stub.AddAuthors(pb.AddAuthorsRequest(authors=[new]), timeout=60)
+    assert (reply.num_authors, reply.num_papers) == (1, 1)
+    found = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[pb.Paper(title="wine")]), timeout=60)
+    assert ids_of(found.results[0])[0] == "e-1"
+
+
+@pytest.mark.parametrize(
+    ("papers", "field"),
+    [
+        ([], "papers"),
+        ([pb.Paper(title="a")], "papers[0].id"),
+        ([pb.Paper(title="a", id="x"), pb.Paper(title="b", id="x")], "papers[1].id"),
+        ([pb.Paper(title="a", id="x", authors=[pb.PaperAuthor()])], "papers[0].authors[0].name"),
+        ([pb.Paper(title="a", id="x", cited_by_ids=[""])], "papers[0].cited_by_ids[0]"),
+    ],
+)
+def test_bad_additions_are_named_and_nothing_is_stored(stub, paper_server, papers, field):
+    before = set(paper_server.recommender.papers)
+    assert violations_of(refused(stub.AddPapers, pb.AddPapersRequest(papers=papers))) == [field]
+    assert set(paper_server.recommender.papers) == before
+
+
+@pytest.mark.parametrize(
+    ("author", "field"),
+    [
+        (pb.NewAuthor(papers=[BOAT]), "authors[0].author.name"),
+        (pb.NewAuthor(author=pb.PaperAuthor(name="Eve")), "authors[0].papers"),
+        (pb.NewAuthor(author=pb.PaperAuthor(name="Eve"), papers=[pb.Paper()]), "authors[0].papers[0].title"),
+    ],
+)
+def test_bad_authors_are_named(stub, author, field):
+    assert violations_of(refused(stub.AddAuthors, pb.AddAuthorsRequest(authors=[author]))) == [field]
+
+
+def test_authors_twice_or_of_unknown_papers(stub):
+    eve = pb.NewAuthor(author=pb.PaperAuthor(name="Eve"), papers=[BOAT])
+    assert violations_of(refused(stub.AddAuthors, pb.AddAuthorsRequest(authors=[eve, eve]))) == ["authors[1].author"]
+    lost = pb.NewAuthor(author=pb.PaperAuthor(name="Eve"), paper_ids=["nope"])
+    refused(stub.AddAuthors, pb.AddAuthorsRequest(authors=[lost]), grpc.StatusCode.NOT_FOUND)
+
+
+def test_candidates_are_found_by_name(stub):
+    request = pb.FindCandidatesRequest(kind=AUTHORS, texts=["Bob", "Ann"], top_k=2)
+    reply = stub.FindCandidates(request, timeout=60)
+    assert [result.candidates[0].id for result in reply.results] == ["bob-1", "Ann"]
+    assert reply.num_candidates == 3

@@ -1,0 +1,453 @@
+"""RelationService over gRPC, around a fake scorer."""
+
+import threading
+import time
+
+import grpc
+import pytest
+from facets_proto.v1 import models_pb2, models_pb2_grpc, relations_pb2, relations_pb2_grpc
+from facets_server.runtime.config import LimitsConfig, RelationsConfig, ServerConfig
+from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_status import rpc_status
+from server_fake_relations import NUM_FACETS, TRAINED, fake_relations
+
+TEXT = "Marie Curie was born in Warsaw . Pierre Curie is married to Marie Curie ."
+NAMES = ("Marie Curie", "Pierre Curie", "Warsaw")
+BORN = "$ARG1 was born in $ARG2"
+
+
+@pytest.fixture
+def scorer_and_stub(make_server):
+    served, scorer = fake_relations()
+    running = make_server(others=[served])
+    yield scorer, relations_pb2_grpc.RelationServiceStub(running.channel)
+    scorer.gate.set()
+
+
+@pytest.fixture
+def stub(scorer_and_stub):
+    return scorer_and_stub[1]
+
+
+def refusal(call, request):
+    """Status code, message, fields and ResourceInfo of a call that fails."""
+    with pytest.raises(grpc.RpcError) as raised:
+        call(request, timeout=60)
+    status = rpc_status.from_call(raised.value)
+    fields, resource = [], error_details_pb2.ResourceInfo()
+    for detail in status.details:
+        bad = error_details_pb2.BadRequest()
+        if detail.Unpack(bad):
+            fields += [violation.field for violation in bad.field_violations]
+        detail.Unpack(resource)
+    return raised.value.code(), status.message, fields, resource
+
+
+def text_of(text, *spans):
+    return relations_pb2.RelationText(
+        text=text, entities=[relations_pb2.EntitySpan(start=start, end=end) for start, end in spans]
+    )
+
+
+def extraction(*texts, **fields):
+    return relations_pb2.ExtractRelationsRequest(texts=texts, **fields)
+
+
+def told(reply):
+    return {
+        (pair.head.text, score.relation, pair.tail.text)
+        for text in reply.texts
+        for pair in text.pairs
+        for score in pair.pattern_score.relations
+    }
+
+
+def test_extraction_from_spans_tells_relations_with_offsets_and_confidence(stub):
+    reply = stub.ExtractRelations(extraction(text_of(TEXT, (24, 30), (0, 11))), timeout=60)
+    (pair,) = reply.texts[0].pairs
+    assert TEXT[pair.head.start : pair.head.end] == pair.head.text == "Marie Curie"
+    assert TEXT[pair.tail.start : pair.tail.end] == pair.tail.text == "Warsaw"
+    assert TEXT[pair.sentence_start : pair.sentence_end].startswith("Marie Curie was born")
+    (score,) = pair.pattern_score.relations
+    assert (score.relation, score.accepted, score.probability) == ("birthPlace", True, 1.0)
+    assert score.universal_schema_score == 1.0
+    assert not score.HasField("meeting") and not pair.pattern_score.facets
+    assert reply.texts[0].num_pairs == 2
+    assert reply.model.name == "fake-relations"
+
+
+def test_extraction_from_the_names_of_the_request(stub):
+    reply = stub.ExtractRelations(extraction(text_of(TEXT), gazetteer_names=NAMES), timeout=60)
+    assert told(reply) == {("Marie Curie", "birthPlace", "Warsaw"), ("Pierre Curie", "spouse", "Marie Curie")}
+
+
+def test_candidates_restrict_the_relations(stub):
+    request = extraction(text_of(TEXT), gazetteer_names=NAMES, relations=["spouse", "employer"])
+    assert told(stub.ExtractRelations(request, timeout=60)) == {("Pierre Curie", "spouse", "Marie Curie")}
+
+
+def test_unrelated_pairs_and_rejected_relations_are_told_when_asked_for(stub):
+    request = extraction(text_of(TEXT), gazetteer_names=NAMES, include_unrelated=True, top_k=2, evidence=True)
+    reply = stub.ExtractRelations(request, timeout=60)
+    pairs = reply.texts[0].pairs
+    assert len(pairs) == reply.texts[0].num_pairs == 4
+    assert all(len(pair.pattern_score.relations) == 2 for pair in pairs)
+    unrelated = next(pair for pair in pairs if pair.head.text == "Warsaw")
+    assert not any(score.accepted for score in unrelated.pattern_score.relations)
+    assert 0 <= unrelated.pattern_score.no_relation_probability <= 1
+    assert all(score.HasField("meeting") for pair in pairs for score in pair.pattern_score.relations)
+    assert [facet.facet for facet in unrelated.pattern_score.facets] == list(range(NUM_FACETS))
+
+
+def test_a_negated_sentence_tells_its_cue_and_no_relation(stub):
+    text = "Pierre Curie is not married to Marie Curie ."
+    reply = stub.ExtractRelations(extraction(text_of(text), gazetteer_names=NAMES, include_unrelated=True), timeout=60)
+    assert told(reply) == set()
+    assert {pair.pattern_score.negation_cue for pair in reply.texts[0].pairs} == {"not"}
+
+
+def test_a_text_without_two_entities_has_no_pair(stub):
+    reply = stub.ExtractRelations(extraction(text_of(TEXT, (0, 11)), text_of("Nobody .")), timeout=60)
+    assert [(len(text.pairs), text.num_pairs) for text in reply.texts] == [(0, 0), (0, 0)]
+
+
+def test_offsets_count_code_points(stub):
+    text = "\U0001f600\u00e9 Marie Curie was born in Warsaw ."
+    reply = stub.ExtractRelations(extraction(text_of(text), gazetteer_names=NAMES), timeout=60)
+    (pair,) = reply.texts[0].pairs
+    assert (pair.head.start, text[pair.head.start : pair.head.end]) == (3, "Marie Curie")
+
+
+BAD_EXTRACTIONS = (
+    (extraction(), "texts", "0 items"),
+    (extraction(text_of("")), "texts[0].text", "empty"),
+    (extraction(text_of(TEXT, (0, 11)), text_of(" ")), "texts[1].text", "empty"),
+    (extraction(text_of(TEXT, (0, 11), (24, 99))), "texts[0].entities[1]", "99"),
+    (extraction(text_of(TEXT, (5, 5))), "texts[0].entities[0]", "[5, 5)"),
+    (extraction(text_of(TEXT, (11, 0))), "texts[0].entities[0]", "[11, 0)"),
+    (extraction(text_of(TEXT, (24, 30), (0, 11), (6, 14))), "texts[0].entities[2]", "overlap"),
+    (extraction(text_of(TEXT), text_of(TEXT, (0, 4_000_000_000))), "texts[1].entities[0]", "4000000000"),
+    (extraction(text_of(TEXT, (0, 11)), gazetteer_names=["Warsaw"]), "texts[0].entities", "exclude"),
+    (extraction(text_of(TEXT, (0, 11)), entity_source="ENTITY_SOURCE_NER"), "texts[0].entities", "exclude"),
+    (extraction(text_of(TEXT), gazetteer_names=["Warsaw", " "]), "gazetteer_names[1]", "letter"),
+    (extraction(text_of(TEXT), gazetteer_names=["a"] * 4), "gazetteer_names", "limit is 3"),
+    (extraction(text_of(TEXT, (0, 11)), relations=["spouse", ""]), "relations[1]", "empty"),
+    (extraction(text_of(TEXT, (0, 11)), top_k=0), "top_k", "[1, "),
+    (extraction(text_of(TEXT, (0, 11)), pair_limits={"max_pairs": 0}), "pair_limits.max_pairs", "got 0"),
+    (
+        extraction(text_of(TEXT, (0, 11)), pair_limits={"max_tokens_between": 101}),
+        "pair_limits.max_tokens_between",
+        "got 101",
+    ),
+    (extraction(text_of(TEXT, (0, 11)), entity_source=9), "entity_source", "number 9"),
+    (extraction(text_of(TEXT, (0, 11)), model="fake"), "model", "one for sentences"),
+)
+
+
+def test_bad_extractions_name_their_field(make_server):
+    running = make_server(others=[fake_relations()[0]], limits=LimitsConfig(max_gazetteer_names=3))
+    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
+    for request, field, part in BAD_EXTRACTIONS:
+        code, message, fields, _ = refusal(stub.ExtractRelations, request)
+        assert (code, fields) == (grpc.StatusCode.INVALID_ARGUMENT, [field]), message
+        assert part in message
+
+
+def test_a_bad_span_beyond_the_first_turn_is_named_by_its_place_in_the_request(stub):
+    texts = [text_of(TEXT, (0, 11))] * 40 + [text_of("Short .", (0, 50))]
+    code, message, fields, _ = refusal(stub.ExtractRelations, extraction(*texts))
+    assert (code, fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["texts[40].entities[0]"])
+    assert "texts[40].entities[0]" in message
+
+
+def test_an_unknown_relation_is_not_found_and_near_names_are_told(stub):
+    request = extraction(text_of(TEXT, (0, 11)), relations=["spouce"])
+    code, message, _, resource = refusal(stub.ExtractRelations, request)
+    assert code == grpc.StatusCode.NOT_FOUND
+    assert "spouse" in message
+    assert (resource.resource_type, resource.resource_name) == ("relation", "spouce")
+
+
+def test_without_a_source_of_entities_the_server_says_what_to_give(stub):
+    code, message, _, _ = refusal(stub.ExtractRelations, extraction(text_of(TEXT)))
+    assert code == grpc.StatusCode.FAILED_PRECONDITION
+    assert "gazetteer_names" in message
+    request = extraction(text_of(TEXT), entity_source="ENTITY_SOURCE_GAZETTEER")
+    assert refusal(stub.ExtractRelations, request)[0] == grpc.StatusCode.FAILED_PRECONDITION
+
+
+def test_the_server_s_own_gazetteer_finds_entities(make_server, tmp_path):
+    names = tmp_path / "names.txt"
+    names.write_text("\n".join(NAMES) + "\n\n", encoding="utf-8")
+    config = ServerConfig(relations=RelationsConfig(gazetteer=names))
+    running = make_server(others=[fake_relations()[0]], config=config)
+    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
+    assert len(told(stub.ExtractRelations(extraction(text_of(TEXT)), timeout=60))) == 2
+
+
+def test_a_pipeline_on_the_server_finds_entities(make_server, tmp_path):
+    spacy = pytest.importorskip("spacy")
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("entity_ruler").add_patterns([{"label": "X", "pattern": name} for name in NAMES])
+    pipeline.to_disk(tmp_path / "pipeline")
+    config = ServerConfig(relations=RelationsConfig(ner_pipeline=str(tmp_path / "pipeline")))
+    running = make_server(others=[fake_relations()[0]], config=config)
+    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
+    for source in ("ENTITY_SOURCE_NER", "ENTITY_SOURCE_UNSPECIFIED"):
+        reply = stub.ExtractRelations(extraction(text_of(TEXT), entity_source=source), timeout=60)
+        assert len(told(reply)) == 2
+
+
+def test_a_gazetteer_that_cannot_be_read_is_told(make_server, tmp_path):
+    config = ServerConfig(relations=RelationsConfig(gazetteer=tmp_path / "missing.txt"))
+    running = make_server(others=[fake_relations()[0]], config=config)
+    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
+    assert refusal(stub.ExtractRelations, extraction(text_of(TEXT)))[0] == grpc.StatusCode.FAILED_PRECONDITION
+
+
+def test_replies_are_bounded(make_server):
+    running = make_server(others=[fake_relations()[0]], limits=LimitsConfig(max_relation_scores=5))
+    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
+    request = extraction(text_of(TEXT), gazetteer_names=NAMES, include_unrelated=True, top_k=3)
+    assert refusal(stub.ExtractRelations, request)[2] == ["texts"]
+    scoring = relations_pb2.ScoreRelationsRequest(patterns=[BORN] * 6, top_k=1)
+    assert refusal(stub.ScoreRelations, scoring)[2] == ["patterns"]
+
+
+def test_slots_are_filled_best_first(stub):
+    request = relations_pb2.FillSlotsRequest(
+        slots=[{"head": "marie curie", "relation": "birthPlace"}, {"head": "Nobody", "relation": "spouse"}],
+        texts=[text_of(TEXT), text_of("Marie Curie and Paris .")],
+        gazetteer_names=[*NAMES, "Paris"],
+    )
+    reply = stub.FillSlots(request, timeout=60)
+    best = reply.slots[0].tails[0]
+    assert best.accepted and best.probability == 1.0
+    assert (best.mentions[0].text, best.mentions[0].pair.tail.text) == (0, "Warsaw")
+    assert {mention.text for tail in reply.slots[0].tails for mention in tail.mentions} == {0, 1}
+    assert not reply.slots[1].tails
+    scores = [tail.score for tail in reply.slots[0].tails]
+    assert scores == sorted(scores, reverse=True)
+    request.top_k = 1
+    assert [len(slot.tails) for slot in stub.FillSlots(request, timeout=60).slots] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("slots", "code", "field"),
+    [
+        ([], grpc.StatusCode.INVALID_ARGUMENT, ["slots"]),
+        ([{"head": " ", "relation": "spouse"}], grpc.StatusCode.INVALID_ARGUMENT, ["slots[0].head"]),
+        ([{"head": "A", "relation": ""}], grpc.StatusCode.INVALID_ARGUMENT, ["slots[0].relation"]),
+        ([{"head": "A", "relation": "nonsense"}], grpc.StatusCode.NOT_FOUND, []),
+    ],
+)
+def test_bad_slots(stub, slots, code, field):
+    request = relations_pb2.FillSlotsRequest(slots=slots, texts=[text_of(TEXT)], gazetteer_names=NAMES)
+    found = refusal(stub.FillSlots, request)
+    assert (found[0], found[2]) == (code, field)
+
+
+def test_patterns_are_scored_against_all_or_some_relations(stub):
+    reply = stub.ScoreRelations(relations_pb2.ScoreRelationsRequest(patterns=[BORN, "$ARG2 hired $ARG1"]), timeout=60)
+    assert reply.scores[0].relations[0].relation == "birthPlace"
+    assert [len(score.relations) for score in reply.scores] == [3, 3]
+    assert [score.known for score in reply.scores] == [True, False]
+    request = relations_pb2.ScoreRelationsRequest(patterns=[BORN], relations=["spouse"], evidence=True)
+    (score,) = stub.ScoreRelations(request, timeout=60).scores
+    assert [one.relation for one in score.relations] == ["spouse"]
+    assert not score.relations[0].accepted
+    assert not score.relations[0].HasField("universal_schema_score") or score.known
+    assert score.relations[0].HasField("meeting")
+
+
+@pytest.mark.parametrize("pattern", ["no arguments", "$ARG1 only", "$ARG1 $ARG1 and $ARG2"])
+def test_a_pattern_without_its_arguments_is_named(scorer_and_stub, pattern):
+    stub = scorer_and_stub[1]
+    request = relations_pb2.ScoreRelationsRequest(patterns=[BORN] * 300 + [pattern])
+    code, message, fields, _ = refusal(stub.ScoreRelations, request)
+    assert (code, fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["patterns[300]"])
+    assert "patterns[300]" in message
+
+
+@pytest.mark.parametrize(
+    ("premise", "hypothesis", "label"),
+    [
+        ("$ARG1 , the beloved wife of $ARG2", "$ARG1 , wife of $ARG2", "ENTAILS"),
+        ("$ARG1 , wife of $ARG2", "$ARG1 , the beloved wife of $ARG2", "ENTAILED_BY"),
+        (BORN, BORN, "PARAPHRASE"),
+        (BORN, "$ARG1 eats $ARG2", "NEUTRAL"),
+        ("$ARG1 was not born in $ARG2", BORN, "NEUTRAL"),
+    ],
+)
+def test_entailment_tells_both_directions(stub, premise, hypothesis, label):
+    request = relations_pb2.DetectEntailmentRequest(pairs=[{"premise": premise, "hypothesis": hypothesis}])
+    (result,) = stub.DetectEntailment(request, timeout=60).entailments
+    assert relations_pb2.EntailmentLabel.Name(result.label) == f"ENTAILMENT_LABEL_{label}"
+    assert result.direction == pytest.approx(result.forward_score - result.backward_score)  # the fake's choice
+    assert 0 <= result.confidence <= 1
+    assert result.negation_differs == ("not" in premise)
+
+
+def test_bad_pairs_are_named(stub):
+    bad = relations_pb2.DetectEntailmentRequest(
+        pairs=[{"premise": BORN, "hypothesis": BORN}, {"premise": BORN, "hypothesis": "$ARG1 runs"}]
+    )
+    assert refusal(stub.DetectEntailment, bad)[2] == ["pairs[1].hypothesis"]
+    empty = relations_pb2.DetectEntailmentRequest(pairs=[{"premise": "", "hypothesis": BORN}])
+    assert refusal(stub.DetectEntailment, empty)[2] == ["pairs[0].premise"]
+    assert refusal(stub.DetectEntailment, relations_pb2.DetectEntailmentRequest())[2] == ["pairs"]
+
+
+def test_relations_are_listed_page_by_page(stub):
+    names, token = [], ""
+    while True:
+        reply = stub.ListRelations(relations_pb2.ListRelationsRequest(page_size=2, page_token=token), timeout=60)
+        names += [relation.name for relation in reply.relations]
+        token = reply.next_page_token
+        if not token:
+            break
+    assert names == sorted(TRAINED)
+    assert refusal(stub.ListRelations, relations_pb2.ListRelationsRequest(page_token="x"))[2] == ["page_token"]
+
+
+def test_a_relation_is_added_by_examples_used_and_deleted(stub):
+    adding = relations_pb2.AddRelationRequest(name="mentor", examples=["$ARG1 was taught by $ARG2"], threshold=0.25)
+    added = stub.AddRelation(adding, timeout=60).relation
+    assert (added.name, added.threshold, added.added, added.num_pairs) == ("mentor", 0.25, True, 0)
+    scoring = relations_pb2.ScoreRelationsRequest(patterns=["$ARG1 was taught by $ARG2"], top_k=1)
+    assert stub.ScoreRelations(scoring, timeout=60).scores[0].relations[0].relation == "mentor"
+    assert refusal(stub.AddRelation, adding)[0] == grpc.StatusCode.ALREADY_EXISTS
+    deleted = stub.DeleteRelation(relations_pb2.DeleteRelationRequest(name="mentor"), timeout=60).relation
+    assert deleted == added
+    assert refusal(stub.DeleteRelation, relations_pb2.DeleteRelationRequest(name="mentor"))[0] == (
+        grpc.StatusCode.NOT_FOUND
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "field"),
+    [
+        ({"name": "", "examples": [BORN]}, grpc.StatusCode.INVALID_ARGUMENT, ["name"]),
+        ({"name": "x", "examples": []}, grpc.StatusCode.INVALID_ARGUMENT, ["examples"]),
+        ({"name": "x", "examples": [BORN, "$ARG1"]}, grpc.StatusCode.INVALID_ARGUMENT, ["examples[1]"]),
+        ({"name": "x", "examples": [""]}, grpc.StatusCode.INVALID_ARGUMENT, ["examples[0]"]),
+        ({"name": "x", "examples": [BORN], "threshold": float("nan")}, grpc.StatusCode.INVALID_ARGUMENT, ["threshold"]),
+        ({"name": "spouse", "examples": [BORN]}, grpc.StatusCode.ALREADY_EXISTS, []),
+    ],
+)
+def test_bad_additions(stub, fields, code, field):
+    found = refusal(stub.AddRelation, relations_pb2.AddRelationRequest(**fields))
+    assert (found[0], found[2]) == (code, field)
+
+
+def test_a_relation_of_the_model_cannot_be_deleted(stub):
+    code, _, fields, _ = refusal(stub.DeleteRelation, relations_pb2.DeleteRelationRequest(name="spouse"))
+    assert (code, fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["name"])
+    missing = refusal(stub.DeleteRelation, relations_pb2.DeleteRelationRequest(name="spous"))
+    assert missing[0] == grpc.StatusCode.NOT_FOUND and "spouse" in missing[1]
+
+
+def test_long_work_takes_turns_with_short_questions(scorer_and_stub):
+    scorer, stub = scorer_and_stub
+    scorer.batches.clear()
+    scorer.started.clear()
+    scorer.gate.clear()
+    bulk = stub.ScoreRelations.future(relations_pb2.ScoreRelationsRequest(patterns=[BORN] * 1000), timeout=60)
+    assert scorer.started.wait(10)
+    question = stub.ScoreRelations.future(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=60)
+    time.sleep(0.3)  # the question queues behind the first turn of the bulk request
+    scorer.gate.set()
+    assert len(question.result().scores) == 1
+    assert len(bulk.result().scores) == 1000
+    assert scorer.batches.index(1) < 3
+    assert question.result().timings.queue_ms > 0
+
+
+def test_nobody_waits_past_a_deadline(scorer_and_stub):
+    scorer, stub = scorer_and_stub
+    scorer.started.clear()
+    scorer.gate.clear()
+    first = stub.ScoreRelations.future(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=60)
+    assert scorer.started.wait(10)
+    with pytest.raises(grpc.RpcError) as raised:
+        stub.ScoreRelations(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=0.3)
+    assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    scorer.gate.set()
+    assert first.result().scores
+    assert stub.ScoreRelations(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=60).scores
+
+
+def test_health_follows_a_scorer_that_keeps_failing_and_comes_back(make_server):
+    served, scorer = fake_relations()
+    running = make_server(others=[served])
+    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
+    health = health_pb2_grpc.HealthStub(running.channel)
+    updates = health.Watch(health_pb2.HealthCheckRequest(service="facets.v1.RelationService"), timeout=60)
+    states = health_pb2.HealthCheckResponse
+    assert next(updates).status == states.SERVING
+    scorer.poison = "partner"  # also in the text of the probe
+    for _ in range(3):
+        code, message, _, _ = refusal(
+            stub.ScoreRelations, relations_pb2.ScoreRelationsRequest(patterns=["$ARG1 partner $ARG2"])
+        )
+        assert (code, message) == (grpc.StatusCode.INTERNAL, "internal error")
+    assert next(updates).status == states.NOT_SERVING
+    scorer.poison = ""
+    assert next(updates).status == states.SERVING
+
+
+def test_models_of_several_tasks_are_told_and_each_answers_for_its_own(make_server):
+    running = make_server(others=[fake_relations()[0], fake_relations("another")[0]])
+    models = models_pb2_grpc.ModelServiceStub(running.channel)
+    listed = models.ListModels(models_pb2.ListModelsRequest(), timeout=60).models
+    assert [(model.name, model.task, model.is_default) for model in listed] == [
+        ("fake", "sentences", True),
+        ("another", "relations", False),
+        ("fake-relations", "relations", True),
+    ]
+    assert models.GetModel(models_pb2.GetModelRequest(name="another"), timeout=60).model.num_facets == NUM_FACETS
+    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
+    request = relations_pb2.ScoreRelationsRequest(patterns=[BORN])
+    assert stub.ScoreRelations(request, timeout=60).model.name == "fake-relations"
+    request.model = "another"
+    assert stub.ScoreRelations(request, timeout=60).model.name == "another"
+
+
+def test_a_server_without_a_model_for_relations_says_so(running):
+    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
+    code, message, _, resource = refusal(stub.ScoreRelations, relations_pb2.ScoreRelationsRequest(patterns=[BORN]))
+    assert (code, resource.resource_type) == (grpc.StatusCode.NOT_FOUND, "model")
+    assert "--model" in message
+    health = health_pb2_grpc.HealthStub(running.channel)
+    with pytest.raises(grpc.RpcError) as raised:
+        health.Check(health_pb2.HealthCheckRequest(service="facets.v1.RelationService"), timeout=60)
+    assert raised.value.code() == grpc.StatusCode.NOT_FOUND
+    assert health.Check(health_pb2.HealthCheckRequest(), timeout=60).status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_text_services_refuse_a_model_for_relations(make_server):
+    from facets_proto.v1 import texts_pb2, texts_pb2_grpc
+
+    running = make_server(others=[fake_relations()[0]])
+    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
+    code, message, fields, _ = refusal(stub.Embed, texts_pb2.EmbedRequest(texts=["a text"], model="fake-relations"))
+    assert (code, fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["model"])
+    assert "one for relations" in message
+
+
+def test_turns_are_given_back_when_the_server_stops(make_server):
+    served, scorer = fake_relations()
+    running = make_server(others=[served])
+    scorer.started.clear()
+    scorer.gate.clear()
+    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
+    calls = [
+        stub.ScoreRelations.future(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=60) for _ in range(3)
+    ]
+    assert scorer.started.wait(10)
+    opener = threading.Timer(0.3, scorer.gate.set)
+    opener.start()
+    running.server.stop(10)
+    opener.join()
+    assert all(call.exception() is None or call.code() == grpc.StatusCode.UNAVAILABLE for call in calls)

@@ -1,0 +1,343 @@
+import logging
+import queue
+import sqlite3
+import threading
+
+import grpc
+import numpy as np
+import pytest
+from facets_proto.v1 import (
+    common_pb2,
+    documents_pb2,
+    documents_pb2_grpc,
+    models_pb2,
+    models_pb2_grpc,
+    texts_pb2,
+    texts_pb2_grpc,
+)
+from facets_server.runtime.config import AdmissionConfig, LimitsConfig
+from facets_server.runtime.errors import DOMAIN, code_of, status_of
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
+from server_fakes import FakeModel
+
+from facets import errors
+
+
+def details_of(error):
+    """The code, the message and the details by type of a failed call."""
+    status = rpc_status.from_call(error)
+    found = {}
+    for packed in status.details:
+        for kind in (
+            error_details_pb2.ErrorInfo,
+            error_details_pb2.BadRequest,
+            error_details_pb2.RetryInfo,
+            error_details_pb2.ResourceInfo,
+        ):
+            message = kind()
+            if packed.Unpack(message):
+                assert kind.__name__ not in found
+                found[kind.__name__] = message
+    return found
+
+
+def failure(call, request, **settings):
+    with pytest.raises(grpc.RpcError) as raised:
+        call(request, timeout=60, **settings)
+    details = details_of(raised.value)
+    assert details["ErrorInfo"].domain == DOMAIN
+    return raised.value, details
+
+
+def fields(details):
+    return [violation.field for violation in details["BadRequest"].field_violations]
+
+
+@pytest.fixture
+def embed(running):
+    return texts_pb2_grpc.EmbeddingServiceStub(running.channel).Embed
+
+
+@pytest.fixture
+def documents(running):
+    collections = documents_pb2_grpc.CollectionServiceStub(running.channel)
+    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
+    return documents_pb2_grpc.DocumentServiceStub(running.channel)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\t\n", "\u2003"])
+def test_empty_texts_are_named_all_at_once(embed, text):
+    error, details = failure(embed, texts_pb2.EmbedRequest(texts=["cat", text, "dog", text]))
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert fields(details) == ["texts[1]", "texts[3]"]
+    assert details["ErrorInfo"].reason == "INVALID_INPUT"
+
+
+@pytest.mark.parametrize("texts", [[], ["cat"] * 513, ["x" * 32_769], ["\U0001f600" * 9000]])
+def test_too_few_too_many_and_too_long_texts_are_refused(embed, texts):
+    error, details = failure(embed, texts_pb2.EmbedRequest(texts=texts))
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert len(fields(details)) == 1
+
+
+@pytest.mark.parametrize("text", ["the of and", "qqq zzz", "\U0001f600", "\u200b", "\u4e2d\u6587", "." * 20])
+def test_texts_of_only_stop_or_unknown_words_still_get_facets(embed, text):
+    reply = embed(texts_pb2.EmbedRequest(texts=[text]), timeout=60)
+    assert list(reply.facet_embeddings.shape) == [1, 3, 32]
+
+
+def test_unknown_dtype_is_refused(embed):
+    error, _ = failure(embed, texts_pb2.EmbedRequest(texts=["cat"], dtype=99))
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_not_found_names_the_resource(running, embed):
+    error, details = failure(embed, texts_pb2.EmbedRequest(texts=["cat"], model="nope"))
+    assert error.code() == grpc.StatusCode.NOT_FOUND
+    assert (details["ResourceInfo"].resource_type, details["ResourceInfo"].resource_name) == ("model", "nope")
+    collections = documents_pb2_grpc.CollectionServiceStub(running.channel)
+    error, details = failure(collections.GetCollection, documents_pb2.GetCollectionRequest(name="nope"))
+    assert error.code() == grpc.StatusCode.NOT_FOUND
+    assert details["ResourceInfo"].resource_type == "collection"
+
+
+def array(shape, data, dtype=common_pb2.DATA_TYPE_FLOAT32):
+    return common_pb2.FacetArray(shape=shape, dtype=dtype, data=data)
+
+
+@pytest.mark.parametrize(
+    "facets",
+    [
+        array((1, 32), np.full(32, np.nan, "<f4").tobytes()),
+        array((1, 32), np.full(32, np.inf, "<f4").tobytes()),
+        array((1, 31), np.ones(31, "<f4").tobytes()),
+        array((1, 32), np.ones(31, "<f4").tobytes()),
+        array((32,), np.ones(32, "<f4").tobytes()),
+        array((0, 32), b""),
+        array((1, 32), np.ones(32, "<f4").tobytes(), dtype=7),
+        array((4_000_000_000, 4_000_000_000), b""),
+    ],
+)
+def test_bad_vectors_are_refused_in_search_and_upsert(documents, facets):
+    error, details = failure(
+        documents.Search,
+        documents_pb2.SearchRequest(collection="news", queries=[documents_pb2.SearchQuery(facet_embeddings=facets)]),
+    )
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert fields(details)[0].startswith("queries[0].facet_embeddings")
+    message = documents_pb2.Document(id="x", text="cat", facet_embeddings=facets)
+    error, details = failure(documents.Upsert, documents_pb2.UpsertRequest(collection="news", documents=[message]))
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert fields(details)[0].startswith("documents[0].facet_embeddings")
+
+
+def test_duplicate_ids_store_nothing(running, documents):
+    batch = [documents_pb2.Document(id=i, text="cat") for i in ("a", "b", "a")]
+    error, details = failure(documents.Upsert, documents_pb2.UpsertRequest(collection="news", documents=batch))
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert fields(details) == ["documents[2].id"]
+    assert running.engine.count("news").count == 0
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"top_k": 0},
+        {"top_k": 1001},
+        {"num_words": 0},
+        {"queries": []},
+        {"queries": [documents_pb2.SearchQuery()]},
+        {"filter": documents_pb2.Filter()},
+        {"filter": documents_pb2.Filter(field=documents_pb2.FieldCondition(field="x"))},
+        {"filter": documents_pb2.Filter(field=documents_pb2.FieldCondition(field="", exists=True))},
+        {
+            "filter": documents_pb2.Filter(
+                field=documents_pb2.FieldCondition(field="x", range=documents_pb2.NumberRange())
+            )
+        },
+        {"queries": [documents_pb2.SearchQuery(text="a")] * 2, "top_k": 600, "evidence": True},
+    ],
+)
+def test_bad_searches_are_refused(documents, settings):
+    settings = {"queries": [documents_pb2.SearchQuery(text="cat")], **settings}
+    error, details = failure(documents.Search, documents_pb2.SearchRequest(collection="news", **settings))
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert fields(details)
+
+
+def test_a_deeply_nested_filter_is_refused(documents):
+    nested = documents_pb2.Filter(field=documents_pb2.FieldCondition(field="x", exists=True))
+    for _ in range(40):
+        nested = documents_pb2.Filter(all_of=documents_pb2.FilterList(filters=[nested]))
+    error, _ = failure(
+        documents.Search,
+        documents_pb2.SearchRequest(collection="news", queries=[documents_pb2.SearchQuery(text="cat")], filter=nested),
+    )
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize("token", ["nonsense", "!!", "YXQ6eA=="])
+def test_foreign_page_tokens_are_refused(running, documents, token):
+    collections = documents_pb2_grpc.CollectionServiceStub(running.channel)
+    error, _ = failure(collections.ListCollections, documents_pb2.ListCollectionsRequest(page_token=token))
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+    error, _ = failure(documents.ListDocuments, documents_pb2.ListDocumentsRequest(collection="news", page_token=token))
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_bytes_that_are_no_message_or_no_utf8_are_the_callers_fault(running):
+    raw = running.channel.unary_unary("/facets.v1.EmbeddingService/Embed")
+    for data in (b"\xff\xff\xff", b"\x0a\x02\xc3\x28"):
+        error, _ = failure(raw, data)
+        assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_a_message_over_the_limit_is_refused_by_grpc(make_server):
+    running = make_server(limits=LimitsConfig(max_message_bytes=10_000))
+    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
+    with pytest.raises(grpc.RpcError) as raised:
+        stub.Embed(texts_pb2.EmbedRequest(texts=["cat " * 3000]), timeout=60)
+    assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert stub.Embed(texts_pb2.EmbedRequest(texts=["cat"]), timeout=60)
+
+
+def test_our_own_bugs_tell_nothing_and_log_no_text(running, embed, caplog):
+    running.model.poison = "wine"
+    with caplog.at_level(logging.INFO):
+        error, details = failure(embed, texts_pb2.EmbedRequest(texts=["wine"]))
+    assert (error.code(), error.details()) == (grpc.StatusCode.INTERNAL, "internal error")
+    assert details["ErrorInfo"].reason == "INTERNAL"
+    assert "wine" not in caplog.text
+    assert "RuntimeError" in caplog.text
+
+
+def test_texts_are_never_logged(embed, caplog):
+    with caplog.at_level(logging.DEBUG):
+        embed(texts_pb2.EmbedRequest(texts=["the secret guitar"]), timeout=60)
+        failure(embed, texts_pb2.EmbedRequest(texts=["guitar"], model="piano"))
+    assert "guitar" not in caplog.text
+    assert "piano" not in caplog.text
+    assert "/facets.v1.EmbeddingService/Embed OK items=1" in caplog.text
+
+
+def test_the_request_id_is_echoed_or_made(embed):
+    request = texts_pb2.EmbedRequest(texts=["cat"])
+    _, call = embed.with_call(request, timeout=60, metadata=(("x-request-id", "abc-1"),))
+    assert dict(call.trailing_metadata())["x-request-id"] == "abc-1"
+    _, call = embed.with_call(request, timeout=60, metadata=(("x-request-id", "with space"),))
+    assert len(dict(call.trailing_metadata())["x-request-id"]) == 32
+    error, details = failure(embed, texts_pb2.EmbedRequest(), metadata=(("x-request-id", "abc-2"),))
+    assert details["ErrorInfo"].metadata["request_id"] == "abc-2"
+    assert dict(error.trailing_metadata())["x-request-id"] == "abc-2"
+
+
+def test_overload_is_told_with_the_time_to_retry(make_server):
+    running = make_server(admission=AdmissionConfig(max_concurrent_requests=1, max_queued_requests=1))
+    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
+    running.model.gate.clear()
+    request = texts_pb2.EmbedRequest(texts=["cat"])
+    waiting = []
+    for done in ("facets_running_requests", "facets_queued_requests"):
+        waiting.append(stub.Embed.future(request, timeout=30))
+        wait_for(lambda name=done: running.metric(name) == 1)
+    error, details = failure(stub.Embed, request)
+    assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    delay = details["RetryInfo"].retry_delay
+    assert delay.ToMilliseconds() > 0
+    assert dict(error.trailing_metadata())["grpc-retry-pushback-ms"] == str(delay.ToMilliseconds())
+    running.model.gate.set()
+    assert all(call.result() for call in waiting)
+    assert running.metric("facets_requests_total", method="/facets.v1.EmbeddingService/Embed", code="OK") == 2
+
+
+def test_one_stream_too_many_is_refused(make_server):
+    running = make_server(admission=AdmissionConfig(max_streams=1))
+    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
+    first = stub.EmbedStream(iter(queue.Queue().get, None), timeout=30)
+    wait_for(lambda: running.metric("facets_open_streams") == 1)
+    with pytest.raises(grpc.RpcError) as raised:
+        list(stub.EmbedStream(iter([]), timeout=60))
+    assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "RetryInfo" in details_of(raised.value)
+    first.cancel()
+
+
+def wait_for(condition):
+    waiting = threading.Event()
+    for _ in range(1000):
+        if condition():
+            return
+        waiting.wait(0.01)
+    raise AssertionError("the condition did not come true within 10 s")
+
+
+def test_models_are_listed_with_every_limit(make_server):
+    running = make_server(models=[FakeModel("z"), FakeModel("b"), FakeModel("a")])
+    stub = models_pb2_grpc.ModelServiceStub(running.channel)
+    listed = stub.ListModels(models_pb2.ListModelsRequest(), timeout=60).models
+    assert [(model.name, model.is_default) for model in listed] == [("z", True), ("a", False), ("b", False)]
+    limits = stub.GetModel(models_pb2.GetModelRequest(name="a"), timeout=60).model.limits
+    values = {field.name: getattr(limits, field.name) for field in models_pb2.Limits.DESCRIPTOR.fields}
+    assert all(value > 0 for value in values.values())
+    assert values["max_top_k"] == running.config.limits.max_top_k
+
+
+def test_every_library_error_has_a_code_of_its_own_kind():
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and kind is not errors.FacetsError]
+    for kind in kinds:
+        code = code_of(kind("a message"))
+        assert code is not grpc.StatusCode.INTERNAL, kind
+    assert code_of(ValueError("x")) is grpc.StatusCode.INTERNAL
+    assert status_of(ValueError("secret")).message == "internal error"
+
+
+def test_a_full_disk_stores_nothing_of_the_call_and_keeps_the_rest(make_server):
+    running = make_server(max_database_bytes=400_000)
+    running.engine.create_collection("news", model="fake", model_revision="r1", num_facets=3, dim=32)
+    stub = documents_pb2_grpc.DocumentServiceStub(running.channel)
+    stored = 0
+    with pytest.raises(grpc.RpcError) as raised:
+        for start in range(0, 10_000, 10):
+            batch = [documents_pb2.Document(id=f"{start + i}", text="cat " * 500) for i in range(10)]
+            stored += stub.Upsert(
+                documents_pb2.UpsertRequest(collection="news", documents=batch), timeout=60
+            ).num_upserted
+    assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    details = details_of(raised.value)
+    assert details["ErrorInfo"].reason == "DISK_FULL"
+    assert "RetryInfo" not in details
+    assert running.engine.count("news").count == stored > 0
+    reply = stub.Search(
+        documents_pb2.SearchRequest(collection="news", queries=[documents_pb2.SearchQuery(text="cat")]), timeout=60
+    )
+    assert len(reply.results[0].hits) == 10
+
+
+def test_a_damaged_store_is_data_loss(tmp_path):
+    file = tmp_path / "broken.sqlite3"
+    file.write_bytes(b"not a database at all" * 100)
+    try:
+        sqlite3.connect(file).execute("SELECT * FROM x")
+    except sqlite3.DatabaseError as cause:
+        error = errors.StorageError("cannot read")
+        error.__cause__ = cause
+    assert code_of(error) is grpc.StatusCode.DATA_LOSS
+
+
+@pytest.mark.parametrize("name", ["n" * 20_000, "\U0001f600" * 5_000])
+def test_an_error_with_a_huge_name_still_arrives(running, name):
+    documents = documents_pb2_grpc.DocumentServiceStub(running.channel)
+    collections = documents_pb2_grpc.CollectionServiceStub(running.channel)
+    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="huge"))
+    batch = [documents_pb2.Document(id=f"{i}", text="x") for i in range(9)]
+    for document in batch:
+        document.payload[name] = float("nan")
+    error, details = failure(documents.Upsert, documents_pb2.UpsertRequest(collection="huge", documents=batch))
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "must be a finite number" in error.details()
+    assert fields(details)[0].startswith("documents[0].payload.")
+    error, details = failure(documents.CountDocuments, documents_pb2.CountDocumentsRequest(collection=name))
+    assert error.code() is grpc.StatusCode.NOT_FOUND
+    assert "does not exist" in error.details()
+    assert details["ResourceInfo"].resource_name.startswith(name[:10])

@@ -1,0 +1,83 @@
+import threading
+
+import grpc
+import pytest
+from facets_proto.v1 import texts_pb2, texts_pb2_grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+from server_fakes import FakeModel
+
+SERVICES = ("", "facets.v1.EmbeddingService", "facets.v1.DocumentService", "facets.v1.ModelService")
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+def states(channel):
+    stub = health_pb2_grpc.HealthStub(channel)
+    return {stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=60).status for name in SERVICES}
+
+
+def test_every_service_is_serving_after_warm_up(running):
+    assert states(running.channel) == {SERVING}
+    assert running.model.batches, "warm-up runs the model"
+
+
+def test_nothing_is_serving_during_warm_up(make_server):
+    model = FakeModel()
+    model.gate.clear()
+    ports = []
+    thread = threading.Thread(target=lambda: ports.append(make_server(models=[model])))
+    thread.start()
+    assert model.started.wait(10)
+    running = make_server.started[-1]
+    try:
+        assert states(running.channel) == {NOT_SERVING}
+    finally:
+        model.gate.set()
+        thread.join()
+    assert states(running.channel) == {SERVING}
+
+
+def test_health_follows_a_model_that_keeps_failing_and_comes_back(running):
+    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
+    health = health_pb2_grpc.HealthStub(running.channel)
+    updates = health.Watch(health_pb2.HealthCheckRequest(service="facets.v1.EmbeddingService"), timeout=30)
+    assert next(updates).status == SERVING
+    running.model.poison = "text"
+    for _ in range(3):
+        with pytest.raises(grpc.RpcError):
+            stub.Embed(texts_pb2.EmbedRequest(texts=["text"]), timeout=60)
+    running_poison = next(updates).status
+    assert running_poison == NOT_SERVING
+    running.model.poison = ""
+    assert next(updates).status == SERVING
+
+
+def test_health_turns_first_when_stopping_and_running_calls_end_well(running):
+    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
+    health = health_pb2_grpc.HealthStub(running.channel)
+    updates = health.Watch(health_pb2.HealthCheckRequest(service=""), timeout=30)
+    assert next(updates).status == SERVING
+    running.model.gate.clear()
+    running.model.started.clear()
+    call = stub.Embed.future(texts_pb2.EmbedRequest(texts=["cat"]), timeout=30)
+    assert running.model.started.wait(10)
+    stopping = threading.Thread(target=running.server.stop, args=(20,))
+    stopping.start()
+    assert next(updates).status == NOT_SERVING
+    assert not call.done()
+    running.model.gate.set()
+    assert call.result().token_stats[0].num_tokens == 1
+    stopping.join(15)  # an open watch of health does not hold the server up for the whole grace
+    assert not stopping.is_alive()
+
+
+def test_reflection_lists_every_service(running):
+    names = set(ProtoReflectionDescriptorDatabase(running.channel).get_services())
+    assert {
+        "facets.v1.EmbeddingService",
+        "facets.v1.CollectionService",
+        "facets.v1.DocumentService",
+        "facets.v1.ModelService",
+        "grpc.health.v1.Health",
+    } <= names

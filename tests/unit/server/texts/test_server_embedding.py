@@ -1,0 +1,168 @@
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import numpy as np
+import pytest
+from facets_proto.v1 import common_pb2, texts_pb2, texts_pb2_grpc
+
+
+@pytest.fixture
+def stub(running):
+    return texts_pb2_grpc.EmbeddingServiceStub(running.channel)
+
+
+def array_of(message):
+    dtype = "<f2" if message.dtype == common_pb2.DATA_TYPE_FLOAT16 else "<f4"
+    return np.frombuffer(message.data, dtype).reshape(message.shape)
+
+
+def test_embed_returns_the_facets_of_every_text_in_order(running, stub):
+    texts = ["the cat and the dog", "a boat", "the king of the sea"]
+    reply = stub.Embed(texts_pb2.EmbedRequest(texts=texts), timeout=60)
+    np.testing.assert_array_equal(array_of(reply.facet_embeddings), running.model.encode(texts))
+    assert (reply.model.name, reply.model.revision) == ("fake", "r1")
+    assert reply.timings.total_ms >= reply.timings.inference_ms > 0
+
+
+def test_embed_normalizes_on_request(stub):
+    reply = stub.Embed(texts_pb2.EmbedRequest(texts=["a cat"], normalize=True), timeout=60)
+    np.testing.assert_allclose(np.linalg.norm(array_of(reply.facet_embeddings), axis=-1), 1.0, atol=1e-6)
+
+
+def test_embed_in_half_precision_is_close_to_float32(running, stub):
+    request = texts_pb2.EmbedRequest(texts=["a cat"], dtype=common_pb2.DATA_TYPE_FLOAT16)
+    reply = stub.Embed(request, timeout=60)
+    assert reply.facet_embeddings.dtype == common_pb2.DATA_TYPE_FLOAT16
+    np.testing.assert_allclose(array_of(reply.facet_embeddings), running.model.encode(["a cat"]), atol=2e-3)
+
+
+def test_token_stats_count_unknown_words_and_tell_a_cut_text(running, stub):
+    long_text = "cat " * (running.model.max_tokens + 1)
+    exact_text = "cat " * running.model.max_tokens
+    reply = stub.Embed(
+        texts_pb2.EmbedRequest(texts=["the xyzzy cat", "qqq www", "the of", long_text, exact_text]), timeout=60
+    )
+    stats = [(s.num_tokens, s.num_unknown_tokens, s.truncated) for s in reply.token_stats]
+    most = running.model.max_tokens
+    assert stats == [(3, 1, False), (2, 2, False), (2, 0, False), (most, 0, True), (most, 0, False)]
+
+
+def test_64_concurrent_single_text_calls_are_fused_into_few_batches(running, stub):
+    running.model.gate.clear()
+    running.model.started.clear()
+    before = len(running.model.batches)
+    with ThreadPoolExecutor(64) as pool:
+        calls = [pool.submit(stub.Embed, texts_pb2.EmbedRequest(texts=[f"a cat {i}"]), timeout=30) for i in range(64)]
+        assert running.model.started.wait(10)
+        threading.Thread(target=_open_when_queued, args=(running, 60)).start()
+        replies = [call.result() for call in calls]
+    assert len(replies) == 64
+    batches = running.model.batches[before:]
+    assert sum(batches) == 64
+    assert len(batches) <= 4
+    calls_counted = running.metric("facets_batch_calls_sum", model="fake")
+    assert calls_counted >= 64
+    assert running.metric("facets_batch_calls_count", model="fake") <= 4 + before
+
+
+def _open_when_queued(running, depth):
+    waiting = threading.Event()
+    for _ in range(1000):
+        if running.metric("facets_batch_queue_texts", model="fake") >= depth:
+            break
+        waiting.wait(0.01)
+    running.model.gate.set()
+
+
+def test_stream_answers_in_order_and_goes_on_after_a_bad_request(stub):
+    requests = [
+        texts_pb2.EmbedStreamRequest(sequence=7, request=texts_pb2.EmbedRequest(texts=["a cat", "a dog"])),
+        texts_pb2.EmbedStreamRequest(sequence=8, request=texts_pb2.EmbedRequest(texts=[" "])),
+        texts_pb2.EmbedStreamRequest(sequence=9, request=texts_pb2.EmbedRequest(texts=["a boat"])),
+    ]
+    replies = list(stub.EmbedStream(iter(requests), timeout=60))
+    assert [(r.sequence, r.WhichOneof("outcome")) for r in replies] == [(7, "response"), (8, "error"), (9, "response")]
+    assert replies[1].error.code == grpc.StatusCode.INVALID_ARGUMENT.value[0]
+    assert replies[0].response.facet_embeddings.shape[0] == 2
+
+
+def test_a_long_stream_is_fused_too(running, stub):
+    requests = (
+        texts_pb2.EmbedStreamRequest(sequence=i, request=texts_pb2.EmbedRequest(texts=[f"cat {i}"])) for i in range(200)
+    )
+    before = sum(running.model.batches)
+    replies = list(stub.EmbedStream(requests, timeout=30))
+    assert [r.sequence for r in replies] == list(range(200))
+    assert sum(running.model.batches) - before == 200
+    assert running.metric("facets_running_requests") == 0
+
+
+def test_a_failing_text_does_not_fail_its_neighbours(running, stub):
+    running.model.poison = "wine"
+    running.model.gate.clear()
+    running.model.started.clear()
+    with ThreadPoolExecutor(9) as pool:
+        first = pool.submit(stub.Embed, texts_pb2.EmbedRequest(texts=["a"]), timeout=30)
+        assert running.model.started.wait(10)
+        good = [pool.submit(stub.Embed, texts_pb2.EmbedRequest(texts=["cat"]), timeout=30) for _ in range(5)]
+        bad = pool.submit(stub.Embed, texts_pb2.EmbedRequest(texts=["wine"]), timeout=30)
+        _open_when_queued(running, 6)
+        assert first.result() is not None
+        assert all(call.result() for call in good)
+        with pytest.raises(grpc.RpcError) as raised:
+            bad.result()
+    assert raised.value.code() == grpc.StatusCode.INTERNAL
+    assert raised.value.details() == "internal error"
+
+
+def test_expired_work_never_reaches_the_model(running, stub):
+    running.model.gate.clear()
+    running.model.started.clear()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(stub.Embed, texts_pb2.EmbedRequest(texts=["a"]), timeout=30)
+        assert running.model.started.wait(10)
+        with pytest.raises(grpc.RpcError) as raised:
+            stub.Embed(texts_pb2.EmbedRequest(texts=["dog"] * 10), timeout=0.2)
+        before = sum(running.model.batches)
+        running.model.gate.set()
+        first.result()
+    stub.Embed(texts_pb2.EmbedRequest(texts=["cat"]), timeout=60)
+    assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    assert sum(running.model.batches) - before == 1
+    assert (
+        running.metric("facets_dropped_texts_total", model="fake", reason="expired")
+        + running.metric("facets_dropped_texts_total", model="fake", reason="cancelled")
+        == 10
+    )
+
+
+def test_cancelled_work_never_reaches_the_model(running, stub):
+    running.model.gate.clear()
+    running.model.started.clear()
+    first = stub.Embed.future(texts_pb2.EmbedRequest(texts=["a"]), timeout=30)
+    assert running.model.started.wait(10)
+    second = stub.Embed.future(texts_pb2.EmbedRequest(texts=["dog"] * 5), timeout=30)
+    _wait_for(lambda: running.metric("facets_batch_queue_texts", model="fake") == 5)
+    second.cancel()
+    _wait_for(lambda: running.metric("facets_running_requests") == 1)
+    before = sum(running.model.batches)
+    running.model.gate.set()
+    first.result()
+    stub.Embed(texts_pb2.EmbedRequest(texts=["cat"]), timeout=60)
+    assert sum(running.model.batches) - before == 1
+
+
+def _wait_for(condition):
+    waiting = threading.Event()
+    for _ in range(1000):
+        if condition():
+            return
+        waiting.wait(0.01)
+    raise AssertionError("the condition did not come true within 10 s")
+
+
+def test_unknown_model_is_not_found(stub):
+    with pytest.raises(grpc.RpcError) as raised:
+        stub.Embed(texts_pb2.EmbedRequest(texts=["a"], model="nope"), timeout=60)
+    assert raised.value.code() == grpc.StatusCode.NOT_FOUND

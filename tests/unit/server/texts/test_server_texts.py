@@ -1,0 +1,197 @@
+import grpc
+import numpy as np
+import pytest
+from facets_proto.v1 import (
+    texts_pb2,
+    texts_pb2_grpc,
+)
+from facets_server.runtime.config import LimitsConfig
+
+from facets.texts.similarity import WORD_METHODS, SimilarityMethod, score_pairs
+from facets.texts.summarization import summarize
+
+DOCUMENT = "The cat is in the house. A boat and a ship. The king and the queen. Cheese and wine on the table."
+METHODS = {
+    texts_pb2.SIMILARITY_METHOD_CODEBOOK: SimilarityMethod.CODEBOOK,
+    texts_pb2.SIMILARITY_METHOD_MAX_FACET: SimilarityMethod.MAX_FACET,
+    texts_pb2.SIMILARITY_METHOD_AVERAGE: SimilarityMethod.AVERAGE,
+    texts_pb2.SIMILARITY_METHOD_PROBABILITY_AVERAGE: SimilarityMethod.PROBABILITY_AVERAGE,
+    texts_pb2.SIMILARITY_METHOD_SIF: SimilarityMethod.SIF,
+    texts_pb2.SIMILARITY_METHOD_WMD: SimilarityMethod.WMD,
+    texts_pb2.SIMILARITY_METHOD_PROBABILITY_WMD: SimilarityMethod.PROBABILITY_WMD,
+    texts_pb2.SIMILARITY_METHOD_ENCODER: SimilarityMethod.ENCODER,
+}
+PAIRS = (("the cat and the dog", "a kitten"), ("a boat", "a boat"), ("zzz", "the of"))
+
+
+@pytest.fixture
+def score(running):
+    return texts_pb2_grpc.SimilarityServiceStub(running.channel).Score
+
+
+@pytest.fixture
+def summarize_call(running):
+    return texts_pb2_grpc.SummarizationServiceStub(running.channel).Summarize
+
+
+def pairs_of(*pairs):
+    return [texts_pb2.TextPair(first=first, second=second) for first, second in pairs]
+
+
+@pytest.mark.parametrize("attention", [False, True])
+@pytest.mark.parametrize("number", METHODS)
+def test_every_method_equals_the_library(running, score, number, attention):
+    is_word_method = METHODS[number] in WORD_METHODS
+    request = texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), method=number, attention=attention)
+    if attention and not is_word_method:
+        with pytest.raises(grpc.RpcError) as raised:
+            score(request, timeout=60)
+        assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        return
+    reply = score(request, timeout=60)
+    expected = score_pairs(running.model, PAIRS, METHODS[number], attention=attention).scores
+    np.testing.assert_allclose([pair.score for pair in reply.scores], expected, atol=1e-6)
+    assert (reply.method, reply.attention) == (number, attention)
+
+
+def test_method_defaults_to_codebook(score):
+    reply = score(texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS)), timeout=60)
+    assert reply.method == texts_pb2.SIMILARITY_METHOD_CODEBOOK
+    assert reply.scores[1].score == max(pair.score for pair in reply.scores)
+
+
+def test_explanation_tells_which_facets_met(score):
+    request = texts_pb2.ScoreRequest(pairs=pairs_of(("the cat", "a dog")), explain=True, num_words=2)
+    explanation = score(request, timeout=60).scores[0].explanation
+    assert sum(match.contribution for match in explanation.matches) == pytest.approx(1.0, abs=1e-5)
+    assert all(len(match.first_words) == len(match.second_words) == 2 for match in explanation.matches)
+    assert [token.text for token in explanation.first_tokens] == ["the", "cat"]
+
+
+def test_bad_pairs_are_named(score):
+    with pytest.raises(grpc.RpcError) as raised:
+        score(texts_pb2.ScoreRequest(pairs=pairs_of(("cat", " "))), timeout=60)
+    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "pairs[0].second" in raised.value.details()
+
+
+@pytest.mark.parametrize(
+    ("scale", "highest"),
+    [
+        (texts_pb2.CALIBRATED_RANGE_UNSPECIFIED, 1.0),
+        (texts_pb2.CALIBRATED_RANGE_ZERO_TO_ONE, 1.0),
+        (texts_pb2.CALIBRATED_RANGE_ZERO_TO_FIVE, 5.0),
+    ],
+)
+def test_scores_are_calibrated_by_the_models_curve(running, score, scale, highest):
+    running.model.calibration_curves["codebook"] = np.array([[-1.0, -0.5, 0.0], [0.1, 0.4, 1.0]])
+    request = texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True, calibrated_range=scale)
+    for pair in score(request, timeout=60).scores:
+        expected = highest * np.interp(pair.score, [-1.0, -0.5, 0.0], [0.1, 0.4, 1.0])
+        assert pair.calibrated_score == pytest.approx(expected, abs=1e-5)
+    plain = score(texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS)), timeout=60)
+    assert not any(pair.HasField("calibrated_score") for pair in plain.scores)
+
+
+def test_calibration_without_a_curve_or_on_an_unknown_scale_is_refused(score):
+    request = texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True)
+    with pytest.raises(grpc.RpcError) as raised:
+        score(request, timeout=60)
+    assert raised.value.code() == grpc.StatusCode.FAILED_PRECONDITION
+    request.calibrated_range = 9
+    with pytest.raises(grpc.RpcError) as raised:
+        score(request, timeout=60)
+    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "calibrated_range" in raised.value.details()
+
+
+@pytest.mark.parametrize("budget", [{"num_sentences": 2}, {"max_words": 9}, {}])
+@pytest.mark.parametrize("order", ["original", "selection"])
+def test_summaries_equal_the_library(running, summarize_call, budget, order):
+    sentences = ["A song for the piano.", "The road and the car."]
+    request = texts_pb2.SummarizeRequest(
+        documents=[
+            texts_pb2.SummaryDocument(text=DOCUMENT),
+            texts_pb2.SummaryDocument(sentences=texts_pb2.SentenceList(sentences=sentences)),
+        ],
+        order=getattr(texts_pb2, f"SUMMARY_ORDER_{order.upper()}"),
+        query="a boat",
+        **budget,
+    )
+    reply = summarize_call(request, timeout=60)
+    expected = summarize(running.model, [DOCUMENT, sentences], order=order, query="a boat", **budget)
+    for got, want in zip(reply.summaries, expected, strict=True):
+        assert [s.text for s in got.sentences] == [s.text for s in want.sentences]
+        assert [s.selection for s in got.sentences] == [s.selection for s in want.sentences]
+        assert got.num_sentences_in_document == want.num_sentences_in_document
+        assert got.num_words == want.num_words
+    for sentence in reply.summaries[0].sentences:
+        assert DOCUMENT[sentence.start : sentence.end] == sentence.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"documents": []}, "documents"),
+        ({"documents": [texts_pb2.SummaryDocument()]}, "documents[0]"),
+        ({"documents": [texts_pb2.SummaryDocument(text=" \n")]}, "documents[0].text"),
+        ({"num_sentences": 0}, "num_sentences"),
+        ({"max_words": 0}, "max_words"),
+        ({"order": 9}, "order"),
+        ({"query": "  "}, "query"),
+        (
+            {"documents": [texts_pb2.SummaryDocument(sentences=texts_pb2.SentenceList(sentences=["a", ""]))]},
+            "documents[0].sentences.sentences[1]",
+        ),
+    ],
+)
+def test_bad_summary_requests_are_refused(summarize_call, settings, field):
+    settings = {"documents": [texts_pb2.SummaryDocument(text=DOCUMENT)], **settings}
+    with pytest.raises(grpc.RpcError) as raised:
+        summarize_call(texts_pb2.SummarizeRequest(**settings), timeout=60)
+    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert field in raised.value.details()
+
+
+def test_documents_of_too_many_sentences_are_refused_raw_or_split(make_server):
+    running = make_server(limits=LimitsConfig(max_sentences_per_document=3))
+    call = texts_pb2_grpc.SummarizationServiceStub(running.channel).Summarize
+    sentences = ["The cat.", "A boat.", "The king.", "Cheese."]
+    for document, where in (
+        (texts_pb2.SummaryDocument(text=" ".join(sentences)), "documents[0].text"),
+        (
+            texts_pb2.SummaryDocument(sentences=texts_pb2.SentenceList(sentences=sentences)),
+            "documents[0].sentences",
+        ),
+    ):
+        with pytest.raises(grpc.RpcError) as raised:
+            call(texts_pb2.SummarizeRequest(documents=[document]), timeout=60)
+        assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        assert where in raised.value.details() and "limit is 3" in raised.value.details()
+    few = texts_pb2.SummaryDocument(text=" ".join(sentences[:3]))
+    reply = call(texts_pb2.SummarizeRequest(documents=[few]), timeout=60)
+    assert reply.summaries[0].num_sentences_in_document == 3
+
+
+@pytest.mark.parametrize("number", METHODS)
+def test_texts_of_unknown_words_have_finite_scores(score, number):
+    pairs = pairs_of(("zzz qqq", "xxx"), ("zzz", "?!"), ("zzz", "the cat"), ("\u732b", "\U0001f408"))
+    reply = score(texts_pb2.ScoreRequest(pairs=pairs, method=number, explain=True), timeout=60)
+    assert np.isfinite([pair.score for pair in reply.scores]).all()
+    cosines = [match.cosine for pair in reply.scores for match in pair.explanation.matches]
+    assert np.isfinite(cosines).all()
+
+
+def test_explain_tells_tokens_with_offsets_and_facets_in_words(running):
+    text = "The cat, zzz \u00e9t\u00e9"
+    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
+    reply = stub.Explain(texts_pb2.ExplainRequest(texts=[text, "boat"], num_words=4), timeout=60)
+    tokens = reply.explanations[0].tokens
+    assert [text[token.start : token.end] for token in tokens] == [token.text for token in tokens]
+    assert [token.known for token in tokens] == [True, True, True, False, False]
+    assert all(token.attention >= 0 for token in tokens)
+    facets = reply.explanations[1].facets
+    assert [facet.facet for facet in facets] == [0, 1, 2]
+    nearest = running.model.words.nearest(running.model.encode(["boat"])[0], 4)
+    assert [[word.word for word in facet.words] for facet in facets] == [[w for w, _ in words] for words in nearest]
+    assert reply.explanations[0].token_stats.num_unknown_tokens == 2
