@@ -15,20 +15,7 @@ from facets_proto.v1 import (
 )
 from google.protobuf import descriptor_pb2
 
-FILES = [
-    module.DESCRIPTOR
-    for module in (
-        documents_pb2,
-        common_pb2,
-        documents_pb2,
-        texts_pb2,
-        models_pb2,
-        papers_pb2,
-        relations_pb2,
-        texts_pb2,
-        texts_pb2,
-    )
-]
+FILES = [module.DESCRIPTOR for module in (common_pb2, documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2)]
 
 
 def test_generated_code_matches_the_sources(tmp_path: Path) -> None:

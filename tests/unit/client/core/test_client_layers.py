@@ -41,16 +41,7 @@ def test_every_public_name_is_there():
 
 @pytest.mark.parametrize(
     "file",
-    [
-        documents_pb2,
-        documents_pb2,
-        texts_pb2,
-        models_pb2,
-        papers_pb2,
-        relations_pb2,
-        texts_pb2,
-        texts_pb2,
-    ],
+    [documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2],
 )
 def test_the_table_of_calls_agrees_with_the_protos(file):
     table = {call.path: call for call in vars(rpc).values() if isinstance(call, rpc.Rpc)}
