@@ -8,13 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from facets_proto.v1 import (
-    documents_pb2,
-    models_pb2,
-    papers_pb2,
-    relations_pb2,
-    texts_pb2,
-)
+from proto_files import SERVICES
 from server_process import ROOT, SHIPPED_MODEL, ServerProcess
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -110,19 +104,8 @@ def test_grpc_quickstart_runs(command_line: str, server: ServerProcess, environm
 def test_table_lists_every_rpc() -> None:
     table = README.partition("## RPCs")[2].partition("\n## ")[0]
     listed = set(re.findall(r"`(\w+)`", table))
-    files = (
-        documents_pb2,
-        documents_pb2,
-        texts_pb2,
-        models_pb2,
-        papers_pb2,
-        relations_pb2,
-        texts_pb2,
-        texts_pb2,
-    )
-    for file in files:
-        for service in file.DESCRIPTOR.services_by_name.values():
-            assert {service.name, *(method.name for method in service.methods)} <= listed
+    for service in SERVICES:
+        assert {service.name, *(method.name for method in service.methods)} <= listed
 
 
 def test_two_commands_come_first_and_exist() -> None:

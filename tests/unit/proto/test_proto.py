@@ -5,17 +5,8 @@ from pathlib import Path
 
 import pytest
 from facets_proto.generate import PACKAGE_FOLDER, generate
-from facets_proto.v1 import (
-    common_pb2,
-    documents_pb2,
-    models_pb2,
-    papers_pb2,
-    relations_pb2,
-    texts_pb2,
-)
 from google.protobuf import descriptor_pb2
-
-FILES = [module.DESCRIPTOR for module in (common_pb2, documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2)]
+from proto_files import FILES, SERVICES
 
 
 def test_generated_code_matches_the_sources(tmp_path: Path) -> None:
@@ -28,14 +19,13 @@ def test_generated_code_matches_the_sources(tmp_path: Path) -> None:
 
 def test_requests_and_replies_belong_to_one_rpc_each() -> None:
     seen: set[str] = set()
-    for file in FILES:
-        for service in file.services_by_name.values():
-            assert service.name.endswith("Service")
-            for method in service.methods:
-                assert method.input_type.name == f"{method.name}Request"
-                assert method.output_type.name == f"{method.name}Response"
-                assert not {method.input_type.name, method.output_type.name} & seen
-                seen |= {method.input_type.name, method.output_type.name}
+    for service in SERVICES:
+        assert service.name.endswith("Service")
+        for method in service.methods:
+            assert method.input_type.name == f"{method.name}Request"
+            assert method.output_type.name == f"{method.name}Response"
+            assert not {method.input_type.name, method.output_type.name} & seen
+            seen |= {method.input_type.name, method.output_type.name}
 
 
 def test_enums_start_with_unspecified_and_share_a_prefix() -> None:

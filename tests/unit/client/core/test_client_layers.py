@@ -8,13 +8,7 @@ import facets_client
 import pytest
 from facets_client.core import rpc
 from facets_client.core.batching import ENVELOPE_BYTES, ITEM_BYTES, slices
-from facets_proto.v1 import (
-    documents_pb2,
-    models_pb2,
-    papers_pb2,
-    relations_pb2,
-    texts_pb2,
-)
+from proto_files import SERVICES
 
 PROBE = """
 import json, sys, socket
@@ -39,18 +33,14 @@ def test_every_public_name_is_there():
         assert getattr(facets_client, name)
 
 
-@pytest.mark.parametrize(
-    "file",
-    [documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2],
-)
-def test_the_table_of_calls_agrees_with_the_protos(file):
+@pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
+def test_the_table_of_calls_agrees_with_the_protos(service):
     table = {call.path: call for call in vars(rpc).values() if isinstance(call, rpc.Rpc)}
-    for service in file.DESCRIPTOR.services_by_name.values():
-        assert service.full_name in rpc.SERVICES
-        for method in service.methods:
-            call = table[f"/{service.full_name}/{method.name}"]
-            assert call.request.DESCRIPTOR is method.input_type
-            assert call.response.DESCRIPTOR is method.output_type
+    assert service.full_name in rpc.SERVICES
+    for method in service.methods:
+        call = table[f"/{service.full_name}/{method.name}"]
+        assert call.request.DESCRIPTOR is method.input_type
+        assert call.response.DESCRIPTOR is method.output_type
 
 
 def test_slices_cover_the_items_in_order_within_both_limits():
