@@ -20,8 +20,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from facets.papers.recommendation import Recommender
-from facets.papers.types import CandidateKind, PaperFacets, RecommendationOptions
+from facets.papers.engine import PaperEngine
+from facets.papers.inputs import CandidateKind, PaperOptions
+from facets.papers.results import PaperFacets
 from facets.text.vocabulary import Vocabulary
 from facets.words.vectors import WordVectors, unit_rows
 
@@ -31,7 +32,7 @@ _TOP_K = 50
 
 
 class SyntheticModel:
-    """What ``Recommender`` needs of a model, with random tables."""
+    """What ``PaperEngine`` needs of a model, with random tables."""
 
     name = "synthetic"
     revision = "1"
@@ -125,23 +126,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     model = SyntheticModel(options.authors, num_facets=options.facets, dim=options.dim, word_dim=options.word_dim)
     report: dict[str, object] = {"parameters": vars(options)}
     start = time.perf_counter()
-    recommender = Recommender(model)
+    engine = PaperEngine(model)
     report["open_seconds"] = time.perf_counter() - start
-    report["one_by_one"] = one_by_one(recommender, model.queries(options.papers))
-    report["conference"] = conference(recommender, model.queries(options.submissions), options.reviewers)
+    report["one_by_one"] = one_by_one(engine, model.queries(options.papers))
+    report["conference"] = conference(engine, model.queries(options.submissions), options.reviewers)
     sys.stdout.write(json.dumps(report, indent=2) + "\n")
 
 
-def one_by_one(recommender: Recommender, papers: PaperFacets) -> dict[str, float]:
+def one_by_one(engine: PaperEngine, papers: PaperFacets) -> dict[str, float]:
     """Milliseconds a paper, through the index and against everybody."""
-    options = RecommendationOptions(top_k=_TOP_K)
+    options = PaperOptions(top_k=_TOP_K)
     indexed_ms, exact_ms, found, common = [], [], 0, 0
     for number in range(len(papers)):
         one = papers.part(slice(number, number + 1))
         start = time.perf_counter()
-        [hits] = recommender.recommend_authors(one, options)
+        [hits] = engine.recommend_authors(one, options)
         middle = time.perf_counter()
-        exact = recommender.recommend_bulk(CandidateKind.AUTHORS, one, options)
+        exact = engine.recommend_bulk(CandidateKind.AUTHORS, one, options)
         exact_ms.append(1e3 * (time.perf_counter() - middle))
         indexed_ms.append(1e3 * (middle - start))
         right = {exact.candidate_ids[row] for row in exact.rows[0]}
@@ -157,17 +158,17 @@ def one_by_one(recommender: Recommender, papers: PaperFacets) -> dict[str, float
     }
 
 
-def conference(recommender: Recommender, papers: PaperFacets, num_reviewers: int) -> dict[str, float]:
+def conference(engine: PaperEngine, papers: PaperFacets, num_reviewers: int) -> dict[str, float]:
     """Seconds for the top 50 reviewers of every submission, in bulk and by the products of one paper at a time."""
-    reviewers = list(recommender.library.tables[CandidateKind.AUTHORS].ids[:num_reviewers])
-    options = RecommendationOptions(top_k=_TOP_K, candidates=reviewers)
+    reviewers = list(engine.state.tables[CandidateKind.AUTHORS].ids[:num_reviewers])
+    options = PaperOptions(top_k=_TOP_K, candidates=reviewers)
     start = time.perf_counter()
-    recommender.recommend_bulk(CandidateKind.AUTHORS, papers, options)
+    engine.recommend_bulk(CandidateKind.AUTHORS, papers, options)
     bulk = time.perf_counter() - start
     sample = min(20, len(papers))
     start = time.perf_counter()
     for number in range(sample):
-        recommender.recommend_authors(papers.part(slice(number, number + 1)), options)
+        engine.recommend_authors(papers.part(slice(number, number + 1)), options)
     single = (time.perf_counter() - start) * len(papers) / sample
     return {"seconds": bulk, "one_by_one_seconds": single, "ratio": single / bulk}
 

@@ -17,7 +17,7 @@ import spacy
 import torch
 from spacy.matcher import PhraseMatcher
 
-from facets.relations.scorer import RelationScorer
+from facets.relations.engine import RelationEngine
 from facets.relations.training.mining import mine_cells
 from facets.relations.training.mining_documents import bare_name, distinctive_names, read_titled_documents
 from facets.training.corpus import expand_files
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def _scoring(options: argparse.Namespace) -> dict[str, object]:
-    scorer = RelationScorer.load(options.model)
+    scorer = RelationEngine.load(options.model)
     known = list(scorer.model.table.rows)
     # A number makes each pattern new, so that nothing is looked up.
     patterns = [known[n % len(known)].replace(" ", f" {n} ", 1) for n in range(options.patterns)]

@@ -1,4 +1,4 @@
-"""What a recommender knows: the trained tables, and papers and authors added since, fitted without retraining.
+"""What is known of papers: the trained tables, and papers and authors added since, fitted without retraining.
 
 Shape letters: J candidates, P pairs, N papers, K facets, D dimensions.
 """
@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from facets.errors import InvalidInputError, NotFoundError, StorageError
 from facets.papers.candidate_index import CandidateIndex
 from facets.papers.candidates import CandidateTable, PaperBank, build_table
-from facets.papers.files import year_of_id
-from facets.papers.interface import PaperEncoder
+from facets.papers.contract import PaperEncoder
+from facets.papers.inputs import CandidateKind, NewAuthor, Paper, check_papers
+from facets.papers.records import year_of_id
+from facets.papers.results import AddResult
 from facets.papers.scoring import fit_vector
 from facets.papers.store import AddedVector, AdditionStore
-from facets.papers.types import AddResult, CandidateKind, NewAuthor, Paper, check_papers
 
-__all__ = ["Additions", "LibraryState"]
+__all__ = ["Additions", "EngineState"]
 
 # Smaller tables are compared whole.
 _MIN_INDEXED = 20_000
@@ -31,7 +32,7 @@ _Pair = tuple[str, str]  # candidate, paper
 
 
 @dataclass(frozen=True, slots=True)
-class LibraryState:
+class EngineState:
     """Tables, papers and indexes at one moment; a call works on one state from beginning to end."""
 
     bank: PaperBank
@@ -74,7 +75,7 @@ class Additions:
             self._store.close()
 
     def add_papers(self, papers: Sequence[Paper]) -> AddResult:
-        """See ``Recommender.add_papers``."""
+        """See ``PaperEngine.add_papers``."""
         store = self._writable()
         check_papers(papers)
         _check_ids(papers)
@@ -96,7 +97,7 @@ class Additions:
         return AddResult(len(papers), num_authors, len(vectors) - num_authors, tuple(unknown))
 
     def add_authors(self, authors: Sequence[NewAuthor]) -> AddResult:
-        """See ``Recommender.add_authors``."""
+        """See ``PaperEngine.add_authors``."""
         store = self._writable()
         papers = self._check_authors(authors)
         with self._lock:
@@ -159,7 +160,7 @@ class Additions:
 
     def _writable(self) -> AdditionStore:
         if self._store is None:
-            raise StorageError("nothing can be added: the recommender was opened without a data directory")
+            raise StorageError("nothing can be added: the papers were opened without a data directory")
         return self._store
 
     def _read(self, store: AdditionStore) -> None:
@@ -243,7 +244,7 @@ class Additions:
         offsets = self._model.papers.offsets
         return self._model.papers.rows[offsets[row] : offsets[row + 1]]
 
-    def _build(self, previous: LibraryState | None) -> LibraryState:
+    def _build(self, previous: EngineState | None) -> EngineState:
         trained = self._model.papers
         added = list(self._papers.values())
         rows = self._model.paper_rows([p.title for p in added], [p.abstract for p in added]) if added else []
@@ -265,7 +266,7 @@ class Additions:
                 indexes[kind] = previous.indexes[kind]
             elif len(tables[kind]) >= _MIN_INDEXED:
                 indexes[kind] = CandidateIndex(tables[kind])
-        return LibraryState(bank, tables, indexes)
+        return EngineState(bank, tables, indexes)
 
     def _table(
         self, kind: CandidateKind, bank: PaperBank, row_of: dict[str, int], replaced: NDArray[np.int64]

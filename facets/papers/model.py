@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from facets.errors import CheckpointError, InvalidInputError
 from facets.model.checkpoint import CheckpointConfig, checkpoint_revision, read_checkpoint, write_checkpoint
 from facets.papers.network import PaperNetwork
-from facets.papers.tables import KnownPapers, PaperTables, ScoringSettings, read_papers_part, write_papers_part
+from facets.papers.tables import PaperTables, ScoringSettings, TrainedPapers, read_papers_part, write_papers_part
 from facets.papers.typed_rows import typed_rows
 from facets.text.tokenizer import Tokenizer
 from facets.words.vectors import WordVectors
@@ -63,7 +63,7 @@ class PaperModel:
         config: CheckpointConfig,
         tables: PaperTables,
         settings: ScoringSettings,
-        papers: KnownPapers,
+        papers: TrainedPapers,
         papers_path: str = ".",
         revision: str = "unsaved",
         device: str = "cpu",

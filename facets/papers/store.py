@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import StorageError
-from facets.papers.types import Author, CandidateKind, Paper
+from facets.papers.inputs import Author, CandidateKind, Paper
 
 __all__ = ["AddedVector", "AdditionStore"]
 

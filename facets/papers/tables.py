@@ -25,14 +25,14 @@ from safetensors.numpy import load, load_file, save, save_file
 
 from facets.errors import CheckpointError
 
-__all__ = ["KINDS", "KnownPapers", "PaperTables", "ScoringSettings", "read_papers_part", "write_papers_part"]
+__all__ = ["KINDS", "PaperTables", "ScoringSettings", "TrainedPapers", "read_papers_part", "write_papers_part"]
 
 KINDS = ("authors", "citations")
 _FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class KnownPapers:
+class TrainedPapers:
     """The papers a model was trained on, as far as an author or a citing paper of the tables needs them.
 
     Attributes:
@@ -85,7 +85,7 @@ class PaperTables:
 
 
 def write_papers_part(
-    folder: Path, tables: PaperTables, settings: ScoringSettings, papers: KnownPapers | None, papers_path: str = "."
+    folder: Path, tables: PaperTables, settings: ScoringSettings, papers: TrainedPapers | None, papers_path: str = "."
 ) -> None:
     """Writes the files above; ``papers`` only where ``papers_path`` is ``.``. Each file appears whole or not at all."""
     arrays: dict[str, NDArray[Any]] = {f"{kind}.vectors": tables.vectors[kind].astype(np.float16) for kind in KINDS}
@@ -116,7 +116,7 @@ def write_papers_part(
     _write((json.dumps(values, indent=2) + "\n").encode(), folder / "recommendation.json")
 
 
-def read_papers_part(folder: Path) -> tuple[PaperTables, ScoringSettings, KnownPapers, list[Path]]:
+def read_papers_part(folder: Path) -> tuple[PaperTables, ScoringSettings, TrainedPapers, list[Path]]:
     """Reads what ``write_papers_part`` wrote.
 
     Returns:
@@ -159,12 +159,12 @@ def read_papers_part(folder: Path) -> tuple[PaperTables, ScoringSettings, KnownP
     return tables, settings, papers, [path, tables_path, *files]
 
 
-def _read_known_papers(folder: Path) -> tuple[KnownPapers, list[Path]]:
+def _read_known_papers(folder: Path) -> tuple[TrainedPapers, list[Path]]:
     arrays_path, texts_path = folder / "papers.safetensors.xz", folder / "papers.json.xz"
     arrays = _load(arrays_path)
     texts = _json(texts_path, (lambda: lzma.decompress(texts_path.read_bytes())) if texts_path.exists() else None)
     try:
-        papers = KnownPapers(
+        papers = TrainedPapers(
             ids=texts["ids"],
             titles=texts["titles"],
             years=arrays["years"].astype(np.int32),

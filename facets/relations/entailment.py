@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets.errors import InvalidInputError
-from facets.relations.interface import Calibration, RelationModel
+from facets.relations.contract import Calibration, RelationModel
 from facets.relations.negation import negation_cue
 from facets.relations.patterns import tokenize_patterns
 from facets.relations.scoring import asymmetric_score, coverage_score

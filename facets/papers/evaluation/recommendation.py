@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError
 from facets.papers.candidates import CandidateTable, PaperBank
+from facets.papers.engine import PaperEngine
 from facets.papers.evaluation.metrics import Positives, column_metrics, column_metrics_by_method
+from facets.papers.inputs import CandidateKind, Paper
 from facets.papers.ranking import HybridScores, hybrid_scores
-from facets.papers.recommendation import Recommender
-from facets.papers.types import CandidateKind, Paper, PaperFacets
+from facets.papers.results import PaperFacets
 
 __all__ = [
     "DOCUMENT_MODES",
@@ -123,17 +124,17 @@ def evaluate_recommendation(
     return report
 
 
-def facet_system(name: str, recommender: Recommender, encoded: PaperFacets) -> RecommendationSystem:
+def facet_system(name: str, engine: PaperEngine, encoded: PaperFacets) -> RecommendationSystem:
     """A model of papers: its facets, its word averages, and both mixed by its stored weights."""
-    settings = recommender.model.settings
+    settings = engine.model.settings
 
     def score(kind: CandidateKind, ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
-        table = recommender.library.tables[kind]
+        table = engine.state.tables[kind]
         scores = hybrid_scores(
             encoded.scaled(kind),
             encoded.documents,
             table,
-            recommender.library.bank,
+            engine.state.bank,
             facet_weight=settings.facet_weights[kind],
             document_mode=settings.document_modes[kind],
             rows_C=np.array([table.row_of_id[key] for key in ids], dtype=np.int64),

@@ -15,6 +15,7 @@ from facets.errors import ConfigError, InvalidInputError, NotFoundError
 from facets.evaluation.embedders import minilm
 from facets.model.loading import find_model
 from facets.papers.candidates import CandidateTable, PaperBank, build_table
+from facets.papers.engine import DEFAULT_PAPER_MODEL, PaperEngine
 from facets.papers.evaluation.recommendation import (
     DOCUMENT_MODES,
     RecommendationData,
@@ -27,9 +28,8 @@ from facets.papers.evaluation.recommendation import (
     sample_data,
     tune_weights,
 )
-from facets.papers.files import read_papers
-from facets.papers.recommendation import DEFAULT_PAPER_MODEL, Recommender
-from facets.papers.types import CandidateKind, Paper
+from facets.papers.inputs import CandidateKind, Paper
+from facets.papers.records import read_papers
 from facets.words.singular import rarity_weights, singular_word_vectors, word_counts
 from facets.words.vectors import unit_rows
 
@@ -72,60 +72,59 @@ def run_recommendation(run: RecommendationRun) -> dict[str, object]:
         ConfigError: A file cannot be read, or two models have one name.
         InvalidInputError: Nothing in the file is known to the models.
     """
-    recommenders = _recommenders(run)
+    engines = _engines(run)
     papers = read_papers(run.file)
     known = {
-        kind: set.intersection(*(set(r.library.tables[kind].ids) for r, _ in recommenders.values()))
-        for kind in CandidateKind
+        kind: set.intersection(*(set(r.state.tables[kind].ids) for r, _ in engines.values())) for kind in CandidateKind
     }
     data = make_data(papers, known)
     if run.sample is not None:
         data = sample_data(data, run.sample)
     results: dict[str, object] = {}
-    for system in _systems(run, recommenders, data):
+    for system in _systems(run, engines, data):
         logger.info("evaluating %s", system.name)
         results[system.name] = evaluate_recommendation(system, data)
     columns = {str(kind): len(data.positives[kind].used_columns) for kind in CandidateKind}
     return {"data": str(run.file), "rows": len(papers), "columns": columns, "models": results}
 
 
-def _recommenders(run: RecommendationRun) -> dict[str, tuple[Recommender, Path]]:
-    """Recommenders and their folders by name."""
-    recommenders: dict[str, tuple[Recommender, Path]] = {}
+def _engines(run: RecommendationRun) -> dict[str, tuple[PaperEngine, Path]]:
+    """Engines and their folders by name."""
+    engines: dict[str, tuple[PaperEngine, Path]] = {}
     for asked in run.models or [DEFAULT_PAPER_MODEL]:
         folder = find_model(asked)
-        recommender = Recommender.load(folder)
-        if recommender.model.name in recommenders:
-            raise ConfigError(f"models must have distinct names, got {recommender.model.name!r} twice")
-        recommenders[recommender.model.name] = (recommender, folder)
+        engine = PaperEngine.load(folder)
+        if engine.model.name in engines:
+            raise ConfigError(f"models must have distinct names, got {engine.model.name!r} twice")
+        engines[engine.model.name] = (engine, folder)
     for name in _BASELINE_MODELS if run.baselines else ():
-        if name in recommenders:
+        if name in engines:
             continue
         try:
             folder = find_model(name)
         except NotFoundError as error:
             logger.warning("the baseline %s is left out: %s", name, error)
             continue
-        recommenders[name] = (Recommender.load(folder), folder)
-    return recommenders
+        engines[name] = (PaperEngine.load(folder), folder)
+    return engines
 
 
 def _systems(
-    run: RecommendationRun, recommenders: Mapping[str, tuple[Recommender, Path]], data: RecommendationData
+    run: RecommendationRun, engines: Mapping[str, tuple[PaperEngine, Path]], data: RecommendationData
 ) -> Iterator[RecommendationSystem]:
     facets, documents = {}, {}
-    for name, (recommender, folder) in recommenders.items():
-        encoded = recommender.encode(data.papers)
+    for name, (engine, folder) in engines.items():
+        encoded = engine.encode(data.papers)
         documents[name] = encoded.documents
-        facets[name] = facet_system(name, recommender, encoded)
+        facets[name] = facet_system(name, engine, encoded)
         if run.tune:
-            _tune(folder, recommender, facets[name], encoded.documents, data)
-            facets[name] = facet_system(name, Recommender.load(folder), encoded)
+            _tune(folder, engine, facets[name], encoded.documents, data)
+            facets[name] = facet_system(name, PaperEngine.load(folder), encoded)
         yield facets[name]
     if not run.baselines:
         return
-    first_name, (first, first_folder) = next(iter(recommenders.items()))
-    tables, bank = first.library.tables, first.library.bank
+    first_name, (first, first_folder) = next(iter(engines.items()))
+    tables, bank = first.state.tables, first.state.bank
     for mode in DOCUMENT_MODES:
         yield document_system(f"words-{mode}", documents[first_name], tables, bank, mode)
     yield from _cbow_systems(first, data)
@@ -141,22 +140,22 @@ def _systems(
 
 def _tune(
     folder: Path,
-    recommender: Recommender,
+    engine: PaperEngine,
     facets: RecommendationSystem,
     averages: NDArray[np.float32],
     data: RecommendationData,
 ) -> None:
     """Stores the best weight and way of document similarity of a model."""
-    library = recommender.library
+    state = engine.state
     found = {
-        mode: tune_weights(facets, document_system("", averages, library.tables, library.bank, mode), data)
+        mode: tune_weights(facets, document_system("", averages, state.tables, state.bank, mode), data)
         for mode in DOCUMENT_MODES
     }
     weights, modes = {}, {}
     for kind in map(str, CandidateKind):
         modes[kind] = max((found[mode][kind][1], mode) for mode in DOCUMENT_MODES)[1]
         weights[kind] = found[modes[kind]][kind][0]
-    logger.warning("%s: best weights of the facets %s, documents %s", recommender.model.name, weights, modes)
+    logger.warning("%s: best weights of the facets %s, documents %s", engine.model.name, weights, modes)
     path = folder / "recommendation.json"
     values = json.loads(path.read_text(encoding="utf-8"))
     _replace(path, values | {"facet_weights": weights, "document_modes": modes})
@@ -175,18 +174,18 @@ def _replace(path: Path, values: Mapping[str, object]) -> None:
     os.replace(part, path)
 
 
-def _cbow_systems(recommender: Recommender, data: RecommendationData) -> Iterator[RecommendationSystem]:
+def _cbow_systems(engine: PaperEngine, data: RecommendationData) -> Iterator[RecommendationSystem]:
     """CBOW Avg and Max of table 3.8: averages (eq. B.4) of word vectors that saw the papers' texts and nothing else."""
-    model, library = recommender.model, recommender.library
+    model, state = engine.model, engine.state
     papers, vocabulary = model.papers, model.words.vocabulary
     counts = word_counts(papers.rows, papers.offsets, len(vocabulary))
     vectors_VW = singular_word_vectors(counts, min(model.words.dim, min(counts.shape) - 1))
     vectors_VW *= rarity_weights(vocabulary.probabilities)[:, None]
     # The training's papers come first in the bank; papers that were added later have no texts here.
-    known = np.zeros((len(library.bank.ids), vectors_VW.shape[1]), dtype=np.float32)
+    known = np.zeros((len(state.bank.ids), vectors_VW.shape[1]), dtype=np.float32)
     known[: counts.shape[0]] = unit_rows(np.asarray(counts @ vectors_VW))
-    bank = PaperBank(library.bank.ids, library.bank.titles, library.bank.years, known)
-    tables = {kind: _with_embeddings(table, bank) for kind, table in library.tables.items()}
+    bank = PaperBank(state.bank.ids, state.bank.titles, state.bank.years, known)
+    tables = {kind: _with_embeddings(table, bank) for kind, table in state.tables.items()}
     rows = model.paper_rows([paper.title for paper in data.papers], [paper.abstract for paper in data.papers])
     offsets = np.cumsum([0, *map(len, rows)])
     unseen = unit_rows(np.asarray(word_counts(np.concatenate(rows), offsets, len(vocabulary)) @ vectors_VW))
@@ -195,27 +194,27 @@ def _cbow_systems(recommender: Recommender, data: RecommendationData) -> Iterato
 
 
 def _minilm_systems(
-    run: RecommendationRun, recommender: Recommender, data: RecommendationData
+    run: RecommendationRun, engine: PaperEngine, data: RecommendationData
 ) -> dict[str, RecommendationSystem]:
     if run.train is None:
         logger.warning("the baselines minilm are left out: they need the texts of the training papers (--train FILE)")
         return {}
-    library = recommender.library
+    state = engine.state
     texts = {paper.id: _text(paper) for paper in read_papers(run.train)}
-    needed = _papers_of(library.tables, data)
-    missing = [library.bank.ids[row] for row in needed if library.bank.ids[row] not in texts]
+    needed = _papers_of(state.tables, data)
+    missing = [state.bank.ids[row] for row in needed if state.bank.ids[row] not in texts]
     if missing:
         raise InvalidInputError(f"{run.train} must hold the papers of the model, {missing[0]!r} is missing")
     try:
-        part = _embeddings([texts[library.bank.ids[row]] for row in needed], run.embeddings)
+        part = _embeddings([texts[state.bank.ids[row]] for row in needed], run.embeddings)
         unseen = _embeddings([_text(paper) for paper in data.papers], run.embeddings)
     except ImportError as error:
         logger.warning("the baselines minilm are left out: %s", error)
         return {}
-    known = np.zeros((len(library.bank.ids), part.shape[1]), dtype=np.float32)
+    known = np.zeros((len(state.bank.ids), part.shape[1]), dtype=np.float32)
     known[needed] = part
-    bank = PaperBank(library.bank.ids, library.bank.titles, library.bank.years, known)
-    tables = {kind: _with_embeddings(table, bank) for kind, table in library.tables.items()}
+    bank = PaperBank(state.bank.ids, state.bank.titles, state.bank.years, known)
+    tables = {kind: _with_embeddings(table, bank) for kind, table in state.tables.items()}
     return {mode: document_system(f"minilm-{mode}", unseen, tables, bank, mode) for mode in DOCUMENT_MODES}
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.config import PaperTrainingConfig
+from facets.papers.inputs import CandidateKind
 from facets.papers.training.data import PaperCorpus
-from facets.papers.types import CandidateKind
 
 __all__ = ["BatchPairs", "PaperBatch", "PaperStream"]
 

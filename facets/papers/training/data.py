@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from facets.config import PaperTrainingConfig
 from facets.errors import InvalidInputError
+from facets.papers.inputs import CandidateKind, Paper
 from facets.papers.typed_rows import typed_rows
-from facets.papers.types import CandidateKind, Paper
 from facets.text.tokenizer import Tokenizer
 from facets.text.vocabulary import Vocabulary
 

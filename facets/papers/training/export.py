@@ -9,14 +9,14 @@ import numpy as np
 from facets.config import PaperTrainingConfig
 from facets.errors import ConfigError
 from facets.model.checkpoint import CheckpointConfig
-from facets.papers.files import read_papers
+from facets.papers.inputs import CandidateKind
 from facets.papers.model import PaperModel, load_paper_model
+from facets.papers.records import read_papers
 from facets.papers.scoring import spread_matrix
-from facets.papers.tables import KnownPapers, PaperTables, ScoringSettings
+from facets.papers.tables import PaperTables, ScoringSettings, TrainedPapers
 from facets.papers.training.data import PaperCorpus, build_corpus, build_vocabulary
 from facets.papers.training.matched_table import MatchedTable
 from facets.papers.training.trainer import PaperTrainer
-from facets.papers.types import CandidateKind
 from facets.words.singular import singular_word_vectors, word_counts
 from facets.words.vectors import WordVectors, unit_rows
 
@@ -160,12 +160,12 @@ def spread_tables(model: PaperModel) -> PaperTables:
     return PaperTables(vectors, spreads)
 
 
-def _known_papers(corpus: PaperCorpus) -> KnownPapers:
+def _known_papers(corpus: PaperCorpus) -> TrainedPapers:
     pairs = {}
     for kind, found in corpus.interactions.items():
         both = np.stack([found.papers, found.columns], axis=1)
         pairs[str(kind)] = both[np.lexsort((both[:, 0], both[:, 1]))]
-    return KnownPapers(
+    return TrainedPapers(
         ids=[paper.id for paper in corpus.papers],
         titles=[paper.title for paper in corpus.papers],
         years=np.array([paper.year or 0 for paper in corpus.papers], dtype=np.int32),

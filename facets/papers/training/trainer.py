@@ -18,12 +18,12 @@ from tqdm import tqdm
 from facets.config import PaperTrainingConfig
 from facets.errors import CheckpointError
 from facets.losses.autoencoder import paper_autoencoder_loss
+from facets.papers.inputs import CandidateKind
 from facets.papers.loss import ranking_loss, recommendation_loss
 from facets.papers.network import EncodedPapers, PaperNetwork
 from facets.papers.training.batches import PaperBatch, PaperStream
 from facets.papers.training.data import PaperCorpus
 from facets.papers.training.matched_table import MatchedTable
-from facets.papers.types import CandidateKind
 from facets.training.runs import (
     interrupts,
     learning_rate_factor,

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
+from facets.relations.engine import RelationEngine
 from facets.relations.entailment import EntailmentArrays, label_features
 from facets.relations.evaluation.entailment import EntailmentData
 from facets.relations.evaluation.relations import PairData, best_decision, best_threshold, near_best, pair_scores
 from facets.relations.model import RelationModel
-from facets.relations.scorer import RelationScorer
-from facets.relations.scores import combined_scores
+from facets.relations.ranking import combined_scores
 from facets.relations.tables import RelationCalibration
 
 __all__ = ["fit_entailment", "fit_label_weights", "fit_relations", "with_calibration"]
@@ -49,7 +49,7 @@ def fit_relations(model: RelationModel, data: PairData) -> RelationCalibration:
     """
     names = model.relations.names
     calibration = replace(model.relations.calibration, schema_scale=1.0, schema_shift=0.0)
-    arrays = RelationScorer(with_calibration(model, calibration)).score_arrays(data.patterns, names)
+    arrays = RelationEngine(with_calibration(model, calibration)).score_arrays(data.patterns, names)
     gold_ER = data.gold(names)
     choices = [
         _schema_scale(
@@ -126,7 +126,7 @@ def _thresholds(
 
 def fit_entailment(model: RelationModel, data: EntailmentData) -> RelationCalibration:
     """Weights of ``label_probabilities``: logistic regressions of the labels, and of the direction of entailment."""
-    return fit_label_weights(model, RelationScorer(model).entailment_scores(data.premises, data.hypotheses), data)
+    return fit_label_weights(model, RelationEngine(model).entailment_scores(data.premises, data.hypotheses), data)
 
 
 def fit_label_weights(model: RelationModel, arrays: EntailmentArrays, data: EntailmentData) -> RelationCalibration:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from facets.evaluation.intervals import Metrics
 from facets.model.loading import find_model
+from facets.relations.engine import DEFAULT_RELATION_MODEL
 from facets.relations.evaluation.calibration import fit_entailment, fit_relations, with_calibration
 from facets.relations.evaluation.entailment import entailment_systems, evaluate_entailment, read_entailment
 from facets.relations.evaluation.relations import RelationSystem, evaluate_relations, read_pairs
 from facets.relations.evaluation.systems import FacetRelations, load_relation_models, relation_baselines
-from facets.relations.scorer import DEFAULT_RELATION_MODEL
 from facets.relations.tables import write_tables
 
 __all__ = ["add_calibrate_relations", "run_entailment", "run_relations"]

@@ -18,10 +18,10 @@ from facets.errors import InvalidInputError
 from facets.evaluation.embedders import minilm
 from facets.evaluation.files import read_lines
 from facets.evaluation.intervals import Metrics, with_intervals
+from facets.relations.engine import RelationEngine
 from facets.relations.entailment import label_probabilities
 from facets.relations.model import RelationModel
 from facets.relations.patterns import ARG1, ARG2
-from facets.relations.scorer import RelationScorer
 from facets.words.vectors import unit_rows
 
 __all__ = ["EntailmentData", "EntailmentSystem", "entailment_systems", "evaluate_entailment", "read_entailment"]
@@ -108,7 +108,7 @@ class FacetEntailment:
     def __init__(self, model: RelationModel) -> None:
         self.name = model.name
         self._model = model
-        self._scorer = RelationScorer(model)
+        self._scorer = RelationEngine(model)
 
     def methods(self, data: EntailmentData) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
         """``asymmetric`` (calibrated), ``asymmetric_plain`` (eq. 3.10 alone), and with the frequency difference."""

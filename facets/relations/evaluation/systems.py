@@ -9,10 +9,10 @@ import numpy as np
 from facets.errors import CheckpointError, NotFoundError
 from facets.evaluation.embedders import minilm
 from facets.model.loading import load
+from facets.relations.engine import DEFAULT_RELATION_MODEL, RelationEngine
 from facets.relations.evaluation.relations import PatternMethod, RelationSystem
 from facets.relations.model import RelationModel
-from facets.relations.scorer import DEFAULT_RELATION_MODEL, RelationScorer
-from facets.relations.scores import combined_scores
+from facets.relations.ranking import combined_scores
 from facets.words.vectors import unit_rows
 
 __all__ = ["FacetRelations", "load_relation_models", "relation_baselines"]
@@ -33,7 +33,7 @@ class FacetRelations:
 
     def methods(self, patterns: Sequence[str]) -> dict[str, PatternMethod]:
         """``symmetric`` (eq. 3.11), ``asymmetric`` (eq. 3.10), ``universal_schema`` (look-up), and maxima with it."""
-        arrays = RelationScorer(self._model).score_arrays(patterns, self.relations)
+        arrays = RelationEngine(self._model).score_arrays(patterns, self.relations)
         calibration = self._model.relations.calibration
         schema = arrays.universal_schema
         both = {

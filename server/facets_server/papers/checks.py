@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from facets.errors import InvalidInputError
-from facets.papers.types import Author, Paper
+from facets.papers.inputs import Author, Paper
 from facets_server.runtime.checks import text_problem
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import InvalidFieldsError

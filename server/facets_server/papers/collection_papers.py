@@ -1,6 +1,6 @@
-"""The documents of a collection as papers, encoded by a recommender and kept for the next question.
+"""The documents of a collection as papers, encoded by a model of papers and kept for the next question.
 
-A collection holds texts and facets of a model for sentences; a recommender needs its own. Each document is encoded
+A collection holds texts and facets of a model for sentences; a model of papers needs its own. Each document is encoded
 once for each of its revisions; what is kept is bounded by a number of papers, the collection asked last staying
 longest. A call that runs out of time leaves what it has encoded, so that the next one goes on from there.
 """
@@ -14,8 +14,9 @@ import numpy as np
 
 from facets.documents import CollectionEngine, Filter, StoredDocument
 from facets.errors import InvalidInputError
-from facets.papers.types import Paper, PaperFacets
-from facets_server.papers.served import ServedRecommender
+from facets.papers.inputs import Paper
+from facets.papers.results import PaperFacets
+from facets_server.papers.served import ServedPapers
 from facets_server.runtime.call_context import Call
 
 __all__ = ["CollectionPapers", "RankablePapers", "paper_of"]
@@ -48,7 +49,7 @@ class _Kept:
 
 
 class CollectionPapers:
-    """Encoded papers of all collections, for all recommenders."""
+    """Encoded papers of all collections, for all models."""
 
     def __init__(self, engine: CollectionEngine, *, max_papers: int) -> None:
         self._engine = engine
@@ -58,7 +59,7 @@ class CollectionPapers:
 
     def read(
         self,
-        served: ServedRecommender,
+        served: ServedPapers,
         collection: str,
         call: Call,
         *,
@@ -84,8 +85,8 @@ class CollectionPapers:
         missing = [document for document in documents if document.id not in kept]
         for start in range(0, len(missing), _PAPERS_A_TURN):
             some = missing[start : start + _PAPERS_A_TURN]
-            with served.turn(call) as recommender:
-                facets = recommender.encode([paper_of(document) for document in some])
+            with served.turn(call) as papers_engine:
+                facets = papers_engine.encode([paper_of(document) for document in some])
             new = {document.id: _Kept(document.revision, _row(facets, i)) for i, document in enumerate(some)}
             kept |= new
             bucket.update(new)

@@ -7,16 +7,10 @@ from dataclasses import dataclass
 
 from facets.documents import Filter
 from facets.errors import InvalidInputError
-from facets.papers.types import (
-    BulkRecommendations,
-    CandidateKind,
-    Paper,
-    RankedPaper,
-    Recommendation,
-    RecommendationOptions,
-)
+from facets.papers.inputs import CandidateKind, Paper, PaperOptions
+from facets.papers.results import BulkCandidates, RankedCandidate, RankedPaper
 from facets_server.papers.collection_papers import CollectionPapers
-from facets_server.papers.served import ServedRecommender
+from facets_server.papers.served import ServedPapers
 from facets_server.runtime.call_context import Call
 
 __all__ = [
@@ -48,7 +42,7 @@ class Recommending:
     """A checked request for candidates."""
 
     papers: tuple[Paper, ...]
-    options: RecommendationOptions
+    options: PaperOptions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +65,7 @@ class Ranking:
     collection: str
     papers: tuple[Paper, ...]
     filter: Filter | None
-    options: RecommendationOptions
+    options: PaperOptions
     excluded: frozenset[str]
     min_revision: int | None
 
@@ -103,36 +97,34 @@ class Ranked:
 
 
 def recommend(
-    served: ServedRecommender, kind: CandidateKind, query: Recommending, call: Call
-) -> list[list[Recommendation]]:
+    served: ServedPapers, kind: CandidateKind, query: Recommending, call: Call
+) -> list[list[RankedCandidate]]:
     """Candidates for each paper.
 
     Raises:
         InvalidInputError: An example is unknown.
         DeadlineExceededError: The deadline passed first.
     """
-    results: list[list[Recommendation]] = []
+    results: list[list[RankedCandidate]] = []
     for papers in _slices(query.papers, _PAPERS_A_TURN):
-        with fields_of_request(len(results)), served.turn(call) as recommender:
-            run = recommender.recommend_authors if kind is CandidateKind.AUTHORS else recommender.recommend_citations
+        with fields_of_request(len(results)), served.turn(call) as engine:
+            run = engine.recommend_authors if kind is CandidateKind.AUTHORS else engine.recommend_citations
             results += run(papers, query.options)
     call.num_items = len(results)
     return results
 
 
-def recommend_bulk(
-    served: ServedRecommender, kind: CandidateKind, query: Recommending, call: Call
-) -> list[BulkRecommendations]:
+def recommend_bulk(served: ServedPapers, kind: CandidateKind, query: Recommending, call: Call) -> list[BulkCandidates]:
     """Candidates for each paper as arrays, a few papers at a time; raises as ``recommend``."""
-    results: list[BulkRecommendations] = []
+    results: list[BulkCandidates] = []
     for papers in _slices(query.papers, _BULK_PAPERS_A_TURN):
-        with fields_of_request(len(results) * _BULK_PAPERS_A_TURN), served.turn(call) as recommender:
-            results.append(recommender.recommend_bulk(kind, papers, query.options))
+        with fields_of_request(len(results) * _BULK_PAPERS_A_TURN), served.turn(call) as engine:
+            results.append(engine.recommend_bulk(kind, papers, query.options))
     call.num_items = len(query.papers)
     return results
 
 
-def rank_papers(served: ServedRecommender, query: Ranking, papers: CollectionPapers, call: Call) -> Ranked:
+def rank_papers(served: ServedPapers, query: Ranking, papers: CollectionPapers, call: Call) -> Ranked:
     """Papers for each author or citing paper.
 
     Raises:
@@ -142,8 +134,8 @@ def rank_papers(served: ServedRecommender, query: Ranking, papers: CollectionPap
     """
     call.num_items = len(query.ids)
     if not query.collection:
-        with fields_of_request(), served.turn(call) as recommender:
-            rankings = recommender.rank_papers(query.kind, query.ids, query.papers, query.options)
+        with fields_of_request(), served.turn(call) as engine:
+            rankings = engine.rank_papers(query.kind, query.ids, query.papers, query.options)
         return Ranked(rankings, [p.id for p in query.papers], [p.title for p in query.papers], 0)
     found = papers.read(
         served,
@@ -154,8 +146,8 @@ def rank_papers(served: ServedRecommender, query: Ranking, papers: CollectionPap
         min_revision=query.min_revision,
     )
     compared = found.facets if found.ids else ()
-    with served.turn(call) as recommender:
-        rankings = recommender.rank_papers(query.kind, query.ids, compared, query.options)
+    with served.turn(call) as engine:
+        rankings = engine.rank_papers(query.kind, query.ids, compared, query.options)
     return Ranked(rankings, found.ids, found.titles, found.index_revision)
 
 

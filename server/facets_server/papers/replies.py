@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from facets_proto.v1 import papers_pb2
 
-from facets.papers.types import AddResult, BulkRecommendations, Evidence, RankedPaper, Recommendation
+from facets.papers.results import AddResult, BulkCandidates, Evidence, RankedCandidate, RankedPaper
 from facets_server.runtime.call_context import Call
 from facets_server.runtime.model_registry import ModelFacts
 from facets_server.runtime.replies import nearest_to_proto, timings_to_proto, version_to_proto
@@ -23,7 +23,7 @@ _MOST_UNKNOWN = 100  # unknown names that are told; the others are counted
 
 
 def recommendations_to_proto(
-    results: Sequence[Sequence[Recommendation]],
+    results: Sequence[Sequence[RankedCandidate]],
 ) -> list[papers_pb2.PaperRecommendations]:
     """Candidates in the order of the papers."""
     return [
@@ -31,7 +31,7 @@ def recommendations_to_proto(
     ]
 
 
-def _recommendation(item: Recommendation) -> papers_pb2.Recommendation:
+def _recommendation(item: RankedCandidate) -> papers_pb2.Recommendation:
     return papers_pb2.Recommendation(
         id=item.id,
         name=item.name,
@@ -56,7 +56,7 @@ def _evidence(evidence: Evidence | None) -> papers_pb2.RecommendationEvidence | 
 
 
 def bulk_to_proto(
-    parts: Sequence[BulkRecommendations], unknown: Sequence[str], model: ModelFacts, call: Call
+    parts: Sequence[BulkCandidates], unknown: Sequence[str], model: ModelFacts, call: Call
 ) -> papers_pb2.RecommendBulkResponse:
     """Candidates of the papers of all parts, in order; each id is sent once."""
     places: dict[str, int] = {}

@@ -6,7 +6,7 @@ from facets_proto.v1 import papers_pb2
 
 from facets.documents import And, Filter, Range
 from facets.errors import InvalidInputError
-from facets.papers.types import Author, CandidateKind, NewAuthor, Paper, RecommendationOptions
+from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
 from facets_server.documents.filters import filter_from_proto
 from facets_server.papers.checks import check_author, check_distinct, check_ids, check_papers
 from facets_server.papers.recommending import Finding, Ranking, Recommending
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 _DEFAULT_TOP_K = 10
-_DEFAULT_EXAMPLE_WEIGHT = RecommendationOptions().example_weight
+_DEFAULT_EXAMPLE_WEIGHT = PaperOptions().example_weight
 _KINDS: dict[int, CandidateKind] = {
     papers_pb2.CANDIDATE_KIND_AUTHORS: CandidateKind.AUTHORS,
     papers_pb2.CANDIDATE_KIND_CITATIONS: CandidateKind.CITATIONS,
@@ -89,7 +89,7 @@ def ranking_from_proto(request: papers_pb2.RankPapersRequest, limits: LimitsConf
         collection=request.collection,
         papers=papers,
         filter=_paper_filter(request, years) if is_collection else None,
-        options=RecommendationOptions(
+        options=PaperOptions(
             top_k=top_k,
             exclude=() if is_collection else tuple(request.excluded_ids),
             from_year=None if is_collection else years[0],
@@ -188,14 +188,14 @@ def _author(message: papers_pb2.PaperAuthor) -> Author:
     return Author(message.name, message.id)
 
 
-def _options(message: papers_pb2.RecommendationOptions, limits: LimitsConfig) -> RecommendationOptions:
+def _options(message: papers_pb2.RecommendationOptions, limits: LimitsConfig) -> PaperOptions:
     from_year, to_year = _years(message.years, "options.years") if message.HasField("years") else (None, None)
     weight = message.example_weight if message.HasField("example_weight") else _DEFAULT_EXAMPLE_WEIGHT
     if not 0 <= weight < math.inf:
         raise InvalidInputError(
             f"options.example_weight must be a finite number >= 0, got {weight}", field="options.example_weight"
         )
-    return RecommendationOptions(
+    return PaperOptions(
         top_k=_top_k(message, "options.top_k", limits),
         exclude=tuple(message.excluded_ids),
         candidates=tuple(message.candidates.ids) if message.HasField("candidates") else None,

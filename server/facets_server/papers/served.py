@@ -1,4 +1,4 @@
-"""A recommender behind its turns: what the server serves for the task ``papers``."""
+"""Papers behind their turns: what the server serves for the task ``papers``."""
 
 import logging
 import time
@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from facets.errors import FacetsError
-from facets.papers.recommendation import Recommender
-from facets.papers.types import CandidateKind, Paper, RecommendationOptions
+from facets.papers.engine import PaperEngine
+from facets.papers.inputs import CandidateKind, Paper, PaperOptions
 from facets_server.runtime.call_context import Call
 from facets_server.runtime.fair_lock import Turns
 from facets_server.runtime.model_registry import ModelFacts, TaskModels
 
-__all__ = ["RecommenderModels", "ServedRecommender"]
+__all__ = ["PaperModels", "ServedPapers"]
 
 logger = logging.getLogger(__name__)
 
@@ -24,23 +24,23 @@ _WARM_UP_PAPERS = (
 )
 
 
-class ServedRecommender:
-    """One recommender; calls take turns at it.
+class ServedPapers:
+    """One engine for papers; calls take turns at it.
 
     Attributes:
-        recommender: The library's; use it within a turn.
+        engine: The library's; use it within a turn.
         facts: What ModelService tells.
     """
 
-    def __init__(self, recommender: Recommender, facts: ModelFacts) -> None:
-        self.recommender = recommender
+    def __init__(self, engine: PaperEngine, facts: ModelFacts) -> None:
+        self.engine = engine
         self.facts = facts
         self._turns = Turns()
         self._num_failures = 0
 
     @contextmanager
-    def turn(self, call: Call) -> Iterator[Recommender]:
-        """Waits for a turn at the recommender and gives it back at the end.
+    def turn(self, call: Call) -> Iterator[PaperEngine]:
+        """Waits for a turn at the engine and gives it back at the end.
 
         Raises:
             DeadlineExceededError: The deadline passed first.
@@ -49,7 +49,7 @@ class ServedRecommender:
         """
         with self._turns.turn(call):
             try:
-                yield self.recommender
+                yield self.engine
             except FacetsError:
                 self._num_failures = 0
                 raise
@@ -60,20 +60,20 @@ class ServedRecommender:
 
     def unknown(self, kind: CandidateKind, ids_or_names: Sequence[str]) -> list[str]:
         """Those that are neither an id nor a name of a candidate, in the given order."""
-        table = self.recommender.library.tables[kind]
+        table = self.engine.state.tables[kind]
         return [text for text in ids_or_names if text not in table.row_of_id and text not in table.rows_of_name]
 
     def warm_up(self) -> None:
-        """Runs the recommender once; raises what it raises."""
+        """Runs the engine once; raises what it raises."""
         self._run(Call(method="warm-up"))
 
     def is_healthy(self) -> bool:
-        """True while the recommender answers; after failures in a row it is asked with papers of our own."""
+        """True while the engine answers; after failures in a row it is asked with papers of our own."""
         if self._num_failures < _FAILURES_UNTIL_UNHEALTHY:
             return True
         try:
             self._run(Call(method="probe", deadline=time.monotonic() + _PROBE_S))
-        except Exception as error:  # whatever it is: the recommender does not answer
+        except Exception as error:  # whatever it is: the engine does not answer
             logger.warning("model %s does not answer: %s", self.facts.name, type(error).__name__)
             return False
         return True
@@ -81,18 +81,18 @@ class ServedRecommender:
     def close(self) -> None:
         """Refuses further turns and closes the file of the additions."""
         self._turns.close()
-        self.recommender.close()
+        self.engine.close()
 
     def _run(self, call: Call) -> None:
-        options = RecommendationOptions(top_k=1, evidence=True)
-        with self.turn(call) as recommender:
+        options = PaperOptions(top_k=1, evidence=True)
+        with self.turn(call) as engine:
             for kind, recommend in (
-                (CandidateKind.AUTHORS, recommender.recommend_authors),
-                (CandidateKind.CITATIONS, recommender.recommend_citations),
+                (CandidateKind.AUTHORS, engine.recommend_authors),
+                (CandidateKind.CITATIONS, engine.recommend_citations),
             ):
-                if recommender.size(kind):
+                if engine.size(kind):
                     recommend(_WARM_UP_PAPERS, options)
 
 
 # What the service about papers is given.
-RecommenderModels = TaskModels[ServedRecommender]
+PaperModels = TaskModels[ServedPapers]

@@ -2,7 +2,7 @@
 
 from facets_proto.v1 import papers_pb2, papers_pb2_grpc
 
-from facets.papers.types import CandidateKind
+from facets.papers.inputs import CandidateKind
 from facets_server.papers.collection_papers import CollectionPapers
 from facets_server.papers.recommending import rank_papers, recommend, recommend_bulk
 from facets_server.papers.replies import (
@@ -21,7 +21,7 @@ from facets_server.papers.requests import (
     ranking_from_proto,
     recommending_from_proto,
 )
-from facets_server.papers.served import RecommenderModels
+from facets_server.papers.served import PaperModels
 from facets_server.runtime.call_context import Call
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.replies import timings_to_proto, version_to_proto
@@ -32,7 +32,7 @@ __all__ = ["RecommendationService"]
 class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     """Recommends authors and citing papers."""
 
-    def __init__(self, models: RecommenderModels, papers: CollectionPapers, limits: LimitsConfig) -> None:
+    def __init__(self, models: PaperModels, papers: CollectionPapers, limits: LimitsConfig) -> None:
         self._models = models
         self._papers = papers
         self._limits = limits
@@ -92,8 +92,8 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         served = self._models.get(request.model)
         papers = added_papers_from_proto(request, self._limits)
         call.num_items = len(papers)
-        with served.turn(call) as recommender:
-            result = recommender.add_papers(papers)
+        with served.turn(call) as engine:
+            result = engine.add_papers(papers)
         return added_papers_to_proto(result, served.facts, call)
 
     def AddAuthors(self, request: papers_pb2.AddAuthorsRequest, call: Call) -> papers_pb2.AddAuthorsResponse:
@@ -101,8 +101,8 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         served = self._models.get(request.model)
         authors = new_authors_from_proto(request, self._limits)
         call.num_items = len(authors)
-        with served.turn(call) as recommender:
-            result = recommender.add_authors(authors)
+        with served.turn(call) as engine:
+            result = engine.add_authors(authors)
         return added_authors_to_proto(result, served.facts, call)
 
     def FindCandidates(
@@ -112,9 +112,9 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         served = self._models.get(request.model)
         query = finding_from_proto(request, self._limits)
         call.num_items = len(query.texts)
-        recommender = served.recommender
+        engine = served.engine
         found = []
         for text in query.texts:
             call.check()
-            found.append(recommender.find(query.kind, text, top_k=query.top_k))
-        return found_to_proto(found, recommender.size(query.kind), served.facts, call)
+            found.append(engine.find(query.kind, text, top_k=query.top_k))
+        return found_to_proto(found, engine.size(query.kind), served.facts, call)

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from facets.errors import FacetsError, InvalidInputError
+from facets.relations.engine import RelationEngine
 from facets.relations.entailment import EntailmentResult
 from facets.relations.entities import EntityFinder, EntitySpan
 from facets.relations.patterns import PatternLimits
 from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
-from facets.relations.scorer import RelationScorer
 from facets_server.runtime.call_context import Call
 from facets_server.runtime.fair_lock import Turns
 from facets_server.runtime.model_registry import ModelFacts, TaskModels
@@ -63,7 +63,7 @@ class Entities:
 class ServedRelations:
     """One model for relations; may be shared by threads, which take turns."""
 
-    def __init__(self, scorer: RelationScorer, facts: ModelFacts) -> None:
+    def __init__(self, scorer: RelationEngine, facts: ModelFacts) -> None:
         self.facts = facts
         self._scorer = scorer
         self._turns = Turns()
@@ -80,7 +80,7 @@ class ServedRelations:
         top_k: int,
         evidence: bool,
     ) -> Iterator[list[PairRelations]]:
-        """Pairs of entities of one text after the other, see ``RelationScorer.extract``."""
+        """Pairs of entities of one text after the other, see ``RelationEngine.extract``."""
         for start in range(0, len(texts), _TEXTS_A_TURN):
             part = texts[start : start + _TEXTS_A_TURN]
             with fields_of_request(start):
@@ -100,7 +100,7 @@ class ServedRelations:
         *,
         limits: PatternLimits,
     ) -> Iterator[list[RankedTail]]:
-        """Tails of one ``(head, relation)`` after the other, see ``RelationScorer.fill_slot``."""
+        """Tails of one ``(head, relation)`` after the other, see ``RelationEngine.fill_slot``."""
         with fields_of_request():
             spans = entities.of(texts, 0)
             for number, (head, relation) in enumerate(slots):
@@ -117,7 +117,7 @@ class ServedRelations:
         top_k: int | None,
         evidence: bool = False,
     ) -> Iterator[PatternScores]:
-        """Scores of one pattern after the other, see ``RelationScorer.score``."""
+        """Scores of one pattern after the other, see ``RelationEngine.score``."""
         for start in range(0, len(patterns), _PATTERNS_A_TURN):
             with fields_of_request(start), self._turn(call):
                 scored = self._scorer.score(
@@ -126,7 +126,7 @@ class ServedRelations:
             yield from scored
 
     def entailment(self, premises: Sequence[str], hypotheses: Sequence[str], call: Call) -> list[EntailmentResult]:
-        """See ``RelationScorer.entailment``."""
+        """See ``RelationEngine.entailment``."""
         with fields_of_request(), self._turn(call):
             return self._scorer.entailment(premises, hypotheses)
 
@@ -135,13 +135,13 @@ class ServedRelations:
         return self._scorer.relations()
 
     def add_relation(self, name: str, examples: Sequence[str], threshold: float | None, call: Call) -> RelationInfo:
-        """See ``RelationScorer.add_relation``."""
+        """See ``RelationEngine.add_relation``."""
         with self._turn(call):
             self._scorer.add_relation(name, examples, threshold=threshold)
             return next(info for info in self._scorer.relations() if info.name == name)  # as it is listed
 
     def delete_relation(self, name: str, call: Call) -> RelationInfo:
-        """Takes an added relation away; see ``RelationScorer.remove_relation``."""
+        """Takes an added relation away; see ``RelationEngine.remove_relation``."""
         with self._turn(call):
             found = [info for info in self._scorer.relations() if info.name == name]
             self._scorer.remove_relation(name)  # refuses a name that is none of those added

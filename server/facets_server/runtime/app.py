@@ -28,7 +28,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from facets.documents import CollectionEngine
 from facets.errors import ConfigError
 from facets_server.documents.stream_store import StreamStore
-from facets_server.papers.served import ServedRecommender
+from facets_server.papers.served import ServedPapers
 from facets_server.relations.served import ServedRelations
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.config import SecurityConfig, ServerConfig
@@ -176,8 +176,8 @@ def create_server(
     services = text_services(sentence_models, engine, streams, admission, config)
     relations = [served for served in others if isinstance(served, ServedRelations)]
     services |= relation_services(TaskModels("relations", relations, directory.tasks), config)
-    recommenders = [served for served in others if isinstance(served, ServedRecommender)]
-    services |= paper_services(TaskModels("papers", recommenders, directory.tasks), engine, config)
+    papers = [served for served in others if isinstance(served, ServedPapers)]
+    services |= paper_services(TaskModels("papers", papers, directory.tasks), engine, config)
     services |= model_services(directory, config)
     for servicer, add, _ in services.values():
         add(servicer, server)

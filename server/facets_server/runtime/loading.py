@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 from facets.errors import NotFoundError
 from facets.model.loading import DEFAULT_MODEL, find_model, load
-from facets.papers.recommendation import Recommender
-from facets.relations.interface import RelationModel
-from facets.relations.scorer import RelationScorer
-from facets_server.papers.served import ServedRecommender
+from facets.papers.engine import PaperEngine
+from facets.relations.contract import RelationModel
+from facets.relations.engine import RelationEngine
+from facets_server.papers.served import ServedPapers
 from facets_server.relations.served import ServedRelations
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.model_registry import Served
@@ -70,13 +70,13 @@ def _folders(names: Sequence[str]) -> list[Path]:
 
 
 def _relations(model: FacetModel, data_dir: Path) -> ServedRelations:
-    scorer = RelationScorer(cast(RelationModel, model), data_dir=task_folder(data_dir, model.task, model.name))
+    scorer = RelationEngine(cast(RelationModel, model), data_dir=task_folder(data_dir, model.task, model.name))
     return ServedRelations(scorer, facts_of(model))
 
 
-def _papers(model: FacetModel, data_dir: Path) -> ServedRecommender:
-    recommender = Recommender(model, data_dir=task_folder(data_dir, model.task, model.name))
-    return ServedRecommender(recommender, facts_of(model))
+def _papers(model: FacetModel, data_dir: Path) -> ServedPapers:
+    engine = PaperEngine(model, data_dir=task_folder(data_dir, model.task, model.name))
+    return ServedPapers(engine, facts_of(model))
 
 
 def task_folder(data_dir: Path, task: str, name: str) -> Path:

@@ -23,7 +23,7 @@ from facets_server.documents.collection_service import CollectionService
 from facets_server.documents.service import DocumentService
 from facets_server.documents.stream_store import StreamStore
 from facets_server.papers.collection_papers import CollectionPapers
-from facets_server.papers.served import RecommenderModels
+from facets_server.papers.served import PaperModels
 from facets_server.papers.service import RecommendationService
 from facets_server.relations.entities import EntityFinders
 from facets_server.relations.served import RelationModels
@@ -104,7 +104,7 @@ def relation_services(models: RelationModels, config: ServerConfig) -> Services:
     }
 
 
-def paper_services(models: RecommenderModels, engine: CollectionEngine, config: ServerConfig) -> Services:
+def paper_services(models: PaperModels, engine: CollectionEngine, config: ServerConfig) -> Services:
     """The service of the models for papers, by full name."""
     papers = CollectionPapers(engine, max_papers=config.limits.max_ranked_papers)
     return {

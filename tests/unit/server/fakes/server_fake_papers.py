@@ -1,27 +1,16 @@
-"""A fake recommender: the words a paper shares with what a candidate wrote or cites."""
+"""A fake engine for papers: the words a paper shares with what a candidate wrote or cites."""
 
 import threading
 from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
-from facets_server.papers.served import ServedRecommender
+from facets_server.papers.served import ServedPapers
 from facets_server.runtime.model_registry import ModelFacts
 
 from facets.errors import InvalidInputError, NotFoundError
-from facets.papers.types import (
-    AddResult,
-    Author,
-    BulkRecommendations,
-    CandidateKind,
-    Evidence,
-    NewAuthor,
-    Paper,
-    PaperFacets,
-    RankedPaper,
-    Recommendation,
-    RecommendationOptions,
-)
+from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
+from facets.papers.results import AddResult, BulkCandidates, Evidence, PaperFacets, RankedCandidate, RankedPaper
 
 NUM_FACETS = 2
 WORDS = "boat river sea music song piano king queen war bread cheese wine".split()
@@ -32,8 +21,8 @@ TRAINED = (
 )
 
 
-class FakeRecommender:
-    """Has the methods of ``Recommender``.
+class FakePaperEngine:
+    """Has the methods of ``PaperEngine``.
 
     Attributes:
         batches: Papers of each call so far.
@@ -53,7 +42,7 @@ class FakeRecommender:
         pass
 
     @property
-    def library(self):
+    def state(self):
         tables = {}
         for kind in CandidateKind:
             known = self._known(kind)
@@ -122,7 +111,7 @@ class FakeRecommender:
         return kept
 
     def _recommend(self, kind, papers, options):
-        options = options or RecommendationOptions()
+        options = options or PaperOptions()
         ids, known, facet_scores, scores, encoded = self._scores(kind, papers, options)
         kept = self._allowed(options, papers, ids, known)
         results = []
@@ -130,7 +119,7 @@ class FakeRecommender:
             order = sorted(np.flatnonzero(kept[i]), key=lambda j: (-scores[i, j], ids[j]))[: options.top_k]
             results.append(
                 [
-                    Recommendation(
+                    RankedCandidate(
                         ids[j],
                         known[ids[j]][0],
                         float(scores[i, j]),
@@ -150,7 +139,7 @@ class FakeRecommender:
         return self._recommend(CandidateKind.CITATIONS, papers, options)
 
     def recommend_bulk(self, kind, papers, options=None):
-        options = options or RecommendationOptions()
+        options = options or PaperOptions()
         results = self._recommend(kind, papers, options)
         ids = sorted(self._known(kind))
         rows = np.full((len(papers), options.top_k), -1, np.int64)
@@ -158,10 +147,10 @@ class FakeRecommender:
         for i, found in enumerate(results):
             for j, item in enumerate(found):
                 rows[i, j], scores[i, j] = ids.index(item.id), item.score
-        return BulkRecommendations(ids, rows, scores)
+        return BulkCandidates(ids, rows, scores)
 
     def rank_papers(self, kind, ids, papers, options=None):
-        options = options or RecommendationOptions()
+        options = options or PaperOptions()
         known_ids, known, facet_scores, scores, encoded = self._scores(kind, papers, options)
         rankings = []
         for wanted in ids:
@@ -233,8 +222,8 @@ def _evidence(facets, written):
 
 
 def served_papers(name="papers"):
-    """A fake recommender as the server wants one, and the fake."""
-    recommender = FakeRecommender()
+    """A fake engine for papers as the server wants one, and the fake."""
+    engine = FakePaperEngine()
     facts = ModelFacts(
         name=name,
         revision="p1",
@@ -244,4 +233,4 @@ def served_papers(name="papers"):
         max_tokens=64,
         vocabulary_size=len(WORDS),
     )
-    return ServedRecommender(recommender, facts), recommender
+    return ServedPapers(engine, facts), engine

@@ -34,7 +34,7 @@ _NEGATIONS = ("not", "never")
 
 
 class FakeScorer:
-    """Has the methods of ``RelationScorer``.
+    """Has the methods of ``RelationEngine``.
 
     Attributes:
         batches: Patterns of each call of ``score``.

@@ -27,13 +27,13 @@ SONG = pb.Paper(title="song", abstract="king")
 
 @pytest.fixture
 def paper_server(make_server):
-    """A server with a sentence model and a recommender; ``.recommender`` is the fake."""
-    served, recommender = served_papers()
+    """A server with a sentence model and a model of papers; ``.paper_engine`` is the fake."""
+    served, paper_engine = served_papers()
     running = make_server(others=[served], limits=LimitsConfig(max_texts_per_request=200, max_evidence_hits=20))
-    running.recommender = recommender
-    recommender.batches.clear()
+    running.paper_engine = paper_engine
+    paper_engine.batches.clear()
     yield running
-    recommender.gate.set()
+    paper_engine.gate.set()
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_bulk_sends_each_id_once_and_agrees_with_the_single_call(stub, paper_ser
     request = pb.RecommendBulkRequest(kind=AUTHORS, papers=papers, options=options(top_k=2))
     reply = stub.RecommendBulk(request, timeout=60)
     assert len(set(reply.candidate_ids)) == len(reply.candidate_ids) == 3
-    assert paper_server.recommender.batches == [128, 22]
+    assert paper_server.paper_engine.batches == [128, 22]
     single = stub.RecommendAuthors(
         pb.RecommendAuthorsRequest(papers=papers[:3], options=options(top_k=2)), timeout=60
     ).results
@@ -136,7 +136,7 @@ def test_bulk_tells_unknown_candidates(stub):
 def test_many_papers_take_several_turns(stub, paper_server):
     reply = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[BOAT] * 70), timeout=60)
     assert len(reply.results) == 70
-    assert paper_server.recommender.batches == [32, 32, 6]
+    assert paper_server.paper_engine.batches == [32, 32, 6]
 
 
 @pytest.mark.parametrize(
@@ -212,8 +212,8 @@ def test_model_and_health_are_told(paper_server):
     assert status == health_pb2.HealthCheckResponse.SERVING
 
 
-def test_a_failing_recommender_is_an_internal_error_without_words(stub, paper_server):
-    paper_server.recommender.poison = "secret"
+def test_a_failing_model_of_papers_is_an_internal_error_without_words(stub, paper_server):
+    paper_server.paper_engine.poison = "secret"
     request = pb.RecommendAuthorsRequest(papers=[pb.Paper(title="secret")])
     for _ in range(4):
         error = refused(stub.RecommendAuthors, request, grpc.StatusCode.INTERNAL)
@@ -222,19 +222,19 @@ def test_a_failing_recommender_is_an_internal_error_without_words(stub, paper_se
 
 
 def test_a_call_whose_deadline_passes_leaves_the_queue(stub, paper_server):
-    paper_server.recommender.gate.clear()
-    paper_server.recommender.started.clear()
+    paper_server.paper_engine.gate.clear()
+    paper_server.paper_engine.started.clear()
     first = threading.Thread(
         target=lambda: stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[BOAT]), timeout=60)
     )
     first.start()
-    assert paper_server.recommender.started.wait(30)
+    assert paper_server.paper_engine.started.wait(30)
     with pytest.raises(grpc.RpcError) as raised:
         stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[SONG]), timeout=0.3)
     assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-    paper_server.recommender.gate.set()
+    paper_server.paper_engine.gate.set()
     first.join(60)
-    assert paper_server.recommender.batches == [1]
+    assert paper_server.paper_engine.batches == [1]
 
 
 # Papers for authors and citing papers
@@ -248,7 +248,7 @@ def shelf(paper_server):
     put(paper_server, "a", "boat river", title="boat river", abstract="sea", year=2001)
     put(paper_server, "b", "music song\nand the piano", year=2005)
     put(paper_server, "c", "king queen", title="king queen")
-    paper_server.recommender.batches.clear()
+    paper_server.paper_engine.batches.clear()
     return "shelf"
 
 
@@ -274,11 +274,11 @@ def test_a_collection_is_encoded_once_for_each_revision_of_a_document(stub, shel
     request = pb.RankPapersRequest(kind=AUTHORS, ids=["Cat"], collection=shelf)
     stub.RankPapers(request, timeout=60)
     stub.RankPapers(request, timeout=60)
-    assert paper_server.recommender.batches == [3]
+    assert paper_server.paper_engine.batches == [3]
     revision = put(paper_server, "a", "piano piano", title="piano piano").index_revision
     request.min_revision = revision
     reply = stub.RankPapers(request, timeout=60)
-    assert paper_server.recommender.batches == [3, 1]
+    assert paper_server.paper_engine.batches == [3, 1]
     assert reply.rankings[0].papers[0].id == "a"
     assert reply.index_revision == revision
 
@@ -388,9 +388,9 @@ def test_added_authors_are_found(stub):
     ],
 )
 def test_bad_additions_are_named_and_nothing_is_stored(stub, paper_server, papers, field):
-    before = set(paper_server.recommender.papers)
+    before = set(paper_server.paper_engine.papers)
     assert violations_of(refused(stub.AddPapers, pb.AddPapersRequest(papers=papers))) == [field]
-    assert set(paper_server.recommender.papers) == before
+    assert set(paper_server.paper_engine.papers) == before
 
 
 @pytest.mark.parametrize(

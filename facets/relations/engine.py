@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets.errors import CheckpointError, ConflictError, InvalidInputError, NotFoundError
+from facets.relations.contract import RelationModel
+from facets.relations.decisions import PatternDecisions
 from facets.relations.entailment import (
     EntailmentArrays,
     EntailmentResult,
@@ -20,23 +22,21 @@ from facets.relations.entailment import (
 )
 from facets.relations.entities import EntityFinder, EntitySpan
 from facets.relations.extraction import PairMention, group_tails, head_spans, pair_mentions, resolve_spans
-from facets.relations.interface import RelationModel
 from facets.relations.patterns import PatternLimits, tokenize_patterns
 from facets.relations.prototypes import prototype_facets
-from facets.relations.report import PatternReport
+from facets.relations.ranking import RelationFacets, ScoreArrays, score_arrays
 from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
-from facets.relations.scores import RelationFacets, ScoreArrays, score_arrays
 from facets.relations.store import AddedRelation, read_added, write_added
 from facets.texts.interface import check_text
 
-__all__ = ["DEFAULT_RELATION_MODEL", "RelationScorer"]
+__all__ = ["DEFAULT_RELATION_MODEL", "RelationEngine"]
 
 DEFAULT_RELATION_MODEL = "facets-relations-en"
 _MAX_NAME_CHARS = 200
 _MAX_EXAMPLES = 100
 
 
-class RelationScorer:
+class RelationEngine:
     """Scores sentence patterns against relations, finds relations in texts, fills slots; may be shared by threads.
 
     Args:
@@ -62,7 +62,7 @@ class RelationScorer:
         self._all = self._with_added(self._added)
 
     @classmethod
-    def load(cls, name_or_path: str | Path | None = None, *, data_dir: Path | None = None) -> "RelationScorer":
+    def load(cls, name_or_path: str | Path | None = None, *, data_dir: Path | None = None) -> "RelationEngine":
         """Loads a model with its tables; the shipped ``facets-relations-en`` without an argument.
 
         Args:
@@ -123,7 +123,7 @@ class RelationScorer:
             TypeError: ``patterns`` is one ``str``.
 
         Example:
-            >>> scorer = RelationScorer.load()
+            >>> scorer = RelationEngine.load()
             >>> [scores] = scorer.score(["$ARG1 was born in $ARG2"], ["birthPlace", "spouse"])
             >>> scores.best.relation
             'birthPlace'
@@ -131,7 +131,7 @@ class RelationScorer:
         chosen = self._chosen(relations)
         tokens = tokenize_patterns(patterns, self.model.tokenizer)
         arrays = self.score_tokens(tokens, chosen)
-        report = PatternReport(chosen, arrays, top_k=_checked_top_k(top_k), evidence=evidence)
+        report = PatternDecisions(chosen, arrays, top_k=_checked_top_k(top_k), evidence=evidence)
         return [report.scores(place, pattern) for place, pattern in enumerate(tokens)]
 
     def score_arrays(self, patterns: Sequence[str], relations: Sequence[str] | None = None) -> ScoreArrays:
@@ -322,7 +322,7 @@ class RelationScorer:
     ) -> list[list[PairRelations]]:
         # Equal patterns are encoded once.
         rows = {tokens: row for row, tokens in enumerate(dict.fromkeys(m.tokens for m in mentions))}
-        report = PatternReport(chosen, self.score_tokens(list(rows), chosen), top_k=top_k, evidence=evidence)
+        report = PatternDecisions(chosen, self.score_tokens(list(rows), chosen), top_k=top_k, evidence=evidence)
         result: list[list[PairRelations]] = [[] for _ in texts]
         for mention in mentions:
             scores = report.scores(rows[mention.tokens], mention.tokens, before=mention.before)

@@ -5,11 +5,11 @@ import pytest
 from relation_toys import TOY_RELATION_THRESHOLD, make_toy_relation_checkpoint
 
 from facets.errors import CheckpointError, ConflictError, InvalidInputError, NotFoundError, StorageError
+from facets.relations.engine import RelationEngine
 from facets.relations.entailment import EntailmentLabel
 from facets.relations.entities import EntitySpan, Gazetteer
 from facets.relations.prototypes import prototype_facets
-from facets.relations.scorer import RelationScorer
-from facets.relations.scores import combined_scores
+from facets.relations.ranking import combined_scores
 from facets.relations.tables import RelationCalibration
 
 NAMES = Gazetteer(["Ann", "Bob", "Paris", "London", "Acme"])
@@ -21,16 +21,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def scorer(folder: Path) -> RelationScorer:
-    return RelationScorer.load(folder)
+def scorer(folder: Path) -> RelationEngine:
+    return RelationEngine.load(folder)
 
 
-def test_trained_patterns_get_their_relation(scorer: RelationScorer) -> None:
+def test_trained_patterns_get_their_relation(scorer: RelationEngine) -> None:
     scores = scorer.score(["$ARG1 was born in $ARG2", "$ARG1 , the wife of $ARG2", "$ARG1 works for $ARG2"])
     assert [s.best.relation if s.best else None for s in scores] == ["birthPlace", "spouse", "employer"]
 
 
-def test_the_best_is_the_maximum_of_facets_and_look_up(scorer: RelationScorer) -> None:
+def test_the_best_is_the_maximum_of_facets_and_look_up(scorer: RelationEngine) -> None:
     [scores] = scorer.score(["$ARG1 was born in $ARG2"])
     best = scores.relations[0]
     assert scores.evidence.pattern_known
@@ -39,7 +39,7 @@ def test_the_best_is_the_maximum_of_facets_and_look_up(scorer: RelationScorer) -
     assert scores.no_relation_probability == pytest.approx(1 - best.probability)
 
 
-def test_probabilities_fall_and_evidence_names_facets(scorer: RelationScorer) -> None:
+def test_probabilities_fall_and_evidence_names_facets(scorer: RelationEngine) -> None:
     [scores] = scorer.score(["$ARG1 , born to $ARG2"])
     probabilities = [score.probability for score in scores.relations]
     assert probabilities == sorted(probabilities, reverse=True)
@@ -58,7 +58,7 @@ def test_the_look_up_is_moved_to_the_facets_scale() -> None:
     assert scores[:, 0].tolist() == pytest.approx([0.6 / 1.2, 1.0, 0.6 / 1.2])
 
 
-def test_a_negated_pattern_has_no_relation(scorer: RelationScorer) -> None:
+def test_a_negated_pattern_has_no_relation(scorer: RelationEngine) -> None:
     [plain, negated] = scorer.score(["$ARG1 is married to $ARG2", "$ARG1 is not married to $ARG2"])
     assert plain.best is not None
     assert negated.best is None
@@ -67,14 +67,14 @@ def test_a_negated_pattern_has_no_relation(scorer: RelationScorer) -> None:
     assert all(score.score == -1.0 and score.probability == 0.0 for score in negated.relations)
 
 
-def test_candidates_and_top_k_restrict_the_answer(scorer: RelationScorer) -> None:
+def test_candidates_and_top_k_restrict_the_answer(scorer: RelationEngine) -> None:
     [scores] = scorer.score(["$ARG1 was born in $ARG2"], ["spouse", "employer"])
     assert sorted(score.relation for score in scores.relations) == ["employer", "spouse"]
     [scores] = scorer.score(["$ARG1 was born in $ARG2"], top_k=1)
     assert [score.relation for score in scores.relations] == ["birthPlace"]
 
 
-def test_the_same_pattern_scores_the_same_alone_and_in_a_batch(scorer: RelationScorer) -> None:
+def test_the_same_pattern_scores_the_same_alone_and_in_a_batch(scorer: RelationEngine) -> None:
     patterns = ["$ARG1 was born in $ARG2", "$ARG1 , $ENT and a long way to the partner of $ARG2", "$ARG1 $ARG2"]
     together = scorer.score_arrays(patterns).symmetric
     alone = np.concatenate([scorer.score_arrays([pattern]).symmetric for pattern in patterns])
@@ -91,19 +91,19 @@ def test_the_same_pattern_scores_the_same_alone_and_in_a_batch(scorer: RelationS
     ],
 )
 def test_bad_candidates_are_told(
-    scorer: RelationScorer, relations: list[str], error: type[Exception], message: str
+    scorer: RelationEngine, relations: list[str], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         scorer.score(["$ARG1 was born in $ARG2"], relations)
 
 
-def test_no_pattern_gives_no_result(scorer: RelationScorer) -> None:
+def test_no_pattern_gives_no_result(scorer: RelationEngine) -> None:
     assert scorer.score([]) == []
     assert scorer.entailment([], []) == []
     assert scorer.extract([], spans=[]) == []
 
 
-def test_extraction_tells_mentions_and_sentences(scorer: RelationScorer) -> None:
+def test_extraction_tells_mentions_and_sentences(scorer: RelationEngine) -> None:
     text = "Hello. Ann was born in Paris. Bob works for Acme."
     [pairs] = scorer.extract([text], finder=NAMES)
     found = {(p.head.text, p.tail.text): [r.score.relation for r in p.relations][:1] for p in pairs}
@@ -116,12 +116,12 @@ def test_extraction_tells_mentions_and_sentences(scorer: RelationScorer) -> None
     assert [(p.head.start, p.tail.start) for p in pairs] == sorted((p.head.start, p.tail.start) for p in pairs)
 
 
-def test_extraction_takes_the_callers_spans_in_any_order(scorer: RelationScorer) -> None:
+def test_extraction_takes_the_callers_spans_in_any_order(scorer: RelationEngine) -> None:
     [pairs] = scorer.extract(["Ann was born in Paris."], spans=[[EntitySpan(16, 21), EntitySpan(0, 3)]])
     assert [(p.head.text, p.tail.text) for p in pairs] == [("Ann", "Paris"), ("Paris", "Ann")]
 
 
-def test_a_negated_clause_around_the_pair_counts(scorer: RelationScorer) -> None:
+def test_a_negated_clause_around_the_pair_counts(scorer: RelationEngine) -> None:
     [pairs] = scorer.extract(["It is not true that Ann was born in Paris."], finder=NAMES)
     assert all(p.relations == () for p in pairs)
     assert {p.scores.evidence.negation_cue for p in pairs} == {"not"}
@@ -137,21 +137,21 @@ def test_a_negated_clause_around_the_pair_counts(scorer: RelationScorer) -> None
     ],
 )
 def test_bad_spans_and_texts_are_told(
-    scorer: RelationScorer, texts: list[str], spans: list[list[EntitySpan]], field: str
+    scorer: RelationEngine, texts: list[str], spans: list[list[EntitySpan]], field: str
 ) -> None:
     with pytest.raises(InvalidInputError) as caught:
         scorer.extract(texts, spans=spans)
     assert caught.value.field == field
 
 
-def test_entities_need_exactly_one_source(scorer: RelationScorer) -> None:
+def test_entities_need_exactly_one_source(scorer: RelationEngine) -> None:
     with pytest.raises(InvalidInputError, match="neither"):
         scorer.extract(["Ann met Bob."])
     with pytest.raises(InvalidInputError, match="both"):
         scorer.extract(["Ann met Bob."], spans=[[]], finder=NAMES)
 
 
-def test_slots_are_filled_best_first(scorer: RelationScorer) -> None:
+def test_slots_are_filled_best_first(scorer: RelationEngine) -> None:
     texts = ["Ann was born in Paris.", "Ann works for Acme.", "ann grew up in London. Bob was born in Acme."]
     tails = scorer.fill_slot("Ann", "birthPlace", texts, finder=NAMES)
     assert {tail.tail for tail in tails} == {"Paris", "Acme", "London"}
@@ -160,18 +160,18 @@ def test_slots_are_filled_best_first(scorer: RelationScorer) -> None:
     assert all(mention.head.text.lower() == "ann" for tail in tails for mention in tail.mentions)
 
 
-def test_a_head_that_no_finder_knows_is_found(scorer: RelationScorer) -> None:
+def test_a_head_that_no_finder_knows_is_found(scorer: RelationEngine) -> None:
     tails = scorer.fill_slot("Zoe", "birthPlace", ["Zoe was born in Paris."], finder=NAMES)
     assert [tail.tail for tail in tails] == ["Paris"]
 
 
-def test_a_pattern_is_a_paraphrase_of_itself_in_both_directions(scorer: RelationScorer) -> None:
+def test_a_pattern_is_a_paraphrase_of_itself_in_both_directions(scorer: RelationEngine) -> None:
     [result] = scorer.entailment(["$ARG1 was born in $ARG2"], ["$ARG1 was born in $ARG2"])
     assert result.forward == pytest.approx(1.0, abs=1e-5)
     assert result.direction == pytest.approx(0.0, abs=1e-6)
 
 
-def test_exchanging_the_sides_exchanges_the_answer(scorer: RelationScorer) -> None:
+def test_exchanging_the_sides_exchanges_the_answer(scorer: RelationEngine) -> None:
     first, second = "$ARG1 was born in $ARG2", "$ARG1 grew up in $ARG2"
     [one], [other] = scorer.entailment([first], [second]), scorer.entailment([second], [first])
     assert one.forward == pytest.approx(other.backward, abs=1e-6)
@@ -183,13 +183,13 @@ def test_exchanging_the_sides_exchanges_the_answer(scorer: RelationScorer) -> No
     assert other.label == swapped.get(one.label, one.label)
 
 
-def test_a_pattern_does_not_entail_its_negation(scorer: RelationScorer) -> None:
+def test_a_pattern_does_not_entail_its_negation(scorer: RelationEngine) -> None:
     [result] = scorer.entailment(["$ARG1 is married to $ARG2"], ["$ARG1 is not married to $ARG2"])
     assert result.negation_differs
     assert result.label is EntailmentLabel.NEUTRAL
 
 
-def test_premises_and_hypotheses_go_together(scorer: RelationScorer) -> None:
+def test_premises_and_hypotheses_go_together(scorer: RelationEngine) -> None:
     with pytest.raises(InvalidInputError, match="one item for each of 1"):
         scorer.entailment(["$ARG1 met $ARG2"], [])
     with pytest.raises(InvalidInputError) as caught:
@@ -198,15 +198,15 @@ def test_premises_and_hypotheses_go_together(scorer: RelationScorer) -> None:
 
 
 def test_an_added_relation_is_used_and_survives(folder: Path, tmp_path: Path) -> None:
-    scorer = RelationScorer.load(folder, data_dir=tmp_path)
+    scorer = RelationEngine.load(folder, data_dir=tmp_path)
     info = scorer.add_relation("mentor", ["$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1"], threshold=0.1)
     assert info.examples == ("$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1")
-    [scores] = RelationScorer.load(folder, data_dir=tmp_path).score(["$ARG1 taught $ARG2"])
+    [scores] = RelationEngine.load(folder, data_dir=tmp_path).score(["$ARG1 taught $ARG2"])
     assert scores.relations[0].relation == "mentor"
     assert scores.relations[0].universal_schema is None
-    assert "mentor" in [r.name for r in RelationScorer.load(folder, data_dir=tmp_path).relations()]
+    assert "mentor" in [r.name for r in RelationEngine.load(folder, data_dir=tmp_path).relations()]
     scorer.remove_relation("mentor")
-    assert "mentor" not in [r.name for r in RelationScorer.load(folder, data_dir=tmp_path).relations()]
+    assert "mentor" not in [r.name for r in RelationEngine.load(folder, data_dir=tmp_path).relations()]
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_an_added_relation_is_used_and_survives(folder: Path, tmp_path: Path) ->
 def test_a_bad_relation_is_not_added(
     folder: Path, name: str, examples: list[str], threshold: float | None, field: str
 ) -> None:
-    scorer = RelationScorer.load(folder)
+    scorer = RelationEngine.load(folder)
     with pytest.raises(InvalidInputError) as caught:
         scorer.add_relation(name, examples, threshold=threshold)
     assert caught.value.field == field
@@ -232,21 +232,21 @@ def test_a_bad_relation_is_not_added(
 
 
 def test_a_name_is_taken_once(folder: Path) -> None:
-    scorer = RelationScorer.load(folder)
+    scorer = RelationEngine.load(folder)
     with pytest.raises(ConflictError, match="exists"):
         scorer.add_relation("spouse", ["$ARG1 wed $ARG2"])
 
 
 def test_the_models_own_relations_stay(folder: Path) -> None:
     with pytest.raises(InvalidInputError, match="model's own"):
-        RelationScorer.load(folder).remove_relation("spouse")
+        RelationEngine.load(folder).remove_relation("spouse")
     with pytest.raises(NotFoundError, match="near names"):
-        RelationScorer.load(folder).remove_relation("mentor")
+        RelationEngine.load(folder).remove_relation("mentor")
 
 
 def test_a_folder_that_cannot_be_written_adds_nothing(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    scorer = RelationScorer.load(folder)
+    scorer = RelationEngine.load(folder)
     scorer._data_dir = tmp_path / "file" / "folder"
     with pytest.raises(StorageError, match="cannot write"):
         scorer.add_relation("mentor", ["$ARG1 taught $ARG2"])
@@ -256,15 +256,15 @@ def test_a_folder_that_cannot_be_written_adds_nothing(folder: Path, tmp_path: Pa
 def test_a_damaged_store_is_told(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "relations.jsonl").write_text('{"name": "x"\n')
     with pytest.raises(StorageError, match=r"relations.jsonl, line 1"):
-        RelationScorer.load(folder, data_dir=tmp_path)
+        RelationEngine.load(folder, data_dir=tmp_path)
 
 
 def test_a_model_of_another_task_is_refused() -> None:
     with pytest.raises(CheckpointError, match="expected a model of the task relations, got sentences"):
-        RelationScorer.load("facets-en")
+        RelationEngine.load("facets-en")
 
 
-def test_relations_tell_thresholds_and_pairs(scorer: RelationScorer) -> None:
+def test_relations_tell_thresholds_and_pairs(scorer: RelationEngine) -> None:
     infos = scorer.relations()
     assert [info.name for info in infos] == ["birthPlace", "capital", "employer", "spouse"]
     assert all(info.threshold == pytest.approx(TOY_RELATION_THRESHOLD) and info.num_pairs > 0 for info in infos)

@@ -13,26 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError, NotFoundError
-from facets.papers.additions import Additions, LibraryState
+from facets.papers.additions import Additions, EngineState
 from facets.papers.candidates import CandidateTable
-from facets.papers.interface import PaperEncoder
+from facets.papers.contract import PaperEncoder
+from facets.papers.inputs import CandidateKind, NewAuthor, Paper, PaperOptions, check_papers
 from facets.papers.ranking import HybridScores, best_columns, example_scores, hybrid_scores
-from facets.papers.types import (
-    AddResult,
-    BulkRecommendations,
-    CandidateKind,
-    Evidence,
-    NewAuthor,
-    Paper,
-    PaperFacets,
-    RankedPaper,
-    Recommendation,
-    RecommendationOptions,
-    check_papers,
-)
+from facets.papers.results import AddResult, BulkCandidates, Evidence, PaperFacets, RankedCandidate, RankedPaper
 from facets.words.vectors import unit_rows
 
-__all__ = ["DEFAULT_PAPER_MODEL", "Recommender"]
+__all__ = ["DEFAULT_PAPER_MODEL", "PaperEngine"]
 
 DEFAULT_PAPER_MODEL = "facets-papers-en"
 # Scores computed at a time, papers times candidates: 64 MiB an array.
@@ -43,11 +32,11 @@ _NEAREST_WORDS = 8
 _NEAREST_PAPERS = 3
 
 
-class Recommender:
+class PaperEngine:
     """A model of papers with its authors and citing papers, and those added since; may be shared by threads.
 
     The model folder is never written. What is added goes to ``data_dir`` (one SQLite file) and is durable
-    before the call returns; a recommender opened on the same folder later has it again.
+    before the call returns; a engine opened on the same folder later has it again.
     """
 
     def __init__(self, model: object, *, data_dir: Path | None = None) -> None:
@@ -87,7 +76,7 @@ class Recommender:
         self._additions.close()
 
     @property
-    def library(self) -> LibraryState:
+    def state(self) -> EngineState:
         """Tables, papers and indexes as they are now."""
         return self._additions.state
 
@@ -111,8 +100,8 @@ class Recommender:
         return PaperFacets(arrays.facets, arrays.author_magnitudes, arrays.citation_magnitudes, arrays.averages)
 
     def recommend_authors(
-        self, papers: Sequence[Paper] | PaperFacets, options: RecommendationOptions | None = None
-    ) -> list[list[Recommendation]]:
+        self, papers: Sequence[Paper] | PaperFacets, options: PaperOptions | None = None
+    ) -> list[list[RankedCandidate]]:
         """Authors for each paper, best first, ties by id.
 
         A list is empty when no candidate is left, e.g. when everyone is excluded.
@@ -120,22 +109,22 @@ class Recommender:
         Raises:
             InvalidInputError: A paper has no title; a positive or negative example is unknown.
         """
-        return self._recommend(CandidateKind.AUTHORS, papers, options or RecommendationOptions())
+        return self._recommend(CandidateKind.AUTHORS, papers, options or PaperOptions())
 
     def recommend_citations(
-        self, papers: Sequence[Paper] | PaperFacets, options: RecommendationOptions | None = None
-    ) -> list[list[Recommendation]]:
+        self, papers: Sequence[Paper] | PaperFacets, options: PaperOptions | None = None
+    ) -> list[list[RankedCandidate]]:
         """Papers that would cite each paper; as ``recommend_authors``."""
-        return self._recommend(CandidateKind.CITATIONS, papers, options or RecommendationOptions())
+        return self._recommend(CandidateKind.CITATIONS, papers, options or PaperOptions())
 
     def recommend_bulk(
         self,
         kind: CandidateKind,
         papers: Sequence[Paper] | PaperFacets,
-        options: RecommendationOptions | None = None,
-    ) -> BulkRecommendations:
+        options: PaperOptions | None = None,
+    ) -> BulkCandidates:
         """``recommend_authors`` or ``recommend_citations`` as arrays, for thousands of papers; no evidence."""
-        options = options or RecommendationOptions()
+        options = options or PaperOptions()
         encoded = papers if isinstance(papers, PaperFacets) else self.encode(papers)
         state = self._additions.state
         table = state.tables[kind]
@@ -155,14 +144,14 @@ class Recommender:
                 total[place, np.isin(allowed, own)] = -np.inf
             columns, scores[part] = best_columns(total, table.id_ranks[allowed], width)
             rows[part] = np.where(columns >= 0, allowed[columns], -1)
-        return BulkRecommendations(table.ids, rows, scores)
+        return BulkCandidates(table.ids, rows, scores)
 
     def rank_papers(
         self,
         kind: CandidateKind,
         ids: Sequence[str],
         papers: Sequence[Paper] | PaperFacets,
-        options: RecommendationOptions | None = None,
+        options: PaperOptions | None = None,
     ) -> list[list[RankedPaper]]:
         """Ranks papers for each author or citing paper of ``ids``.
 
@@ -181,7 +170,7 @@ class Recommender:
                 names the nearest known ones.
             InvalidInputError: A paper has no title, or two papers have the same id.
         """
-        options = options or RecommendationOptions()
+        options = options or PaperOptions()
         state = self._additions.state
         table = state.tables[kind]
         columns = np.array([self._row_of(kind, table, key) for key in ids], dtype=np.int64)
@@ -238,8 +227,8 @@ class Recommender:
         return self._additions.add_authors(authors)
 
     def _recommend(
-        self, kind: CandidateKind, papers: Sequence[Paper] | PaperFacets, options: RecommendationOptions
-    ) -> list[list[Recommendation]]:
+        self, kind: CandidateKind, papers: Sequence[Paper] | PaperFacets, options: PaperOptions
+    ) -> list[list[RankedCandidate]]:
         encoded = papers if isinstance(papers, PaperFacets) else self.encode(papers)
         state = self._additions.state
         table, index = state.tables[kind], state.index(kind)
@@ -265,13 +254,13 @@ class Recommender:
 
     def _best_of(
         self,
-        state: LibraryState,
+        state: EngineState,
         kind: CandidateKind,
         paper: PaperFacets,
         rows: NDArray[np.int64],
-        options: RecommendationOptions,
+        options: PaperOptions,
         examples: NDArray[np.float32] | None,
-    ) -> list[Recommendation]:
+    ) -> list[RankedCandidate]:
         if not len(rows):
             return []
         table = state.tables[kind]
@@ -280,7 +269,7 @@ class Recommender:
         columns, best = best_columns(total, table.id_ranks[rows], options.top_k)
         scaled = paper.scaled(kind)[0]
         return [
-            Recommendation(
+            RankedCandidate(
                 table.ids[rows[column]],
                 table.names[rows[column]],
                 float(score),
@@ -295,10 +284,10 @@ class Recommender:
 
     def _scores(
         self,
-        state: LibraryState,
+        state: EngineState,
         kind: CandidateKind,
         papers: PaperFacets,
-        options: RecommendationOptions,
+        options: PaperOptions,
         rows: NDArray[np.int64],
     ) -> HybridScores:
         table = state.tables[kind]
@@ -312,10 +301,10 @@ class Recommender:
             rows_C=None if len(rows) == len(table) else rows,
         )
 
-    def _facet_weight(self, kind: CandidateKind, options: RecommendationOptions) -> float:
+    def _facet_weight(self, kind: CandidateKind, options: PaperOptions) -> float:
         return self.model.settings.facet_weights[kind] if options.facet_weight is None else options.facet_weight
 
-    def _allowed_mask(self, table: CandidateTable, options: RecommendationOptions) -> NDArray[np.bool_] | None:
+    def _allowed_mask(self, table: CandidateTable, options: PaperOptions) -> NDArray[np.bool_] | None:
         """``[J]``: what candidates, exclusions and years leave; None: everything."""
         years = options.from_year is not None or options.to_year is not None
         if options.candidates is None and not options.exclude and not years:
@@ -329,7 +318,7 @@ class Recommender:
             mask &= table.year_mask(options.from_year, options.to_year)
         return mask
 
-    def _example_scores(self, table: CandidateTable, options: RecommendationOptions) -> NDArray[np.float32] | None:
+    def _example_scores(self, table: CandidateTable, options: PaperOptions) -> NDArray[np.float32] | None:
         if not options.positive and not options.negative:
             return None
         for name in ("positive", "negative"):
@@ -361,7 +350,7 @@ class Recommender:
 
     def _evidence(
         self,
-        state: LibraryState,
+        state: EngineState,
         table: CandidateTable,
         facets_KD: NDArray[np.float32],
         average_W: NDArray[np.float32],
@@ -390,7 +379,7 @@ def _without(rows: NDArray[np.int64], mask: NDArray[np.bool_] | None, excluded: 
 
 
 def _allowed_papers(
-    papers: Sequence[Paper] | PaperFacets, encoded: PaperFacets, options: RecommendationOptions
+    papers: Sequence[Paper] | PaperFacets, encoded: PaperFacets, options: PaperOptions
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Places of the papers left by the options, and what examples add to each paper."""
     bonus = np.zeros(len(encoded), dtype=np.float32)

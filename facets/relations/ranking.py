@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from facets.relations.interface import Calibration, RelationModel
+from facets.relations.contract import Calibration, RelationModel
 from facets.relations.scoring import asymmetric_scores, distinct_facets
 
 __all__ = ["RelationFacets", "ScoreArrays", "combined_scores", "score_arrays"]

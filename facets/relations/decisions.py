@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.relations.negation import negation_cue
+from facets.relations.ranking import RelationFacets, ScoreArrays
 from facets.relations.results import Evidence, FacetMeeting, NearRelation, PatternScores, RelationScore
-from facets.relations.scores import RelationFacets, ScoreArrays
 from facets.words.vectors import unit_rows
 
-__all__ = ["PatternReport"]
+__all__ = ["PatternDecisions"]
 
 _NEAREST = 3  # relations shown for each facet
 
 
-class PatternReport:
+class PatternDecisions:
     """Results of some patterns, one at a time.
 
     Args:

@@ -1,0 +1,259 @@
+"""Recommending, ranking, filters, evidence and additions, on a tiny trained model."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from toy_papers import toy_paper_model
+from toys import toy_model
+
+from facets.errors import InvalidInputError, NotFoundError, StorageError
+from facets.papers import additions as papers_additions
+from facets.papers.engine import PaperEngine
+from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
+from facets.papers.model import PaperModel
+from facets.papers.ranking import best_columns
+
+AUTHORS, CITATIONS = CandidateKind.AUTHORS, CandidateKind.CITATIONS
+PARSER = Paper("dependency parser of a treebank")
+VOICE = Paper("voice of a speaker", "microphone prosody and tone")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> PaperModel:
+    return toy_paper_model(tmp_path_factory.mktemp("papers"))
+
+
+@pytest.fixture(scope="module")
+def engine(model: PaperModel) -> PaperEngine:
+    return PaperEngine(model)
+
+
+def ids(results: list[list[object]]) -> list[list[str]]:
+    return [[hit.id for hit in hits] for hits in results]  # type: ignore[attr-defined]
+
+
+def test_authors_of_the_subject_come_first(engine: PaperEngine) -> None:
+    parsing, speech = ids(engine.recommend_authors([PARSER, VOICE], PaperOptions(top_k=4)))
+    assert all(name.startswith("parsing") for name in parsing)
+    assert all(name.startswith("speech") for name in speech)
+
+
+def test_citing_papers_of_the_subject_come_first(engine: PaperEngine) -> None:
+    [found] = ids(engine.recommend_citations([VOICE], PaperOptions(top_k=5)))
+    assert all(name.startswith("speech-citing") for name in found)
+
+
+def test_scores_are_the_mixture_of_their_parts(engine: PaperEngine) -> None:
+    [hits] = engine.recommend_authors([PARSER], PaperOptions(facet_weight=0.3))
+    for hit in hits:
+        assert hit.score == pytest.approx(0.3 * hit.facet_score + 0.7 * hit.document_score, abs=1e-6)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_bulk_equals_one_by_one(engine: PaperEngine) -> None:
+    options = PaperOptions(top_k=5, exclude=["speech A"])
+    papers = [PARSER, Paper(VOICE.title, excluded=("speech B", "speech C"))]
+    bulk = engine.recommend_bulk(AUTHORS, papers, options)
+    for row, hits in enumerate(engine.recommend_authors(papers, options)):
+        assert [bulk.candidate_ids[column] for column in bulk.rows[row]] == [hit.id for hit in hits]
+        assert_allclose(bulk.scores[row], [hit.score for hit in hits], atol=1e-6)
+
+
+def test_the_same_paper_scores_the_same_alone_and_in_a_batch(engine: PaperEngine) -> None:
+    [alone] = engine.recommend_authors([PARSER])
+    batch = engine.recommend_authors([VOICE, PARSER])[1]
+    assert [hit.id for hit in alone] == [hit.id for hit in batch]
+    assert_allclose([hit.score for hit in alone], [hit.score for hit in batch], atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["average", "max"])
+def test_search_in_the_index_finds_what_comparing_all_finds(
+    model: PaperModel, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(papers_additions, "_MIN_INDEXED", 1)
+    indexed = PaperEngine(model)
+    assert indexed.state.index(AUTHORS) is not None
+    exact = indexed.recommend_bulk(AUTHORS, [PARSER, VOICE], PaperOptions(top_k=6))
+    for row, hits in enumerate(indexed.recommend_authors([PARSER, VOICE], PaperOptions(top_k=6))):
+        assert [hit.id for hit in hits] == [exact.candidate_ids[column] for column in exact.rows[row]]
+
+
+def test_excluding_everyone_gives_empty_answers(engine: PaperEngine) -> None:
+    everyone = list(engine.state.tables[AUTHORS].ids)
+    assert engine.recommend_authors([PARSER], PaperOptions(exclude=everyone)) == [[]]
+    assert engine.recommend_authors([PARSER], PaperOptions(candidates=[])) == [[]]
+    bulk = engine.recommend_bulk(AUTHORS, [PARSER], PaperOptions(exclude=everyone))
+    assert bulk.rows.shape == (1, 0)
+    own = Paper(PARSER.title, excluded=tuple(everyone))
+    assert engine.recommend_authors([own]) == [[]]
+    assert (engine.recommend_bulk(AUTHORS, [own]).rows == -1).all()
+
+
+def test_candidates_restrict_and_unknown_ones_are_passed_over(engine: PaperEngine) -> None:
+    options = PaperOptions(candidates=["vision A", "parsing A", "who?"], exclude=[])
+    assert ids(engine.recommend_authors([PARSER], options)) == [["parsing A", "vision A"]]
+
+
+def test_years_bound_the_candidates(engine: PaperEngine) -> None:
+    assert engine.recommend_authors([PARSER], PaperOptions(from_year=2050)) == [[]]
+    assert engine.recommend_authors([PARSER], PaperOptions(to_year=1990)) == [[]]
+    everyone = engine.recommend_authors([PARSER], PaperOptions(from_year=2000, to_year=2009, top_k=50))
+    assert len(everyone[0]) == engine.size(AUTHORS)
+
+
+def test_examples_move_those_like_them(engine: PaperEngine) -> None:
+    plain = {h.id: h.score for h in engine.recommend_authors([PARSER], PaperOptions(top_k=50))[0]}
+    options = PaperOptions(top_k=50, positive=["speech A"], negative=["vision A"])
+    moved = {h.id: h.score for h in engine.recommend_authors([PARSER], options)[0]}
+    assert moved["speech A"] > plain["speech A"]
+    assert moved["vision A"] < plain["vision A"]
+    with pytest.raises(InvalidInputError, match="no known id"):
+        engine.recommend_authors([PARSER], PaperOptions(positive=["who?"]))
+
+
+def test_evidence_names_facet_words_and_papers(engine: PaperEngine) -> None:
+    [hits] = engine.recommend_authors([PARSER], PaperOptions(top_k=2, evidence=True))
+    for hit in hits:
+        assert hit.evidence is not None
+        assert 0 <= hit.evidence.facet < engine.model.tables.vectors["authors"].shape[1]
+        assert hit.evidence.nearest_words
+        cosines = [cosine for _, _, cosine in hit.evidence.nearest_papers]
+        assert cosines == sorted(cosines, reverse=True)
+
+
+def test_papers_are_ranked_for_an_author_and_for_a_citing_paper(engine: PaperEngine) -> None:
+    papers = [Paper(VOICE.title, id="v"), Paper(PARSER.title, id="p")]
+    assert ids(engine.rank_papers(AUTHORS, ["parsing A", "speech A"], papers)) == [["p", "v"], ["v", "p"]]
+    assert ids(engine.rank_papers(CITATIONS, ["speech-citing-1"], papers)) == [["v", "p"]]
+    encoded = engine.rank_papers(AUTHORS, ["parsing A"], engine.encode(papers))
+    assert [hit.row for hit in encoded[0]] == [1, 0]
+
+
+def test_ranking_obeys_exclusions_years_and_examples(engine: PaperEngine) -> None:
+    papers = [Paper(VOICE.title, id="v", year=2000), Paper(PARSER.title, id="p", year=2010), Paper("image", id="i")]
+    rank = engine.rank_papers
+    assert ids(rank(AUTHORS, ["parsing A"], papers, PaperOptions(exclude=["p", "i"]))) == [["v"]]
+    assert ids(rank(AUTHORS, ["parsing A"], papers, PaperOptions(from_year=2005))) == [["p"]]
+    assert rank(AUTHORS, ["parsing A"], papers, PaperOptions(candidates=[])) == [[]]
+    liked = rank(AUTHORS, ["parsing A"], papers, PaperOptions(positive=["v"], example_weight=5.0))
+    assert liked[0][0].id == "v"
+
+
+def test_unknown_author_is_told_with_near_names(engine: PaperEngine) -> None:
+    with pytest.raises(NotFoundError, match="parsing A") as caught:
+        engine.rank_papers(AUTHORS, ["parsing Q"], [PARSER])
+    assert caught.value.resource_type == "author"
+    assert engine.find(AUTHORS, "parsing b")[0] == ("parsing B", "parsing B")
+
+
+def test_bad_papers_are_refused(engine: PaperEngine) -> None:
+    with pytest.raises(InvalidInputError, match="no words") as caught:
+        engine.recommend_authors([PARSER, Paper("  ")])
+    assert caught.value.field == "papers[1].title"
+    with pytest.raises(InvalidInputError, match="distinct ids"):
+        engine.rank_papers(AUTHORS, ["parsing A"], [Paper("a", id="x"), Paper("b", id="x")])
+    with pytest.raises(TypeError, match="sequence"):
+        engine.recommend_authors("a title")  # type: ignore[arg-type]
+
+
+def test_strange_texts_give_finite_scores(engine: PaperEngine) -> None:
+    papers = [Paper("!?"), Paper("zzz qqq"), Paper("\ud800 \x00"), Paper("tree", "word " * 100_000)]
+    for hits in engine.recommend_authors(papers, PaperOptions(top_k=20)):
+        assert len(hits) == engine.size(AUTHORS)
+        assert np.isfinite([hit.score for hit in hits]).all()
+
+
+def test_no_papers_give_no_answers(engine: PaperEngine) -> None:
+    assert engine.recommend_authors([]) == []
+    assert len(engine.recommend_bulk(AUTHORS, []).rows) == 0
+
+
+def test_a_model_of_another_task_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="papers"):
+        PaperEngine(toy_model())
+
+
+def test_added_author_is_found_and_survives_reopening(model: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path)
+    new = NewAuthor(Author("New One"), (Paper("microphone prosody of a voice"), Paper("speaker tone of a voice")))
+    assert engine.add_authors([new]).authors == 1
+    before = engine.recommend_authors([VOICE], PaperOptions(top_k=20, evidence=True))
+    assert "New One" in [hit.id for hit in before[0][:5]]
+    engine.close()
+    again = PaperEngine(model, data_dir=tmp_path)
+    assert again.recommend_authors([VOICE], PaperOptions(top_k=20, evidence=True)) == before
+    again.close()
+
+
+def test_added_paper_brings_authors_and_citing_papers(model: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path)
+    paper = Paper(
+        "camera depth of a scene",
+        id="n1",
+        authors=(Author("New One"), Author("J. Doe", "doe-7"), Author("vision A")),
+        cited_by=("stranger", "vision-citing-1", "P06-1057"),
+        year=2030,
+    )
+    result = engine.add_papers([paper])
+    assert (result.papers, result.authors, result.citing_papers) == (1, 3, 3)
+    assert "stranger" in result.unknown_citations
+    assert "P06-1057" not in result.unknown_citations
+    [recent] = ids(engine.recommend_authors([paper], PaperOptions(from_year=2030)))
+    assert set(recent) == {"New One", "doe-7", "vision A"}
+    [hits] = engine.recommend_authors([paper], PaperOptions(candidates=["doe-7"], evidence=True))
+    assert hits[0].name == "J. Doe"
+    assert hits[0].evidence is not None
+    assert hits[0].evidence.nearest_papers[0][0] == "n1"
+    # A new version of the paper takes the old one's place.
+    engine.add_papers([Paper("voice prosody", id="n1", authors=(Author("New One"),))])
+    [hits] = engine.recommend_authors([VOICE], PaperOptions(candidates=["New One"], evidence=True))
+    assert hits[0].evidence is not None
+    assert [title for _, title, _ in hits[0].evidence.nearest_papers] == ["voice prosody"]
+    engine.close()
+
+
+def test_known_papers_may_be_named_for_a_new_author(model: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path)
+    assert engine.add_authors([NewAuthor(Author("By Id"), paper_ids=("P06-1057",))]).authors == 1
+    with pytest.raises(NotFoundError, match="no-such"):
+        engine.add_authors([NewAuthor(Author("By Id"), paper_ids=("no-such",))])
+    engine.close()
+
+
+def test_bad_additions_store_nothing(model: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path)
+    size = engine.size(AUTHORS)
+    good = Paper("voice", id="a", authors=(Author("New One"),))
+    for papers in ([good, Paper("", id="b")], [good, good], [good, Paper("title")]):
+        with pytest.raises(InvalidInputError):
+            engine.add_papers(papers)
+    with pytest.raises(InvalidInputError, match="no papers"):
+        engine.add_authors([NewAuthor(Author("Idle"))])
+    twice = NewAuthor(Author("Twice"), (Paper("voice"),))
+    with pytest.raises(InvalidInputError, match="twice"):
+        engine.add_authors([twice, twice])
+    assert engine.size(AUTHORS) == size
+    engine.close()
+    again = PaperEngine(model, data_dir=tmp_path)
+    assert again.size(AUTHORS) == size
+    again.close()
+
+
+def test_nothing_can_be_added_without_a_folder(engine: PaperEngine) -> None:
+    with pytest.raises(StorageError, match="data directory"):
+        engine.add_papers([Paper("voice", id="a")])
+
+
+def test_a_folder_of_another_model_is_refused(model: PaperModel, tmp_path: Path) -> None:
+    (tmp_path / "recommendation.sqlite3").write_bytes(b"no database, no database, no database")
+    with pytest.raises(StorageError, match="cannot open"):
+        PaperEngine(model, data_dir=tmp_path)
+
+
+def test_ties_fall_by_rank() -> None:
+    scores = np.array([[1.0, 2.0, 2.0, 2.0, 0.0]], dtype=np.float32)
+    columns, best = best_columns(scores, np.array([0, 4, 2, 3, 1]), 2)
+    assert columns.tolist() == [[2, 3]]
+    assert best.tolist() == [[2.0, 2.0]]
