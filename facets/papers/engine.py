@@ -3,7 +3,6 @@
 Shape letters: N papers, J candidates, C chosen candidates, K facets, D dimensions, W of word averages.
 """
 
-import importlib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError, NotFoundError
+from facets.model.loading import load
 from facets.papers.additions import Additions, EngineState
 from facets.papers.candidates import CandidateTable
 from facets.papers.contract import PaperEncoder
@@ -36,7 +36,7 @@ class PaperEngine:
     """A model of papers with its authors and citing papers, and those added since; may be shared by threads.
 
     The model folder is never written. What is added goes to ``data_dir`` (one SQLite file) and is durable
-    before the call returns; a engine opened on the same folder later has it again.
+    before the call returns; an engine opened on the same folder later has it again.
     """
 
     def __init__(self, model: object, *, data_dir: Path | None = None) -> None:
@@ -65,11 +65,8 @@ class PaperEngine:
             CheckpointError: The model folder is damaged.
             InvalidInputError: The model's task is not ``papers``.
         """
-        # The tasks know a model as a protocol; the package's own entry point makes one.
-        load = importlib.import_module("facets").load
-        return cls(
-            load(DEFAULT_PAPER_MODEL if name_or_path is None else name_or_path, device=device), data_dir=data_dir
-        )
+        model = load(DEFAULT_PAPER_MODEL if name_or_path is None else name_or_path, device=device)
+        return cls(model, data_dir=data_dir)
 
     def close(self) -> None:
         """Closes the file of the additions."""

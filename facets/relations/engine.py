@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets.errors import CheckpointError, ConflictError, InvalidInputError, NotFoundError
+from facets.model.loading import load
 from facets.relations.contract import RelationModel
 from facets.relations.decisions import PatternDecisions
 from facets.relations.entailment import (
@@ -74,8 +75,6 @@ class RelationEngine:
             CheckpointError: The folder is damaged, or its task is not relations.
             StorageError: ``data_dir`` cannot be read or is damaged.
         """
-        from facets import load  # the public way in: the tasks know models as protocols only
-
         model = load(DEFAULT_RELATION_MODEL if name_or_path is None else name_or_path)
         return cls(cast(RelationModel, model), data_dir=data_dir)
 

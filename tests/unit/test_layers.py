@@ -112,7 +112,6 @@ ROOT_EXCEPTIONS = {
     ("facets_server.documents.stream_store", "sqlite3"),
     ("facets_server.runtime.errors", "sqlite3"),
 }
-STRING_IMPORT_EXCEPTIONS = {"facets.papers.recommendation"}
 ROOM_CYCLE_EXCEPTIONS = {"facets.documents", "facets.index"}
 
 # Standard library and NumPy only: cheap to import, free of side effects.
@@ -233,7 +232,7 @@ def test_circles_are_seen() -> None:
 def test_only_the_tables_import_by_string() -> None:
     wrong = []
     for module in modules().values():
-        if module.name in STRING_IMPORTERS | STRING_IMPORT_EXCEPTIONS:
+        if module.name in STRING_IMPORTERS:
             continue
         wrong += [f"{module.place(line)}: imports by a string" for line in module.calls_by_string()]
         wrong += [
