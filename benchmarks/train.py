@@ -9,16 +9,14 @@ random lengths padded to the longest, and the fused attention kernel.
 import argparse
 import json
 import time
-import tomllib
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest import mock
 
 import numpy as np
 
-from facets.config import SentenceTrainingConfig
 from facets.model import transformer
+from facets.texts.training.config import SentenceTrainingConfig
 from facets.texts.training.sentences import SentenceStream
 from facets.texts.training.trainer import SentenceTrainer
 
@@ -30,14 +28,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
-    values = tomllib.loads(options.config.read_text(encoding="utf-8"))
-    config = SentenceTrainingConfig.from_dict(values | {"num_threads": options.threads})
+    config = SentenceTrainingConfig.from_toml(options.config).replaced(num_threads=options.threads)
     ours = _rate(config, options.steps)
     with (
         mock.patch.object(SentenceStream, "_length_sorted", _unsorted),
         mock.patch.object(transformer, "_attend", _fused),
     ):
-        plain = _rate(replace(config, precision="float32"), max(4, options.steps // 4))
+        plain = _rate(config.replaced(precision="float32"), max(4, options.steps // 4))
     result = {
         "benchmark": "train",
         "config": str(options.config),

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from facets.config import FacetModelConfig, FactorizationConfig, OptimizerConfig, RelationTrainingConfig
+from facets.config import FacetModelConfig
+from facets.relations.training.config import FactorizationConfig, RelationTrainingConfig
 from facets.relations.training.export import export_relation_model
 from facets.relations.training.trainer import RelationTrainer
 from facets.text.vocabulary import Vocabulary
+from facets.training.config import OptimizerConfig
 from facets.words.vectors import WordVectors
 
 TOY_RELATIONS = {

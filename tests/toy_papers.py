@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from facets.config import PaperTrainingConfig
 from facets.papers.model import PaperModel
+from facets.papers.training.config import PaperTrainingConfig
 from facets.papers.training.export import train_papers
 
 SUBJECTS = {

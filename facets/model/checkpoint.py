@@ -151,7 +151,7 @@ def read_config(folder: Path) -> CheckpointConfig:
         return CheckpointConfig(
             name=str(values["name"]),
             task=str(values["task"]),
-            model=FacetModelConfig.from_dict(values["model"]),
+            model=FacetModelConfig.from_dict(values["model"], section="model"),
             l1_weight=float(values["l1_weight"]),
             words=str(values["words"]),
             training=dict(values["training"]),

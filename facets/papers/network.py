@@ -4,7 +4,6 @@ Shape suffixes: B papers, L words, K facets, D dimensions of the target space, W
 V words.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -126,14 +125,14 @@ class PaperNetwork(nn.Module):
         super().__init__()
         self.config = config
         num_facets, hidden, word_dim = config.num_facets, config.hidden_dim, word_vectors_VW.shape[1]
-        shape = replace(config, dim=word_dim)
+        shape = config.replaced(dim=word_dim)
         self.encoder: TransformerEncoder | RecurrentEncoder
         if config.encoder == "transformer":
             self.encoder = TransformerEncoder(shape, word_vectors_VW)
         else:
             self.encoder = RecurrentEncoder(shape, word_vectors_VW)
         self.encoder.embedding = TypedTokenEmbedding(word_vectors_VW, train_words=train_words)  # type: ignore[assignment]
-        self.decoder = FacetDecoder(replace(config, dim=hidden))
+        self.decoder = FacetDecoder(config.replaced(dim=hidden))
         self.output_maps = nn.Parameter(
             torch.randn(num_facets, hidden, config.dim) * 0.3 * (hidden * config.dim) ** -0.5
         )

@@ -2,21 +2,21 @@
 
 import logging
 import sys
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import click
 import typer
 
-from facets.config import PaperTrainingConfig, SentenceTrainingConfig
 from facets.errors import ConfigError, FacetsError
 from facets.papers.training.card import write_paper_card
+from facets.papers.training.config import PaperTrainingConfig
 from facets.papers.training.export import train_papers
 from facets.relations.training.commands import export_relations, relations
 from facets.text.vocabulary import Vocabulary
 from facets.texts.training.card import write_card
+from facets.texts.training.config import SentenceTrainingConfig
 from facets.texts.training.export import export_sentence_model
 from facets.texts.training.trainer import SentenceTrainer
 from facets.training.corpus import PackedCorpus, expand_files
@@ -79,7 +79,7 @@ def sentences(
 
     Example: facets-train sentences --config configs/facets-en.toml --out runs/facets-en
     """
-    settings = SentenceTrainingConfig.from_dict(_read_toml(config))
+    settings = SentenceTrainingConfig.from_toml(config)
     if not resume and (out / "checkpoint.pt").exists():
         raise ConfigError(f"{out} holds a run already: give --resume, or another --out")
     trainer = SentenceTrainer(settings, out)
@@ -108,7 +108,7 @@ def papers(
 
     Example: facets-train papers --config configs/facets-papers-en.toml --out runs/facets-papers-en
     """
-    settings = PaperTrainingConfig.from_dict(_read_toml(config))
+    settings = PaperTrainingConfig.from_toml(config)
     model = train_papers(settings, out, resume=resume, words_of=words_of)
     typer.echo(f"{model.name}: model in {out / 'model'}", err=True)
 
@@ -138,7 +138,7 @@ def export(
     Example: facets-train export --config configs/facets-en-k1.toml --run runs/facets-en-k1
     --out models/baselines/facets-en-k1 --words-of models/facets-en
     """
-    settings = SentenceTrainingConfig.from_dict(_read_toml(config))
+    settings = SentenceTrainingConfig.from_toml(config)
     export_sentence_model(settings, run, out, words_of=words_of)
 
 
@@ -151,7 +151,7 @@ def card(
     baseline: Annotated[list[Path] | None, typer.Option(help="Checkpoint folders to compare with.")] = None,
 ) -> None:
     """Write a model card: training, validation loss beside the baselines', spread, sample sentences."""
-    settings = SentenceTrainingConfig.from_dict(_read_toml(config))
+    settings = SentenceTrainingConfig.from_toml(config)
     write_card(settings, model, run_dir=run, summary=_read_text(summary), baselines=baseline or [])
 
 
@@ -164,15 +164,6 @@ def _read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from error
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ConfigError(f"no configuration file {path}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -115,7 +115,7 @@ ROOT_EXCEPTIONS = {
 ROOM_CYCLE_EXCEPTIONS = {"facets.documents", "facets.index"}
 
 # Standard library and NumPy only: cheap to import, free of side effects.
-LIGHT_MODULES = {"errors": set(), "extras": set(), "config": {"facets"}}
+LIGHT_MODULES = {"errors": set(), "extras": set()}
 
 
 def of_package(package: str) -> Iterator[tuple[Module, Import]]:

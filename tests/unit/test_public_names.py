@@ -19,7 +19,7 @@ MODULES = [
     if path.stem != "__main__"
 ]
 HEAVY = {"torch", "faiss", "spacy", "scipy", "sentence_transformers", "transformers"}
-LIGHT = ["facets", "facets.errors", "facets.config", "facets_client", "facets_client.aio", "facets_client.cli"]
+LIGHT = ["facets", "facets.errors", "facets_client", "facets_client.aio", "facets_client.cli"]
 
 
 def public_definitions(module: str) -> set[str]:

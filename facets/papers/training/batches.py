@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.config import PaperTrainingConfig
 from facets.papers.inputs import CandidateKind
+from facets.papers.training.config import PaperTrainingConfig
 from facets.papers.training.data import PaperCorpus
 
 __all__ = ["BatchPairs", "PaperBatch", "PaperStream"]

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.config import PaperTrainingConfig
 from facets.errors import InvalidInputError
 from facets.papers.inputs import CandidateKind, Paper
+from facets.papers.training.config import PaperTrainingConfig
 from facets.papers.typed_rows import typed_rows
 from facets.text.tokenizer import Tokenizer
 from facets.text.vocabulary import Vocabulary

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from facets.config import PaperTrainingConfig
 from facets.errors import ConfigError
 from facets.model.checkpoint import CheckpointConfig
 from facets.papers.inputs import CandidateKind
@@ -14,6 +13,7 @@ from facets.papers.model import PaperModel, load_paper_model
 from facets.papers.records import read_papers
 from facets.papers.scoring import spread_matrix
 from facets.papers.tables import PaperTables, ScoringSettings, TrainedPapers
+from facets.papers.training.config import PaperTrainingConfig
 from facets.papers.training.data import PaperCorpus, build_corpus, build_vocabulary
 from facets.papers.training.matched_table import MatchedTable
 from facets.papers.training.trainer import PaperTrainer

@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -15,13 +15,13 @@ from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
 from tqdm import tqdm
 
-from facets.config import PaperTrainingConfig
 from facets.errors import CheckpointError
 from facets.losses.autoencoder import paper_autoencoder_loss
 from facets.papers.inputs import CandidateKind
 from facets.papers.loss import ranking_loss, recommendation_loss
 from facets.papers.network import EncodedPapers, PaperNetwork
 from facets.papers.training.batches import PaperBatch, PaperStream
+from facets.papers.training.config import PaperTrainingConfig
 from facets.papers.training.data import PaperCorpus
 from facets.papers.training.matched_table import MatchedTable
 from facets.training.runs import (
@@ -68,7 +68,7 @@ class PaperTrainer:
         self._stream = PaperStream(corpus, config)
         if not config.num_steps:
             num_presentations = _PASSES * len(self._stream.training_papers)
-            config = replace(config, num_steps=math.ceil(num_presentations / config.batch_size))
+            config = config.replaced(num_steps=math.ceil(num_presentations / config.batch_size))
         self._config = config
         self._out_dir = out_dir
         self._device = training_device(config.device)

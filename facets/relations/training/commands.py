@@ -1,7 +1,6 @@
 """``facets-train relations`` and ``export-relations``."""
 
 import json
-import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -9,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from facets.config import RelationTrainingConfig
 from facets.errors import ConfigError
+from facets.relations.training.config import RelationTrainingConfig
 from facets.relations.training.data import KB_PREFIX, read_cells
 from facets.relations.training.export import export_relation_model
 from facets.relations.training.mining import mine_cells
@@ -48,7 +47,7 @@ def relations(
         return
     if config is None:
         raise ConfigError("relations needs --config FILE to train, or --mine FILES to mine a matrix")
-    settings = read_settings(config)
+    settings = RelationTrainingConfig.from_toml(config)
     if not resume and (out / "checkpoint.pt").exists():
         raise ConfigError(f"{out} holds a run already: give --resume, or another --out")
     trainer = RelationTrainer(settings, out)
@@ -71,21 +70,9 @@ def export_relations(
     max_patterns: Annotated[int, typer.Option(help="Patterns of the look-up table at most.")] = 20_000,
 ) -> None:
     """Write a relation model from the last checkpoint of a run; fit it with facets-eval calibrate-relations."""
-    export_relation_model(read_settings(config), run, out, words_of=words_of, max_patterns=max_patterns)
-
-
-def read_settings(path: Path) -> RelationTrainingConfig:
-    """The settings in a TOML file.
-
-    Raises:
-        ConfigError: The file cannot be read, or a setting breaks its rule.
-    """
-    try:
-        return RelationTrainingConfig.from_dict(tomllib.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from error
+    export_relation_model(
+        RelationTrainingConfig.from_toml(config), run, out, words_of=words_of, max_patterns=max_patterns
+    )
 
 
 def _mine(files: list[str], out: Path, gazetteer: Path | None, triples: Path | None, workers: int | None) -> None:

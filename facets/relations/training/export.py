@@ -1,18 +1,17 @@
 """Writes a relation model from a training run: network, facets of the relations, the look-up of frequent patterns."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from facets.config import RelationTrainingConfig
 from facets.model.checkpoint import CheckpointConfig
 from facets.relations.model import RelationModel
 from facets.relations.network import pattern_network
 from facets.relations.tables import PatternTable, RelationCalibration, RelationTable
+from facets.relations.training.config import RelationTrainingConfig
 from facets.relations.training.data import RelationMatrix
 from facets.relations.training.trainer import RelationTrainer
 from facets.words.vectors import unit_rows
@@ -68,7 +67,7 @@ def relation_model(trainer: RelationTrainer, *, max_patterns: int = 20_000, word
         config=CheckpointConfig(
             name=config.name,
             task="relations",
-            model=replace(config.model, max_tokens=config.pattern_tokens),
+            model=config.model.replaced(max_tokens=config.pattern_tokens),
             words=words,
             training={
                 "seed": config.seed,

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from facets.config import FactorizationConfig
+from facets.relations.training.config import FactorizationConfig
 from facets.relations.training.data import RelationMatrix
 
 __all__ = ["factorize"]

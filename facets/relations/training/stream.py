@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.config import RelationTrainingConfig
+from facets.relations.training.config import RelationTrainingConfig
 from facets.relations.training.data import RelationMatrix
 
 __all__ = ["RelationBatch", "RelationStream"]

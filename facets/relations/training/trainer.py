@@ -17,11 +17,11 @@ from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
 from tqdm import tqdm
 
-from facets.config import RelationTrainingConfig
 from facets.errors import CheckpointError, ConfigError
 from facets.losses.autoencoder import pattern_autoencoder_loss, weighted_word_sum
 from facets.relations.loss import universal_schema_loss
 from facets.relations.network import RelationNetwork, pattern_rows
+from facets.relations.training.config import RelationTrainingConfig
 from facets.relations.training.data import load_matrix
 from facets.relations.training.factorization import factorize
 from facets.relations.training.stream import PairSample, RelationBatch, RelationStream

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.config import FacetModelConfig, SentenceTrainingConfig
+from facets.config import FacetModelConfig
 from facets.model import FacetModel, load
 from facets.model.backbone import BackboneEncoder
+from facets.texts.training.config import SentenceTrainingConfig
 from facets.texts.training.sentences import SentenceStream
 from facets.texts.training.word_pieces import WordPieceTable
 from facets.training.corpus import PackedCorpus

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from facets.config import SentenceTrainingConfig
 from facets.errors import CheckpointError
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.facet_model import FacetModel
 from facets.model.network import FacetNetwork
 from facets.texts.text_words import fit_common_components
+from facets.texts.training.config import SentenceTrainingConfig
 from facets.training.corpus import PackedCorpus
 from facets.words.vectors import WordVectors
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.config import SentenceTrainingConfig
 from facets.errors import ConfigError
+from facets.texts.training.config import SentenceTrainingConfig
 from facets.texts.training.sentences import SentenceBatch, gather, held_out_documents
 from facets.training.corpus import PackedCorpus
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.config import SentenceTrainingConfig
 from facets.errors import ConfigError
+from facets.texts.training.config import SentenceTrainingConfig
 from facets.training.corpus import PackedCorpus
 
 __all__ = ["SentenceBatch", "SentenceStream", "gather", "held_out_documents"]

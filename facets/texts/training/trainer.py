@@ -14,11 +14,11 @@ from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
 from tqdm import tqdm
 
-from facets.config import SentenceTrainingConfig
 from facets.errors import CheckpointError, ConfigError
 from facets.losses.sparse_coding import sparse_coding_loss
 from facets.model.backbone import BackboneEncoder
 from facets.model.network import FacetNetwork
+from facets.texts.training.config import SentenceTrainingConfig
 from facets.texts.training.phrases import PhraseStream
 from facets.texts.training.sentences import SentenceBatch, SentenceStream
 from facets.texts.training.word_pieces import PieceDropout, WordPieceTable

@@ -8,11 +8,11 @@ import pytest
 import torch
 from toy_papers import NUM_PAPERS, toy_paper_config, write_toy_papers
 
-from facets.config import PaperTrainingConfig
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
 from facets.papers.inputs import CandidateKind
 from facets.papers.records import read_papers
 from facets.papers.training.batches import PaperStream
+from facets.papers.training.config import PaperTrainingConfig
 from facets.papers.training.export import prepare_papers, train_papers
 from facets.papers.training.matched_table import MatchedTable
 from facets.papers.training.trainer import PaperTrainer

@@ -7,9 +7,10 @@ import pytest
 import torch
 from relation_toys import make_toy_relation_checkpoint
 
-from facets.config import FacetModelConfig, FactorizationConfig, RelationTrainingConfig
+from facets.config import FacetModelConfig
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
 from facets.model import load
+from facets.relations.training.config import FactorizationConfig, RelationTrainingConfig
 from facets.relations.training.data import RelationMatrix, load_matrix, read_cells
 from facets.relations.training.export import used_facets
 from facets.relations.training.factorization import factorize

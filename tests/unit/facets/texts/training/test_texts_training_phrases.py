@@ -3,8 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from facets.config import SentenceTrainingConfig
 from facets.errors import ConfigError
+from facets.texts.training.config import SentenceTrainingConfig
 from facets.texts.training.phrases import PhraseStream
 from facets.training.corpus import PackedCorpus
 from facets.training.packing import pack_corpus

@@ -1,23 +1,25 @@
-"""A tiny world of four topics: neighbouring sentences share a topic, so there is something to learn."""
+"""Training of sentence models."""
 
 import json
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from toy_texts import make_toy_corpus, toy_sentence_config
 
 import facets
-from facets.config import FacetModelConfig, OptimizerConfig, SentenceTrainingConfig
+from facets.config import FacetModelConfig
 from facets.errors import CheckpointError, ConfigError
+from facets.texts.training.config import SentenceTrainingConfig
 from facets.texts.training.export import export_sentence_model
 from facets.texts.training.sentences import SentenceStream
 from facets.texts.training.trainer import SentenceTrainer
 from facets.training.corpus import PackedCorpus
-from facets.training.packing import pack_corpus
 from facets.words.vectors import WordVectors
 
 Settings = Callable[..., SentenceTrainingConfig]
@@ -25,48 +27,12 @@ Settings = Callable[..., SentenceTrainingConfig]
 
 @pytest.fixture(scope="module")
 def corpus_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("corpus")
-    rng = np.random.default_rng(0)
-    topics = [[f"topic{t}word{w}" for w in range(12)] for t in range(4)]
-    lines = []
-    for document in range(60):
-        lines.append(f"# Document {document}")
-        words = topics[document % 4]
-        for _ in range(2):
-            sentences = [" ".join(rng.choice(words, size=rng.integers(4, 9))).capitalize() + "." for _ in range(5)]
-            lines.append(" ".join(sentences))
-        lines.append("")
-    (folder / "corpus.txt").write_text("\n".join(lines), encoding="utf-8")
-    corpus = pack_corpus([folder / "corpus.txt"], folder / "packed", min_count=1, num_workers=1, show_progress=False)
-    vectors = rng.standard_normal((len(corpus.vocabulary), 32)).astype(np.float32)
-    for row, word in enumerate(corpus.vocabulary.words):
-        if word.startswith("topic"):
-            vectors[row, int(word[5])] += 6.0
-    WordVectors(corpus.vocabulary, vectors).save(folder / "words")
-    return folder
+    return make_toy_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture
 def settings(corpus_dir: Path) -> Settings:
-    def make(**changes: object) -> SentenceTrainingConfig:
-        values: dict[str, object] = {
-            "corpus": str(corpus_dir / "packed"),
-            "words": str(corpus_dir / "words"),
-            "name": "tiny",
-            "num_steps": 12,
-            "batch_size": 16,
-            "validation_share": 0.2,
-            "validation_sentences": 64,
-            "validate_every": 4,
-            "checkpoint_every": 4,
-            "precision": "float32",
-            "device": "cpu",
-            "model": FacetModelConfig(num_facets=3, dim=32, hidden_dim=32, num_heads=2, feedforward_dim=32),
-            "optimizer": OptimizerConfig(learning_rate=5e-3, warmup_steps=2),
-        }
-        return SentenceTrainingConfig(**(values | changes))  # type: ignore[arg-type]
-
-    return make
+    return partial(toy_sentence_config, corpus_dir)
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
