@@ -8,6 +8,8 @@ __all__ = [
     "CheckpointError",
     "ConfigError",
     "ConflictError",
+    "DamagedError",
+    "DiskFullError",
     "FacetsError",
     "IndexFormatError",
     "InvalidInputError",
@@ -15,6 +17,8 @@ __all__ = [
     "NotReadyError",
     "OverloadedError",
     "StorageError",
+    "StoreClosedError",
+    "StoreInUseError",
 ]
 
 
@@ -65,10 +69,26 @@ class IndexFormatError(FacetsError):
 
 
 class StorageError(FacetsError):
-    """The document store could not read or write (disk full, damaged page, locked by another server).
+    """A file or store could not be read or written; the subclasses say why where the reason is known.
 
     What was acknowledged before is kept; the failed call stored nothing.
     """
+
+
+class DiskFullError(StorageError):
+    """The disk, its quota or the store's own limit is full. Make room, then try again."""
+
+
+class DamagedError(StorageError):
+    """What was read is not what was written. Restore it from a backup, or store the named document again."""
+
+
+class StoreClosedError(StorageError):
+    """The store was closed before the call, as when the server stops. Transient for callers of a server."""
+
+
+class StoreInUseError(StorageError):
+    """Another process has the store open. Stop that process or choose another directory."""
 
 
 class NotReadyError(FacetsError):

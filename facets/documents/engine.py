@@ -14,7 +14,6 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.database import Database, DirectoryLock, sync_directory
 from facets.documents.encoding import (
     check_collection_name,
     check_ids,
@@ -27,6 +26,7 @@ from facets.documents.filter_cache import AllowedRows
 from facets.documents.filters import Filter, validate
 from facets.documents.page_tokens import read_page_token, write_page_token
 from facets.documents.ranking import rank
+from facets.documents.schema import SCHEMA
 from facets.documents.store import CollectionRecord, DocumentStore, StoreView
 from facets.documents.types import (
     MAX_CONFIG_BYTES,
@@ -47,6 +47,7 @@ from facets.documents.types import (
 from facets.errors import InvalidInputError, NotFoundError, NotReadyError, StorageError
 from facets.index.config import EngineConfig
 from facets.index.manager import IndexKeeper
+from facets.storage import Database, DirectoryLock, clear_errors, sync_directory
 
 __all__ = ["CollectionEngine"]
 
@@ -93,15 +94,13 @@ class CollectionEngine:
         config = config or EngineConfig()
         directory = Path(data_dir)
         indexes = directory / "indexes"
-        try:
+        with clear_errors(f"data directory {directory} cannot be created"):
             indexes.mkdir(parents=True, exist_ok=True)
-            sync_directory(directory.absolute().parent)
-        except OSError as error:
-            raise StorageError(f"data directory {directory} cannot be created: {error}") from error
+        sync_directory(directory.absolute().parent)
         with ExitStack() as undo:
             lock = DirectoryLock(directory)
             undo.callback(lock.close)
-            database = Database(directory / "documents.sqlite3", max_bytes=config.max_database_bytes)
+            database = Database(directory / "documents.sqlite3", SCHEMA, max_bytes=config.max_database_bytes)
             undo.callback(database.close)
             store = DocumentStore(database)
             keeper = IndexKeeper(store, indexes, config)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.database import Database
 from facets.documents.encoding import EncodedBatch, document_checksum, facets_checksum
 from facets.documents.filters import Filter, to_sql
 from facets.documents.types import JsonValue, StoredDocument
-from facets.errors import ConflictError, NotFoundError, StorageError
+from facets.errors import ConflictError, DamagedError, NotFoundError
+from facets.storage import Database
 
 __all__ = ["CollectionRecord", "DocumentStore", "StoreView", "StoreWrite"]
 
@@ -218,7 +218,7 @@ class StoreView:
         """The documents at these rows, without facets; rows without a document are skipped.
 
         Raises:
-            StorageError: A document does not agree with its checksum.
+            DamagedError: A document does not agree with its checksum.
         """
         cursor = self._connection.execute(
             f"SELECT row, id, revision, checksum, payload, text FROM documents WHERE {_AMONG}", (_json(rows),)
@@ -226,7 +226,7 @@ class StoreView:
         found = {}
         for row, id, revision, checksum, payload, text in cursor:
             if document_checksum(id, payload, text) != checksum:
-                raise StorageError(f"document {id!r} is damaged on disk: its checksum differs; store it again")
+                raise DamagedError(f"document {id!r} is damaged on disk: its checksum differs; store it again")
             found[row] = StoredDocument(id=id, text=text, payload=json.loads(payload), revision=revision)
         return found
 
@@ -234,7 +234,7 @@ class StoreView:
         """Unit-norm facets at these rows, ``[N, K, D]`` float16 in the order of ``rows``.
 
         Raises:
-            StorageError: A row has no facets or they do not agree with their checksum.
+            DamagedError: A row has no facets or they do not agree with their checksum.
         """
         return self._facets(record, rows)[0]
 
@@ -242,7 +242,7 @@ class StoreView:
         """Facets with magnitudes at these rows, ``[N, K, D]`` float32 in the order of ``rows``.
 
         Raises:
-            StorageError: As :meth:`units`.
+            DamagedError: As :meth:`units`.
         """
         units, norms = self._facets(record, rows)
         return units.astype(np.float32) * norms[:, :, None]
@@ -265,13 +265,13 @@ class StoreView:
         order = np.argsort(rows, kind="stable")
         expected = rows[order].tolist()
         if [line[0] for line in lines] != expected:
-            raise StorageError(f"{len(expected) - len(lines)} documents have lost their facets: store them again")
+            raise DamagedError(f"{len(expected) - len(lines)} documents have lost their facets: store them again")
         shape = (len(rows), record.num_facets, record.dim)
         unit_bytes = 2 * record.num_facets * record.dim
         for row, checksum, norms, units in lines:
             if len(units) != unit_bytes or facets_checksum(norms, units) != checksum:
                 id = self.ids(np.array([row])).get(row, f"at row {row}")
-                raise StorageError(f"facets of document {id!r} are damaged on disk: store it again")
+                raise DamagedError(f"facets of document {id!r} are damaged on disk: store it again")
         units_NKD = np.empty(shape, dtype=np.float16)
         norms_NK = np.empty(shape[:2], dtype=np.float32)
         units_NKD[order] = np.frombuffer(b"".join(line[3] for line in lines), dtype="<f2").reshape(shape)
@@ -282,7 +282,7 @@ class StoreView:
 def _meta(connection: sqlite3.Connection, key: str) -> str | int:
     found = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     if found is None:
-        raise StorageError(f"the document store is damaged: its {key} is missing; restore it from a backup")
+        raise DamagedError(f"the document store is damaged: its {key} is missing; restore it from a backup")
     value: str | int = found[0]
     return value
 

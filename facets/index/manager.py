@@ -56,8 +56,9 @@ class IndexKeeper:
                 self.live(record)
             except StorageError as error:
                 logger.error("collection %s cannot be searched: %s", record.name, error)
-        for path in [*self._directory.glob("*.tmp"), *self._directory.glob("*.index")]:
-            if path not in known and path.is_file():
+        for path in self._directory.iterdir():
+            left_over = path.suffix in (".part", ".tmp", ".index") and path not in known
+            if left_over and path.is_file():
                 path.unlink()
         if self._config.background:
             self._thread = threading.Thread(target=self._run, name="facets-index-maintenance", daemon=True)
@@ -112,8 +113,7 @@ class IndexKeeper:
         """Folds, trains and purges what is due, and saves what has changed enough.
 
         Raises:
-            StorageError: The store cannot be read.
-            OSError: A snapshot cannot be written; the old one stays.
+            StorageError: The store cannot be read, or a snapshot not written; the old one stays.
         """
         with self._maintenance_lock:
             for number, live in list(self._live.items()):
@@ -141,7 +141,7 @@ class IndexKeeper:
                 if self._config.snapshot_on_close and live.num_unsaved:
                     try:
                         self._save(self._records[number], live)
-                    except OSError as error:
+                    except StorageError as error:
                         logger.warning("index of %s not saved: %s", self._records[number].name, error)
 
     def _check_exists(self, record: CollectionRecord) -> None:

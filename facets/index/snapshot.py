@@ -16,9 +16,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from facets.documents.database import sync_directory
 from facets.errors import IndexFormatError
 from facets.index.faiss_index import FaissIndex
+from facets.storage import clear_errors, write_atomically
 
 __all__ = ["SnapshotIdentity", "load_snapshot", "read_snapshot", "write_snapshot"]
 
@@ -55,7 +55,7 @@ def write_snapshot(path: Path, index: FaissIndex, identity: SnapshotIdentity) ->
     """Writes a snapshot atomically: a crash leaves the old file or the new one.
 
     Raises:
-        OSError: The disk is full or cannot be written; the old snapshot stays.
+        StorageError: The disk is full or cannot be written; the old snapshot stays.
     """
     header = {
         "store_id": identity.store_id,
@@ -65,27 +65,18 @@ def write_snapshot(path: Path, index: FaissIndex, identity: SnapshotIdentity) ->
         "index": index.describe(),
     }
     encoded = json.dumps(header, sort_keys=True).encode()
-    temporary = path.with_suffix(".tmp")
-    try:
-        with open(temporary, "wb", buffering=_BUFFER) as file:
-            digest = hashlib.sha256()
+    with write_atomically(path, durable=True) as part, open(part, "wb", buffering=_BUFFER) as file:
+        digest = hashlib.sha256()
 
-            def sink(data: bytes) -> None:
-                digest.update(data)
-                file.write(data)
+        def sink(data: bytes) -> None:
+            digest.update(data)
+            file.write(data)
 
-            sink(_PREFIX.pack(_MAGIC, _VERSION, len(encoded)))
-            sink(encoded)
-            sink(index.slots.astype("<i8").tobytes())
-            index.write(sink)
-            file.write(digest.digest())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_directory(path.parent)
+        sink(_PREFIX.pack(_MAGIC, _VERSION, len(encoded)))
+        sink(encoded)
+        sink(index.slots.astype("<i8").tobytes())
+        index.write(sink)
+        file.write(digest.digest())
 
 
 def read_snapshot(path: Path, identity: SnapshotIdentity) -> FaissIndex:
@@ -128,7 +119,8 @@ def load_snapshot(path: Path, identity: SnapshotIdentity) -> FaissIndex | None:
     except (IndexFormatError, OSError) as error:
         aside = path.with_suffix(".damaged")
         logger.warning("index snapshot %s set aside as %s, rebuilding: %s", path, aside.name, error)
-        path.replace(aside)
+        with clear_errors(f"damaged snapshot {path} cannot be set aside"):
+            path.replace(aside)
         return None
 
 

@@ -10,7 +10,6 @@ Shape suffixes: N points of a curve.
 
 import json
 import logging
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import CheckpointError
+from facets.storage import write_atomically
 
 __all__ = ["CalibrationCurves", "read_calibration", "write_calibration"]
 
@@ -88,9 +88,9 @@ def write_calibration(folder: Path, revision: str, curves: CalibrationCurves, *,
     # A line for each curve, so that a change of one is seen as such.
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(points[name])}" for name in sorted(points))
     content = f'{json.dumps(head)[:-1]}, "curves": {{\n{lines}\n}}}}\n'
-    file, part = folder / _FILE_NAME, folder / f"{_FILE_NAME}.part"
-    part.write_text(content, encoding="utf-8")
-    os.replace(part, file)
+    file = folder / _FILE_NAME
+    with write_atomically(file, durable=False) as part:
+        part.write_text(content, encoding="utf-8")
     return file
 
 

@@ -14,7 +14,6 @@ r"""The checkpoint folder: everything a model needs, loaded from its path alone,
 import hashlib
 import json
 import math
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from torch import Tensor
 
 from facets.config import FacetModelConfig
 from facets.errors import CheckpointError, ConfigError, NotFoundError
+from facets.storage import write_atomically
 
 __all__ = ["CheckpointConfig", "checkpoint_revision", "read_checkpoint", "read_config", "write_checkpoint"]
 
@@ -77,10 +77,9 @@ def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, 
         name: (tensor.half() if tensor.is_floating_point() else tensor).detach().cpu().contiguous()
         for name, tensor in tensors.items()
     }
-    weights = folder / "model.safetensors.part"
-    save_file(halves, weights)
-    weights.chmod(0o644)  # safetensors makes it private to the user
-    os.replace(weights, folder / "model.safetensors")
+    with write_atomically(folder / "model.safetensors", durable=False) as part:
+        save_file(halves, part)
+        part.chmod(0o644)  # safetensors makes it private to the user
     values = {
         "format": _FORMAT,
         "name": config.name,
@@ -91,9 +90,8 @@ def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, 
         "training": config.training,
     }
     for name, content in (_SENTENCE_TRANSFORMERS | {"config.json": values}).items():
-        part = folder / (name + ".part")
-        part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        os.replace(part, folder / name)
+        with write_atomically(folder / name, durable=False) as part:
+            part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def read_checkpoint(folder: Path) -> tuple[CheckpointConfig, dict[str, Tensor]]:

@@ -1,8 +1,6 @@
 """Papers and vectors added after training: one SQLite file, written before the caller hears of it."""
 
 import json
-import sqlite3
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,22 +9,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.errors import StorageError
+from facets.errors import DamagedError, InvalidInputError, StorageError
 from facets.papers.inputs import Author, CandidateKind, Paper
+from facets.storage import Database, Schema, clear_errors
 
 __all__ = ["AddedVector", "AdditionStore"]
 
 _FILE = "recommendation.sqlite3"
-_VERSION = 1
-_SCHEMA = """
+_SCHEMA = Schema(
+    title="file of additions",
+    application_id=0x46415041,  # "FAPA"
+    migrations=(
+        """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE papers (id TEXT PRIMARY KEY, record TEXT NOT NULL);
 CREATE TABLE vectors (
     kind TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (kind, id)
 );
 -- Papers of an author beyond those that name him or her: given by add_authors.
-CREATE TABLE memberships (kind TEXT NOT NULL, id TEXT NOT NULL, paper TEXT NOT NULL, PRIMARY KEY (kind, id, paper));
-"""
+CREATE TABLE memberships (kind TEXT NOT NULL, id TEXT NOT NULL, paper TEXT NOT NULL, PRIMARY KEY (kind, id, paper))
+""",
+    ),
+    unmarked_tables=frozenset({"meta", "papers", "vectors", "memberships"}),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,31 +53,25 @@ class AdditionStore:
 
     def __init__(self, folder: Path, model_name: str) -> None:
         self._path = folder / _FILE
-        self._lock = threading.Lock()
-        try:
+        with clear_errors(f"cannot make the folder {folder} of the additions"):
             folder.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = FULL")
-            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-            if version == 0:
-                self._create(model_name)
-            elif version != _VERSION:
-                raise StorageError(f"{self._path}: expected version {_VERSION} of the file, got {version}")
-            owner = self._meta("model")
-        except (OSError, sqlite3.Error) as error:
-            raise StorageError(f"cannot open the additions in {self._path}: {error}") from error
-        if owner != model_name:
-            raise StorageError(f"{self._path}: expected additions to the model {model_name!r}, got {owner!r}")
+        self._database = Database(self._path, _SCHEMA)
+        try:
+            owner = self._meta("model") or self._claim(model_name)
+            if owner != model_name:
+                raise StorageError(f"{self._path}: expected additions to the model {model_name!r}, got {owner!r}")
+        except BaseException:
+            self._database.close()
+            raise
 
-    def _create(self, model_name: str) -> None:
-        self._connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION};")
-        self._connection.execute("INSERT INTO meta VALUES ('model', ?)", (model_name,))
-        self._connection.execute("COMMIT")
+    def _claim(self, model_name: str) -> str:
+        with self._database.write() as connection:
+            connection.execute("INSERT INTO meta VALUES ('model', ?)", (model_name,))
+        return model_name
 
     def _meta(self, key: str) -> str:
-        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return str(row[0]) if row else ""
+        found = self._read("SELECT value FROM meta WHERE key = ?", key)
+        return str(found[0][0]) if found else ""
 
     def revision(self) -> str:
         """Revision of the model that the vectors were fitted with; empty before the first addition."""
@@ -107,40 +106,28 @@ class AdditionStore:
         """Stores everything in one durable transaction; papers and vectors of known ids are replaced.
 
         Raises:
+            InvalidInputError: An id or a name is no valid Unicode; nothing was stored.
             StorageError: The file could not be written; nothing was stored.
         """
-        with self._lock:
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-                self._connection.executemany(
-                    "INSERT OR REPLACE INTO papers VALUES (?, ?)", [(p.id, _encoded(p)) for p in papers]
-                )
-                self._connection.executemany(
-                    "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)",
-                    [(str(v.kind), v.id, v.name, v.vector.astype("<f4").tobytes()) for v in vectors],
-                )
-                self._connection.executemany(
-                    "INSERT OR REPLACE INTO memberships VALUES (?, ?, ?)",
-                    [(str(kind), key, paper) for kind, key, paper in memberships],
-                )
-                self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('revision', ?)", (revision,))
-                self._connection.execute("COMMIT")
-            except (sqlite3.Error, UnicodeEncodeError) as error:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise StorageError(f"cannot store the additions in {self._path}: {error}") from error
+        paper_lines = [(paper.id, _encoded(paper)) for paper in papers]
+        vector_lines = [(str(v.kind), v.id, v.name, v.vector.astype("<f4").tobytes()) for v in vectors]
+        membership_lines = [(str(kind), key, paper) for kind, key, paper in memberships]
+        try:
+            with self._database.write() as connection:
+                connection.executemany("INSERT OR REPLACE INTO papers VALUES (?, ?)", paper_lines)
+                connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", vector_lines)
+                connection.executemany("INSERT OR REPLACE INTO memberships VALUES (?, ?, ?)", membership_lines)
+                connection.execute("INSERT OR REPLACE INTO meta VALUES ('revision', ?)", (revision,))
+        except UnicodeEncodeError as error:
+            raise InvalidInputError(f"ids and names must be valid Unicode, got a lone surrogate: {error}") from error
 
     def close(self) -> None:
         """Closes the file."""
-        with self._lock:
-            self._connection.close()
+        self._database.close()
 
-    def _read(self, query: str) -> list[tuple[Any, ...]]:
-        with self._lock:
-            try:
-                return self._connection.execute(query).fetchall()
-            except sqlite3.Error as error:
-                raise StorageError(f"cannot read the additions in {self._path}: {error}") from error
+    def _read(self, query: str, *values: str) -> list[tuple[Any, ...]]:
+        with self._database.read() as connection:
+            return connection.execute(query, values).fetchall()
 
 
 def _encoded(paper: Paper) -> str:
@@ -168,4 +155,4 @@ def _decoded(record: str, path: Path) -> Paper:
             year=values["year"],
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise StorageError(f"{path}: a paper is damaged: {error}") from error
+        raise DamagedError(f"{path}: a paper is damaged: {error}") from error

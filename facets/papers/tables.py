@@ -12,7 +12,6 @@ Shape letters: I papers, J authors or citing papers, D dimensions, P pairs.
 
 import json
 import lzma
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, load_file, save, save_file
 
 from facets.errors import CheckpointError
+from facets.storage import write_atomically
 
 __all__ = ["KINDS", "PaperTables", "ScoringSettings", "TrainedPapers", "read_papers_part", "write_papers_part"]
 
@@ -191,16 +191,14 @@ def _read_known_papers(folder: Path) -> tuple[TrainedPapers, list[Path]]:
 
 
 def _save(arrays: dict[str, NDArray[Any]], path: Path) -> None:
-    part = path.with_name(path.name + ".part")
-    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, part)
-    part.chmod(0o644)  # safetensors makes it private to the user
-    os.replace(part, path)
+    with write_atomically(path, durable=False) as part:
+        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, part)
+        part.chmod(0o644)  # safetensors makes it private to the user
 
 
 def _write(content: bytes, path: Path) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(content)
-    os.replace(part, path)
+    with write_atomically(path, durable=False) as part:
+        part.write_bytes(content)
 
 
 def _load(path: Path) -> dict[str, NDArray[Any]]:

@@ -4,7 +4,6 @@ Shape suffixes: R relations, J relation facets, P patterns, D dimensions.
 """
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import CheckpointError
+from facets.storage import write_atomically
 
 __all__ = ["PatternTable", "RelationCalibration", "RelationTable", "read_tables", "write_tables"]
 
@@ -164,6 +164,5 @@ def _calibration(values: dict[str, Any]) -> RelationCalibration:
 
 
 def _replace(path: Path, content: str) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_text(content, encoding="utf-8")
-    os.replace(part, path)
+    with write_atomically(path, durable=False) as part:
+        part.write_text(content, encoding="utf-8")

@@ -1,7 +1,6 @@
 """What training runs share: interrupts, device, precision, learning rate, checkpoint and curve files."""
 
 import json
-import os
 import pickle
 import signal
 from collections.abc import Collection, Iterator, Mapping
@@ -13,6 +12,7 @@ from typing import Any
 import torch
 
 from facets.errors import CheckpointError, ConfigError
+from facets.storage import write_atomically
 
 __all__ = [
     "interrupts",
@@ -76,12 +76,8 @@ def learning_rate_factor(step: int, *, warmup_steps: int, num_steps: int) -> flo
 
 def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
     """Writes a checkpoint so that a crash leaves the old or the new one, never half of one."""
-    part = path.with_name(f"{path.name}.part")
-    with part.open("wb") as file:
+    with write_atomically(path, durable=True) as part, part.open("wb") as file:
         torch.save(dict(state), file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
 
 
 def load_checkpoint(

@@ -27,7 +27,7 @@ FORBIDDEN_ROOTS = {
 }
 
 # What every room of the library may import.
-_BASE = {"errors", "extras", "config"}
+_BASE = {"errors", "extras", "config", "storage"}
 _SHARED = _BASE | {"text", "words", "coding", "scoring", "losses", "model"}
 _TRAINED = ("texts", "relations", "papers")
 
@@ -38,6 +38,7 @@ LIBRARY_ROOMS = {
     "errors": set(),
     "extras": set(),
     "config": {"errors"},
+    "storage": {"errors"},
     "text": _BASE,
     "words": _BASE | {"text"},
     "coding": _BASE,
@@ -109,8 +110,6 @@ PROTOBUF_EXCEPTIONS = {
 }
 ROOT_EXCEPTIONS = {
     ("facets.training.__main__", "click"),
-    ("facets_server.documents.stream_store", "sqlite3"),
-    ("facets_server.runtime.errors", "sqlite3"),
 }
 ROOM_CYCLE_EXCEPTIONS = {"facets.documents", "facets.index"}
 

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +29,7 @@ from facets.papers.evaluation.recommendation import (
 )
 from facets.papers.inputs import CandidateKind, Paper
 from facets.papers.records import read_papers
+from facets.storage import write_atomically
 from facets.words.singular import rarity_weights, singular_word_vectors, word_counts
 from facets.words.vectors import unit_rows
 
@@ -169,9 +169,8 @@ def _store(folder: Path, other_weights: Mapping[str, Mapping[str, float]]) -> No
 
 
 def _replace(path: Path, values: Mapping[str, object]) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-    os.replace(part, path)
+    with write_atomically(path, durable=False) as part:
+        part.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
 
 def _cbow_systems(engine: PaperEngine, data: RecommendationData) -> Iterator[RecommendationSystem]:

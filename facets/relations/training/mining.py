@@ -29,6 +29,7 @@ from facets.relations.training.mining_documents import (
     name_variants,
     read_titled_documents,
 )
+from facets.storage import write_atomically
 from facets.training.packing import clean_paragraph
 
 __all__ = ["CELLS_FILE", "MiningReport", "mine_cells"]
@@ -134,13 +135,11 @@ def mine_cells(
             shared = _seen_twice(tally.pattern_hashes)
             tasks = [(folder / f"sum-{p}", shared, kept) for p in range(_NUM_PARTS)]
             num_cells, num_pairs = 0, 0
-            target = out_dir / (CELLS_FILE + ".part")
-            with target.open("wb") as file:
+            with write_atomically(out_dir / CELLS_FILE, durable=False) as part, part.open("wb") as file:
                 for path, (cells, pairs) in zip(tasks, pool.map(_prune_part, tasks), strict=True):
                     file.write(path[0].read_bytes())
                     num_cells += cells
                     num_pairs += pairs
-    os.replace(target, out_dir / CELLS_FILE)
     seconds = time.monotonic() - started
     report = MiningReport(
         num_documents=tally.num_documents,

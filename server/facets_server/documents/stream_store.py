@@ -5,30 +5,36 @@ acknowledged. So an acknowledged batch is never asked for again, and after a cra
 one batch is stored twice under the same ids, which changes nothing.
 """
 
-import contextlib
 import logging
-import sqlite3
 import threading
 import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from facets.errors import ConflictError, InvalidInputError, NotFoundError, StorageError
+from facets.errors import ConflictError, DamagedError, InvalidInputError, NotFoundError
+from facets.storage import Database, Schema, clear_errors
 
 __all__ = ["OpenStream", "StreamStore"]
 
 logger = logging.getLogger(__name__)
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS streams (
+_SCHEMA = Schema(
+    title="file of ingest streams",
+    application_id=0x46415354,  # "FAST"
+    migrations=(
+        """
+CREATE TABLE streams (
     token TEXT PRIMARY KEY,
     collection TEXT NOT NULL,
     collection_created TEXT NOT NULL,
     last_sequence INTEGER NOT NULL,
     updated REAL NOT NULL
 ) WITHOUT ROWID
-"""
+""",
+    ),
+    unmarked_tables=frozenset({"streams"}),
+)
 _KEEP_S = 30 * 24 * 3600.0  # tokens not used for this long are forgotten when the server starts
 
 
@@ -62,21 +68,20 @@ class StreamStore:
         self._lock = threading.Lock()
         self._generations: dict[str, int] = {}
         try:
-            self._connection = _open(path)
-        except sqlite3.OperationalError as error:
-            raise StorageError(f"{path} cannot be opened: {error}") from error
-        except sqlite3.DatabaseError as error:
+            self._database = Database(path, _SCHEMA)
+        except DamagedError as error:
             aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
-            path.rename(aside)
-            for suffix in ("-wal", "-shm"):
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
-            logger.warning("%s is damaged (%s): set aside as %s", path, error, aside.name)
-            self._connection = _open(path)
+            with clear_errors(f"{path} is damaged and cannot be set aside"):
+                path.rename(aside)
+                for suffix in ("-wal", "-shm"):
+                    path.with_name(path.name + suffix).unlink(missing_ok=True)
+            logger.warning("%s set aside as %s: %s", path, aside.name, error)
+            self._database = Database(path, _SCHEMA)
+        self._write("DELETE FROM streams WHERE updated < ?", (time.time() - _KEEP_S,))
 
     def close(self) -> None:
         """Closes the file."""
-        with self._lock:
-            self._connection.close()
+        self._database.close()
 
     def begin(self, *, collection: str, collection_created: str) -> OpenStream:
         """Starts a new stream into a collection.
@@ -136,30 +141,10 @@ class StreamStore:
 
     def _read(self, token: str) -> tuple[str, str, int] | None:
         columns = "collection, collection_created, last_sequence"
-        try:
-            found = self._connection.execute(f"SELECT {columns} FROM streams WHERE token = ?", (token,)).fetchone()
-        except sqlite3.Error as error:
-            raise StorageError(f"the position of the stream cannot be read: {error}") from error
+        with self._database.read() as connection:
+            found = connection.execute(f"SELECT {columns} FROM streams WHERE token = ?", (token,)).fetchone()
         return None if found is None else (found[0], found[1], found[2])
 
     def _write(self, statement: str, values: tuple[object, ...]) -> None:
-        try:
-            with self._connection:
-                self._connection.execute(statement, values)
-        except sqlite3.Error as error:
-            raise StorageError(f"the position of the stream cannot be written: {error}") from error
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        with connection:
-            connection.execute(_SCHEMA)
-            connection.execute("DELETE FROM streams WHERE updated < ?", (time.time() - _KEEP_S,))
-    except sqlite3.Error:
-        with contextlib.suppress(sqlite3.Error):
-            connection.close()
-        raise
-    return connection
+        with self._database.write() as connection:
+            connection.execute(statement, values)

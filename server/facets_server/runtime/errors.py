@@ -6,7 +6,6 @@ reach the caller. Everything else is our own bug: INTERNAL with a fixed text, an
 not the exception's message, which may hold a caller's words.
 """
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +19,8 @@ from facets.errors import (
     CheckpointError,
     ConfigError,
     ConflictError,
+    DamagedError,
+    DiskFullError,
     FacetsError,
     IndexFormatError,
     InvalidInputError,
@@ -27,6 +28,8 @@ from facets.errors import (
     NotReadyError,
     OverloadedError,
     StorageError,
+    StoreClosedError,
+    StoreInUseError,
 )
 
 __all__ = [
@@ -112,13 +115,15 @@ _TABLE = (
     _Row(CallCancelledError, grpc.StatusCode.CANCELLED, "CANCELLED"),
     _Row(UnauthenticatedError, grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED"),
     _Row(ModelMismatchError, grpc.StatusCode.FAILED_PRECONDITION, "MODEL_MISMATCH"),
+    _Row(DiskFullError, grpc.StatusCode.RESOURCE_EXHAUSTED, "DISK_FULL"),
+    _Row(DamagedError, grpc.StatusCode.DATA_LOSS, "STORAGE_DAMAGED"),
+    _Row(StoreClosedError, grpc.StatusCode.UNAVAILABLE, "STORE_CLOSED"),
+    _Row(StoreInUseError, grpc.StatusCode.UNAVAILABLE, "STORE_IN_USE"),
     _Row(StorageError, grpc.StatusCode.UNAVAILABLE, "STORAGE_FAILED"),
     _Row(IndexFormatError, grpc.StatusCode.DATA_LOSS, "INDEX_DAMAGED"),
     _Row(CheckpointError, grpc.StatusCode.FAILED_PRECONDITION, "CHECKPOINT_DAMAGED"),
     _Row(ConfigError, grpc.StatusCode.FAILED_PRECONDITION, "MISCONFIGURED"),
 )
-_DISK_FULL = _Row(StorageError, grpc.StatusCode.RESOURCE_EXHAUSTED, "DISK_FULL")
-_DAMAGED = _Row(StorageError, grpc.StatusCode.DATA_LOSS, "STORAGE_DAMAGED")
 _INTERNAL = _Row(FacetsError, grpc.StatusCode.INTERNAL, "INTERNAL")
 
 
@@ -188,16 +193,6 @@ def grpc_status_of(error: BaseException, *, request_id: str = "") -> grpc.Status
 
 
 def _row_of(error: BaseException) -> _Row:
-    if isinstance(error, StorageError):
-        cause = error.__cause__
-        if isinstance(cause, sqlite3.Error):
-            primary = getattr(cause, "sqlite_errorcode", 0) & 0xFF  # the rest of the number tells details
-            if primary == sqlite3.SQLITE_FULL:
-                return _DISK_FULL
-            if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-                return _DAMAGED
-        elif cause is None:  # a checksum that differs, not a failed operation
-            return _DAMAGED
     return next((row for row in _TABLE if isinstance(error, row.error)), _INTERNAL)
 
 

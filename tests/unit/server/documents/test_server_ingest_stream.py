@@ -1,8 +1,13 @@
 import queue
+import shutil
+from pathlib import Path
 
 import grpc
 import pytest
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc
+from facets_server.documents.stream_store import StreamStore
+
+GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 
 
 class Sender:
@@ -188,3 +193,12 @@ def test_a_collection_made_again_gets_nothing_from_streams_into_the_old_one(news
         sender.batch(2, [("b", "a dog")])
     assert raised.value.code() is grpc.StatusCode.NOT_FOUND
     assert count(news) == 0
+
+
+def test_positions_written_before_the_mark_are_kept(tmp_path):
+    shutil.copy(GOLDEN / "streams_v1" / "ingest-streams.sqlite3", tmp_path / "streams.sqlite3")
+    for _ in range(2):
+        store = StreamStore(tmp_path / "streams.sqlite3")
+        stream = store.resume("golden-token", collection="news", collection_created="2026-01-01T00:00:00+00:00")
+        assert stream.last_sequence == 7
+        store.close()

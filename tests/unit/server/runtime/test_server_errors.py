@@ -1,6 +1,5 @@
 import logging
 import queue
-import sqlite3
 import threading
 
 import grpc
@@ -314,15 +313,26 @@ def test_a_full_disk_stores_nothing_of_the_call_and_keeps_the_rest(make_server):
     assert len(reply.results[0].hits) == 10
 
 
-def test_a_damaged_store_is_data_loss(tmp_path):
-    file = tmp_path / "broken.sqlite3"
-    file.write_bytes(b"not a database at all" * 100)
-    try:
-        sqlite3.connect(file).execute("SELECT * FROM x")
-    except sqlite3.DatabaseError as cause:
-        error = errors.StorageError("cannot read")
-        error.__cause__ = cause
-    assert code_of(error) is grpc.StatusCode.DATA_LOSS
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (errors.DiskFullError, grpc.StatusCode.RESOURCE_EXHAUSTED),
+        (errors.DamagedError, grpc.StatusCode.DATA_LOSS),
+        (errors.StoreClosedError, grpc.StatusCode.UNAVAILABLE),
+        (errors.StoreInUseError, grpc.StatusCode.UNAVAILABLE),
+        (errors.StorageError, grpc.StatusCode.UNAVAILABLE),
+    ],
+)
+def test_storage_errors_have_the_code_of_their_class(kind, code):
+    assert code_of(kind("what happened")) is code
+
+
+def test_a_closed_store_is_unavailable(running):
+    running.engine.close()
+    stub = documents_pb2_grpc.DocumentServiceStub(running.channel)
+    error, _ = failure(stub.CountDocuments, documents_pb2.CountDocumentsRequest(collection="news"))
+    assert error.code() is grpc.StatusCode.UNAVAILABLE
+    assert "closed" in error.details()
 
 
 @pytest.mark.parametrize("name", ["n" * 20_000, "\U0001f600" * 5_000])

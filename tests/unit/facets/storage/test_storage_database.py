@@ -1,0 +1,155 @@
+"""SQLite files: versions, migrations, whose file it is, and errors by their cause."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from facets.errors import DamagedError, DiskFullError, StorageError, StoreClosedError
+from facets.papers.store import AdditionStore
+from facets.storage import Database, Schema
+
+GOLDEN = Path(__file__).resolve().parents[3] / "golden"
+FIRST = "CREATE TABLE words (word TEXT PRIMARY KEY)"
+ONE = Schema(title="list of words", application_id=77, migrations=(FIRST,), unmarked_tables=frozenset({"words"}))
+
+
+def with_counts(*more: str | Callable[[sqlite3.Connection], None]) -> Schema:
+    return Schema(
+        title="list of words",
+        application_id=77,
+        migrations=(FIRST, "ALTER TABLE words ADD COLUMN count INTEGER NOT NULL DEFAULT 1", *more),
+        unmarked_tables=frozenset({"words"}),
+    )
+
+
+def fill(path: Path, *words: str) -> None:
+    database = Database(path, ONE)
+    with database.write() as connection:
+        connection.executemany("INSERT INTO words VALUES (?)", [(word,) for word in words])
+    database.close()
+
+
+def test_what_is_written_is_read_after_opening_again(tmp_path: Path) -> None:
+    fill(tmp_path / "words", "goat")
+    database = Database(tmp_path / "words", ONE)
+    with database.read() as connection:
+        assert connection.execute("SELECT word FROM words").fetchall() == [("goat",)]
+    database.close()
+
+
+def test_older_version_is_migrated_and_keeps_its_rows(tmp_path: Path) -> None:
+    fill(tmp_path / "words", "goat")
+    for _ in range(2):
+        database = Database(tmp_path / "words", with_counts())
+        with database.read() as connection:
+            assert connection.execute("SELECT word, count FROM words").fetchall() == [("goat", 1)]
+        database.close()
+
+
+def test_failed_migration_leaves_the_old_version(tmp_path: Path) -> None:
+    fill(tmp_path / "words", "goat")
+
+    def fail(connection: sqlite3.Connection) -> None:
+        connection.execute("DELETE FROM words")
+        raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError):
+        Database(tmp_path / "words", with_counts(fail))
+    database = Database(tmp_path / "words", ONE)
+    with database.read() as connection:
+        assert connection.execute("SELECT * FROM words").fetchall() == [("goat",)]
+    database.close()
+
+
+def test_newer_version_is_refused(tmp_path: Path) -> None:
+    Database(tmp_path / "words", with_counts()).close()
+    with pytest.raises(StorageError, match="version 2, expected at most 1"):
+        Database(tmp_path / "words", ONE)
+
+
+def test_file_of_another_program_is_refused(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "words") as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+    with pytest.raises(StorageError, match="is not a Facets list of words"):
+        Database(tmp_path / "words", ONE)
+
+
+def test_file_without_an_application_id_is_marked_when_its_tables_are_ours(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "words") as connection:
+        connection.execute(FIRST)
+        connection.execute("INSERT INTO words VALUES ('goat')")
+    connection.close()
+    database = Database(tmp_path / "words", with_counts())
+    with database.read() as connection:
+        assert connection.execute("SELECT * FROM words").fetchall() == [("goat", 1)]
+        assert connection.execute("PRAGMA application_id").fetchone() == (77,)
+    database.close()
+
+
+def test_block_that_fails_stores_nothing(tmp_path: Path) -> None:
+    database = Database(tmp_path / "words", ONE)
+    with pytest.raises(ValueError, match="stop"), database.write() as connection:
+        connection.execute("INSERT INTO words VALUES ('goat')")
+        raise ValueError("stop")
+    with database.read() as connection:
+        assert connection.execute("SELECT count(*) FROM words").fetchone() == (0,)
+    database.close()
+
+
+def test_full_file_is_told_from_other_failures(tmp_path: Path) -> None:
+    database = Database(tmp_path / "words", ONE, max_bytes=40_000)
+    with pytest.raises(DiskFullError, match="list of words"), database.write() as connection:
+        connection.executemany("INSERT INTO words VALUES (?)", [(f"{n:0500}",) for n in range(1000)])
+    with database.read() as connection:
+        assert connection.execute("SELECT count(*) FROM words").fetchone() == (0,)
+    database.close()
+
+
+def test_closed_file_is_told_from_a_damaged_one(tmp_path: Path) -> None:
+    database = Database(tmp_path / "words", ONE)
+    database.close()
+    database.close()
+    with pytest.raises(StoreClosedError, match="closed"), database.read():
+        pass
+    with pytest.raises(StoreClosedError, match="closed"), database.write():
+        pass
+
+
+@pytest.mark.parametrize("content", [b"hello, no database at all " * 300, b"SQLite format 3\0" + b"\xff" * 5000])
+def test_what_is_no_database_is_damaged(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "words").write_bytes(content)
+    with pytest.raises(DamagedError):
+        Database(tmp_path / "words", ONE)
+    assert (tmp_path / "words").read_bytes() == content
+
+
+def test_damaged_page_is_found_at_opening(tmp_path: Path) -> None:
+    fill(tmp_path / "words", *(f"{n:0400}" for n in range(200)))
+    data = bytearray((tmp_path / "words").read_bytes())
+    for page in range(2, len(data) // 4096):
+        data[page * 4096 : page * 4096 + 300] = b"\xa5" * 300
+    (tmp_path / "words").write_bytes(data)
+    with pytest.raises(DamagedError, match="damaged"):
+        Database(tmp_path / "words", ONE)
+
+
+def test_folder_that_is_missing_is_a_storage_error(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot open"):
+        Database(tmp_path / "none" / "words", ONE)
+
+
+def test_additions_of_papers_made_before_the_mark_are_read(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "papers_v1", tmp_path / "papers")
+    for _ in range(2):
+        store = AdditionStore(tmp_path / "papers", "toy")
+        assert store.revision() == "r1"
+        assert [(paper.id, paper.authors[0].id, paper.cited_by, paper.year) for paper in store.papers()] == [
+            ("p1", "ada", ("p2",), 2001)
+        ]
+        assert store.vectors()[0].vector.tolist() == [0.0, 1.0, 2.0, 3.0]
+        assert [line[1:] for line in store.memberships()] == [("ada", "p1")]
+        store.close()
