@@ -36,7 +36,7 @@ def typed_rows(
 
     Example:
         >>> vocabulary = Vocabulary(["the", "parser", "works"], np.array([3, 2, 1]))
-        >>> [rows.tolist() for rows in typed_rows(Tokenizer(), vocabulary, ["The parser"], ["A new parser."])]
+        >>> [rows.tolist() for rows in typed_rows(Tokenizer(), vocabulary, ["The parser"], ["The new parser."])]
         [[1, 7, 5]]
     """
     title_words = tokenizer.words([title[:_MAX_TITLE_CHARS] for title in titles])

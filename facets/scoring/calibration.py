@@ -20,7 +20,7 @@ def apply_curve(curve_2N: NDArray[np.float64], scores_P: NDArray[np.floating]) -
         ``[P]`` in ``[0, 1]``; a higher score never gives less.
 
     Example:
-        >>> apply_curve(np.array([[-1.0, 0.0], [0.2, 1.0]]), np.array([-2.0, -0.5, 0.0])).tolist()
+        >>> apply_curve(np.array([[-1.0, 0.0], [0.2, 1.0]]), np.array([-2.0, -0.5, 0.0])).round(6).tolist()
         [0.2, 0.6, 1.0]
     """
     calibrated_P: NDArray[np.float64] = np.interp(scores_P, curve_2N[0], curve_2N[1])

@@ -74,7 +74,10 @@ class Vocabulary:
         self.is_stop = np.array([*map(_is_stop_word, self.words), True], dtype=np.bool_)
         self.is_piece = np.array([*map(_is_piece, self.words), False], dtype=np.bool_)
         pieces = [self.words[row] for row in np.flatnonzero(self.is_piece)]
-        self._longest_piece = max(map(len, pieces), default=0) - len(PIECE_MARK)
+        longest_piece = max(map(len, pieces), default=0) - len(PIECE_MARK)
+        # Of what continues a word, and of what begins one; nothing does without pieces.
+        self._longest_continuation = longest_piece
+        self._longest_beginning = max(longest_piece, *map(len, self.words[:_NUM_BEGINNINGS])) if pieces else 0
         self._splits: dict[str, tuple[int, ...]] = {}
 
     def __len__(self) -> int:
@@ -130,7 +133,8 @@ class Vocabulary:
         rows: list[int] = []
         start = 0
         while start < len(token):
-            for end in range(min(len(token) - (not rows), start + self._longest_piece), start, -1):
+            longest = start + self._longest_continuation if rows else self._longest_beginning
+            for end in range(min(len(token) - (not rows), longest), start, -1):
                 part = token[start:end]
                 row = self._rows.get(PIECE_MARK + part) if rows else self._beginning(part)
                 if row is not None:

@@ -135,3 +135,13 @@ def test_any_token_has_at_least_one_row_within_range(token: str) -> None:
 def test_a_very_long_token_is_split_in_time_linear_in_its_length() -> None:
     vocabulary = Vocabulary(["goat", "##s", "g##"], np.array([3, 1, 1]))
     assert len(vocabulary.split("g" + "s" * 200_000)) == 200_001
+
+
+def test_a_word_longer_than_every_piece_begins_another() -> None:
+    vocabulary = Vocabulary(["representation", "re##", "##al"], np.array([3, 1, 1]))
+    assert vocabulary.split("representational") == (0, 2)
+
+
+def test_without_pieces_no_word_begins_another() -> None:
+    vocabulary = Vocabulary(["parser", "s"], np.array([2, 1]))
+    assert vocabulary.split("parsers") == (vocabulary.unknown_row,)
