@@ -96,8 +96,8 @@ def compose(words: WordVectors, token: str) -> NDArray[np.float32]:
     Example:
         >>> vocabulary = Vocabulary(["goat", "go##", "##s"], np.array([1, 1, 1]))
         >>> words = WordVectors(vocabulary, np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 0.1]]))
-        >>> compose(words, "goats").round(2).tolist(), compose(words, "sheep").tolist()
-        ([1.0, 0.1], [0.0, 0.0])
+        >>> np.array2string(compose(words, "goats"), precision=1), compose(words, "sheep").tolist()
+        ('[1.  0.1]', [0.0, 0.0])
     """
     rows = [row for row in words.vocabulary.split(token) if row < len(words)]
     return unit_rows(words.unit_vectors[rows].sum(axis=0, keepdims=True))[0]
