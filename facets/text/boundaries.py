@@ -8,9 +8,11 @@ __all__ = ["is_boundary"]
 
 # Followed by a name or a number, so their stop never ends a sentence.
 _TITLES = frozenset(
-    "mr mrs ms mx dr prof st sen rep gov gen col maj capt lt cmdr cpl sgt adm hon rev fr sr msgr pres supt"
-    " vs v cf e.g i.e eg ie viz al mt ft messrs mmes".split()
+    "mr mrs ms mx dr prof sen rep gov gen col maj capt lt cmdr cpl sgt adm hon rev fr sr msgr pres supt"
+    " mt messrs mmes".split()
 )
+# So do these; all in capitals they are another word ("in Dublin, IE. Paul wrote").
+_CONNECTIVES = frozenset("vs v cf e.g i.e eg ie viz".split())
 # Theirs ends one unless a number follows: "p. 5", "No. 7", "Jan. 3", "ca. 1900".
 _BEFORE_NUMBERS = frozenset(
     "p pp no nos vol vols fig figs eq eqs sec sect ch chap art ca c approx op ed eds para ver"
@@ -18,13 +20,48 @@ _BEFORE_NUMBERS = frozenset(
 )
 # These may stand at the end of a sentence: theirs ends one when a word follows that often begins a sentence.
 _EITHER = frozenset(
-    "inc ltd co corp bros jr sr etc dept univ assn ave blvd rd ph.d b.a m.a b.sc m.sc m.d a.m p.m a.d b.c u.s u.k"
+    "inc ltd co corp bros jr sr etc dept univ assn ave blvd rd st ft ph.d b.a m.a b.sc m.sc m.d a.d b.c u.s u.k"
     " u.n approx min max tel est esp".split()
 )
-_STARTERS = STOP_WORDS | {"mr.", "mrs.", "dr."}
+# Words with a capital that begin sentences far more often than they belong to a name.
+_STARTERS = (
+    STOP_WORDS
+    | {"mr", "mrs", "dr"}
+    | frozenset(
+        "according additionally afterwards another because certainly consequently currently despite earlier eventually"
+        " finally following furthermore hence how instead its later like likewise many meanwhile moreover most nearly"
+        " nobody none now officials originally otherwise people perhaps police previously recently similarly since"
+        " some sometimes somebody someone soon subsequently such that then there thereafter therefore they though"
+        " thus today together tomorrow tonight unfortunately unlike yesterday yet".split()
+    )
+)
+# Starters that are also surnames: "K. He", "T. May".
+_SURNAMES = frozenset(
+    "an back call down due few front full go he keep last least made may mine more move much name part put say see"
+    " show side six so still take ten third top well will you".split()
+)
+# A single capital after these is a label or a numeral, no initial: "vitamin C", "World War I".
+_LABELS = frozenset(
+    "act annex appendix article block book box building category chapter class coenzyme column company division"
+    " drive element exhibit figure formula gate grade group grp hepatitis immunoglobulin influenza item label league"
+    " letter level line model module note option part phase plan platform point pool question room route"
+    " schedule section serie series site stage step subgroup subtype table team terminal theorem title type unit"
+    " variable variant version vitamin volume war zone".split()
+)
+# Between an hour and the rest of its date: "5 p.m. Friday", "10 a.m. Eastern time".
+_AFTER_HOURS = frozenset(
+    "est edt cst cdt mst mdt pst pdt et ct mt pt gmt utc bst cet cest ist jst eastern central mountain pacific"
+    " greenwich london local monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays"
+    " thursdays fridays saturdays sundays january february march april may june july august september october"
+    " november december".split()
+)
+_HOURS = frozenset({"a.m", "p.m"})
+# "the 5 p.m. Eucharist"
+_BEFORE_HOUR = re.compile(r"\b(?:an?|the|this|that|each|every|our|its|his|her|their)\s+[\d:.]+\s*$", re.IGNORECASE)
 _WORD_BEFORE = re.compile(r"[^\W\d_](?:[\w.&'-]*\w)?$")
 _ACRONYM = re.compile(r"^(?:[^\W\d_]\.)+[^\W\d_]$")
-_NEXT_WORD = re.compile(r"[^\W\d_]+")
+_NEXT_WORD = re.compile(r"[^\W\d_]\.|[^\W\d_]+")  # an initial keeps its stop
+_LAST_WORD = re.compile(r"(?<![\w.])[\w.'-]+(?=\s+$)")
 _OPENERS = "\"'([{\u2018\u201c\u00ab\u00bf\u00a1*-\u2013\u2014"
 _FULL_WIDTH = "\u3002\uff01\uff1f"
 _LOOK_BACK_CHARS = 24
@@ -52,21 +89,48 @@ def is_boundary(text: str, stop: int, after: int, start: int, end: int) -> bool:
     if text[stop] != "." or after - stop > 1:
         return True
     before = _WORD_BEFORE.search(text, max(start, stop - _LOOK_BACK_CHARS), stop)
-    return before is None or _ends_after_word(before.group(), text, follow, end)
+    if before is None:
+        return True
+    following = _NEXT_WORD.match(text, follow, end)
+    context = text[max(start, before.start() - _LOOK_BACK_CHARS) : before.start()]
+    return _ends_after_word(before.group(), context, following.group().lower() if following else "", text[follow])
 
 
-def _ends_after_word(word: str, text: str, follow: int, end: int) -> bool:
+def _ends_after_word(word: str, context: str, following: str, character: str) -> bool:
+    """Whether a stop after the word ends a sentence.
+
+    Args:
+        word: The word with its inner stops.
+        context: The characters before it.
+        following: The next word in lower case, empty where none stands next.
+        character: What stands next, white space and opening quotes aside; no lower-case letter.
+    """
     key = word.lower()
-    if key in _TITLES:
+    if key in _TITLES or (key in _CONNECTIVES and not word.isupper()):
         return False
-    if key in _BEFORE_NUMBERS and text[follow].isnumeric():
+    if key in _BEFORE_NUMBERS and character.isnumeric():
         return False
     if len(word) == 1 and word.isupper():
-        return False  # an initial
+        return _ends_after_letter(word, context, following)
+    if key == "al":  # "et al. (1983)", "et al. They"
+        return following in _STARTERS
+    if key in _HOURS:
+        return following not in _AFTER_HOURS and (following in _STARTERS or not _BEFORE_HOUR.search(context))
     if key in _EITHER or _ACRONYM.match(word):
-        following = _NEXT_WORD.match(text, follow, end)
-        return following is None or following.group().lower() in _STARTERS
+        return not following or following in _STARTERS
     return True
+
+
+def _ends_after_letter(letter: str, context: str, following: str) -> bool:
+    """A single capital is an initial, unless it is a label, or what follows begins a sentence and is no surname."""
+    found = _LAST_WORD.search(context)
+    before = found.group().lower() if found else ""
+    if before in _LABELS:
+        return True
+    if not before or following not in _STARTERS:
+        return False
+    # "So did I. He ...", "Charles I. He ...", "She got an A. He ..."; but "by K. He".
+    return letter == "I" or following not in _SURNAMES or before in ("a", "an")
 
 
 def _skip(text: str, position: int, end: int) -> int:
