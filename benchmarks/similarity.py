@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--wmd", action="store_true", help="also the word mover's distances")
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
-    model = facets.load(options.model)
+    model = facets.load(options.model, FacetModel)
     pairs = (_pairs_of_samples(model) if options.data is None else read_sts(options.data).pairs)[: options.pairs]
     methods = tuple(str(name) for name in PAIR_METHODS if options.wmd or "wmd" not in name)
     ours: dict[str, PairSystem] = {"all": FacetPairs(model.name, model, methods)}

@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--model", default=None)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    model = facets.load(options.model)
+    model = facets.load(options.model, FacetModel)
     documents = _documents(options.data, model.tokenizer)
     sentences = [sentence for document in documents for sentence in document]
     sets = {"as they are": documents[: options.num_documents]}

@@ -7,32 +7,46 @@
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from facets.extras import require_extra
 
 if TYPE_CHECKING:
-    from facets.model import FacetModel
+    from facets.model import FacetModel, Model
+    from facets.model.loading import ModelT
 
 __version__ = "0.1.0"
 
 __all__ = ["__version__", "load"]
 
 
-def load(name_or_path: "str | Path | None" = None, *, device: str = "cpu") -> "FacetModel":
+@overload
+def load(name_or_path: None = None, *, device: str = "cpu") -> "FacetModel": ...
+@overload
+def load(name_or_path: "str | Path", *, device: str = "cpu") -> "Model": ...
+@overload
+def load(name_or_path: "str | Path | None", kind: "type[ModelT]", *, device: str = "cpu") -> "ModelT": ...
+def load(
+    name_or_path: "str | Path | None" = None, kind: "type[ModelT] | None" = None, *, device: str = "cpu"
+) -> "Model":
     """Loads a model, offline; the default one without an argument.
 
     Args:
-        name_or_path: A shipped model's name or a checkpoint folder.
+        name_or_path: A shipped model's name or a checkpoint folder; None is the default model of ``kind``.
+        kind: The class of model that is expected, so that its own methods are known to type checkers too:
+            ``load("facets-minilm-en", FacetModel)``; None takes any.
         device: ``cpu``, ``cuda``, ``cuda:1`` ...
 
     Raises:
         ImportError: The ``model`` extra is not installed.
         NotFoundError: No model of that name, no such folder.
         CheckpointError: The folder is incomplete or damaged.
+        InvalidInputError: The model is for another task than ``kind``.
     """
     require_extra("model", "torch", "spacy", "safetensors")
     # Imported here, so that `import facets` stays light.
-    from facets.model import load as load_model
+    from facets.model.loading import load as load_model
 
-    return load_model(name_or_path, device=device)
+    if kind is not None:
+        return load_model(name_or_path, kind, device=device)
+    return load_model(device=device) if name_or_path is None else load_model(name_or_path, device=device)

@@ -1,8 +1,19 @@
 """The facet model: encoders, facet decoder, checkpoints."""
 
 from facets.model.checkpoint import CheckpointConfig
+from facets.model.contract import Model, TextModel
 from facets.model.facet_model import FacetModel, new_model
 from facets.model.loading import DEFAULT_MODEL, find_model, load
 from facets.model.network import FacetNetwork
 
-__all__ = ["DEFAULT_MODEL", "CheckpointConfig", "FacetModel", "FacetNetwork", "find_model", "load", "new_model"]
+__all__ = [
+    "DEFAULT_MODEL",
+    "CheckpointConfig",
+    "FacetModel",
+    "FacetNetwork",
+    "Model",
+    "TextModel",
+    "find_model",
+    "load",
+    "new_model",
+]

@@ -14,20 +14,33 @@ r"""The checkpoint folder: everything a model needs, loaded from its path alone,
 import hashlib
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from facets.config import FacetModelConfig
 from facets.errors import CheckpointError, ConfigError, NotFoundError
 from facets.storage import write_atomically
+from facets.words.vectors import WordVectors
 
-__all__ = ["CheckpointConfig", "checkpoint_revision", "read_checkpoint", "read_config", "write_checkpoint"]
+__all__ = [
+    "CheckpointConfig",
+    "checkpoint_revision",
+    "fit_weights",
+    "read_checkpoint",
+    "read_config",
+    "read_words",
+    "words_folder",
+    "write_checkpoint",
+]
+
+NetworkT = TypeVar("NetworkT", bound=nn.Module)
 
 _FORMAT = 1
 # What sentence-transformers reads to find the module that encodes.
@@ -113,6 +126,40 @@ def read_checkpoint(folder: Path) -> tuple[CheckpointConfig, dict[str, Tensor]]:
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise CheckpointError(f"{weights}: tensor {name} has NaN or infinite values, expected finite ones")
     return config, {name: t.float() if t.is_floating_point() else t for name, t in tensors.items()}
+
+
+def read_words(folder: Path, config: CheckpointConfig) -> WordVectors:
+    """Word vectors of a checkpoint whose facets lie in their space.
+
+    Raises:
+        CheckpointError: They are missing or damaged, or not as wide as the facets.
+    """
+    words = WordVectors.load(words_folder(folder, config))
+    if words.dim != config.model.dim:
+        raise CheckpointError(
+            f"{folder}: word vectors have {words.dim} dimensions, the model expects {config.model.dim}"
+        )
+    return words
+
+
+def words_folder(folder: Path, config: CheckpointConfig) -> Path:
+    """Where the word vectors of a checkpoint lie."""
+    return (folder / config.words).resolve()
+
+
+def fit_weights(folder: Path, build: Callable[[], NetworkT], tensors: dict[str, Tensor]) -> NetworkT:
+    """Builds a network and gives it the weights of a checkpoint.
+
+    Raises:
+        CheckpointError: They do not fit.
+    """
+    try:
+        network = build()
+        network.load_state_dict(tensors)
+    except RuntimeError as error:  # also a network that no memory holds
+        problem = " ".join(str(error).split())[:300]  # PyTorch reports every tensor on a line of its own
+        raise CheckpointError(f"{folder}: the weights do not fit config.json: {problem}") from error
+    return network
 
 
 def checkpoint_revision(*files: Path) -> str:

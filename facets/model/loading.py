@@ -1,48 +1,100 @@
 """Finds checkpoint folders and loads them, each by the task it names."""
 
 import sys
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Protocol, Self, TypeVar, overload
 
-from facets.errors import CheckpointError, NotFoundError
+from facets.errors import CheckpointError, InvalidInputError, NotFoundError
 from facets.model.checkpoint import read_config
+from facets.model.contract import Model
 from facets.model.facet_model import FacetModel
 
-__all__ = ["DEFAULT_MODEL", "LOADERS", "find_model", "load"]
+__all__ = ["DEFAULT_MODEL", "TASKS", "TaskEntry", "find_model", "load"]
 
-DEFAULT_MODEL = "facets-en"
 
-# Task of a checkpoint -> module and function that load its folder. By name,
-# because the rooms of the tasks import this one; a new task is one line here.
-LOADERS = {
-    "sentences": ("facets.model.facet_model", "load_facet_model"),
-    "relations": ("facets.relations.model", "load_relation_model"),
-    "papers": ("facets.papers.model", "load_paper_model"),
+@dataclass(frozen=True, slots=True)
+class TaskEntry:
+    """How the models of one task are loaded.
+
+    Attributes:
+        model: Module and class of the model; its ``from_folder`` loads a checkpoint. By name, because the rooms of
+            the tasks import this one.
+        default: The shipped model that is used when none is named.
+    """
+
+    model: str
+    default: str
+
+
+# Task of a checkpoint -> its models. A new task with a model of its own is a line here.
+TASKS = {
+    "sentences": TaskEntry("facets.model.facet_model:FacetModel", "facets-en"),
+    "relations": TaskEntry("facets.relations.model:RelationModel", "facets-relations-en"),
+    "papers": TaskEntry("facets.papers.model:PaperModel", "facets-papers-en"),
 }
+DEFAULT_MODEL = TASKS["sentences"].default
 
 
-def load(name_or_path: str | Path | None = None, *, device: str = "cpu") -> FacetModel:
+class _Loadable(Model, Protocol):
+    @classmethod
+    def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self: ...
+
+
+ModelT = TypeVar("ModelT", bound=_Loadable)
+
+
+@overload
+def load(name_or_path: None = None, *, device: str = "cpu") -> FacetModel: ...
+@overload
+def load(name_or_path: str | Path, *, device: str = "cpu") -> Model: ...
+@overload
+def load(name_or_path: str | Path | None, kind: type[ModelT], *, device: str = "cpu") -> ModelT: ...
+def load(name_or_path: str | Path | None = None, kind: type[_Loadable] | None = None, *, device: str = "cpu") -> Model:
     """Loads a model, offline.
 
     Args:
-        name_or_path: A shipped model's name, or a checkpoint folder; None is the default model.
+        name_or_path: A shipped model's name, or a checkpoint folder; None is the default model of ``kind``.
+        kind: The class of model that is expected: ``FacetModel``, ``RelationModel`` or ``PaperModel``; None takes
+            any, and a ``FacetModel`` where nothing is named.
         device: ``cpu``, ``cuda``, ``cuda:1`` ...
 
     Returns:
-        The model, ready to encode; a ``PaperModel`` where ``task`` is ``papers``, a ``RelationModel`` where it is
-        ``relations``.
+        The model, ready to encode.
 
     Raises:
         NotFoundError: No model of that name, no such folder.
         CheckpointError: The folder is incomplete or damaged.
+        InvalidInputError: The model is for another task than ``kind``.
+
+    Example:
+        >>> from facets.model import FacetModel, load
+        >>> load().name, load("facets-minilm-en", FacetModel).num_facets
+        ('facets-en', 10)
     """
-    folder = find_model(DEFAULT_MODEL if name_or_path is None else name_or_path)
+    expected = _task_of(kind or FacetModel)
+    folder = find_model(TASKS[expected].default if name_or_path is None else name_or_path)
     task = read_config(folder).task
-    if task not in LOADERS:
-        raise CheckpointError(f"{folder}: expected a task of {', '.join(LOADERS)}, got {task!r}")
-    module, function = LOADERS[task]
-    model: FacetModel = getattr(import_module(module), function)(folder, device=device)
-    return model
+    if task not in TASKS:
+        raise CheckpointError(f"{folder}: expected a task of {', '.join(TASKS)}, got {task!r}")
+    if kind is not None and task != expected:
+        raise InvalidInputError(f"{folder}: expected a model for {expected}, got one for {task}", field="model")
+    return kind.from_folder(folder, device=device) if kind else _class_of(task).from_folder(folder, device=device)
+
+
+def _class_of(task: str) -> type[_Loadable]:
+    module, _, name = TASKS[task].model.partition(":")
+    found: type[_Loadable] = getattr(import_module(module), name)
+    return found
+
+
+def _task_of(kind: type[_Loadable]) -> str:
+    wanted = f"{kind.__module__}:{kind.__qualname__}"
+    for task, entry in TASKS.items():
+        if entry.model == wanted:
+            return task
+    raise TypeError(f"kind must be one of {', '.join(entry.model for entry in TASKS.values())}, got {wanted}")
 
 
 def find_model(name_or_path: str | Path) -> Path:

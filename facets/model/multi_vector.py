@@ -71,7 +71,7 @@ class FacetModule(InputModule):  # type: ignore[misc]  # its types are skipped, 
     @classmethod
     def load(cls, model_name_or_path: str, **_settings: Any) -> "FacetModule":
         """Opens a checkpoint folder; nothing is downloaded."""
-        return cls(load(model_name_or_path))
+        return cls(load(model_name_or_path, FacetModel))
 
     def get_embedding_dimension(self) -> int:
         """D."""

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.words.vectors import WordVectors
+from facets.model.contract import Model
 
 __all__ = ["EncodedArrays", "FittedTables", "PaperEncoder", "TrainedPapers", "TrainedSettings"]
 
@@ -113,23 +113,8 @@ class TrainedPapers(Protocol):
 
 
 @runtime_checkable
-class PaperEncoder(Protocol):
+class PaperEncoder(Model, Protocol):
     """A model of papers."""
-
-    @property
-    def name(self) -> str:
-        """Name of the checkpoint."""
-        ...
-
-    @property
-    def revision(self) -> str:
-        """Changes when anything in the folder changes."""
-        ...
-
-    @property
-    def words(self) -> WordVectors:
-        """Vocabulary and word vectors."""
-        ...
 
     @property
     def tables(self) -> FittedTables:

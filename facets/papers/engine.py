@@ -17,13 +17,13 @@ from facets.papers.additions import Additions, EngineState
 from facets.papers.candidates import CandidateTable
 from facets.papers.contract import PaperEncoder
 from facets.papers.inputs import CandidateKind, NewAuthor, Paper, PaperOptions, check_papers
+from facets.papers.model import PaperModel
 from facets.papers.ranking import HybridScores, best_columns, example_scores, hybrid_scores
 from facets.papers.results import AddResult, BulkCandidates, Evidence, PaperFacets, RankedCandidate, RankedPaper
 from facets.words.vectors import unit_rows
 
-__all__ = ["DEFAULT_PAPER_MODEL", "PaperEngine"]
+__all__ = ["PaperEngine"]
 
-DEFAULT_PAPER_MODEL = "facets-papers-en"
 # Scores computed at a time, papers times candidates: 64 MiB an array.
 _SCORES_AT_A_TIME = 16_000_000
 # More papers than this are compared with every candidate: one matrix product beats as many searches.
@@ -65,8 +65,7 @@ class PaperEngine:
             CheckpointError: The model folder is damaged.
             InvalidInputError: The model's task is not ``papers``.
         """
-        model = load(DEFAULT_PAPER_MODEL if name_or_path is None else name_or_path, device=device)
-        return cls(model, data_dir=data_dir)
+        return cls(load(name_or_path, PaperModel, device=device), data_dir=data_dir)
 
     def close(self) -> None:
         """Closes the file of the additions."""

@@ -6,20 +6,28 @@ Shape suffixes: B papers, L words, K facets, D dimensions, W of the word vectors
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from facets.errors import CheckpointError, InvalidInputError
-from facets.model.checkpoint import CheckpointConfig, checkpoint_revision, read_checkpoint, write_checkpoint
+from facets.model.base import CheckpointModel
+from facets.model.checkpoint import (
+    CheckpointConfig,
+    checkpoint_revision,
+    fit_weights,
+    read_checkpoint,
+    words_folder,
+    write_checkpoint,
+)
 from facets.papers.network import PaperNetwork
 from facets.papers.tables import PaperTables, ScoringSettings, TrainedPapers, read_papers_part, write_papers_part
 from facets.papers.typed_rows import typed_rows
-from facets.text.tokenizer import Tokenizer
 from facets.words.vectors import WordVectors
 
-__all__ = ["PaperArrays", "PaperModel", "load_paper_model"]
+__all__ = ["PaperArrays", "PaperModel"]
 
 # Words of one forward pass, padding included.
 _BATCH_TOKENS = 8192
@@ -42,14 +50,10 @@ class PaperArrays:
     averages: NDArray[np.float32]
 
 
-class PaperModel:
+class PaperModel(CheckpointModel[PaperNetwork]):
     """Encodes papers and holds the trained vectors of authors and citing papers.
 
     Attributes:
-        network: The PyTorch module, in evaluation mode.
-        words: Vocabulary and word vectors of the papers.
-        tokenizer: Token splitting.
-        revision: Changes when anything in the folder changes.
         tables: Vectors of authors and citing papers.
         settings: How scores are mixed and vectors fitted.
         papers: The papers the tables come from.
@@ -68,51 +72,11 @@ class PaperModel:
         revision: str = "unsaved",
         device: str = "cpu",
     ) -> None:
-        self._config = config
-        self._device = torch.device(device)
+        super().__init__(network, words, config=config, revision=revision, device=device)
         self._papers_path = papers_path
-        self.network = network.to(self._device).eval().requires_grad_(False)
-        self.words = words
-        self.tokenizer = Tokenizer()
-        self.revision = revision
         self.tables = tables
         self.settings = settings
         self.papers = papers
-
-    @property
-    def config(self) -> CheckpointConfig:
-        """What the checkpoint says about itself."""
-        return self._config
-
-    @property
-    def name(self) -> str:
-        """Name of the checkpoint."""
-        return self._config.name
-
-    @property
-    def task(self) -> str:
-        """``papers``."""
-        return self._config.task
-
-    @property
-    def num_facets(self) -> int:
-        """K."""
-        return self._config.model.num_facets
-
-    @property
-    def dim(self) -> int:
-        """D, the width of a facet and of an author's vector."""
-        return self._config.model.dim
-
-    @property
-    def max_tokens(self) -> int:
-        """Words of a paper that the network reads, stop words not counted."""
-        return self._config.model.max_tokens
-
-    @property
-    def l1_weight(self) -> float:
-        """Not used by papers; every model has it."""
-        return self._config.l1_weight
 
     def paper_rows(self, titles: Sequence[str], abstracts: Sequence[str]) -> list[NDArray[np.uint16]]:
         """Typed rows of papers (``facets.papers.typed_rows``)."""
@@ -201,49 +165,49 @@ class PaperModel:
 
     def save(self, folder: Path) -> None:
         """Writes a checkpoint folder; words and papers too, unless another folder's are shared."""
-        write_checkpoint(folder, self._config, self.network.state_without_words())
+        write_checkpoint(folder, self.config, self.network.state_without_words())
         for name in ("modules.json", "config_sentence_transformers.json"):
             (folder / name).unlink(missing_ok=True)  # facets of papers are no sentence embeddings
-        if self._config.words == ".":
+        if self.config.words == ".":
             self.words.save(folder)
         write_papers_part(folder, self.tables, self.settings, self.papers, self._papers_path)
 
+    @classmethod
+    def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
+        """Loads a checkpoint folder whose task is ``papers``.
 
-def load_paper_model(folder: Path, *, device: str = "cpu") -> PaperModel:
-    """Loads a checkpoint folder whose task is ``papers``.
-
-    Raises:
-        NotFoundError: There is no such folder.
-        CheckpointError: It is incomplete, damaged, or of another task.
-    """
-    config, tensors = read_checkpoint(folder)
-    if config.task != "papers":
-        raise CheckpointError(f"{folder}: expected a model for papers, got one for {config.task!r}")
-    words_folder = (folder / config.words).resolve()
-    words = WordVectors.load(words_folder)
-    tables, settings, papers, files = read_papers_part(folder)
-    for kind, vectors in tables.vectors.items():
-        if vectors.ndim != 2 or vectors.shape[1] != config.model.dim:
-            raise CheckpointError(
-                f"{folder}: expected vectors of {kind} of width {config.model.dim}, got shape {vectors.shape}"
-            )
-    try:
-        network = PaperNetwork(
-            config.model,
-            torch.from_numpy(words.unit_vectors),
-            torch.from_numpy(words.vocabulary.probabilities),
+        Raises:
+            NotFoundError: There is no such folder.
+            CheckpointError: It is incomplete, damaged, or of another task.
+        """
+        config, tensors = read_checkpoint(folder)
+        if config.task != "papers":
+            raise CheckpointError(f"{folder}: expected a model for papers, got one for {config.task!r}")
+        shared = words_folder(folder, config)
+        words = WordVectors.load(shared)
+        tables, settings, papers, files = read_papers_part(folder)
+        for kind, vectors in tables.vectors.items():
+            if vectors.ndim != 2 or vectors.shape[1] != config.model.dim:
+                raise CheckpointError(
+                    f"{folder}: expected vectors of {kind} of width {config.model.dim}, got shape {vectors.shape}"
+                )
+        vectors_VW = torch.from_numpy(words.unit_vectors)
+        probabilities_V = torch.from_numpy(words.vocabulary.probabilities)
+        network = fit_weights(folder, lambda: PaperNetwork(config.model, vectors_VW, probabilities_V), tensors)
+        revision = checkpoint_revision(
+            folder / "config.json",
+            folder / "model.safetensors",
+            shared / "vectors.safetensors",
+            shared / "vocabulary.tsv",
+            *files,
         )
-        network.load_state_dict(tensors)
-    except RuntimeError as error:
-        problem = " ".join(str(error).split())[:300]
-        raise CheckpointError(f"{folder}: the weights do not fit config.json: {problem}") from error
-    revision = checkpoint_revision(
-        folder / "config.json",
-        folder / "model.safetensors",
-        words_folder / "vectors.safetensors",
-        words_folder / "vocabulary.tsv",
-        *files,
-    )
-    return PaperModel(
-        network, words, config=config, tables=tables, settings=settings, papers=papers, revision=revision, device=device
-    )
+        return cls(
+            network,
+            words,
+            config=config,
+            tables=tables,
+            settings=settings,
+            papers=papers,
+            revision=revision,
+            device=device,
+        )

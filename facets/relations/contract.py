@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.text.tokenizer import Tokenizer
+from facets.model.contract import Model
 
 __all__ = ["Calibration", "PatternLookUp", "RelationModel", "Relations"]
 
@@ -132,32 +132,12 @@ class PatternLookUp(Protocol):
         ...
 
 
-class RelationModel(Protocol):
+class RelationModel(Model, Protocol):
     """A model of patterns."""
-
-    @property
-    def name(self) -> str:
-        """Name of the checkpoint."""
-        ...
-
-    @property
-    def task(self) -> str:
-        """``relations``."""
-        ...
-
-    @property
-    def num_facets(self) -> int:
-        """K of a pattern."""
-        ...
 
     @property
     def num_relation_facets(self) -> int:
         """K_rel of a relation."""
-        ...
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """Splits texts into sentences and tokens."""
         ...
 
     @property

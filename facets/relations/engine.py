@@ -4,13 +4,12 @@ import threading
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from facets.errors import CheckpointError, ConflictError, InvalidInputError, NotFoundError
+from facets.errors import ConflictError, InvalidInputError, NotFoundError
 from facets.model.loading import load
 from facets.relations.contract import RelationModel
 from facets.relations.decisions import PatternDecisions
@@ -23,16 +22,16 @@ from facets.relations.entailment import (
 )
 from facets.relations.entities import EntityFinder, EntitySpan
 from facets.relations.extraction import PairMention, group_tails, head_spans, pair_mentions, resolve_spans
+from facets.relations.model import RelationModel as TrainedRelationModel
 from facets.relations.patterns import PatternLimits, tokenize_patterns
 from facets.relations.prototypes import prototype_facets
 from facets.relations.ranking import RelationFacets, ScoreArrays, score_arrays
 from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
 from facets.relations.store import AddedRelation, read_added, write_added
-from facets.texts.interface import check_text
+from facets.text.checks import check_text
 
-__all__ = ["DEFAULT_RELATION_MODEL", "RelationEngine"]
+__all__ = ["RelationEngine"]
 
-DEFAULT_RELATION_MODEL = "facets-relations-en"
 _MAX_NAME_CHARS = 200
 _MAX_EXAMPLES = 100
 
@@ -48,13 +47,13 @@ class RelationEngine:
         model: The model.
 
     Raises:
-        CheckpointError: The model's task is not relations.
+        InvalidInputError: The model's task is not relations.
         StorageError: ``data_dir`` cannot be read or is damaged.
     """
 
     def __init__(self, model: RelationModel, *, data_dir: Path | None = None) -> None:
         if model.task != "relations":
-            raise CheckpointError(f"{model.name}: expected a model of the task relations, got {model.task}")
+            raise InvalidInputError(f"{model.name}: expected a model for relations, got one for {model.task}")
         self.model = model
         self._data_dir = data_dir
         self._lock = threading.Lock()
@@ -72,11 +71,11 @@ class RelationEngine:
 
         Raises:
             NotFoundError: No model of that name, no such folder.
-            CheckpointError: The folder is damaged, or its task is not relations.
+            CheckpointError: The folder is damaged.
+            InvalidInputError: The model's task is not relations.
             StorageError: ``data_dir`` cannot be read or is damaged.
         """
-        model = load(DEFAULT_RELATION_MODEL if name_or_path is None else name_or_path)
-        return cls(cast(RelationModel, model), data_dir=data_dir)
+        return cls(load(name_or_path, TrainedRelationModel), data_dir=data_dir)
 
     @property
     def num_facets(self) -> int:

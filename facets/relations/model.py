@@ -2,29 +2,37 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from facets.config import FacetModelConfig
 from facets.errors import CheckpointError
-from facets.model.checkpoint import CheckpointConfig, checkpoint_revision, read_checkpoint, write_checkpoint
-from facets.model.facet_model import FacetModel
+from facets.model.base import FacetNetworkModel
+from facets.model.checkpoint import (
+    CheckpointConfig,
+    checkpoint_revision,
+    fit_weights,
+    read_checkpoint,
+    read_words,
+    words_folder,
+    write_checkpoint,
+)
 from facets.model.network import FacetNetwork
 from facets.relations.network import pattern_network, pattern_rows
 from facets.relations.patterns import tokenize_patterns
 from facets.relations.tables import PatternTable, RelationTable, read_tables, write_tables
 from facets.words.vectors import WordVectors, unit_rows
 
-__all__ = ["RelationModel", "load_relation_model"]
+__all__ = ["RelationModel"]
 
 _TABLES = ("relations.facets", "table.patterns", "table.relations")
 
 
-class RelationModel(FacetModel):
-    """A facet model whose texts are patterns; its target space is that of entity pairs.
+class RelationModel(FacetNetworkModel):
+    """A model whose texts are patterns; its target space is that of entity pairs.
 
     Attributes:
         relations: Names, facets and thresholds.
@@ -84,52 +92,32 @@ class RelationModel(FacetModel):
         if self.config.words == ".":
             self.words.save(folder)
 
+    @classmethod
+    def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
+        """Loads a checkpoint folder whose task is ``relations``.
 
-def load_relation_model(folder: Path, *, device: str = "cpu") -> RelationModel:
-    """Loads a checkpoint folder whose task is ``relations``.
-
-    Raises:
-        NotFoundError: There is no such folder.
-        CheckpointError: It is incomplete, damaged, or of another task.
-    """
-    config, tensors = read_checkpoint(folder)
-    if config.task != "relations":
-        raise CheckpointError(f"{folder}: expected a model for relations, got one for {config.task!r}")
-    words_folder = (folder / config.words).resolve()
-    words = WordVectors.load(words_folder)
-    if words.dim != config.model.dim:
-        raise CheckpointError(
-            f"{folder}: word vectors have {words.dim} dimensions, the model expects {config.model.dim}"
+        Raises:
+            NotFoundError: There is no such folder.
+            CheckpointError: It is incomplete, damaged, or of another task.
+        """
+        config, tensors = read_checkpoint(folder)
+        if config.task != "relations":
+            raise CheckpointError(f"{folder}: expected a model for relations, got one for {config.task!r}")
+        words = read_words(folder, config)
+        vectors = {name: _unit(tensors.pop(name).numpy()) for name in _TABLES if name in tensors}
+        relations, table = read_tables(folder, vectors)
+        vectors_VD = torch.from_numpy(words.unit_vectors)
+        network = fit_weights(folder, lambda: pattern_network(config.model, vectors_VD), tensors)
+        shared = words_folder(folder, config)
+        revision = checkpoint_revision(
+            folder / "config.json",
+            folder / "model.safetensors",
+            folder / "relations.json",
+            folder / "patterns.txt",
+            shared / "vectors.safetensors",
+            shared / "vocabulary.tsv",
         )
-    vectors = {name: _unit(tensors.pop(name).numpy()) for name in _TABLES if name in tensors}
-    relations, table = read_tables(folder, vectors)
-    revision = checkpoint_revision(
-        folder / "config.json",
-        folder / "model.safetensors",
-        folder / "relations.json",
-        folder / "patterns.txt",
-        words_folder / "vectors.safetensors",
-        words_folder / "vocabulary.tsv",
-    )
-    return RelationModel(
-        _network(folder, config.model, words, tensors),
-        words,
-        config=config,
-        relations=relations,
-        table=table,
-        revision=revision,
-        device=device,
-    )
-
-
-def _network(folder: Path, config: FacetModelConfig, words: WordVectors, tensors: dict[str, Tensor]) -> FacetNetwork:
-    try:
-        network = pattern_network(config, torch.from_numpy(words.unit_vectors))
-        network.load_state_dict(tensors)
-    except RuntimeError as error:  # also a network that no memory holds
-        problem = " ".join(str(error).split())[:300]
-        raise CheckpointError(f"{folder}: the weights do not fit config.json: {problem}") from error
-    return network
+        return cls(network, words, config=config, relations=relations, table=table, revision=revision, device=device)
 
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

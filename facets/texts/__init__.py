@@ -1,8 +1,8 @@
 """Text in, plain results out: similarity, explanations, summaries."""
 
-from facets.texts.calibration import ScoreRange
+from facets.model.contract import TextModel
 from facets.texts.explanation import TextExplanation, explain
-from facets.texts.interface import TextModel
+from facets.texts.score_curves import ScoreRange
 from facets.texts.similarity import PairScores, SimilarityMethod, score_pairs
 from facets.texts.summarization import Summary, summarize
 from facets.texts.text_words import fit_common_components

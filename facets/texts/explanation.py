@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from facets import scoring
 from facets.errors import InvalidInputError
+from facets.model.contract import TextModel
+from facets.text.checks import check_text
 from facets.text.tokenizer import Token
-from facets.texts.interface import TextModel, check_text
 from facets.words.vectors import unit_rows
 
 __all__ = ["FacetExplanation", "NearestWord", "TextExplanation", "TokenAttention", "explain", "explain_encoded"]

@@ -16,9 +16,10 @@ from torch import Tensor
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
 from facets.extras import require_extra
-from facets.texts.calibration import ScoreRange, score_curve
+from facets.model.contract import TextEncoder, TextModel
+from facets.text.checks import check_text
 from facets.texts.explanation import NearestWord, TextExplanation, TokenAttention, explain_encoded
-from facets.texts.interface import TextModel, check_text
+from facets.texts.score_curves import ScoreRange, score_curve
 from facets.texts.text_words import COMPONENT_KEYS, TextWords
 
 __all__ = [
@@ -115,8 +116,8 @@ def score_pairs(
     attention: bool = False,
     explain: bool = False,
     num_words: int = 3,
-    calibrated: bool = False,
-    score_range: ScoreRange = ScoreRange.ZERO_TO_ONE,
+    score_range: ScoreRange | None = None,
+    encoder: TextEncoder | None = None,
 ) -> PairScores:
     """Scores how alike the two texts of each pair are.
 
@@ -127,8 +128,9 @@ def score_pairs(
         attention: Multiply each word's weight by its attention (word-based methods only).
         explain: Also tell which facets met and how much each token matters.
         num_words: Nearest words of a facet in an explanation, >= 1.
-        calibrated: Also tell what the scores mean to people, where 0 is unrelated and the upper end equivalent.
-        score_range: The scale of that: ``0..1`` or ``0..5``.
+        score_range: Also return what the scores mean to people, on the scale ``0..1`` or ``0..5``, where 0 is
+            unrelated and the upper end equivalent; None: the scores alone.
+        encoder: What encodes the texts, e.g. a queue before the model; None: the model itself.
 
     Returns:
         Scores and explanations in the order of the pairs.
@@ -141,8 +143,10 @@ def score_pairs(
     References:
         Chang 2022, section 3.2.2.3.
     """
-    scorer = PairScorer(model, pairs)
-    curve = score_curve(model, method, attention=attention, score_range=score_range) if calibrated else None
+    scorer = PairScorer(model, pairs, encoder=encoder)
+    curve = None
+    if score_range is not None:
+        curve = score_curve(model, method, attention=attention, score_range=score_range)
     scores = scorer.scores(method, attention=attention)
     return PairScores(
         scores,
@@ -154,8 +158,10 @@ def score_pairs(
 class PairScorer:
     """Pairs of texts, encoded once, scored by any number of methods."""
 
-    def __init__(self, model: TextModel, pairs: Sequence[tuple[str, str]]) -> None:
-        """Checks the pairs.
+    def __init__(
+        self, model: TextModel, pairs: Sequence[tuple[str, str]], *, encoder: TextEncoder | None = None
+    ) -> None:
+        """Checks the pairs; ``encoder`` as for ``score_pairs``.
 
         Raises:
             InvalidInputError: A text is blank; the field names it.
@@ -167,6 +173,7 @@ class PairScorer:
             check_text(second, f"pairs[{i}].second")
             numbers.append((rows.setdefault(first, len(rows)), rows.setdefault(second, len(rows))))
         self._model = model
+        self._encoder = encoder or model
         self._texts = tuple(rows)
         self._pairs_P2 = torch.tensor(numbers, dtype=torch.int64).reshape(-1, 2)
 
@@ -182,7 +189,7 @@ class PairScorer:
         elif method is SimilarityMethod.MAX_FACET:
             scores_P = self._facet_scores(lambda first, second: scoring.best_facet_match(first, second)[0])
         elif method is SimilarityMethod.ENCODER:
-            states = self._model.encode_states(self._texts) if self._texts else np.zeros((0, 1), dtype=np.float32)
+            states = self._encoder.encode_states(self._texts) if self._texts else np.zeros((0, 1), dtype=np.float32)
             scores_P = self._vector_scores(torch.from_numpy(states))
         elif method in _NEEDS_POT:
             _require_transport(method)
@@ -213,7 +220,7 @@ class PairScorer:
     def _facets(self) -> Tensor:
         if not self._texts:
             return torch.zeros(0, self._model.num_facets, 1)
-        return torch.from_numpy(self._model.encode(self._texts))
+        return torch.from_numpy(self._encoder.encode(self._texts))
 
     @cached_property
     def _words(self) -> TextWords:

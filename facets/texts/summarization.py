@@ -14,9 +14,10 @@ from torch import Tensor
 
 from facets import scoring
 from facets.errors import InvalidInputError
+from facets.model.contract import TextEncoder, TextModel
+from facets.text.checks import check_text
 from facets.text.tokenizer import Sentence
 from facets.texts.coverage import CoverageConfig, DocumentWords, block_coverage, word_weights
-from facets.texts.interface import TextModel, check_text
 from facets.texts.selection import Selected, select_sentences
 from facets.texts.text_words import known_rows
 
@@ -69,6 +70,7 @@ def summarize(
     order: Order = "original",
     query: str = "",
     coverage: CoverageConfig = _COVERAGE,
+    encoder: TextEncoder | None = None,
 ) -> list[Summary]:
     """Picks the sentences that cover each document best.
 
@@ -81,6 +83,7 @@ def summarize(
         order: Of the sentences: as in the document, or as they were picked.
         query: What the reader looks for: words of the document count the more the closer they are to it.
         coverage: What counts as covering a document.
+        encoder: What encodes sentences and query, e.g. a queue before the model; None: the model itself.
 
     Returns:
         One summary a document, in order.
@@ -100,8 +103,8 @@ def summarize(
     focus = None
     if query:
         check_text(query, "query")
-        focus = _Focus(model, query)
-    covered = _coverages(model, split, focus, coverage)
+        focus = _Focus(model, query, encoder or model)
+    covered = _coverages(model, split, focus, coverage, encoder or model)
     summaries = []
     for sentences, (words, covered_SU) in zip(split, covered, strict=True):
         if max_words is None:
@@ -148,7 +151,11 @@ def _sentences(model: TextModel, document: str | Sequence[str], field: str) -> l
 
 
 def _coverages(
-    model: TextModel, documents: Sequence[Sequence[Sentence]], focus: "_Focus | None", config: CoverageConfig
+    model: TextModel,
+    documents: Sequence[Sequence[Sentence]],
+    focus: "_Focus | None",
+    config: CoverageConfig,
+    encoder: TextEncoder,
 ) -> Iterator[tuple[DocumentWords, Tensor]]:
     """Words of each document and how well its sentences cover them, ``[S, U]``.
 
@@ -163,7 +170,7 @@ def _coverages(
         while start < last:
             if start == block.stop:
                 block = range(start, min(len(texts), start + _SENTENCES_AT_A_TIME))
-                facets_BKD = model.encode(texts[start : block.stop]) if config.word_share < 1 else None
+                facets_BKD = encoder.encode(texts[start : block.stop]) if config.word_share < 1 else None
             stop = min(last, block.stop)
             facets = None if facets_BKD is None else facets_BKD[start - block.start : stop - block.start]
             here = slice(start - first, stop - first)
@@ -175,12 +182,12 @@ def _coverages(
 class _Focus:
     """What a query looks for: its words, by weight, and its facets."""
 
-    def __init__(self, model: TextModel, query: str) -> None:
+    def __init__(self, model: TextModel, query: str, encoder: TextEncoder) -> None:
         rows = [known_rows(model.words.vocabulary, words) for words in model.tokenizer.words([query])]
         rows_Q, weights_Q = word_weights(model.words.vocabulary, rows, count_power=1.0, alpha=scoring.ALPHA)
         weights_Q = weights_Q / weights_Q.amax() if len(weights_Q) else weights_Q
         words_QD = torch.from_numpy(model.words.unit_vectors[rows_Q]) * weights_Q.unsqueeze(1)
-        facets_KD = scoring.unit_facets(torch.from_numpy(model.encode([query])[0]))
+        facets_KD = scoring.unit_facets(torch.from_numpy(encoder.encode([query])[0]))
         self._sought_ND = torch.cat([words_QD, facets_KD])
 
     def refine(self, words_UD: Tensor, weights_U: Tensor) -> Tensor:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets import scoring
+from facets.model.contract import TextModel
 from facets.text.vocabulary import Vocabulary
-from facets.texts.interface import TextModel
 
 __all__ = ["COMPONENT_KEYS", "TextWords", "fit_common_components", "known_rows"]
 

@@ -48,7 +48,7 @@ LIBRARY_ROOMS = {
     "index": _BASE | {"documents"},
     "documents": _BASE | {"index"},
     "texts": _SHARED,
-    "relations": _SHARED | {"texts"},
+    "relations": _SHARED,
     "papers": _SHARED | {"index"},
     "training": _BASE | {"text", "words"},
     "evaluation": _BASE | {"text", "words"},

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from facets.errors import ConfigError, InvalidInputError, NotFoundError
 from facets.evaluation.embedders import minilm
-from facets.model.loading import find_model
+from facets.model.loading import TASKS, find_model
 from facets.papers.candidates import CandidateTable, PaperBank, build_table
-from facets.papers.engine import DEFAULT_PAPER_MODEL, PaperEngine
+from facets.papers.engine import PaperEngine
 from facets.papers.evaluation.recommendation import (
     DOCUMENT_MODES,
     RecommendationData,
@@ -91,7 +91,7 @@ def run_recommendation(run: RecommendationRun) -> dict[str, object]:
 def _engines(run: RecommendationRun) -> dict[str, tuple[PaperEngine, Path]]:
     """Engines and their folders by name."""
     engines: dict[str, tuple[PaperEngine, Path]] = {}
-    for asked in run.models or [DEFAULT_PAPER_MODEL]:
+    for asked in run.models or [TASKS["papers"].default]:
         folder = find_model(asked)
         engine = PaperEngine.load(folder)
         if engine.model.name in engines:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from facets.errors import ConfigError
-from facets.papers.model import load_paper_model
+from facets.papers.model import PaperModel
 
 __all__ = ["write_paper_card"]
 
@@ -26,7 +26,7 @@ def write_paper_card(model: Path, *, run_dir: Path, summary: str, report: Path |
         ConfigError: A file cannot be read.
         CheckpointError: The folder holds no model of papers.
     """
-    loaded = load_paper_model(model)
+    loaded = PaperModel.from_folder(model)
     training, shape = loaded.config.training, loaded.config.model
     settings = loaded.settings
     parts = [

@@ -9,7 +9,7 @@ import numpy as np
 from facets.errors import ConfigError
 from facets.model.checkpoint import CheckpointConfig
 from facets.papers.inputs import CandidateKind
-from facets.papers.model import PaperModel, load_paper_model
+from facets.papers.model import PaperModel
 from facets.papers.records import read_papers
 from facets.papers.scoring import spread_matrix
 from facets.papers.tables import PaperTables, ScoringSettings, TrainedPapers
@@ -131,7 +131,7 @@ def export_paper_model(
     )
     model.tables = spread_tables(model)
     model.save(folder)
-    return load_paper_model(folder)
+    return PaperModel.from_folder(folder)
 
 
 def spread_tables(model: PaperModel) -> PaperTables:

@@ -4,8 +4,7 @@ import argparse
 from pathlib import Path
 
 from facets.evaluation.intervals import Metrics
-from facets.model.loading import find_model
-from facets.relations.engine import DEFAULT_RELATION_MODEL
+from facets.model.loading import TASKS, find_model
 from facets.relations.evaluation.calibration import fit_entailment, fit_relations, with_calibration
 from facets.relations.evaluation.entailment import entailment_systems, evaluate_entailment, read_entailment
 from facets.relations.evaluation.relations import RelationSystem, evaluate_relations, read_pairs
@@ -47,7 +46,7 @@ def add_calibrate_relations(commands: "argparse._SubParsersAction[argparse.Argum
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="pairs, as for the command relations")
     parser.add_argument("--entailment", type=Path, metavar="FILE", help="pairs, as for the command entailment")
-    parser.add_argument("--model", default=DEFAULT_RELATION_MODEL, metavar="NAME|PATH", help="the one to calibrate")
+    parser.add_argument("--model", default=TASKS["relations"].default, metavar="NAME|PATH", help="the one to calibrate")
     parser.add_argument("--dry-run", action="store_true", help="leave the model as it is")
     parser.set_defaults(run=_run_calibrate)
 

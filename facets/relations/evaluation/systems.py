@@ -2,14 +2,13 @@
 
 import logging
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 
-from facets.errors import CheckpointError, NotFoundError
+from facets.errors import NotFoundError
 from facets.evaluation.embedders import minilm
 from facets.model.loading import load
-from facets.relations.engine import DEFAULT_RELATION_MODEL, RelationEngine
+from facets.relations.engine import RelationEngine
 from facets.relations.evaluation.relations import PatternMethod, RelationSystem
 from facets.relations.model import RelationModel
 from facets.relations.ranking import combined_scores
@@ -97,18 +96,17 @@ def load_relation_models(names_or_paths: Sequence[str | None], *, baselines: boo
     """Relation models in the given order, None is the shipped one; with baselines the single-facet one too.
 
     Raises:
-        CheckpointError: A model of another task, or a damaged one.
+        CheckpointError: A damaged model.
+        InvalidInputError: A model of another task.
         NotFoundError: One does not exist.
     """
     models: dict[str, RelationModel] = {}
     for name_or_path in names_or_paths:
-        model = load(DEFAULT_RELATION_MODEL if name_or_path is None else name_or_path)
-        if model.task != "relations":
-            raise CheckpointError(f"{model.name}: expected a model of the task relations, got {model.task}")
-        models[model.name] = cast(RelationModel, model)
+        model = load(name_or_path, RelationModel)
+        models[model.name] = model
     for name in _BASELINES if baselines else ():
         try:
-            models.setdefault(name, cast(RelationModel, load(name)))
+            models.setdefault(name, load(name, RelationModel))
         except NotFoundError as error:
             logger.warning("the baseline %s is left out: %s", name, error)
     return list(models.values())

@@ -13,7 +13,7 @@ from facets.model.loading import load
 from facets.texts.coverage import PAPER_COVERAGE, CoverageConfig
 from facets.texts.evaluation.pair_systems import EmbeddingPairs
 from facets.texts.evaluation.summarizers import (
-    AverageModel,
+    AverageEncoder,
     CoverageSummarizer,
     RankingSummarizer,
     Summarizer,
@@ -43,7 +43,7 @@ def load_models(names_or_paths: Sequence[str | None]) -> dict[str, FacetModel]:
     """
     models: dict[str, FacetModel] = {}
     for name_or_path in names_or_paths:
-        model = load(name_or_path)
+        model = load(name_or_path, FacetModel)
         if model.name in models:
             raise ConfigError(f"models must have distinct names, got {model.name!r} twice")
         models[model.name] = model
@@ -57,7 +57,7 @@ def baseline_models(present: Sequence[str]) -> dict[str, FacetModel]:
         if name in present:
             continue
         try:
-            models[name] = load(name)
+            models[name] = load(name, FacetModel)
         except NotFoundError as error:
             logger.warning("the baseline %s is left out: %s", name, error)
     return models
@@ -81,7 +81,7 @@ def summarization_baselines(model: FacetModel, coverage: CoverageConfig) -> Iter
     """
     yield RankingSummarizer("random", by_seed(_SEED))
     yield RankingSummarizer("first", by_place)
-    yield CoverageSummarizer("sentence-average", AverageModel(model), coverage)
+    yield CoverageSummarizer("sentence-average", model, coverage, AverageEncoder(model))
     length_power = 1.0 if coverage == PAPER_COVERAGE else coverage.length_power
     yield CoverageSummarizer("words", model, replace(coverage, word_share=1.0, length_power=length_power))
     embed = _installed("minilm-centroid", minilm)

@@ -4,9 +4,9 @@ import argparse
 import importlib.util
 from pathlib import Path
 
-from facets.model.calibration import write_calibration
 from facets.model.facet_model import FacetModel
 from facets.model.loading import DEFAULT_MODEL, find_model, load
+from facets.model.score_curves import write_score_curves
 from facets.texts.evaluation.calibration import calibration_error, fit_curves
 from facets.texts.evaluation.pair_systems import PAIR_METHODS, FacetPairs
 from facets.texts.evaluation.sts import read_sts
@@ -36,11 +36,11 @@ def _run(options: argparse.Namespace) -> dict[str, object]:
     train = read_sts(options.file)
     test = read_sts(options.test) if options.test else None
     folder = find_model(options.model)
-    model = load(folder)
+    model = load(folder, FacetModel)
     methods = _methods(model)
     curves = fit_curves(model, train, methods)
     if not options.dry_run:
-        write_calibration(folder, model.revision, curves, source=options.source)
+        write_score_curves(folder, model.revision, curves, source=options.source)
     report: dict[str, object] = {name: {"points": curve_2N.shape[1]} for name, curve_2N in curves.items()}
     if test is not None:
         mean = float(train.gold.mean())

@@ -34,7 +34,7 @@ def fit_curves(model: FacetModel, data: ScoredPairs, methods: Sequence[str]) -> 
         methods: Of ``PAIR_METHODS``.
 
     Returns:
-        Method -> ``[2, N]``, for ``calibration_curves``.
+        Method -> ``[2, N]``, for ``score_curves``.
 
     Raises:
         InvalidInputError: A score is outside ``[0, 5]``.

@@ -3,7 +3,7 @@
 Shape suffixes: B texts, S sentences, D dimensions.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from facets.evaluation.embedders import Embed
 from facets.extras import require_extra
+from facets.model.contract import TextEncoder, TextModel
 from facets.text.tokenizer import Tokenizer
 from facets.texts.coverage import CoverageConfig
-from facets.texts.interface import TextModel
 from facets.texts.summarization import summarize
 from facets.texts.text_words import TextWords
-from facets.words.vectors import WordVectors, unit_rows
+from facets.words.vectors import unit_rows
 
 __all__ = [
-    "AverageModel",
+    "AverageEncoder",
     "Budget",
     "CoverageSummarizer",
     "Ranking",
@@ -90,6 +90,7 @@ class CoverageSummarizer:
     name: str
     model: TextModel
     coverage: CoverageConfig
+    encoder: TextEncoder | None = None
     method: str = "coverage"
 
     def summaries(self, documents: Sequence[Document], budget: Budget) -> list[str]:
@@ -100,45 +101,16 @@ class CoverageSummarizer:
             num_sentences=budget.num_sentences,
             max_words=budget.max_words,
             coverage=self.coverage,
+            encoder=self.encoder,
         )
         return [summary.text for summary in summaries]
 
 
-class AverageModel:
-    """The words of another model, with one facet a text: the average of its word vectors (Sent Emb of table 3.3)."""
+class AverageEncoder:
+    """The average word vector of a text as its one facet (Sent Emb of table 3.3)."""
 
     def __init__(self, model: TextModel) -> None:
         self._model = model
-
-    @property
-    def num_facets(self) -> int:
-        """1."""
-        return 1
-
-    @property
-    def max_tokens(self) -> int:
-        """As the other model."""
-        return self._model.max_tokens
-
-    @property
-    def words(self) -> WordVectors:
-        """Of the other model."""
-        return self._model.words
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """Of the other model."""
-        return self._model.tokenizer
-
-    @property
-    def common_components(self) -> Mapping[str, NDArray[np.float32]]:
-        """None."""
-        return {}
-
-    @property
-    def calibration_curves(self) -> Mapping[str, NDArray[np.float64]]:
-        """None."""
-        return {}
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """``[B, 1, D]``; zero for a text without a known word."""

@@ -86,7 +86,7 @@ def write_card(
         summary: Opening paragraphs of the card.
         baselines: Checkpoints to compare with.
     """
-    model = load(folder)
+    model = load(folder, FacetModel)
     corpus = PackedCorpus.open(Path(config.corpus))
     encoder = model.network.encoder
     table = None
@@ -106,7 +106,7 @@ def write_card(
         summary=summary,
         spread=spread,
         curve=run_dir / "curve.jsonl",
-        baselines=[load(path) for path in baselines],
+        baselines=[load(path, FacetModel) for path in baselines],
     )
     (folder / "README.md").write_text(card, encoding="utf-8")
 
@@ -130,7 +130,7 @@ def model_card(
         f"- {training['presentations']:,} sentence presentations of a corpus of {training['corpus_sentences']:,} "
         f"sentences ({training['corpus_tokens']:,} tokens), {training['seconds'] / 60:.0f} minutes on one CPU core, "
         f"seed {training['seed']}",
-        f"- loss: {training['loss']}, l1_weight {model.l1_weight}; {_encoder(shape)} and "
+        f"- loss: {training['loss']}, l1_weight {model.config.l1_weight}; {_encoder(shape)} and "
         f"{shape.num_decoder_layers} decoder layers of width {shape.hidden_dim}, K={shape.num_facets}, D={shape.dim}",
         "",
         "Validation loss (Chang 2022, eq. 3.2, sparse coding whatever the training loss; lower is better) "

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, CollectionInfo, Filter, Hit, SearchResult
 from facets.errors import InvalidInputError
+from facets.model.contract import TextModel
 from facets_server.documents.ingest import model_of
 from facets_server.runtime.call_context import Call
-from facets_server.texts.served import FacetModel, ServedModels
+from facets_server.texts.served import ServedModels
 
 __all__ = ["Evidence", "Found", "SearchQuery", "search"]
 
@@ -71,7 +72,7 @@ class Found:
     index_revision: int
     exhaustive: bool
     index_kind: str
-    model: FacetModel
+    model: TextModel
 
 
 def search(query: SearchQuery, engine: CollectionEngine, models: ServedModels, call: Call) -> Found:
@@ -144,7 +145,7 @@ def _search_group(
 
 
 def _evidence(
-    hits: Sequence[Sequence[Hit]], facets: Sequence[NDArray[np.float32]], model: FacetModel, num_words: int
+    hits: Sequence[Sequence[Hit]], facets: Sequence[NDArray[np.float32]], model: TextModel, num_words: int
 ) -> tuple[tuple[Evidence, ...], ...]:
     if not num_words or not any(hits):
         return tuple(() for _ in hits)

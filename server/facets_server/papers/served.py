@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from facets.errors import FacetsError
+from facets.model.contract import ModelInfo
 from facets.papers.engine import PaperEngine
 from facets.papers.inputs import CandidateKind, Paper, PaperOptions
 from facets_server.runtime.call_context import Call
 from facets_server.runtime.fair_lock import Turns
-from facets_server.runtime.model_registry import ModelFacts, TaskModels
+from facets_server.runtime.model_registry import TaskModels
 
 __all__ = ["PaperModels", "ServedPapers"]
 
@@ -32,7 +33,7 @@ class ServedPapers:
         facts: What ModelService tells.
     """
 
-    def __init__(self, engine: PaperEngine, facts: ModelFacts) -> None:
+    def __init__(self, engine: PaperEngine, facts: ModelInfo) -> None:
         self.engine = engine
         self.facts = facts
         self._turns = Turns()

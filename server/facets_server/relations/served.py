@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from facets.errors import FacetsError, InvalidInputError
+from facets.model.contract import ModelInfo
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import EntailmentResult
 from facets.relations.entities import EntityFinder, EntitySpan
@@ -18,7 +19,7 @@ from facets.relations.patterns import PatternLimits
 from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
 from facets_server.runtime.call_context import Call
 from facets_server.runtime.fair_lock import Turns
-from facets_server.runtime.model_registry import ModelFacts, TaskModels
+from facets_server.runtime.model_registry import TaskModels
 
 __all__ = ["Entities", "RelationModels", "ServedRelations", "fields_of_request"]
 
@@ -63,7 +64,7 @@ class Entities:
 class ServedRelations:
     """One model for relations; may be shared by threads, which take turns."""
 
-    def __init__(self, scorer: RelationEngine, facts: ModelFacts) -> None:
+    def __init__(self, scorer: RelationEngine, facts: ModelInfo) -> None:
         self.facts = facts
         self._scorer = scorer
         self._turns = Turns()

@@ -27,6 +27,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 
 from facets.documents import CollectionEngine
 from facets.errors import ConfigError
+from facets.model.contract import ModelInfo, TextModel
 from facets_server.documents.stream_store import StreamStore
 from facets_server.papers.served import ServedPapers
 from facets_server.relations.served import ServedRelations
@@ -35,9 +36,9 @@ from facets_server.runtime.config import SecurityConfig, ServerConfig
 from facets_server.runtime.health import HealthMonitor
 from facets_server.runtime.interceptors import CallInterceptor, KeyInterceptor
 from facets_server.runtime.metrics import BatchMetrics, CallMetrics
-from facets_server.runtime.model_registry import ModelDirectory, ModelFacts, Served, TaskModels
+from facets_server.runtime.model_registry import ModelDirectory, Served, TaskModels
 from facets_server.runtime.service_table import model_services, paper_services, relation_services, text_services
-from facets_server.texts.served import FacetModel, ServedModel
+from facets_server.texts.served import ServedModel
 
 __all__ = ["FacetsServer", "create_server"]
 
@@ -90,7 +91,7 @@ class FacetsServer:
             served.warm_up()
         self._health.start()
 
-    def served_models(self) -> list[ModelFacts]:
+    def served_models(self) -> list[ModelInfo]:
         """What is served, the default model first."""
         return [served.facts for served in self._models.all()]
 
@@ -135,7 +136,7 @@ class FacetsServer:
 
 
 def create_server(
-    models: Sequence[FacetModel],
+    models: Sequence[TextModel],
     engine: CollectionEngine,
     config: ServerConfig,
     *,

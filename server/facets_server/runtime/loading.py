@@ -1,26 +1,25 @@
 """Model folders -> models to serve, each by the task its checkpoint names."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 from urllib.parse import quote
 
 from facets.errors import NotFoundError
-from facets.model.loading import DEFAULT_MODEL, find_model, load
+from facets.model.checkpoint import read_config
+from facets.model.contract import TextModel
+from facets.model.facet_model import FacetModel
+from facets.model.loading import DEFAULT_MODEL, TASKS, find_model, load
 from facets.papers.engine import PaperEngine
-from facets.relations.contract import RelationModel
+from facets.papers.model import PaperModel
 from facets.relations.engine import RelationEngine
+from facets.relations.model import RelationModel
 from facets_server.papers.served import ServedPapers
 from facets_server.relations.served import ServedRelations
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.model_registry import Served
-from facets_server.texts.served import FacetModel, facts_of
 
 __all__ = ["LoadedModels", "load_models", "task_folder"]
-
-# Served besides the default model when no model is named, as far as they are installed.
-_SHIPPED_TASK_MODELS = ("facets-relations-en", "facets-papers-en")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class LoadedModels:
         others: Models of the other tasks.
     """
 
-    texts: Sequence[FacetModel]
+    texts: Sequence[TextModel]
     others: Sequence[Served]
 
 
@@ -44,16 +43,14 @@ def load_models(config: ServerConfig) -> LoadedModels:
         CheckpointError: A folder is damaged.
         StorageError: What was added to a model at run time cannot be read.
     """
-    texts: list[FacetModel] = []
+    texts: list[TextModel] = []
     others: list[Served] = []
     for folder in _folders(config.models):
-        model = load(folder)
-        if model.task == "relations":
-            others.append(_relations(model, config.data_dir))
-        elif model.task == "papers":
-            others.append(_papers(model, config.data_dir))
+        task = read_config(folder).task
+        if task in _SERVE:
+            others.append(_SERVE[task](folder, config.data_dir))
         else:
-            texts.append(model)
+            texts.append(load(folder, FacetModel))
     return LoadedModels(texts, others)
 
 
@@ -61,22 +58,28 @@ def _folders(names: Sequence[str]) -> list[Path]:
     if names:
         return [find_model(name) for name in names]
     folders = [find_model(DEFAULT_MODEL)]
-    for name in _SHIPPED_TASK_MODELS:
+    for task in _SERVE:
         try:
-            folders.append(find_model(name))
+            folders.append(find_model(TASKS[task].default))
         except NotFoundError:
             continue  # not installed: its services say so
     return folders
 
 
-def _relations(model: FacetModel, data_dir: Path) -> ServedRelations:
-    scorer = RelationEngine(cast(RelationModel, model), data_dir=task_folder(data_dir, model.task, model.name))
-    return ServedRelations(scorer, facts_of(model))
+def _relations(folder: Path, data_dir: Path) -> ServedRelations:
+    model = load(folder, RelationModel)
+    engine = RelationEngine(model, data_dir=task_folder(data_dir, model.task, model.name))
+    return ServedRelations(engine, model)
 
 
-def _papers(model: FacetModel, data_dir: Path) -> ServedPapers:
+def _papers(folder: Path, data_dir: Path) -> ServedPapers:
+    model = load(folder, PaperModel)
     engine = PaperEngine(model, data_dir=task_folder(data_dir, model.task, model.name))
-    return ServedPapers(engine, facts_of(model))
+    return ServedPapers(engine, model)
+
+
+# Task -> how a checkpoint folder becomes a served model; what is not here is a model of texts.
+_SERVE: dict[str, Callable[[Path, Path], Served]] = {"relations": _relations, "papers": _papers}
 
 
 def task_folder(data_dir: Path, task: str, name: str) -> Path:

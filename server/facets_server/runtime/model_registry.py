@@ -4,42 +4,19 @@ A model of one task cannot answer a request of another: its facets lie in anothe
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from facets.errors import ConfigError, InvalidInputError, NotFoundError
+from facets.model.contract import ModelInfo
 
-__all__ = ["ModelDirectory", "ModelFacts", "Served", "TaskModels"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ModelFacts:
-    """What anybody may know of a model.
-
-    Attributes:
-        name: Name in requests.
-        revision: Content hash: equal revisions give equal answers.
-        task: ``sentences``, ``relations`` or ``papers``.
-        num_facets: K of one text.
-        dim: D.
-        max_tokens: Tokens read of one text.
-        vocabulary_size: Words the model knows.
-    """
-
-    name: str
-    revision: str
-    task: str
-    num_facets: int
-    dim: int
-    max_tokens: int
-    vocabulary_size: int
+__all__ = ["ModelDirectory", "Served", "TaskModels"]
 
 
 class Served(Protocol):
     """One model with whatever runs it."""
 
     @property
-    def facts(self) -> ModelFacts:
+    def facts(self) -> ModelInfo:
         """What ModelService tells."""
         ...
 

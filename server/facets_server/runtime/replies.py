@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, texts_pb2
 
+from facets.model.contract import ModelInfo
 from facets.texts.explanation import TokenAttention
 from facets_server.runtime.call_context import Call
 from facets_server.runtime.checks import check_number
 from facets_server.runtime.config import LimitsConfig, ServerConfig
-from facets_server.runtime.model_registry import ModelFacts
-from facets_server.texts.served import FacetModel, TextStats
+from facets_server.texts.served import TextStats
 
 __all__ = [
     "model_to_proto",
@@ -24,7 +24,7 @@ __all__ = [
 _DEFAULT_NUM_WORDS = 5
 
 
-def version_to_proto(model: FacetModel | ModelFacts) -> common_pb2.ModelVersion:
+def version_to_proto(model: ModelInfo) -> common_pb2.ModelVersion:
     """Name and revision of a model."""
     return common_pb2.ModelVersion(name=model.name, revision=model.revision)
 
@@ -70,7 +70,7 @@ def num_words_of(
     return check_number(num_words, "num_words", limits.max_nearest_words)
 
 
-def model_to_proto(model: ModelFacts, config: ServerConfig, *, is_default: bool) -> models_pb2.Model:
+def model_to_proto(model: ModelInfo, config: ServerConfig, *, is_default: bool) -> models_pb2.Model:
     """What the server serves and within which limits."""
     limits, admission = config.limits, config.admission
     return models_pb2.Model(

@@ -6,6 +6,7 @@ import numpy as np
 from facets_proto.v1 import common_pb2, texts_pb2
 from numpy.typing import NDArray
 
+from facets.model.contract import ModelInfo
 from facets.texts.explanation import FacetExplanation, TextExplanation
 from facets_server.runtime.arrays import array_to_proto
 from facets_server.runtime.call_context import Call
@@ -16,13 +17,13 @@ from facets_server.runtime.replies import (
     tokens_to_proto,
     version_to_proto,
 )
-from facets_server.texts.served import Encoded, FacetModel
+from facets_server.texts.served import Encoded
 
 __all__ = ["embeddings_to_proto", "explanations_to_proto"]
 
 
 def embeddings_to_proto(
-    encoded: Encoded, model: FacetModel, request: texts_pb2.EmbedRequest, call: Call
+    encoded: Encoded, model: ModelInfo, request: texts_pb2.EmbedRequest, call: Call
 ) -> texts_pb2.EmbedResponse:
     """Embeddings in the form that the request asks for."""
     facets = _unit_length(encoded.facets) if request.normalize else encoded.facets
@@ -35,7 +36,7 @@ def embeddings_to_proto(
 
 
 def explanations_to_proto(
-    explanations: Sequence[TextExplanation], encoded: Encoded, model: FacetModel, call: Call
+    explanations: Sequence[TextExplanation], encoded: Encoded, model: ModelInfo, call: Call
 ) -> texts_pb2.ExplainResponse:
     """Texts as the model sees them."""
     return texts_pb2.ExplainResponse(

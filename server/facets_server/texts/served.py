@@ -2,31 +2,27 @@
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.text.tokenizer import Tokenizer
-from facets.words.vectors import WordVectors
+from facets.model.contract import ModelInfo, TextModel
 from facets_server.runtime.batcher import Batcher, PendingRows
 from facets_server.runtime.call_context import Call
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.fair_lock import Turns
 from facets_server.runtime.metrics import BatchMetrics
-from facets_server.runtime.model_registry import ModelFacts, TaskModels
+from facets_server.runtime.model_registry import TaskModels
 
 __all__ = [
     "CallEncoder",
     "Encoded",
-    "FacetModel",
     "PendingTexts",
     "ServedModel",
     "ServedModels",
     "TextStats",
-    "facts_of",
 ]
 
 logger = logging.getLogger(__name__)
@@ -36,94 +32,6 @@ WARM_UP_TEXTS = (
     "A short text.",
     "A longer text that warms up the model with several more words than the first one.",
 )
-
-
-class FacetModel(Protocol):
-    """What the server needs of a model; ``facets.load`` returns one."""
-
-    @property
-    def name(self) -> str:
-        """Name in requests."""
-        ...
-
-    @property
-    def revision(self) -> str:
-        """Content hash: equal revisions give equal embeddings."""
-        ...
-
-    @property
-    def task(self) -> str:
-        """What it was trained for."""
-        ...
-
-    @property
-    def num_facets(self) -> int:
-        """K."""
-        ...
-
-    @property
-    def dim(self) -> int:
-        """D."""
-        ...
-
-    @property
-    def max_tokens(self) -> int:
-        """Tokens read of one text."""
-        ...
-
-    @property
-    def l1_weight(self) -> float:
-        """Lambda of the sparse coding it was trained with."""
-        ...
-
-    @property
-    def common_components(self) -> Mapping[str, NDArray[np.float32]]:
-        """Directions that ``sif`` removes."""
-        ...
-
-    @property
-    def calibration_curves(self) -> Mapping[str, NDArray[np.float64]]:
-        """What similarity scores mean."""
-        ...
-
-    @property
-    def words(self) -> WordVectors:
-        """Word vectors in the space of the facets."""
-        ...
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """Splits texts into sentences and tokens."""
-        ...
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Facet embeddings ``[len(texts), K, D]``, magnitudes kept."""
-        ...
-
-    def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Averages of the encoder's contextual states, ``[len(texts), H]`` float32."""
-        ...
-
-    def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """Vocabulary rows of each text's first ``max_tokens`` tokens, in order."""
-        ...
-
-    def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
-        """``[len(rows), K, D]`` of what ``tokenize`` returned."""
-        ...
-
-
-def facts_of(model: FacetModel) -> ModelFacts:
-    """What ModelService tells of a model."""
-    return ModelFacts(
-        name=model.name,
-        revision=model.revision,
-        task=model.task,
-        num_facets=model.num_facets,
-        dim=model.dim,
-        max_tokens=model.max_tokens,
-        vocabulary_size=model.words.vocabulary.num_words,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +80,7 @@ class PendingTexts:
 class ServedModel:
     """One model behind its batcher."""
 
-    def __init__(self, model: FacetModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
+    def __init__(self, model: TextModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
         self.model = model
         self.turns = Turns()
         self.batcher = Batcher(model.encode_rows, config, name=model.name, metrics=metrics)
@@ -207,9 +115,9 @@ class ServedModel:
         return self.submit(texts, call).result()
 
     @property
-    def facts(self) -> ModelFacts:
+    def facts(self) -> ModelInfo:
         """What ModelService tells."""
-        return facts_of(self.model)
+        return self.model
 
     def close(self) -> None:
         """Ends the worker."""
@@ -233,46 +141,11 @@ class ServedModel:
 
 
 class CallEncoder:
-    """A model as the library's tasks want one, on behalf of one call: ``encode`` goes through the batcher."""
+    """Encodes on behalf of one call, for the tasks of the library: ``encode`` goes through the batcher."""
 
     def __init__(self, served: ServedModel, call: Call) -> None:
         self._served = served
         self._call = call
-
-    @property
-    def num_facets(self) -> int:
-        """K."""
-        return self._served.model.num_facets
-
-    @property
-    def max_tokens(self) -> int:
-        """Tokens read of one text."""
-        return self._served.model.max_tokens
-
-    @property
-    def l1_weight(self) -> float:
-        """Lambda of the sparse coding it was trained with."""
-        return self._served.model.l1_weight
-
-    @property
-    def common_components(self) -> Mapping[str, NDArray[np.float32]]:
-        """Directions that ``sif`` removes."""
-        return self._served.model.common_components
-
-    @property
-    def calibration_curves(self) -> Mapping[str, NDArray[np.float64]]:
-        """What similarity scores mean."""
-        return self._served.model.calibration_curves
-
-    @property
-    def words(self) -> WordVectors:
-        """Word vectors in the space of the facets."""
-        return self._served.model.words
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """Splits texts into sentences and tokens."""
-        return self._served.model.tokenizer
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """``[len(texts), K, D]``, magnitudes kept."""

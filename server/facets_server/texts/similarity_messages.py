@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from facets_proto.v1 import common_pb2, texts_pb2
 
 from facets.errors import InvalidInputError
-from facets.texts.calibration import ScoreRange
+from facets.model.contract import ModelInfo
+from facets.texts.score_curves import ScoreRange
 from facets.texts.similarity import FacetMatch, PairExplanation, PairScores, SimilarityMethod
 from facets_server.runtime.call_context import Call
 from facets_server.runtime.checks import check_count, check_texts
@@ -18,7 +19,6 @@ from facets_server.runtime.replies import (
     tokens_to_proto,
     version_to_proto,
 )
-from facets_server.texts.served import FacetModel
 
 __all__ = ["ScoringQuery", "scores_to_proto", "scoring_from_proto"]
 
@@ -50,8 +50,7 @@ class ScoringQuery:
     attention: bool
     explain: bool
     num_words: int
-    calibrated: bool
-    score_range: ScoreRange
+    score_range: ScoreRange | None
 
 
 def scoring_from_proto(request: texts_pb2.ScoreRequest, limits: LimitsConfig) -> ScoringQuery:
@@ -81,15 +80,14 @@ def scoring_from_proto(request: texts_pb2.ScoreRequest, limits: LimitsConfig) ->
         attention=request.attention,
         explain=request.explain,
         num_words=num_words_of(request, limits),
-        calibrated=request.calibrated,
-        score_range=_RANGES[request.calibrated_range],
+        score_range=_RANGES[request.calibrated_range] if request.calibrated else None,
     )
 
 
 def scores_to_proto(
     scores: PairScores,
     query: ScoringQuery,
-    model: FacetModel,
+    model: ModelInfo,
     call: Call,
 ) -> texts_pb2.ScoreResponse:
     """Scores with what the query asks for."""

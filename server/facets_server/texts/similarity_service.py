@@ -24,13 +24,13 @@ class SimilarityService(texts_pb2_grpc.SimilarityServiceServicer):
         query = scoring_from_proto(request, self._limits)
         call.num_items = len(query.pairs)
         scores = score_pairs(
-            CallEncoder(served, call),
+            served.model,
             query.pairs,
             query.method,
             attention=query.attention,
             explain=query.explain,
             num_words=query.num_words,
-            calibrated=query.calibrated,
             score_range=query.score_range,
+            encoder=CallEncoder(served, call),
         )
         return scores_to_proto(scores, query, served.model, call)

@@ -27,11 +27,12 @@ class SummarizationService(texts_pb2_grpc.SummarizationServiceServicer):
         check_num_sentences(query.documents, served.model.tokenizer.sentences, limit)
         call.num_items = len(query.documents)
         summaries = summarize(
-            CallEncoder(served, call),
+            served.model,
             query.documents,
             num_sentences=query.num_sentences,
             max_words=query.max_words,
             order=query.order,
             query=query.query,
+            encoder=CallEncoder(served, call),
         )
         return summaries_to_proto(summaries, served.model, call)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from relation_toys import TOY_RELATION_THRESHOLD, make_toy_relation_checkpoint
 
-from facets.errors import CheckpointError, ConflictError, InvalidInputError, NotFoundError, StorageError
+from facets.errors import ConflictError, InvalidInputError, NotFoundError, StorageError
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import EntailmentLabel
 from facets.relations.entities import EntitySpan, Gazetteer
@@ -260,7 +260,7 @@ def test_a_damaged_store_is_told(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_of_another_task_is_refused() -> None:
-    with pytest.raises(CheckpointError, match="expected a model of the task relations, got sentences"):
+    with pytest.raises(InvalidInputError, match="expected a model for relations, got one for sentences"):
         RelationEngine.load("facets-en")
 
 

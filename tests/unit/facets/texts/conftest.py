@@ -20,8 +20,13 @@ TOPICS = ("the of is", "cat dog kitten puppy", "car truck road driver", "violin 
 class FakeModel:
     """Meets ``TextModel``; remembers what it encoded."""
 
+    name = "fake"
+    revision = "r1"
+    task = "sentences"
     num_facets = NUM_FACETS
+    dim = 16
     max_tokens = 12
+    vocabulary_size = sum(len(topic.split()) for topic in TOPICS)
 
     def __init__(self) -> None:
         words = [word for topic in TOPICS for word in topic.split()]
@@ -31,7 +36,7 @@ class FakeModel:
         self.words = WordVectors(Vocabulary(words, counts, total_count=1_000_000), np.stack(vectors))
         self.tokenizer = TOKENIZER
         self.common_components: dict[str, NDArray[np.float32]] = {}
-        self.calibration_curves: dict[str, NDArray[np.float64]] = {}
+        self.score_curves: dict[str, NDArray[np.float64]] = {}
         self.encoded: list[str] = []
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:

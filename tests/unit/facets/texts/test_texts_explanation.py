@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from facets.errors import InvalidInputError
+from facets.model.contract import TextModel
 from facets.texts.explanation import explain
-from facets.texts.interface import TextModel
 
 
 def test_tokens_stand_where_they_say_and_carry_their_attention(model: TextModel) -> None:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from facets.errors import ConfigError, InvalidInputError
+from facets.model.contract import TextModel
 from facets.text.vocabulary import Vocabulary
 from facets.texts.explanation import explain
-from facets.texts.interface import TextModel
 from facets.texts.similarity import WORD_METHODS, PairScorer, SimilarityMethod, score_pairs
 from facets.texts.text_words import TextWords, fit_common_components
 from facets.words.vectors import WordVectors

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
+from facets.model.contract import TextModel
 from facets.texts import coverage, selection, summarization
 from facets.texts.coverage import CoverageConfig, DocumentWords, block_coverage
-from facets.texts.interface import TextModel
 from facets.texts.selection import select_sentences
 from facets.texts.summarization import summarize
 

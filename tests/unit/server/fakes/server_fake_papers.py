@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 from facets_server.papers.served import ServedPapers
-from facets_server.runtime.model_registry import ModelFacts
+from server_fakes import FakeInfo
 
 from facets.errors import InvalidInputError, NotFoundError
 from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
@@ -224,7 +224,7 @@ def _evidence(facets, written):
 def served_papers(name="papers"):
     """A fake engine for papers as the server wants one, and the fake."""
     engine = FakePaperEngine()
-    facts = ModelFacts(
+    facts = FakeInfo(
         name=name,
         revision="p1",
         task="papers",

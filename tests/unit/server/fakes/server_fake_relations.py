@@ -5,7 +5,7 @@ import threading
 from itertools import pairwise
 
 from facets_server.relations.served import ServedRelations
-from facets_server.runtime.model_registry import ModelFacts
+from server_fakes import FakeInfo
 
 from facets.errors import ConflictError, InvalidInputError, NotFoundError
 from facets.relations.entailment import EntailmentLabel, EntailmentResult
@@ -192,7 +192,7 @@ def _share(wanted, given):
 def fake_relations(name="fake-relations"):
     """A served fake and its scorer."""
     scorer = FakeScorer()
-    facts = ModelFacts(
+    facts = FakeInfo(
         name=name,
         revision="r1",
         task="relations",

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -23,6 +24,19 @@ def _tokenizer() -> Tokenizer:
     return Tokenizer()
 
 
+@dataclass(frozen=True)
+class FakeInfo:
+    """Meets ``ModelInfo``."""
+
+    name: str
+    revision: str
+    task: str
+    num_facets: int
+    dim: int
+    max_tokens: int
+    vocabulary_size: int
+
+
 class FakeModel:
     """Facets are fixed random vectors chosen by the tokens of the text.
 
@@ -36,7 +50,7 @@ class FakeModel:
     num_facets = NUM_FACETS
     dim = DIM
     max_tokens = MAX_TOKENS
-    l1_weight = 0.4
+    vocabulary_size = len(WORDS)
 
     def __init__(self, name: str = "fake", revision: str = "r1") -> None:
         self.name = name
@@ -48,7 +62,7 @@ class FakeModel:
         self.tokenizer = _tokenizer()
         component = vectors.mean(axis=0) / np.linalg.norm(vectors.mean(axis=0))
         self.common_components = {"plain": component, "attention": component}
-        self.calibration_curves: dict[str, NDArray[np.float64]] = {}
+        self.score_curves: dict[str, NDArray[np.float64]] = {}
         self.batches: list[int] = []
         self.gate = threading.Event()
         self.gate.set()

@@ -84,7 +84,7 @@ def test_bad_pairs_are_named(score):
     ],
 )
 def test_scores_are_calibrated_by_the_models_curve(running, score, scale, highest):
-    running.model.calibration_curves["codebook"] = np.array([[-1.0, -0.5, 0.0], [0.1, 0.4, 1.0]])
+    running.model.score_curves["codebook"] = np.array([[-1.0, -0.5, 0.0], [0.1, 0.4, 1.0]])
     request = texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True, calibrated_range=scale)
     for pair in score(request, timeout=60).scores:
         expected = highest * np.interp(pair.score, [-1.0, -0.5, 0.0], [0.1, 0.4, 1.0])

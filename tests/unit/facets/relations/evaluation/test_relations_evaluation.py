@@ -175,4 +175,4 @@ def test_commands_calibrate_and_report(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_a_model_of_another_task_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["relations", str(write(tmp_path / "pairs.tsv", PAIRS)), "--model", "facets-en"]) == 1
-    assert "expected a model of the task relations" in capsys.readouterr().err
+    assert "expected a model for relations" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from facets.texts.coverage import PAPER_COVERAGE, CoverageConfig
 from facets.texts.evaluation import baselines
 from facets.texts.evaluation.baselines import summarization_baselines
 from facets.texts.evaluation.summarizers import (
-    AverageModel,
+    AverageEncoder,
     Budget,
     CoverageSummarizer,
     RankingSummarizer,
@@ -59,7 +59,7 @@ def _summarizers() -> list[CoverageSummarizer | RankingSummarizer]:
     return [
         CoverageSummarizer("model", model, CoverageConfig()),
         CoverageSummarizer("paper", model, PAPER_COVERAGE),
-        CoverageSummarizer("sentence-average", AverageModel(model), CoverageConfig()),
+        CoverageSummarizer("sentence-average", model, CoverageConfig(), AverageEncoder(model)),
         RankingSummarizer("first", by_place),
         RankingSummarizer("random", by_seed(0)),
         RankingSummarizer("centroid", by_centroid(_embed)),
@@ -90,7 +90,7 @@ def test_words_as_in_the_paper_prefer_sentences_by_gain_a_word() -> None:
 
 def test_sentence_average_covers_with_one_vector_a_sentence() -> None:
     model = toy_model()
-    facets = AverageModel(model).encode(["guitar music", "dog"])
+    facets = AverageEncoder(model).encode(["guitar music", "dog"])
     rows = model.words.vocabulary.rows(["guitar", "music", "dog"])
     units = model.words.unit_vectors[rows]
     assert facets.shape == (2, 1, 32)
@@ -120,7 +120,7 @@ def test_graph_rankings_rank_every_sentence_and_shared_words_win(algorithm: str)
 def test_missing_models_and_packages_are_left_out_and_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def missing(name: str) -> None:
+    def missing(name: str, kind: type) -> None:
         raise NotFoundError(f"no model {name!r}")
 
     def not_installed() -> None:

@@ -10,7 +10,7 @@ from toys import toy_model
 
 from facets.errors import InvalidInputError
 from facets.evaluation.__main__ import main
-from facets.model import load
+from facets.model import FacetModel, load
 from facets.scoring import apply_curve
 from facets.texts import fit_common_components, score_pairs
 from facets.texts.evaluation.calibration import calibration_error, fit_curve, fit_curves
@@ -96,7 +96,7 @@ def test_command_stores_curves_that_the_library_uses(
     assert set(report["models"]["toy"]["sif+attention"]) == {"mae", "mae_of_mean"}
     assert json.loads((checkpoint / "calibration.json").read_text())["source"] == "toys"
     scored = score_pairs(
-        load(checkpoint), [("a man", "a man"), ("qwxz", "dog")], "sif", attention=True, calibrated=True
+        load(checkpoint, FacetModel), [("a man", "a man"), ("qwxz", "dog")], "sif", attention=True, score_range="0..1"
     )
     assert scored.calibrated is not None and scored.calibrated[0] == pytest.approx(1.0)
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
-from facets.texts.interface import TextModel
+from facets.model.contract import TextModel
 
 __all__ = ["ScoreCurve", "ScoreRange", "curve_name", "score_curve"]
 
@@ -47,7 +47,7 @@ def score_curve(model: TextModel, method: str, *, attention: bool, score_range: 
     """The curve of a method.
 
     Args:
-        model: The model that scores; its ``calibration_curves`` were fitted on pairs with people's scores.
+        model: The model that scores; its ``score_curves`` were fitted on pairs with people's scores.
         method: How pairs are scored.
         attention: Whether words are weighed by attention.
         score_range: The scale.
@@ -61,8 +61,8 @@ def score_curve(model: TextModel, method: str, *, attention: bool, score_range: 
             f"score_range must be one of {', '.join(ScoreRange)}, got {score_range!r}", field="score_range"
         )
     name = curve_name(method, attention=attention)
-    curve_2N = model.calibration_curves.get(name)
+    curve_2N = model.score_curves.get(name)
     if curve_2N is None:
-        known = ", ".join(sorted(model.calibration_curves)) or "none"
+        known = ", ".join(sorted(model.score_curves)) or "none"
         raise ConfigError(f"calibrated scores need the model's curve for {name}, it has {known}")
     return ScoreCurve(curve_2N, ScoreRange(score_range))

@@ -10,8 +10,8 @@ from toys import toy_model
 
 from facets.errors import CheckpointError
 from facets.model import load
-from facets.model.calibration import read_calibration, write_calibration
 from facets.model.checkpoint import checkpoint_revision
+from facets.model.score_curves import read_score_curves, write_score_curves
 
 CURVES = {
     "sif+attention": np.array([[-0.5, 0.25, 1.0], [0.0, 0.125, 1.0]]),
@@ -20,8 +20,8 @@ CURVES = {
 
 
 def test_curves_come_back(tmp_path: Path) -> None:
-    file = write_calibration(tmp_path, "r1", CURVES, source="people")
-    read = read_calibration(tmp_path, "r1")
+    file = write_score_curves(tmp_path, "r1", CURVES, source="people")
+    read = read_score_curves(tmp_path, "r1")
     assert set(read) == set(CURVES)
     for name, curve_2N in CURVES.items():
         np.testing.assert_array_equal(read[name], curve_2N)
@@ -30,13 +30,13 @@ def test_curves_come_back(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_the_file_has_no_curves(tmp_path: Path) -> None:
-    assert read_calibration(tmp_path, "r1") == {}
+    assert read_score_curves(tmp_path, "r1") == {}
 
 
 def test_curves_of_another_model_are_left_out_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    write_calibration(tmp_path, "r1", CURVES, source="people")
+    write_score_curves(tmp_path, "r1", CURVES, source="people")
     with caplog.at_level(logging.WARNING):
-        assert read_calibration(tmp_path, "r2") == {}
+        assert read_score_curves(tmp_path, "r2") == {}
     assert "r1" in caplog.text and "r2" in caplog.text
 
 
@@ -58,24 +58,24 @@ def test_curves_of_another_model_are_left_out_with_a_warning(tmp_path: Path, cap
 def test_a_damaged_file_is_told(tmp_path: Path, content: str) -> None:
     (tmp_path / "calibration.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"calibration\.json"):
-        read_calibration(tmp_path, "r1")
+        read_score_curves(tmp_path, "r1")
 
 
 def test_a_curve_that_falls_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="sif"):
-        write_calibration(tmp_path, "r1", {"sif": np.array([[0.0, 1.0], [1.0, 0.0]])}, source="people")
+        write_score_curves(tmp_path, "r1", {"sif": np.array([[0.0, 1.0], [1.0, 0.0]])}, source="people")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_loaded_model_has_its_curves(tmp_path: Path) -> None:
     toy_model().save(tmp_path)
-    assert load(tmp_path).calibration_curves == {}
-    write_calibration(tmp_path, load(tmp_path).revision, CURVES, source="people")
-    assert set(load(tmp_path).calibration_curves) == set(CURVES)
+    assert load(tmp_path).score_curves == {}
+    write_score_curves(tmp_path, load(tmp_path).revision, CURVES, source="people")
+    assert set(load(tmp_path).score_curves) == set(CURVES)
 
 
 def test_shipped_curves_were_fitted_on_the_model_they_lie_beside() -> None:
     folder = Path(__file__).parents[4] / "models" / "facets-en"
     names = ("config.json", "model.safetensors", "vectors.safetensors", "vocabulary.tsv")
-    curves = read_calibration(folder, checkpoint_revision(*(folder / name for name in names)))
+    curves = read_score_curves(folder, checkpoint_revision(*(folder / name for name in names)))
     assert {"codebook", "average", "sif", "sif+attention"} <= set(curves)  # else: facets-eval calibrate

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from facets.errors import CheckpointError
 from facets.storage import write_atomically
 
-__all__ = ["CalibrationCurves", "read_calibration", "write_calibration"]
+__all__ = ["ScoreCurves", "read_score_curves", "write_score_curves"]
 
-CalibrationCurves = Mapping[str, NDArray[np.float64]]  # method, e.g. sif+attention -> [2, N], see apply_curve
+ScoreCurves = Mapping[str, NDArray[np.float64]]  # method, e.g. sif+attention -> [2, N], see apply_curve
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ _FILE_NAME = "calibration.json"
 _FORMAT = 1
 
 
-def read_calibration(folder: Path, revision: str) -> dict[str, NDArray[np.float64]]:
+def read_score_curves(folder: Path, revision: str) -> dict[str, NDArray[np.float64]]:
     """The curves of a checkpoint folder.
 
     Args:
@@ -55,7 +55,7 @@ def read_calibration(folder: Path, revision: str) -> dict[str, NDArray[np.float6
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{file}: expected calibration curves, got a damaged file: {error}") from error
+        raise CheckpointError(f"{file}: expected score curves, got a damaged file: {error}") from error
     for name, curve_2N in curves.items():
         _check(curve_2N, f"{file}: {name}")
     if fitted_on != revision:
@@ -64,7 +64,7 @@ def read_calibration(folder: Path, revision: str) -> dict[str, NDArray[np.float6
     return curves
 
 
-def write_calibration(folder: Path, revision: str, curves: CalibrationCurves, *, source: str) -> Path:
+def write_score_curves(folder: Path, revision: str, curves: ScoreCurves, *, source: str) -> Path:
     """Writes ``calibration.json``; the file appears whole or not at all.
 
     Args:

@@ -1,0 +1,155 @@
+"""What the models of all tasks share: a network in evaluation mode beside its words and its configuration.
+
+Shape suffixes: B texts, L tokens, K facets, D dimensions.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from facets.errors import InvalidInputError
+from facets.model.checkpoint import CheckpointConfig
+from facets.model.network import FacetNetwork
+from facets.text.tokenizer import Tokenizer
+from facets.words.vectors import WordVectors
+
+__all__ = ["CheckpointModel", "FacetNetworkModel"]
+
+NetworkT = TypeVar("NetworkT", bound=nn.Module)
+
+# Tokens of one forward pass, padding included: large enough for full matrix products, small enough for the cache.
+_BATCH_TOKENS = 4096
+
+
+class CheckpointModel(Generic[NetworkT]):
+    """A model as its checkpoint folder describes it, on one device; what ``ModelInfo`` promises.
+
+    Attributes:
+        config: What the checkpoint says about itself.
+        network: The PyTorch module, in evaluation mode.
+        words: Vocabulary and word vectors.
+        tokenizer: Sentence and token splitting.
+        revision: Changes when anything that decides an answer changes.
+    """
+
+    def __init__(
+        self, network: NetworkT, words: WordVectors, *, config: CheckpointConfig, revision: str, device: str
+    ) -> None:
+        self.config = config
+        self.network = network.to(torch.device(device)).eval().requires_grad_(False)
+        self.words = words
+        self.tokenizer = Tokenizer()
+        self.revision = revision
+        self._device = torch.device(device)
+
+    @property
+    def name(self) -> str:
+        """Name of the checkpoint."""
+        return self.config.name
+
+    @property
+    def task(self) -> str:
+        """What the model was trained for."""
+        return self.config.task
+
+    @property
+    def num_facets(self) -> int:
+        """K, the number of facets of every text."""
+        return self.config.model.num_facets
+
+    @property
+    def dim(self) -> int:
+        """D, the width of a facet."""
+        return self.config.model.dim
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens of a text that are read; the rest is cut."""
+        return self.config.model.max_tokens
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Words the model knows, pieces of words not counted."""
+        return self.words.vocabulary.num_words
+
+
+class FacetNetworkModel(CheckpointModel[FacetNetwork]):
+    """A model around a ``FacetNetwork``: rows of tokens in, facets out. A subclass says how a text becomes rows."""
+
+    def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """What ``encode_rows`` reads: one int64 array ``[L]`` a text, L <= ``max_tokens``."""
+        raise NotImplementedError
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Facet embeddings of texts.
+
+        Args:
+            texts: Any number of texts, each with at least one word; unknown words count.
+
+        Returns:
+            ``[len(texts), K, D]`` float32, in the order of the texts, magnitudes kept.
+
+        Raises:
+            InvalidInputError: A text has no word at all.
+            TypeError: ``texts`` is one ``str``.
+
+        Example:
+            >>> import facets
+            >>> model = facets.load()
+            >>> model.encode(["A man is lifting weights in a garage."]).shape
+            (1, 10, 256)
+        """
+        return self.encode_rows(self.tokenize_nonempty(texts))
+
+    def tokenize_nonempty(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """``tokenize``, for texts that must have a word.
+
+        Raises:
+            InvalidInputError: A text has no word at all.
+            TypeError: ``texts`` is one ``str``.
+        """
+        rows = self.tokenize(texts)
+        for position, tokens in enumerate(rows):
+            if len(tokens) == 0:
+                raise InvalidInputError(
+                    f"texts[{position}] has no words, expected at least one", field=f"texts[{position}]"
+                )
+        return rows
+
+    @torch.inference_mode()
+    def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
+        """Facet embeddings of tokenized texts, batched by length.
+
+        Args:
+            rows: Output of ``tokenize``; any lengths up to ``max_tokens``.
+
+        Returns:
+            ``[len(rows), K, D]`` float32 in the given order.
+        """
+        facets_BKD = np.empty((len(rows), self.num_facets, self.dim), dtype=np.float32)
+        for batch, rows_BL, lengths_B in self._batches(rows):
+            facets_BKD[batch] = self.network(rows_BL, lengths_B).float().cpu().numpy()
+        return facets_BKD
+
+    def _batches(self, rows: Sequence[NDArray[np.int64]]) -> Iterator[tuple[NDArray[np.int64], Tensor, Tensor]]:
+        """Batches of similar length, longest first: places in ``rows``, padded rows ``[B, L]``, lengths ``[B]``."""
+        lengths_B = np.fromiter((len(r) for r in rows), dtype=np.int64, count=len(rows))
+        order_B = np.argsort(-lengths_B, kind="stable")
+        start = 0
+        while start < len(order_B):
+            # Longest first: the first text fixes the width, so the count follows from the token budget.
+            width = int(lengths_B[order_B[start]]) + 1
+            batch = order_B[start : start + max(1, _BATCH_TOKENS // width)]
+            yield batch, *self._padded([rows[i] for i in batch], lengths_B[batch])
+            start += len(batch)
+
+    def _padded(self, rows: list[NDArray[np.int64]], lengths_B: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        width = max(1, int(lengths_B.max()))
+        mask_BL = np.arange(width) < lengths_B[:, None]
+        rows_BL = np.zeros(mask_BL.shape, dtype=np.int64)
+        rows_BL[mask_BL] = np.concatenate(rows)
+        return torch.from_numpy(rows_BL).to(self._device), torch.from_numpy(lengths_B).to(self._device)

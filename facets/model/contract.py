@@ -1,0 +1,107 @@
+"""The model contract: what library, server and clients of the library may ask of a model, written once.
+
+``ModelInfo`` is what anybody may know of a model, ``Model`` what every task has, ``TextModel`` what the tasks about
+texts need besides. A task with more to ask extends ``Model`` in its own ``interface.py``.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.text.tokenizer import Tokenizer
+from facets.words.vectors import WordVectors
+
+__all__ = ["Model", "ModelInfo", "TextEncoder", "TextModel"]
+
+
+class ModelInfo(Protocol):
+    """What a model says about itself."""
+
+    @property
+    def name(self) -> str:
+        """Name of the checkpoint, also in requests."""
+        ...
+
+    @property
+    def revision(self) -> str:
+        """Content hash: equal revisions give equal answers."""
+        ...
+
+    @property
+    def task(self) -> str:
+        """What it was trained for, a key of ``facets.model.loading.TASKS``."""
+        ...
+
+    @property
+    def num_facets(self) -> int:
+        """K, the number of facets of every text."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """D, the width of a facet."""
+        ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens of a text that are read; the rest is cut."""
+        ...
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Words the model knows, pieces of words not counted."""
+        ...
+
+
+class Model(ModelInfo, Protocol):
+    """A model of any task; ``facets.load`` returns one."""
+
+    @property
+    def words(self) -> WordVectors:
+        """Vocabulary and word vectors."""
+        ...
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Splits texts into sentences and tokens."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Facet embeddings ``[len(texts), K, D]``; what a text is depends on the task."""
+        ...
+
+
+class TextEncoder(Protocol):
+    """What the tasks about texts run a network for; a server puts its queue in the place of the model."""
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Facet embeddings ``[len(texts), K, D]``, magnitudes kept; every text has at least one token."""
+        ...
+
+    def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Averages of the encoder's contextual states, ``[len(texts), H]``; every text has at least one token."""
+        ...
+
+
+class TextModel(Model, TextEncoder, Protocol):
+    """A model of sentences or phrases whose target space is word vectors."""
+
+    @property
+    def common_components(self) -> Mapping[str, NDArray[np.float32]]:
+        """Unit directions ``[D]`` that SIF removes, by whether words are weighed; may be empty."""
+        ...
+
+    @property
+    def score_curves(self) -> Mapping[str, NDArray[np.float64]]:
+        """What scores of each method mean, ``[2, N]`` each (``scoring.apply_curve``); may be empty."""
+        ...
+
+    def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """What ``encode_rows`` reads: rows of each text's first ``max_tokens`` tokens, in order."""
+        ...
+
+    def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
+        """Facet embeddings ``[len(rows), K, D]`` of what ``tokenize`` returned."""
+        ...

@@ -1,0 +1,62 @@
+"""One table says how the models of each task are loaded, and a wrong one is refused before it is read."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from toys import toy_model
+
+import facets
+from facets.errors import CheckpointError, InvalidInputError, NotFoundError
+from facets.model.facet_model import FacetModel
+from facets.model.loading import TASKS, find_model, load
+from facets.papers.model import PaperModel
+from facets.relations.model import RelationModel
+
+KINDS = {"sentences": FacetModel, "relations": RelationModel, "papers": PaperModel}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    toy_model().save(tmp_path / "toy")
+    return tmp_path / "toy"
+
+
+def test_every_task_has_a_class_and_a_shipped_default() -> None:
+    assert set(TASKS) == set(KINDS)
+    for task, entry in TASKS.items():
+        config = json.loads((find_model(entry.default) / "config.json").read_text(encoding="utf-8"))
+        assert config["task"] == task
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_default_of_a_class_is_loaded_where_nothing_is_named(task: str) -> None:
+    model = load(None, KINDS[task])
+    assert isinstance(model, KINDS[task])
+    assert (model.name, model.task) == (TASKS[task].default, task)
+
+
+def test_a_folder_is_loaded_with_and_without_its_class(folder: Path) -> None:
+    assert facets.load(folder).revision == facets.load(folder, FacetModel).revision == load(folder).revision
+
+
+def test_a_model_of_another_task_is_refused(folder: Path) -> None:
+    with pytest.raises(InvalidInputError, match="expected a model for papers, got one for sentences"):
+        load(folder, PaperModel)
+    with pytest.raises(TypeError, match="kind must be one of"):
+        load(folder, dict)  # type: ignore[type-var]
+
+
+def test_a_task_that_nobody_knows_is_refused(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
+    (copy / "config.json").write_text(json.dumps(config | {"task": "weather"}), encoding="utf-8")
+    with pytest.raises(CheckpointError, match="weather"):
+        load(copy)
+
+
+def test_a_name_that_nobody_knows_is_refused_with_those_that_are_shipped() -> None:
+    with pytest.raises(NotFoundError, match="facets-en"):
+        load("no-such-model")
