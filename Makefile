@@ -16,6 +16,8 @@ TORCH_BACKEND ?= auto
 TORCH_INDEX ?=
 PIP_ARGS ?=
 PYTEST_ARGS ?=
+# Test files run beside each other, one process a core, at most four; 0: in one process.
+TEST_WORKERS ?= logical
 # `train` needs a packed corpus, `main_job` a corpus: see docs/figures.md.
 BENCH ?= encode coding similarity search index server
 
@@ -36,7 +38,7 @@ serve: $(VENV)/.installed-server ## Start the service with sample documents, sho
 	@exec $(BIN)/python scripts/serve.py --host $(HOST) --port $(PORT) --data-dir $(DATA_DIR) --model "$(MODEL)" --log-level $(LOG_LEVEL)
 
 test: $(VENV)/.installed-all ## Run all tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 install: $(VENV)/.installed-all ## Set up the environment for development
 

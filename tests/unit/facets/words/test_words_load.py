@@ -20,23 +20,23 @@ def binary(newline: bytes) -> bytes:
     return b"3 3\n" + b"".join(rows)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("glove.txt", text_lines().encode()),
-        ("glove.txt.gz", gzip.compress(text_lines().encode())),
-        ("word2vec.txt", b"3 3\n" + text_lines().encode()),
-        ("fasttext.vec", b"3 3\n" + text_lines().replace("\n", " \n").encode()),
-        ("fasttext.vec.xz", lzma.compress(b"3 3\n" + text_lines().encode())),
-        ("no-last-newline.txt", text_lines().rstrip().encode()),
-        ("word2vec.bin", binary(b"")),
-        ("word2vec-newlines.bin", binary(b"\n")),
-        ("word2vec.bin.gz", gzip.compress(binary(b"\n"))),
-    ],
-)
-def test_every_format_gives_the_same_vectors(name: str, content: bytes, tmp_path: Path) -> None:
+FILES = {
+    "glove.txt": text_lines().encode(),
+    "glove.txt.gz": gzip.compress(text_lines().encode()),
+    "word2vec.txt": b"3 3\n" + text_lines().encode(),
+    "fasttext.vec": b"3 3\n" + text_lines().replace("\n", " \n").encode(),
+    "fasttext.vec.xz": lzma.compress(b"3 3\n" + text_lines().encode()),
+    "no-last-newline.txt": text_lines().rstrip().encode(),
+    "word2vec.bin": binary(b""),
+    "word2vec-newlines.bin": binary(b"\n"),
+    "word2vec.bin.gz": gzip.compress(binary(b"\n")),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_gives_the_same_vectors(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
-    path.write_bytes(content)
+    path.write_bytes(FILES[name])
     words = read_word_vectors(path)
     assert words.vocabulary.words == tuple(ROWS)
     np.testing.assert_allclose(words.vectors, list(ROWS.values()), rtol=1e-6)
