@@ -4,12 +4,15 @@ Standard library only, so that any layer can import this module. Every message s
 what was wrong, what was expected and what was got.
 """
 
+from collections.abc import Sequence
+
 __all__ = [
     "CheckpointError",
     "ConfigError",
     "ConflictError",
     "DamagedError",
     "DiskFullError",
+    "ErrorPath",
     "FacetsError",
     "IndexFormatError",
     "InvalidInputError",
@@ -19,7 +22,22 @@ __all__ = [
     "StorageError",
     "StoreClosedError",
     "StoreInUseError",
+    "path_text",
 ]
+
+ErrorPath = tuple[str | int, ...]
+"""Where something stands in what a caller gave: names of arguments and fields, and places in sequences."""
+
+
+def path_text(path: Sequence[str | int]) -> str:
+    """A path as people read it.
+
+    Example:
+        >>> path_text(("papers", 3, "title"))
+        'papers[3].title'
+    """
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
 
 
 class FacetsError(Exception):
@@ -29,13 +47,38 @@ class FacetsError(Exception):
 class InvalidInputError(FacetsError, ValueError):
     """The caller's input breaks a documented rule. Permanent: change the input.
 
+    Whoever passes the input on under other names says so with ``at``; nobody edits the text.
+
     Attributes:
-        field: Path of the offending field, e.g. ``texts[3]``; empty when unknown.
+        rule: The rule and what was got instead, as the predicate of a sentence whose subject is the path
+            (``must be >= 1, got 0``); a whole sentence when there is no path.
+        path: Where in the arguments of the function that was called, e.g. ``("papers", 3, "title")``; empty when
+            the error is about no single one.
+
+    Example:
+        >>> print(InvalidInputError("has no words, expected at least one", path=("papers", 3, "title")))
+        papers[3].title has no words, expected at least one
     """
 
-    def __init__(self, message: str, *, field: str = "") -> None:
-        super().__init__(message)
-        self.field = field
+    def __init__(self, rule: str, *, path: str | Sequence[str | int] = ()) -> None:
+        """Words the error.
+
+        Args:
+            rule: See the attribute.
+            path: See the attribute; one name stands for itself.
+        """
+        self.rule = rule
+        self.path: ErrorPath = (path,) if isinstance(path, str) else tuple(path)
+        super().__init__(f"{self.field} {rule}" if self.path else rule)
+
+    @property
+    def field(self) -> str:
+        """The path as text, ``papers[3].title``; empty when there is none."""
+        return path_text(self.path)
+
+    def at(self, path: str | Sequence[str | int]) -> "InvalidInputError":
+        """The same rule, broken at another path."""
+        return InvalidInputError(self.rule, path=path)
 
 
 class ConfigError(FacetsError, ValueError):

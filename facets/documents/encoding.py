@@ -22,7 +22,7 @@ from facets.documents.types import (
     Document,
     JsonValue,
 )
-from facets.errors import InvalidInputError
+from facets.errors import ErrorPath, InvalidInputError
 
 __all__ = [
     "EncodedBatch",
@@ -75,43 +75,41 @@ def check_collection_name(name: str) -> None:
     valid = isinstance(name, str) and len(name) <= MAX_COLLECTION_NAME_LENGTH
     if not valid or not _COLLECTION_NAME.fullmatch(name):
         raise InvalidInputError(
-            f"collection name must be 1 to {MAX_COLLECTION_NAME_LENGTH} of a-z, 0-9, '_' and '-', "
+            f"must be 1 to {MAX_COLLECTION_NAME_LENGTH} of a-z, 0-9, '_' and '-', "
             f"starting with a letter or digit, got {str(name)[:80]!r}",
-            field="name",
+            path="name",
         )
 
 
-def check_text(text: str, *, field: str, max_bytes: int) -> None:
+def check_text(text: str, *, path: ErrorPath, max_bytes: int) -> None:
     """Raises InvalidInputError unless the text is valid Unicode of at most ``max_bytes`` bytes of UTF-8."""
     if not isinstance(text, str):
-        raise InvalidInputError(f"{field} must be a str, got {type(text).__name__}", field=field)
+        raise InvalidInputError(f"must be a str, got {type(text).__name__}", path=path)
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        raise InvalidInputError(
-            f"{field} must be valid Unicode, got a lone surrogate at {error.start}", field=field
-        ) from error
+        raise InvalidInputError(f"must be valid Unicode, got a lone surrogate at {error.start}", path=path) from error
     if size > max_bytes:
-        raise InvalidInputError(f"{field} has {size} bytes, the limit is {max_bytes}", field=field)
+        raise InvalidInputError(f"has {size} bytes, the limit is {max_bytes}", path=path)
 
 
-def check_ids(ids: Sequence[str], *, field: str) -> None:
+def check_ids(ids: Sequence[str], *, path: ErrorPath) -> None:
     """Raises InvalidInputError unless these are at most ``MAX_BATCH_DOCUMENTS`` valid ids."""
     if isinstance(ids, str):
-        raise InvalidInputError(f"{field} must be a sequence of str, got one str: try [{ids[:20]!r}]", field=field)
+        raise InvalidInputError(f"must be a sequence of str, got one str: try [{ids[:20]!r}]", path=path)
     if len(ids) > MAX_BATCH_DOCUMENTS:
-        raise InvalidInputError(f"{field} has {len(ids)} items, the limit is {MAX_BATCH_DOCUMENTS}", field=field)
+        raise InvalidInputError(f"has {len(ids)} items, the limit is {MAX_BATCH_DOCUMENTS}", path=path)
     for position, id in enumerate(ids):
-        _check_id(id, f"{field}[{position}]")
+        _check_id(id, (*path, position))
 
 
-def _check_id(id: str, field: str) -> None:
-    check_text(id, field=field, max_bytes=MAX_ID_BYTES)
+def _check_id(id: str, path: ErrorPath) -> None:
+    check_text(id, path=path, max_bytes=MAX_ID_BYTES)
     if not id or "\0" in id:
-        raise InvalidInputError(f"{field} must be a non-empty id without NUL, got {id[:80]!r}", field=field)
+        raise InvalidInputError(f"must be a non-empty id without NUL, got {id[:80]!r}", path=path)
 
 
-def encode_json(value: Mapping[str, JsonValue], *, field: str, max_bytes: int = MAX_PAYLOAD_BYTES) -> str:
+def encode_json(value: Mapping[str, JsonValue], *, path: ErrorPath, max_bytes: int = MAX_PAYLOAD_BYTES) -> str:
     """A JSON object as compact text.
 
     Raises:
@@ -119,33 +117,33 @@ def encode_json(value: Mapping[str, JsonValue], *, field: str, max_bytes: int = 
             ``MAX_PAYLOAD_DEPTH``, or more than ``max_bytes`` bytes of UTF-8.
     """
     if not isinstance(value, Mapping):
-        raise InvalidInputError(f"{field} must be a JSON object, got {type(value).__name__}", field=field)
+        raise InvalidInputError(f"must be a JSON object, got {type(value).__name__}", path=path)
     if not value:
         return "{}"
-    _check_nesting(value, field)
+    _check_nesting(value, path)
     try:
         text = json.dumps(dict(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{field} must hold only JSON values: {error}", field=field) from error
-    check_text(text, field=field, max_bytes=max_bytes)
+        raise InvalidInputError(f"must hold only JSON values: {error}", path=path) from error
+    check_text(text, path=path, max_bytes=max_bytes)
     return text
 
 
-def _check_nesting(value: Mapping[str, JsonValue], field: str) -> None:
+def _check_nesting(value: Mapping[str, JsonValue], path: ErrorPath) -> None:
     level: list[object] = [value]
     for _ in range(MAX_PAYLOAD_DEPTH + 1):
         below: list[object] = []
         for item in level:
             if isinstance(item, Mapping):
                 if not all(isinstance(key, str) for key in item):
-                    raise InvalidInputError(f"{field} must have str keys only", field=field)
+                    raise InvalidInputError("must have str keys only", path=path)
                 below.extend(item.values())
             elif isinstance(item, (list, tuple)):
                 below.extend(item)
         if not below:
             return
         level = below
-    raise InvalidInputError(f"{field} is nested deeper than {MAX_PAYLOAD_DEPTH} levels, the limit", field=field)
+    raise InvalidInputError(f"is nested deeper than {MAX_PAYLOAD_DEPTH} levels, the limit", path=path)
 
 
 def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int) -> EncodedBatch:
@@ -161,23 +159,21 @@ def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int
             document and its part.
     """
     if len(documents) > MAX_BATCH_DOCUMENTS:
-        raise InvalidInputError(
-            f"documents has {len(documents)} items, the limit is {MAX_BATCH_DOCUMENTS}", field="documents"
-        )
+        raise InvalidInputError(f"has {len(documents)} items, the limit is {MAX_BATCH_DOCUMENTS}", path="documents")
     first_position: dict[str, int] = {}
     payloads: list[str] = []
     for position, document in enumerate(documents):
-        here = f"documents[{position}]"
-        _check_id(document.id, f"{here}.id")
+        here = ("documents", position)
+        _check_id(document.id, (*here, "id"))
         first = first_position.setdefault(document.id, position)
         if first != position:
             raise InvalidInputError(
-                f"id {document.id!r} occurs twice, in documents[{first}] and {here}: expected different ids",
-                field=f"{here}.id",
+                f"is {document.id!r}, as an earlier one is: expected different ids",
+                path=(*here, "id"),
             )
-        check_text(document.text, field=f"{here}.text", max_bytes=MAX_TEXT_BYTES)
-        payloads.append(encode_json(document.payload, field=f"{here}.payload"))
-        _check_facets_shape(document.facet_embeddings, (num_facets, dim), f"{here}.facet_embeddings")
+        check_text(document.text, path=(*here, "text"), max_bytes=MAX_TEXT_BYTES)
+        payloads.append(encode_json(document.payload, path=(*here, "payload")))
+        _check_facets_shape(document.facet_embeddings, (num_facets, dim), (*here, "facet_embeddings"))
     units_NKD = np.empty((len(documents), num_facets, dim), dtype=np.float16)
     norms_NK = np.empty((len(documents), num_facets), dtype=np.float32)
     for start in range(0, len(documents), _SLICE):
@@ -186,8 +182,8 @@ def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int
         units, norms = normalize(facets_NKD)
         bad = np.flatnonzero(~(norms <= np.finfo(np.float32).max).all(axis=1))  # NaN fails too
         if len(bad):
-            where = f"documents[{start + int(bad[0])}].facet_embeddings"
-            raise InvalidInputError(f"{where} has NaN or infinite values: expected finite float32", field=where)
+            where = ("documents", start + int(bad[0]), "facet_embeddings")
+            raise InvalidInputError("has NaN or infinite values: expected finite float32", path=where)
         units_NKD[start : start + len(part)] = units
         norms_NK[start : start + len(part)] = norms
     return EncodedBatch(
@@ -199,14 +195,14 @@ def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int
     )
 
 
-def _check_facets_shape(facets: NDArray[np.floating], shape: tuple[int, int], field: str) -> None:
+def _check_facets_shape(facets: NDArray[np.floating], shape: tuple[int, int], path: ErrorPath) -> None:
     if not isinstance(facets, np.ndarray) or not np.issubdtype(facets.dtype, np.floating):
         kind = facets.dtype if isinstance(facets, np.ndarray) else type(facets).__name__
-        raise InvalidInputError(f"{field} must be an array of floats, got {kind}", field=field)
+        raise InvalidInputError(f"must be an array of floats, got {kind}", path=path)
     if facets.shape != shape:
         raise InvalidInputError(
-            f"{field} has shape {list(facets.shape)}, expected [facets, dimensions] = {list(shape)}",
-            field=field,
+            f"has shape {list(facets.shape)}, expected [facets, dimensions] = {list(shape)}",
+            path=path,
         )
 
 

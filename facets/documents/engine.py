@@ -171,12 +171,12 @@ class CollectionEngine:
             ConflictError: A collection of that name exists.
         """
         check_collection_name(name)
-        for field, value in (("model", model), ("model_revision", model_revision)):
-            check_text(value, field=field, max_bytes=MAX_TEXT_BYTES)
-        for field, number, limit in (("num_facets", num_facets, MAX_NUM_FACETS), ("dim", dim, MAX_DIM)):
+        for argument, text in (("model", model), ("model_revision", model_revision)):
+            check_text(text, path=(argument,), max_bytes=MAX_TEXT_BYTES)
+        for argument, number, limit in (("num_facets", num_facets, MAX_NUM_FACETS), ("dim", dim, MAX_DIM)):
             if not 1 <= number <= limit:
-                raise InvalidInputError(f"{field} must be 1 to {limit}, got {number}", field=field)
-        encoded = encode_json(config or {}, field="config", max_bytes=MAX_CONFIG_BYTES)
+                raise InvalidInputError(f"must be 1 to {limit}, got {number}", path=argument)
+        encoded = encode_json(config or {}, path=("config",), max_bytes=MAX_CONFIG_BYTES)
         with self._keeper.write_lock:
             record, revision = self._store.create_collection(
                 name,
@@ -254,7 +254,7 @@ class CollectionEngine:
             include_facets: Whether to read the facet embeddings too.
             min_revision: The read must see the writes up to this revision.
         """
-        check_ids(ids, field="ids")
+        check_ids(ids, path=("ids",))
         with self._store.view() as view:
             record = view.collection(name)
             revision = _seen_revision(view, min_revision)
@@ -274,9 +274,9 @@ class CollectionEngine:
             InvalidInputError: Not exactly one of ``ids`` and ``filter`` is given.
         """
         if (ids is None) == (filter is None):
-            raise InvalidInputError("delete needs either ids or a filter, got both or neither", field="ids")
+            raise InvalidInputError("or a filter must be given, got both or neither", path="ids")
         if ids is not None:
-            check_ids(ids, field="ids")
+            check_ids(ids, path=("ids",))
         if filter is not None:
             validate(filter)
         with self._keeper.write_lock:
@@ -312,7 +312,7 @@ class CollectionEngine:
             InvalidInputError: A page size out of range, a token that is not ours or belongs to another listing.
         """
         if not 1 <= page_size <= MAX_PAGE_SIZE:
-            raise InvalidInputError(f"page_size must be 1 to {MAX_PAGE_SIZE}, got {page_size}", field="page_size")
+            raise InvalidInputError(f"must be 1 to {MAX_PAGE_SIZE}, got {page_size}", path="page_size")
         if filter is not None:
             validate(filter)
         with self._store.view() as view:
@@ -364,7 +364,7 @@ class CollectionEngine:
             InvalidInputError: Wrong shape, NaN or infinite values, top_k out of range.
         """
         if not 1 <= top_k <= MAX_TOP_K:
-            raise InvalidInputError(f"top_k must be 1 to {MAX_TOP_K}, got {top_k}", field="top_k")
+            raise InvalidInputError(f"must be 1 to {MAX_TOP_K}, got {top_k}", path="top_k")
         if filter is not None:
             validate(filter)
         record = self._record(name, seen)
@@ -466,16 +466,16 @@ def _check_revision(revision: int, min_revision: int | None) -> None:
 
 def _unit_queries(query_facets: NDArray[np.float32], dim: int) -> NDArray[np.float32]:
     """Checks and normalizes queries, ``[Q, K, D]`` float32."""
-    field = "query_facets"
+    path = ("query_facets",)
     if not isinstance(query_facets, np.ndarray) or not np.issubdtype(query_facets.dtype, np.floating):
-        raise InvalidInputError(f"{field} must be an array of floats", field=field)
+        raise InvalidInputError("must be an array of floats", path=path)
     if query_facets.ndim != 3 or query_facets.shape[2] != dim or not query_facets.size:
         raise InvalidInputError(
-            f"{field} has shape {list(query_facets.shape)}, expected [queries, facets, {dim}], none of them 0",
-            field=field,
+            f"has shape {list(query_facets.shape)}, expected [queries, facets, {dim}], none of them 0",
+            path=path,
         )
     units, norms = normalize(query_facets.astype(np.float64))
     if not np.isfinite(norms).all():
-        where = f"{field}[{int(np.argwhere(~np.isfinite(norms))[0][0])}]"
-        raise InvalidInputError(f"{where} has NaN or infinite values: expected finite ones", field=where)
+        where = (*path, int(np.argwhere(~np.isfinite(norms))[0][0]))
+        raise InvalidInputError("has NaN or infinite values: expected finite ones", path=where)
     return units.astype(np.float32)

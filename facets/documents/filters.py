@@ -136,10 +136,10 @@ def validate(filter: Filter) -> None:
             num_nodes += 1
             below.extend(_check_node(node))
         if num_nodes > MAX_FILTER_NODES:
-            raise _invalid(f"filter has more than {MAX_FILTER_NODES} parts, the limit")
+            raise _invalid(f"has more than {MAX_FILTER_NODES} parts, the limit")
         level = below
     if level:
-        raise _invalid(f"filter is nested deeper than {MAX_FILTER_DEPTH} levels, the limit")
+        raise _invalid(f"is nested deeper than {MAX_FILTER_DEPTH} levels, the limit")
 
 
 def to_sql(filter: Filter, column: str) -> tuple[str, list[str | int]]:
@@ -243,8 +243,8 @@ def _bounds(node: Range) -> list[tuple[str, float | str]]:
     return [(comparison, bound) for comparison, bound in bounds if bound is not None]
 
 
-def _invalid(message: str) -> InvalidInputError:
-    return InvalidInputError(message, field="filter")
+def _invalid(rule: str) -> InvalidInputError:
+    return InvalidInputError(rule, path="filter")
 
 
 def _check_node(node: Filter) -> Sequence[Filter]:
@@ -260,7 +260,7 @@ def _check_node(node: Filter) -> Sequence[Filter]:
         case In(path, values):
             _check_path(path)
             if isinstance(values, str) or not 1 <= len(values) <= MAX_FILTER_VALUES:
-                raise _invalid(f"values of filter on {path!r} must be 1 to {MAX_FILTER_VALUES} scalars")
+                raise _invalid(f"must have 1 to {MAX_FILTER_VALUES} scalars as values of {path!r}")
             for value in values:
                 _check_value(path, value)
         case Exists(path):
@@ -271,27 +271,27 @@ def _check_node(node: Filter) -> Sequence[Filter]:
             for _, bound in _bounds(node):
                 _check_value(node.path, bound)
             if len(kinds) != 1 or not kinds <= {"number", "str"}:
-                raise _invalid(f"range on {node.path!r} needs bounds of one type, numbers or strings")
+                raise _invalid(f"must have bounds of one type, numbers or strings, for {node.path!r}")
         case _:
-            raise _invalid(f"filter must be one of the filter classes, got {type(node).__name__}")
+            raise _invalid(f"must be one of the filter classes, got {type(node).__name__}")
     return []
 
 
 def _check_path(path: str) -> None:
     keys = path.split(".") if isinstance(path, str) else [""]
     if not all(keys) or any(character in '"\\' or character < " " for character in path):
-        raise _invalid(f"filter path must be keys joined by dots, without quotes or backslashes, got {path!r}")
+        raise _invalid(f"must have paths of keys joined by dots, without quotes or backslashes, got {path!r}")
 
 
 def _check_value(path: str, value: Scalar) -> None:
     if not (value is None or isinstance(value, (bool, int, float, str))):
-        raise _invalid(f"value of filter on {path!r} must be a scalar, got {type(value).__name__}")
+        raise _invalid(f"must have a scalar as value of {path!r}, got {type(value).__name__}")
     if isinstance(value, float) and not math.isfinite(value):
-        raise _invalid(f"value of filter on {path!r} must be finite, got {value}")
+        raise _invalid(f"must have a finite value of {path!r}, got {value}")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise _invalid(f"value of filter on {path!r} must fit 64 bits, got {value}")
+        raise _invalid(f"must have a value of 64 bits for {path!r}, got {value}")
     if isinstance(value, str) and ("\0" in value or any("\ud800" <= c <= "\udfff" for c in value)):
-        raise _invalid(f"value of filter on {path!r} must be valid text without NUL")
+        raise _invalid(f"must have valid text without NUL as value of {path!r}")
 
 
 def _sql_path(path: str) -> str:

@@ -47,6 +47,6 @@ def read_page_token(token: str, *, store_id: str, collection: int, filter: Filte
 
 def _invalid(token: str) -> InvalidInputError:
     return InvalidInputError(
-        f"page_token must be next_page_token of the same listing and filter, got {token[:40]!r}",
-        field="page_token",
+        f"must be next_page_token of the same listing and filter, got {token[:40]!r}",
+        path="page_token",
     )

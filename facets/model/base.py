@@ -115,9 +115,7 @@ class FacetNetworkModel(CheckpointModel[FacetNetwork]):
         rows = self.tokenize(texts)
         for position, tokens in enumerate(rows):
             if len(tokens) == 0:
-                raise InvalidInputError(
-                    f"texts[{position}] has no words, expected at least one", field=f"texts[{position}]"
-                )
+                raise InvalidInputError("has no words, expected at least one", path=("texts", position))
         return rows
 
     @torch.inference_mode()

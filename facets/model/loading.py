@@ -79,7 +79,7 @@ def load(name_or_path: str | Path | None = None, kind: type[_Loadable] | None = 
     if task not in TASKS:
         raise CheckpointError(f"{folder}: expected a task of {', '.join(TASKS)}, got {task!r}")
     if kind is not None and task != expected:
-        raise InvalidInputError(f"{folder}: expected a model for {expected}, got one for {task}", field="model")
+        raise InvalidInputError(f"{folder}: expected a model for {expected}, got one for {task}")
     return kind.from_folder(folder, device=device) if kind else _class_of(task).from_folder(folder, device=device)
 
 

@@ -50,9 +50,7 @@ class FacetModule(InputModule):  # type: ignore[misc]  # its types are skipped, 
         rows = self.model.tokenize([(prompt or "") + text for text in inputs])
         empty = [position for position, row in enumerate(rows) if len(row) == 0]
         if empty:
-            raise InvalidInputError(
-                f"texts[{empty[0]}] has no words, expected at least one", field=f"texts[{empty[0]}]"
-            )
+            raise InvalidInputError("has no words, expected at least one", path=("texts", empty[0]))
         tensors = [torch.from_numpy(row) for row in rows]
         lengths_B = torch.tensor([len(row) for row in rows])
         return {"input_ids": torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True), "lengths": lengths_B}

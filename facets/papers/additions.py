@@ -139,15 +139,15 @@ class Additions:
         seen: set[str] = set()
         result = []
         for place, new in enumerate(authors):
-            where = f"authors[{place}]"
+            where = ("authors", place)
             if not new.author.key:
-                raise InvalidInputError(f"{where} has neither id nor name, expected one", field=where)
+                raise InvalidInputError("has neither id nor name, expected one", path=where)
             if new.author.key in seen:
-                raise InvalidInputError(f"{where} is given twice: {new.author.key!r}", field=where)
+                raise InvalidInputError(f"is given twice: {new.author.key!r}", path=where)
             seen.add(new.author.key)
             if not new.papers and not new.paper_ids:
-                raise InvalidInputError(f"{where} has no papers, expected at least one", field=f"{where}.papers")
-            check_papers(new.papers, f"{where}.papers")
+                raise InvalidInputError("has no items, expected at least one", path=(*where, "papers"))
+            check_papers(new.papers, (*where, "papers"))
             # A paper without an id belongs to this author alone.
             own = [
                 paper
@@ -326,13 +326,14 @@ def _members(
 def _check_ids(papers: Sequence[Paper]) -> None:
     seen: set[str] = set()
     for place, paper in enumerate(papers):
-        where = f"papers[{place}].id"
+        where = ("papers", place, "id")
         if not paper.id:
-            raise InvalidInputError(f"{where} is empty, expected an id", field=where)
+            raise InvalidInputError("is empty, expected an id", path=where)
         if paper.id in seen:
-            raise InvalidInputError(f"{where} is given twice: {paper.id!r}", field=where)
+            raise InvalidInputError(f"is given twice: {paper.id!r}", path=where)
         seen.add(paper.id)
         for number, author in enumerate(paper.authors):
             if not author.key:
-                field_name = f"papers[{place}].authors[{number}]"
-                raise InvalidInputError(f"{field_name} has neither id nor name, expected one", field=field_name)
+                raise InvalidInputError(
+                    "has neither id nor name, expected one", path=("papers", place, "authors", number)
+                )

@@ -52,7 +52,7 @@ class PaperEngine:
         """
         task = getattr(model, "task", None)
         if task != "papers" or not isinstance(model, PaperEncoder):
-            raise InvalidInputError(f"expected a model for the task 'papers', got one for {task!r}", field="model")
+            raise InvalidInputError(f"must be one for the task 'papers', got one for {task!r}", path="model")
         self.model = model
         self._additions = Additions(model, data_dir)
 
@@ -320,7 +320,7 @@ class PaperEngine:
         for name in ("positive", "negative"):
             for place, key in enumerate(getattr(options, name)):
                 if not len(table.rows([key])):
-                    raise InvalidInputError(f"{name}[{place}] is no known id: {key!r}", field=f"{name}[{place}]")
+                    raise InvalidInputError(f"is no known id: {key!r}", path=(name, place))
         return example_scores(table, table.rows(options.positive), table.rows(options.negative), options.example_weight)
 
     def _row_of(self, kind: CandidateKind, table: CandidateTable, key: str) -> int:
@@ -386,12 +386,12 @@ def _allowed_papers(
         return np.arange(len(encoded)), bonus
     places = {paper.id: place for place, paper in enumerate(papers) if paper.id}
     if len(places) != sum(bool(paper.id) for paper in papers):
-        raise InvalidInputError("papers must have distinct ids, got one twice", field="papers")
+        raise InvalidInputError("must have distinct ids, got one twice", path="papers")
     for name, sign in (("positive", 1.0), ("negative", -1.0)):
         ids = getattr(options, name)
         unknown = [key for key in ids if key not in places]
         if unknown:
-            raise InvalidInputError(f"{name} must be ids of the papers, got {unknown[0]!r}", field=name)
+            raise InvalidInputError(f"must be ids of the papers, got {unknown[0]!r}", path=name)
         if ids:
             examples = encoded.documents[[places[key] for key in ids]]
             bonus += np.float32(sign * options.example_weight) * (encoded.documents @ examples.T).max(axis=1)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from facets.errors import InvalidInputError
+from facets.errors import ErrorPath, InvalidInputError, path_text
 
 __all__ = ["Author", "CandidateKind", "NewAuthor", "Paper", "PaperOptions", "check_papers"]
 
@@ -106,21 +106,19 @@ class PaperOptions:
 
     def __post_init__(self) -> None:
         if self.top_k < 1:
-            raise InvalidInputError(f"top_k must be >= 1, got {self.top_k}", field="top_k")
+            raise InvalidInputError(f"must be >= 1, got {self.top_k}", path="top_k")
         if self.facet_weight is not None and not 0 <= self.facet_weight <= 1:
-            raise InvalidInputError(f"facet_weight must be in [0, 1], got {self.facet_weight}", field="facet_weight")
+            raise InvalidInputError(f"must be in [0, 1], got {self.facet_weight}", path="facet_weight")
         if not 0 <= self.example_weight < float("inf"):
-            raise InvalidInputError(f"example_weight must be >= 0, got {self.example_weight}", field="example_weight")
+            raise InvalidInputError(f"must be >= 0, got {self.example_weight}", path="example_weight")
         if self.from_year is not None and self.to_year is not None and self.from_year > self.to_year:
-            raise InvalidInputError(
-                f"from_year must be <= to_year, got {self.from_year} > {self.to_year}", field="from_year"
-            )
+            raise InvalidInputError(f"must be <= to_year, got {self.from_year} > {self.to_year}", path="from_year")
         for name in ("exclude", "candidates", "positive", "negative"):
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} must be a sequence of ids, got one str")
 
 
-def check_papers(papers: Sequence[Paper], field: str = "papers") -> None:
+def check_papers(papers: Sequence[Paper], path: ErrorPath = ("papers",)) -> None:
     """Refuses papers without a title.
 
     Raises:
@@ -128,10 +126,10 @@ def check_papers(papers: Sequence[Paper], field: str = "papers") -> None:
         TypeError: ``papers`` is a string or holds something else.
     """
     if isinstance(papers, str):
-        raise TypeError(f"{field} must be a sequence of Paper, got one str")
+        raise TypeError(f"{path_text(path)} must be a sequence of Paper, got one str")
     for number, paper in enumerate(papers):
         if not isinstance(paper, Paper):
-            raise TypeError(f"{field}[{number}] must be a Paper, got {type(paper).__name__}")
+            raise TypeError(f"{path_text((*path, number))} must be a Paper, got {type(paper).__name__}")
         if not paper.title or paper.title.isspace():
-            where = f"{field}[{number}].title"
-            raise InvalidInputError(f"{where} has no words, expected at least one", field=where)
+            where = (*path, number, "title")
+            raise InvalidInputError("has no words, expected at least one", path=where)

@@ -100,8 +100,7 @@ class PaperModel(CheckpointModel[PaperNetwork]):
         parts = [text.partition("\n") for text in texts]
         for number, (title, _, _) in enumerate(parts):
             if not title or title.isspace():
-                field = f"texts[{number}]"
-                raise InvalidInputError(f"{field} has no title in its first line, expected one", field=field)
+                raise InvalidInputError("has no title in its first line, expected one", path=("texts", number))
         rows = self.paper_rows([title for title, _, _ in parts], [abstract for _, _, abstract in parts])
         return self.encode_papers(rows).facets
 

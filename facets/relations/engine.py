@@ -216,7 +216,7 @@ class RelationEngine:
             InvalidInputError: Blank head, or as for ``extract``.
             NotFoundError: No such relation; the message lists near names.
         """
-        check_text(head, "head")
+        check_text(head, ("head",))
         chosen = self._chosen([relation])
         _check_texts(texts)
         found = head_spans(texts, resolve_spans(texts, spans, finder), head)
@@ -242,8 +242,8 @@ class RelationEngine:
         Raises:
             InvalidInputError, TypeError: As for ``entailment``.
         """
-        first = tokenize_patterns(premises, self.model.tokenizer, field="premises")
-        second = tokenize_patterns(hypotheses, self.model.tokenizer, field="hypotheses")
+        first = tokenize_patterns(premises, self.model.tokenizer, path=("premises",))
+        second = tokenize_patterns(hypotheses, self.model.tokenizer, path=("hypotheses",))
         return entailment_arrays(self.model, first, second, self.background)
 
     def relations(self) -> list[RelationInfo]:
@@ -271,14 +271,14 @@ class RelationEngine:
         """
         if not name.strip() or len(name) > _MAX_NAME_CHARS or not name.isprintable():
             raise InvalidInputError(
-                f"name must have 1 to {_MAX_NAME_CHARS} printable characters, got {name[:80]!r}", field="name"
+                f"must have 1 to {_MAX_NAME_CHARS} printable characters, got {name[:80]!r}", path="name"
             )
-        tokens = tokenize_patterns(examples, self.model.tokenizer, field="examples")
+        tokens = tokenize_patterns(examples, self.model.tokenizer, path=("examples",))
         if not 1 <= len(tokens) <= _MAX_EXAMPLES:
-            raise InvalidInputError(f"examples must be 1 to {_MAX_EXAMPLES}, got {len(tokens)}", field="examples")
+            raise InvalidInputError(f"must be 1 to {_MAX_EXAMPLES}, got {len(tokens)}", path="examples")
         value = self.model.relations.calibration.default_threshold if threshold is None else threshold
         if not -1.0 <= value <= 1.0:
-            raise InvalidInputError(f"threshold must be in [-1, 1], got {threshold}", field="threshold")
+            raise InvalidInputError(f"must be in [-1, 1], got {threshold}", path="threshold")
         patterns = tuple(" ".join(pattern) for pattern in tokens)
         with self._lock:
             if name in self._all.names:
@@ -298,7 +298,7 @@ class RelationEngine:
             left = [relation for relation in self._added if relation.name != name]
             if len(left) == len(self._added):
                 if name in self.model.relations.names:
-                    raise InvalidInputError(f"relation {name!r} is the model's own and stays", field="name")
+                    raise InvalidInputError(f"is {name!r}, a relation of the model's own, which stays", path="name")
                 raise self._unknown(name)
             self._replace_added(left)
 
@@ -334,13 +334,13 @@ class RelationEngine:
         if isinstance(relations, str):
             raise TypeError(f"relations must be a sequence of str, got one str: try [{relations!r}]")
         if not relations:
-            raise InvalidInputError("relations must name at least one relation, or be left out", field="relations")
+            raise InvalidInputError("must name at least one relation, or be left out", path="relations")
         places = {name: place for place, name in enumerate(everything.names)}
         for position, name in enumerate(relations):
             if name not in places:
                 raise self._unknown(name)
             if name in relations[:position]:
-                raise InvalidInputError(f"relations must be distinct, got {name!r} twice", field="relations")
+                raise InvalidInputError(f"must be distinct, got {name!r} twice", path="relations")
         return everything.restricted([places[name] for name in relations])
 
     def _unknown(self, name: str) -> NotFoundError:
@@ -374,10 +374,10 @@ def _check_texts(texts: Sequence[str]) -> None:
     if isinstance(texts, str):
         raise TypeError(f"texts must be a sequence of str, got one str: try [{texts[:20]!r}]")
     for position, text in enumerate(texts):
-        check_text(text, f"texts[{position}]")
+        check_text(text, ("texts", position))
 
 
 def _checked_top_k(top_k: int | None) -> int | None:
     if top_k is not None and top_k < 1:
-        raise InvalidInputError(f"top_k must be >= 1, got {top_k}", field="top_k")
+        raise InvalidInputError(f"must be >= 1, got {top_k}", path="top_k")
     return top_k

@@ -170,11 +170,11 @@ def detect_entailment(
         InvalidInputError: Different lengths, or a bad pattern (``field`` is ``premises[i]`` or ``hypotheses[i]``).
         TypeError: One of them is one ``str``.
     """
-    first = tokenize_patterns(premises, model.tokenizer, field="premises")
-    second = tokenize_patterns(hypotheses, model.tokenizer, field="hypotheses")
+    first = tokenize_patterns(premises, model.tokenizer, path=("premises",))
+    second = tokenize_patterns(hypotheses, model.tokenizer, path=("hypotheses",))
     if len(first) != len(second):
         raise InvalidInputError(
-            f"hypotheses must have one item for each of {len(first)} premises, got {len(second)}", field="hypotheses"
+            f"must have one item for each of {len(first)} premises, got {len(second)}", path="hypotheses"
         )
     if not first:
         return []

@@ -7,7 +7,7 @@ from typing import Protocol
 import ahocorasick_rs
 import spacy
 
-from facets.errors import InvalidInputError, NotFoundError
+from facets.errors import ErrorPath, InvalidInputError, NotFoundError
 
 __all__ = ["EntityFinder", "EntitySpan", "Gazetteer", "SpacyEntities", "check_spans"]
 
@@ -49,8 +49,7 @@ class Gazetteer:
         self.names = tuple(dict.fromkeys(names))
         for position, name in enumerate(self.names):
             if not any(map(str.isalnum, name)):
-                field = f"names[{position}]"
-                raise InvalidInputError(f"{field} must hold a letter or digit, got {name[:40]!r}", field=field)
+                raise InvalidInputError(f"must hold a letter or digit, got {name[:40]!r}", path=("names", position))
         self._automaton = ahocorasick_rs.AhoCorasick(self.names)
 
     def __len__(self) -> int:
@@ -113,31 +112,31 @@ class SpacyEntities:
         return [[EntitySpan(e.start_char, e.end_char) for e in doc.ents] for doc in self._nlp.pipe(texts)]
 
 
-def check_spans(text: str, spans: Sequence[EntitySpan], field: str) -> list[EntitySpan]:
+def check_spans(text: str, spans: Sequence[EntitySpan], path: ErrorPath) -> list[EntitySpan]:
     """The caller's spans in the order of the text.
 
     Args:
         text: The text they belong to.
         spans: In any order.
-        field: Where the spans stand in the caller's input, for messages.
+        path: Where the spans stand in the caller's input.
 
     Raises:
         InvalidInputError: One is empty, outside the text, or overlaps another; ``field`` is ``spans[j]``.
     """
     order = sorted(range(len(spans)), key=lambda place: spans[place])
-    border, owner = 0, -1
+    end_before, start_before = 0, 0
     for place in order:
         start, end = spans[place].start, spans[place].end
-        where = f"{field}[{place}]"
+        where = (*path, place)
         if not 0 <= start < end <= len(text):
             raise InvalidInputError(
-                f"{where} must be a part of its text of {len(text)} characters, got [{start}, {end})", field=where
+                f"must be a part of its text of {len(text)} characters, got [{start}, {end})", path=where
             )
         if text[start:end].isspace():
-            raise InvalidInputError(f"{where} must hold a word, got white space at [{start}, {end})", field=where)
-        if start < border:
+            raise InvalidInputError(f"must hold a word, got white space at [{start}, {end})", path=where)
+        if start < end_before:
             raise InvalidInputError(
-                f"{where} must not overlap another span, got [{start}, {end}) over {field}[{owner}]", field=where
+                f"must not overlap another span, got [{start}, {end}) over [{start_before}, {end_before})", path=where
             )
-        border, owner = end, place
+        end_before, start_before = end, start
     return [spans[place] for place in order]

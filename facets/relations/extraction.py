@@ -62,18 +62,16 @@ def resolve_spans(
     """
     if (spans is None) == (finder is None):
         raise InvalidInputError(
-            f"entities must come from exactly one of spans and finder, got {'both' if finder else 'neither'}",
-            field="spans",
+            f"or a finder must be given, got {'both' if finder else 'neither'}",
+            path="spans",
         )
     if finder is not None:
         return finder.find(texts)
     assert spans is not None
     if len(spans) != len(texts):
-        raise InvalidInputError(
-            f"spans must have one list for each of {len(texts)} texts, got {len(spans)}", field="spans"
-        )
+        raise InvalidInputError(f"must have one list for each of {len(texts)} texts, got {len(spans)}", path="spans")
     return [
-        check_spans(text, own, f"spans[{place}]") for place, (text, own) in enumerate(zip(texts, spans, strict=True))
+        check_spans(text, own, ("spans", place)) for place, (text, own) in enumerate(zip(texts, spans, strict=True))
     ]
 
 

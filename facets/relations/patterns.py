@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from facets.errors import ConfigError, InvalidInputError
+from facets.errors import ConfigError, ErrorPath, InvalidInputError, path_text
 from facets.relations.entities import EntitySpan
 from facets.text.tokenizer import Sentence, Tokenizer
 
@@ -66,14 +66,14 @@ class SentencePattern:
 
 
 def tokenize_patterns(
-    patterns: Sequence[str], tokenizer: Tokenizer, *, field: str = "patterns"
+    patterns: Sequence[str], tokenizer: Tokenizer, *, path: ErrorPath = ("patterns",)
 ) -> list[tuple[str, ...]]:
     """Lower-case tokens of patterns that people or files give.
 
     Args:
         patterns: Each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
         tokenizer: Splits what stands between the placeholders.
-        field: What the caller calls the patterns, for messages.
+        path: Where the patterns stand in what the caller gave.
 
     Returns:
         The tokens of each, placeholders kept as they are.
@@ -87,19 +87,19 @@ def tokenize_patterns(
         [('$ARG1', ',', 'the', 'partner', 'of', '$ARG2')]
     """
     if isinstance(patterns, str):
-        raise TypeError(f"{field} must be a sequence of str, got one str: try [{patterns[:20]!r}]")
+        raise TypeError(f"{path_text(path)} must be a sequence of str, got one str: try [{patterns[:20]!r}]")
     pieces: list[str] = []
     counts: list[int] = []
     for position, pattern in enumerate(patterns):
         if not isinstance(pattern, str):
-            raise TypeError(f"{field}[{position}] must be a str, got {type(pattern).__name__}")
+            raise TypeError(f"{path_text((*path, position))} must be a str, got {type(pattern).__name__}")
         parts = _PLACEHOLDER.split(pattern)
         for argument in (ARG1, ARG2):
             found = parts[1::2].count(argument)
             if found != 1:
-                where = f"{field}[{position}]"
+                where = (*path, position)
                 raise InvalidInputError(
-                    f"{where} must hold {argument} exactly once, got it {found} times in {pattern[:80]!r}", field=where
+                    f"must hold {argument} exactly once, got it {found} times in {pattern[:80]!r}", path=where
                 )
         pieces += parts
         counts.append(len(parts))

@@ -1,22 +1,22 @@
 """What every task asks of a text."""
 
-from facets.errors import InvalidInputError
+from facets.errors import ErrorPath, InvalidInputError, path_text
 
 __all__ = ["check_text"]
 
 
-def check_text(text: str, field: str) -> None:
+def check_text(text: str, path: ErrorPath) -> None:
     """Refuses texts without a character that is not white space.
 
     Args:
         text: The text.
-        field: Where it stands in the caller's input, for the message.
+        path: Where it stands in the caller's input.
 
     Raises:
         TypeError: It is no string.
         InvalidInputError: It is empty or blank.
     """
     if not isinstance(text, str):
-        raise TypeError(f"{field} must be a str, got {type(text).__name__}")
+        raise TypeError(f"{path_text(path)} must be a str, got {type(text).__name__}")
     if not text or text.isspace():
-        raise InvalidInputError(f"{field} has no words, expected at least one", field=field)
+        raise InvalidInputError("has no words, expected at least one", path=path)

@@ -88,7 +88,7 @@ def explain(model: TextModel, texts: Sequence[str], *, top_k: int = 3) -> list[T
     if isinstance(texts, str):
         raise TypeError(f"texts must be a sequence of str, got one str: try explain(model, [{texts[:20]!r}])")
     for position, text in enumerate(texts):
-        check_text(text, f"texts[{position}]")
+        check_text(text, ("texts", position))
     _check_top_k(top_k)
     return explain_encoded(model, texts, model.encode(texts), top_k=top_k) if texts else []
 
@@ -123,7 +123,7 @@ def explain_encoded(
 
 def _check_top_k(top_k: int) -> None:
     if top_k < 1:
-        raise InvalidInputError(f"top_k must be >= 1, got {top_k}", field="top_k")
+        raise InvalidInputError(f"must be >= 1, got {top_k}", path="top_k")
 
 
 def _explain_text(

@@ -57,9 +57,7 @@ def score_curve(model: TextModel, method: str, *, attention: bool, score_range: 
         InvalidInputError: The scale is unknown.
     """
     if score_range not in list(ScoreRange):
-        raise InvalidInputError(
-            f"score_range must be one of {', '.join(ScoreRange)}, got {score_range!r}", field="score_range"
-        )
+        raise InvalidInputError(f"must be one of {', '.join(ScoreRange)}, got {score_range!r}", path="score_range")
     name = curve_name(method, attention=attention)
     curve_2N = model.score_curves.get(name)
     if curve_2N is None:

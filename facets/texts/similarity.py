@@ -169,8 +169,8 @@ class PairScorer:
         rows: dict[str, int] = {}
         numbers: list[tuple[int, int]] = []
         for i, (first, second) in enumerate(pairs):
-            check_text(first, f"pairs[{i}].first")
-            check_text(second, f"pairs[{i}].second")
+            check_text(first, ("pairs", i, "first"))
+            check_text(second, ("pairs", i, "second"))
             numbers.append((rows.setdefault(first, len(rows)), rows.setdefault(second, len(rows))))
         self._model = model
         self._encoder = encoder or model
@@ -182,7 +182,7 @@ class PairScorer:
         method = SimilarityMethod(method)
         if attention and method not in WORD_METHODS:
             raise InvalidInputError(
-                f"attention must be off for {method.value}: it weighs words, got attention=True", field="attention"
+                f"must be off for {method.value}: it weighs words, got attention=True", path="attention"
             )
         if method is SimilarityMethod.CODEBOOK:
             scores_P = self._facet_scores(scoring.codebook_score)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from facets import scoring
-from facets.errors import InvalidInputError
+from facets.errors import ErrorPath, InvalidInputError
 from facets.model.contract import TextEncoder, TextModel
 from facets.text.checks import check_text
 from facets.text.tokenizer import Sentence
@@ -99,10 +99,10 @@ def summarize(
     if isinstance(documents, str):
         raise TypeError(f"documents must be a sequence, got one str: try summarize(model, [{documents[:20]!r}])")
     _check_options(num_sentences, max_words, order)
-    split = [_sentences(model, document, f"documents[{i}]") for i, document in enumerate(documents)]
+    split = [_sentences(model, document, ("documents", i)) for i, document in enumerate(documents)]
     focus = None
     if query:
-        check_text(query, "query")
+        check_text(query, ("query",))
         focus = _Focus(model, query, encoder or model)
     covered = _coverages(model, split, focus, coverage, encoder or model)
     summaries = []
@@ -126,25 +126,23 @@ def summarize(
 
 def _check_options(num_sentences: int | None, max_words: int | None, order: str) -> None:
     if num_sentences is not None and max_words is not None:
-        raise InvalidInputError(
-            f"expected num_sentences or max_words, got both ({num_sentences} and {max_words})", field="max_words"
-        )
-    for field, value in (("num_sentences", num_sentences), ("max_words", max_words)):
+        raise InvalidInputError(f"excludes num_sentences, got both ({max_words} and {num_sentences})", path="max_words")
+    for argument, value in (("num_sentences", num_sentences), ("max_words", max_words)):
         if value is not None and value < 1:
-            raise InvalidInputError(f"{field} must be >= 1, got {value}", field=field)
+            raise InvalidInputError(f"must be >= 1, got {value}", path=argument)
     if order not in _ORDERS:
-        raise InvalidInputError(f"order must be one of {', '.join(_ORDERS)}, got {order!r}", field="order")
+        raise InvalidInputError(f"must be one of {', '.join(_ORDERS)}, got {order!r}", path="order")
 
 
-def _sentences(model: TextModel, document: str | Sequence[str], field: str) -> list[Sentence]:
+def _sentences(model: TextModel, document: str | Sequence[str], path: ErrorPath) -> list[Sentence]:
     if isinstance(document, str):
-        check_text(document, field)
+        check_text(document, path)
         return model.tokenizer.sentences(document)
     if not document:
-        raise InvalidInputError(f"{field} has 0 sentences, expected at least 1", field=field)
+        raise InvalidInputError("has 0 sentences, expected at least 1", path=path)
     sentences, start = [], 0
     for i, text in enumerate(document):
-        check_text(text, f"{field}.sentences[{i}]")
+        check_text(text, (*path, "sentences", i))
         sentences.append(Sentence(text, start, start + len(text)))
         start += len(text) + 1
     return sentences

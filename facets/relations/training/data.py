@@ -133,7 +133,7 @@ def load_matrix(
     relations = sorted({fact.relation for fact in facts})
     for path in cells:
         for block in _blocks(read_cells(path)):
-            tokens = tokenize_patterns([cell[2] for cell in block], tokenizer, field=f"{path}: patterns")
+            tokens = tokenize_patterns([cell[2] for cell in block], tokenizer, path=(str(path), "patterns"))
             for cell, words in zip(block, tokens, strict=True):
                 add(f"{bare_name(cell[0])}\t{bare_name(cell[1])}", " ".join(words))
     mined = set(columns)

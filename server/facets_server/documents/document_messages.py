@@ -7,7 +7,7 @@ from facets_proto.v1 import documents_pb2
 from google.protobuf import json_format, struct_pb2, timestamp_pb2
 
 from facets.documents import CollectionInfo, JsonValue, StoredDocument
-from facets.errors import InvalidInputError
+from facets.errors import ErrorPath, InvalidInputError
 from facets.model.contract import ModelInfo
 from facets_server.documents.ingest import IncomingDocument, StoredBatch
 from facets_server.documents.stream_store import OpenStream
@@ -28,30 +28,30 @@ __all__ = [
 ]
 
 
-def payload_from_proto(message: struct_pb2.Struct, field: str) -> dict[str, JsonValue]:
+def payload_from_proto(message: struct_pb2.Struct, path: ErrorPath) -> dict[str, JsonValue]:
     """A payload as a JSON object; whole numbers become integers.
 
     Raises:
         InvalidInputError: A number is not finite.
     """
-    return {name: _json(value, f"{field}.{name}") for name, value in message.fields.items()}
+    return {name: _json(value, (*path, name)) for name, value in message.fields.items()}
 
 
-def _json(value: struct_pb2.Value, field: str) -> JsonValue:
+def _json(value: struct_pb2.Value, path: ErrorPath) -> JsonValue:
     kind = value.WhichOneof("kind")
     if kind == "number_value":
         number = value.number_value
         if not math.isfinite(number):
-            raise InvalidInputError(f"{field} must be a finite number, got {number}", field=field)
+            raise InvalidInputError(f"must be a finite number, got {number}", path=path)
         return int(number) if number.is_integer() and abs(number) <= 2**53 else number
     if kind == "string_value":
         return value.string_value
     if kind == "bool_value":
         return value.bool_value
     if kind == "struct_value":
-        return payload_from_proto(value.struct_value, field)
+        return payload_from_proto(value.struct_value, path)
     if kind == "list_value":
-        return [_json(entry, f"{field}[{i}]") for i, entry in enumerate(value.list_value.values)]
+        return [_json(entry, (*path, i)) for i, entry in enumerate(value.list_value.values)]
     return None
 
 
@@ -93,15 +93,15 @@ def collection_to_proto(info: CollectionInfo, revision: int) -> documents_pb2.Co
 
 def incoming_from_proto(messages: Sequence[documents_pb2.Document]) -> list[IncomingDocument]:
     """Documents as sent; what cannot be converted is told in ``problem`` and does not stop the others."""
-    return [_incoming(message, f"documents[{i}]") for i, message in enumerate(messages)]
+    return [_incoming(message, ("documents", i)) for i, message in enumerate(messages)]
 
 
-def _incoming(message: documents_pb2.Document, field: str) -> IncomingDocument:
+def _incoming(message: documents_pb2.Document, path: ErrorPath) -> IncomingDocument:
     try:
         facets = None
         if message.HasField("facet_embeddings"):
-            facets = array_from_proto(message.facet_embeddings, f"{field}.facet_embeddings", num_axes=2)
-        payload = payload_from_proto(message.payload, f"{field}.payload")
+            facets = array_from_proto(message.facet_embeddings, (*path, "facet_embeddings"), num_axes=2)
+        payload = payload_from_proto(message.payload, (*path, "payload"))
     except InvalidInputError as error:
         return IncomingDocument(id=message.id, text=message.text, problem=error)
     return IncomingDocument(id=message.id, text=message.text, payload=payload, facets=facets)

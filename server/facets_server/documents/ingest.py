@@ -4,7 +4,6 @@ The same for one call and for the batches of a stream. A call stores all of its 
 of a stream stores the good ones and names the others with the reason.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,8 +13,8 @@ from numpy.typing import NDArray
 from facets.documents import CollectionEngine, CollectionInfo, Document, JsonValue
 from facets.errors import InvalidInputError
 from facets_server.runtime.call_context import Call
-from facets_server.runtime.checks import text_problem
-from facets_server.runtime.errors import InvalidFieldsError, ModelMismatchError
+from facets_server.runtime.checks import raise_first, text_problem
+from facets_server.runtime.errors import ModelMismatchError
 from facets_server.texts.served import PendingTexts, ServedModel, ServedModels
 
 __all__ = [
@@ -27,9 +26,6 @@ __all__ = [
     "model_of",
     "open_ingest",
 ]
-
-_PLACE_IN_FIELD = re.compile(r"documents\[(\d+)\]")
-_MOST_REPORTED = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,8 +130,7 @@ class Ingest:
             StorageError: Nothing was stored.
         """
         if batch.rejections:
-            errors = [rejection.error for rejection in batch.rejections[:_MOST_REPORTED]]
-            raise InvalidFieldsError([(error.field, str(error)) for error in errors])
+            raise_first(rejection.error for rejection in batch.rejections)
         documents = [document for _, document in self._encoded(batch)]
         result = self._engine.upsert(self._info.name, documents, seen=self._info)
         return StoredBatch(len(documents), (), result.revision)
@@ -153,16 +148,13 @@ class Ingest:
                 documents = [document for _, document in remaining]
                 result = self._engine.upsert(self._info.name, documents, seen=self._info)
             except InvalidInputError as error:
-                # The engine names the first bad document by its place in what it was given.
-                named = _PLACE_IN_FIELD.match(error.field)
-                if named is None:
-                    raise
-                position, document = remaining.pop(int(named.group(1)))
-                told = InvalidInputError(
-                    _PLACE_IN_FIELD.sub(f"documents[{position}]", str(error)),
-                    field=_PLACE_IN_FIELD.sub(f"documents[{position}]", error.field),
-                )
-                rejections.append(Rejection(position, document.id, told))
+                match error.path:  # the engine names the first bad document by its place in what it was given
+                    case ("documents", int(place), *rest):
+                        position, document = remaining.pop(place)
+                        problem = error.at(("documents", position, *rest))
+                        rejections.append(Rejection(position, document.id, problem))
+                    case _:
+                        raise
             else:
                 rejections.sort(key=lambda rejection: rejection.position)
                 return StoredBatch(len(remaining), tuple(rejections), result.revision)
@@ -170,17 +162,17 @@ class Ingest:
         return StoredBatch(0, tuple(rejections), self._engine.revision)
 
     def _problem(self, document: IncomingDocument, position: int) -> InvalidInputError | None:
-        where = f"documents[{position}]"
+        where = ("documents", position)
         if not document.id:
-            return InvalidInputError(f"{where}.id is empty, expected a name", field=f"{where}.id")
-        problem = text_problem(document.text, f"{where}.text", self._max_text_bytes)
-        if problem:
-            return InvalidInputError(problem, field=f"{where}.text")
+            return InvalidInputError("is empty, expected a name", path=(*where, "id"))
+        problem = text_problem(document.text, (*where, "text"), self._max_text_bytes)
+        if problem is not None:
+            return problem
         expected = (self._info.num_facets, self._info.dim)
         if document.facets is not None and document.facets.shape != expected:
             return InvalidInputError(
-                f"{where}.facet_embeddings must have shape {list(expected)}, got {list(document.facets.shape)}",
-                field=f"{where}.facet_embeddings",
+                f"must have shape {list(expected)}, got {list(document.facets.shape)}",
+                path=(*where, "facet_embeddings"),
             )
         return None
 

@@ -68,7 +68,7 @@ class IngestStream:
         """
         opening = next(requests, None)
         if opening is None or opening.WhichOneof("message") != "open":
-            raise InvalidInputError("the first request of the stream must be open, got another", field="open")
+            raise InvalidInputError("must be the first request of the stream, got another", path="open")
         ingest = open_ingest(
             self._engine, self._models, opening.open.collection, max_text_bytes=self._limits.max_text_bytes
         )
@@ -105,13 +105,13 @@ class _Beginner:
     def __call__(self, request: documents_pb2.UpsertStreamRequest) -> _Begun:
         """Begins the work on one batch."""
         if request.WhichOneof("message") != "batch":
-            raise InvalidInputError("after open each request of the stream must be a batch", field="batch")
+            raise InvalidInputError("must be each request of the stream after open", path="batch")
         batch = request.batch
         if 1 <= batch.sequence <= self._stored:
             return _Begun(batch.sequence, None)
         if batch.sequence != self._expected:
             raise SequenceGapError(f"batch.sequence must be {self._expected}, got {batch.sequence}")
-        check_count(batch.documents, "batch.documents", self._limits.max_documents_per_upsert)
+        check_count(batch.documents, ("batch", "documents"), self._limits.max_documents_per_upsert)
         permit = self._admission.permit(self._call.for_message(), may_refuse=False)
         try:
             prepared = self._ingest.prepare(incoming_from_proto(batch.documents), self._call.for_message())

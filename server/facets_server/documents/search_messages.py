@@ -22,24 +22,24 @@ def search_from_proto(request: documents_pb2.SearchRequest, limits: LimitsConfig
     """A request as a checked query.
 
     Raises:
-        InvalidInputError: A rule of the request is broken; ``field`` names where.
+        InvalidInputError: A rule of the request is broken; ``path`` says where.
     """
-    check_count(request.queries, "queries", limits.max_queries_per_search)
-    texts = [(f"queries[{i}].text", q.text) for i, q in enumerate(request.queries) if q.WhichOneof("query") == "text"]
+    check_count(request.queries, ("queries",), limits.max_queries_per_search)
+    texts = [(("queries", i, "text"), q.text) for i, q in enumerate(request.queries) if q.WhichOneof("query") == "text"]
     check_texts(texts, max_bytes=limits.max_text_bytes)
     queries = []
     for i, query in enumerate(request.queries):
         kind = query.WhichOneof("query")
         if kind is None:
-            raise InvalidInputError(f"queries[{i}] has no text and no facet_embeddings", field=f"queries[{i}]")
-        field = f"queries[{i}].facet_embeddings"
+            raise InvalidInputError("has no text and no facet_embeddings", path=("queries", i))
+        field = ("queries", i, "facet_embeddings")
         queries.append(query.text if kind == "text" else array_from_proto(query.facet_embeddings, field, num_axes=2))
     top_k = request.top_k if request.HasField("top_k") else min(_DEFAULT_TOP_K, limits.max_top_k)
-    check_number(top_k, "top_k", limits.max_top_k)
+    check_number(top_k, ("top_k",), limits.max_top_k)
     if request.evidence and top_k * len(queries) > limits.max_evidence_hits:
         raise InvalidInputError(
-            f"queries x top_k with evidence is {top_k * len(queries)}, the limit is {limits.max_evidence_hits}",
-            field="top_k",
+            f"x queries with evidence is {top_k * len(queries)}, the limit is {limits.max_evidence_hits}",
+            path="top_k",
         )
     num_words = num_words_of(request, limits)
     return SearchQuery(

@@ -98,8 +98,8 @@ def search(query: SearchQuery, engine: CollectionEngine, models: ServedModels, c
     for i, array in enumerate(facets):
         if array.shape[1] != info.dim:
             raise InvalidInputError(
-                f"queries[{i}].facet_embeddings must have dimension {info.dim}, got {array.shape[1]}",
-                field=f"queries[{i}].facet_embeddings",
+                f"must have dimension {info.dim}, got {array.shape[1]}",
+                path=("queries", i, "facet_embeddings"),
             )
     call.check()
     groups = [(places, _search_group(places, facets, query, engine, info)) for places in _same_length(facets)]

@@ -43,7 +43,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
 
     def Upsert(self, request: documents_pb2.UpsertRequest, call: Call) -> documents_pb2.UpsertResponse:
         """Stores all documents of the request or none."""
-        check_count(request.documents, "documents", self._limits.max_documents_per_upsert)
+        check_count(request.documents, ("documents",), self._limits.max_documents_per_upsert)
         ingest = open_ingest(self._engine, self._models, request.collection, max_text_bytes=self._limits.max_text_bytes)
         call.num_items = len(request.documents)
         batch = ingest.prepare(incoming_from_proto(request.documents), call)
@@ -59,7 +59,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         self, request: documents_pb2.GetDocumentsRequest, call: Call
     ) -> documents_pb2.GetDocumentsResponse:
         """Documents by id."""
-        check_count(request.ids, "ids", self._limits.max_documents_per_upsert)
+        check_count(request.ids, ("ids",), self._limits.max_documents_per_upsert)
         call.num_items = len(request.ids)
         result = self._engine.get(
             request.collection,
@@ -78,11 +78,11 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
     ) -> documents_pb2.DeleteDocumentsResponse:
         """Deletes by ids or by filter."""
         if bool(request.ids) == request.HasField("filter"):
-            raise InvalidInputError("exactly one of ids and filter must be given", field="ids")
+            raise InvalidInputError("or a filter must be given, got both or neither", path="ids")
         if request.HasField("filter"):
             result = self._engine.delete(request.collection, filter=filter_from_proto(request.filter))
         else:
-            check_count(request.ids, "ids", self._limits.max_documents_per_upsert)
+            check_count(request.ids, ("ids",), self._limits.max_documents_per_upsert)
             result = self._engine.delete(request.collection, ids=list(request.ids))
         call.num_items = result.num_deleted
         return documents_pb2.DeleteDocumentsResponse(num_deleted=result.num_deleted, index_revision=result.revision)

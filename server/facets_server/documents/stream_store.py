@@ -108,8 +108,8 @@ class StreamStore:
             row = self._read(token)
             if row is not None and row[0] != collection:
                 raise InvalidInputError(
-                    f"open.resume_token belongs to collection {row[0]!r}, got collection {collection!r}",
-                    field="open.resume_token",
+                    f"belongs to collection {row[0]!r}, got collection {collection!r}",
+                    path=("open", "resume_token"),
                 )
             if row is None or row[1] != collection_created:
                 raise NotFoundError(

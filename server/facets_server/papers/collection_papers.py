@@ -112,8 +112,8 @@ class CollectionPapers:
             token = page.next_page_token
             if len(documents) > self._max_papers:
                 raise InvalidInputError(
-                    f"collection {collection!r} has more than {self._max_papers} papers that match, the limit",
-                    field="collection",
+                    f"{collection!r} has more than {self._max_papers} papers that match, the limit",
+                    path="collection",
                 )
             if not token:
                 return documents, revision

@@ -1,24 +1,21 @@
 """Recommendations on behalf of a call: long work in several turns at the model, so that nobody waits for a bulk."""
 
-import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from facets.documents import Filter
-from facets.errors import InvalidInputError
 from facets.papers.inputs import CandidateKind, Paper, PaperOptions
 from facets.papers.results import BulkCandidates, RankedCandidate, RankedPaper
 from facets_server.papers.collection_papers import CollectionPapers
 from facets_server.papers.served import ServedPapers
 from facets_server.runtime.call_context import Call
+from facets_server.runtime.field_names import ITEM, FieldNames, in_request
 
 __all__ = [
     "Finding",
     "Ranked",
     "Ranking",
     "Recommending",
-    "fields_of_request",
     "rank_papers",
     "recommend",
     "recommend_bulk",
@@ -26,15 +23,15 @@ __all__ = [
 
 _PAPERS_A_TURN = 32
 _BULK_PAPERS_A_TURN = 128  # each turn looks up the candidates anew, so that few turns are cheaper
-_PAPERS_FIELD = re.compile(r"^papers\[(\d+)\]")
-# Names of the library's options -> fields of our requests.
-_OPTION_FIELD = re.compile(r"^(positive|negative|exclude|candidates)\b")
-_OPTION_FIELDS = {
-    "positive": "options.positive_ids",
-    "negative": "options.negative_ids",
-    "exclude": "options.excluded_ids",
-    "candidates": "options.candidates.ids",
+# Arguments of the library -> fields of the requests for candidates; of the request for papers.
+_RECOMMENDING_FIELDS: FieldNames = {
+    "papers": ("papers", ITEM),
+    "positive": ("options", "positive_ids"),
+    "negative": ("options", "negative_ids"),
+    "exclude": ("options", "excluded_ids"),
+    "candidates": ("options", "candidates", "ids"),
 }
+_RANKING_FIELDS: FieldNames = {"papers": ("papers", "papers", ITEM), "exclude": ("excluded_ids",)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,7 +104,7 @@ def recommend(
     """
     results: list[list[RankedCandidate]] = []
     for papers in _slices(query.papers, _PAPERS_A_TURN):
-        with fields_of_request(len(results)), served.turn(call) as engine:
+        with in_request(_RECOMMENDING_FIELDS, start=len(results)), served.turn(call) as engine:
             run = engine.recommend_authors if kind is CandidateKind.AUTHORS else engine.recommend_citations
             results += run(papers, query.options)
     call.num_items = len(results)
@@ -118,7 +115,8 @@ def recommend_bulk(served: ServedPapers, kind: CandidateKind, query: Recommendin
     """Candidates for each paper as arrays, a few papers at a time; raises as ``recommend``."""
     results: list[BulkCandidates] = []
     for papers in _slices(query.papers, _BULK_PAPERS_A_TURN):
-        with fields_of_request(len(results) * _BULK_PAPERS_A_TURN), served.turn(call) as engine:
+        start = len(results) * _BULK_PAPERS_A_TURN
+        with in_request(_RECOMMENDING_FIELDS, start=start), served.turn(call) as engine:
             results.append(engine.recommend_bulk(kind, papers, query.options))
     call.num_items = len(query.papers)
     return results
@@ -134,7 +132,7 @@ def rank_papers(served: ServedPapers, query: Ranking, papers: CollectionPapers, 
     """
     call.num_items = len(query.ids)
     if not query.collection:
-        with fields_of_request(), served.turn(call) as engine:
+        with in_request(_RANKING_FIELDS), served.turn(call) as engine:
             rankings = engine.rank_papers(query.kind, query.ids, query.papers, query.options)
         return Ranked(rankings, [p.id for p in query.papers], [p.title for p in query.papers], 0)
     found = papers.read(
@@ -153,21 +151,3 @@ def rank_papers(served: ServedPapers, query: Ranking, papers: CollectionPapers, 
 
 def _slices(papers: Sequence[Paper], size: int) -> Iterator[Sequence[Paper]]:
     return (papers[start : start + size] for start in range(0, len(papers), size))
-
-
-@contextmanager
-def fields_of_request(offset: int = 0) -> Iterator[None]:
-    """Turns the library's names of bad arguments into the fields of our requests.
-
-    Args:
-        offset: Place in the request of the first paper that the library was given.
-    """
-
-    def moved(text: str) -> str:
-        text = _PAPERS_FIELD.sub(lambda found: f"papers[{int(found[1]) + offset}]", text)
-        return _OPTION_FIELD.sub(lambda found: _OPTION_FIELDS[found[1]], text)
-
-    try:
-        yield
-    except InvalidInputError as error:
-        raise InvalidInputError(moved(str(error)), field=moved(error.field)) from error

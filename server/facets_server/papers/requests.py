@@ -5,7 +5,7 @@ import math
 from facets_proto.v1 import papers_pb2
 
 from facets.documents import And, Filter, Range
-from facets.errors import InvalidInputError
+from facets.errors import ErrorPath, InvalidInputError
 from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
 from facets_server.documents.filters import filter_from_proto
 from facets_server.papers.checks import check_author, check_distinct, check_ids, check_papers
@@ -41,16 +41,16 @@ def recommending_from_proto(
     """A request as checked papers and options.
 
     Raises:
-        InvalidInputError: A rule of the request is broken; ``field`` names where.
+        InvalidInputError: A rule of the request is broken; ``path`` says where.
     """
-    check_count(request.papers, "papers", limits.max_texts_per_request)
+    check_count(request.papers, ("papers",), limits.max_texts_per_request)
     papers = tuple(_paper(message) for message in request.papers)
-    check_papers([(f"papers[{i}]", paper) for i, paper in enumerate(papers)], limits, need_id=False)
+    check_papers([(("papers", i), paper) for i, paper in enumerate(papers)], limits, need_id=False)
     options = _options(request.options, limits)
     if options.evidence and not is_bulk and options.top_k * len(papers) > limits.max_evidence_hits:
         raise InvalidInputError(
-            f"papers x top_k with evidence is {options.top_k * len(papers)}, the limit is {limits.max_evidence_hits}",
-            field="options.top_k",
+            f"x papers with evidence is {options.top_k * len(papers)}, the limit is {limits.max_evidence_hits}",
+            path=("options", "top_k"),
         )
     return Recommending(papers=papers, options=options)
 
@@ -59,29 +59,29 @@ def ranking_from_proto(request: papers_pb2.RankPapersRequest, limits: LimitsConf
     """A request as checked ids, papers or collection, and options.
 
     Raises:
-        InvalidInputError: A rule of the request is broken; ``field`` names where.
+        InvalidInputError: A rule of the request is broken; ``path`` says where.
     """
     kind = _kind(request.kind)
-    check_count(request.ids, "ids", limits.max_queries_per_search)
-    check_ids(request.ids, "ids")
+    check_count(request.ids, ("ids",), limits.max_queries_per_search)
+    check_ids(request.ids, ("ids",))
     source = request.WhichOneof("source")
     if source is None:
-        raise InvalidInputError("the request has no collection and no papers, expected one of them", field="source")
+        raise InvalidInputError("is missing, expected a collection or papers", path="source")
     papers: tuple[Paper, ...] = ()
     if source == "papers":
-        check_count(request.papers.papers, "papers.papers", limits.max_texts_per_request)
+        check_count(request.papers.papers, ("papers", "papers"), limits.max_texts_per_request)
         papers = tuple(_paper(message) for message in request.papers.papers)
-        check_papers([(f"papers.papers[{i}]", paper) for i, paper in enumerate(papers)], limits, need_id=False)
-        check_distinct([paper.id for paper in papers], "papers.papers", "id")
+        check_papers([(("papers", "papers", i), paper) for i, paper in enumerate(papers)], limits, need_id=False)
+        check_distinct([paper.id for paper in papers], ("papers", "papers"), "id")
         if request.HasField("filter"):
-            raise InvalidInputError("filter is about documents of a collection, got papers", field="filter")
-    top_k = _top_k(request, "top_k", limits)
+            raise InvalidInputError("is about documents of a collection, got papers", path="filter")
+    top_k = _top_k(request, ("top_k",), limits)
     if request.evidence and top_k * len(request.ids) > limits.max_evidence_hits:
         raise InvalidInputError(
-            f"ids x top_k with evidence is {top_k * len(request.ids)}, the limit is {limits.max_evidence_hits}",
-            field="top_k",
+            f"x ids with evidence is {top_k * len(request.ids)}, the limit is {limits.max_evidence_hits}",
+            path="top_k",
         )
-    years = _years(request.years, "years") if request.HasField("years") else (None, None)
+    years = _years(request.years, ("years",)) if request.HasField("years") else (None, None)
     is_collection = source == "collection"
     return Ranking(
         kind=kind,
@@ -94,7 +94,7 @@ def ranking_from_proto(request: papers_pb2.RankPapersRequest, limits: LimitsConf
             exclude=() if is_collection else tuple(request.excluded_ids),
             from_year=None if is_collection else years[0],
             to_year=None if is_collection else years[1],
-            facet_weight=_facet_weight(request, "facet_weight"),
+            facet_weight=_facet_weight(request, ("facet_weight",)),
             evidence=request.evidence,
         ),
         excluded=frozenset(request.excluded_ids),
@@ -106,12 +106,12 @@ def added_papers_from_proto(request: papers_pb2.AddPapersRequest, limits: Limits
     """Papers to add, each with an id of its own.
 
     Raises:
-        InvalidInputError: A rule of the request is broken; ``field`` names where.
+        InvalidInputError: A rule of the request is broken; ``path`` says where.
     """
-    check_count(request.papers, "papers", limits.max_documents_per_upsert)
+    check_count(request.papers, ("papers",), limits.max_documents_per_upsert)
     papers = tuple(_paper(message) for message in request.papers)
-    check_papers([(f"papers[{i}]", paper) for i, paper in enumerate(papers)], limits, need_id=True)
-    check_distinct([paper.id for paper in papers], "papers", "id")
+    check_papers([(("papers", i), paper) for i, paper in enumerate(papers)], limits, need_id=True)
+    check_distinct([paper.id for paper in papers], ("papers",), "id")
     return papers
 
 
@@ -119,29 +119,29 @@ def new_authors_from_proto(request: papers_pb2.AddAuthorsRequest, limits: Limits
     """Authors to add, each with at least one paper.
 
     Raises:
-        InvalidInputError: A rule of the request is broken; ``field`` names where.
+        InvalidInputError: A rule of the request is broken; ``path`` says where.
     """
-    check_count(request.authors, "authors", limits.max_documents_per_upsert)
+    check_count(request.authors, ("authors",), limits.max_documents_per_upsert)
     authors = tuple(
         NewAuthor(_author(message.author), tuple(map(_paper, message.papers)), tuple(message.paper_ids))
         for message in request.authors
     )
     fields = [
-        (f"authors[{i}].papers[{j}]", paper)
+        (("authors", i, "papers", j), paper)
         for i, author in enumerate(authors)
         for j, paper in enumerate(author.papers)
     ]
     if len(fields) > limits.max_texts_per_request:
         raise InvalidInputError(
-            f"authors have {len(fields)} papers, the limit is {limits.max_texts_per_request}", field="authors"
+            f"have {len(fields)} papers, the limit is {limits.max_texts_per_request}", path="authors"
         )
     check_papers(fields, limits, need_id=False)
     for i, author in enumerate(authors):
-        check_author(author.author, f"authors[{i}].author")
+        check_author(author.author, ("authors", i, "author"))
         if not author.papers and not author.paper_ids:
-            raise InvalidInputError(f"authors[{i}] has no papers, expected at least one", field=f"authors[{i}].papers")
-        check_ids(author.paper_ids, f"authors[{i}].paper_ids")
-    check_distinct([author.author.key for author in authors], "authors", "author")
+            raise InvalidInputError("has no items, expected at least one", path=("authors", i, "papers"))
+        check_ids(author.paper_ids, ("authors", i, "paper_ids"))
+    check_distinct([author.author.key for author in authors], ("authors",), "author")
     return authors
 
 
@@ -149,12 +149,12 @@ def finding_from_proto(request: papers_pb2.FindCandidatesRequest, limits: Limits
     """A request as checked texts.
 
     Raises:
-        InvalidInputError: A rule of the request is broken; ``field`` names where.
+        InvalidInputError: A rule of the request is broken; ``path`` says where.
     """
     kind = _kind(request.kind)
-    check_count(request.texts, "texts", limits.max_queries_per_search)
-    check_ids(request.texts, "texts")
-    return Finding(kind, tuple(request.texts), _top_k(request, "top_k", limits))
+    check_count(request.texts, ("texts",), limits.max_queries_per_search)
+    check_ids(request.texts, ("texts",))
+    return Finding(kind, tuple(request.texts), _top_k(request, ("top_k",), limits))
 
 
 def bulk_kind_from_proto(request: papers_pb2.RecommendBulkRequest) -> CandidateKind:
@@ -168,7 +168,7 @@ def bulk_kind_from_proto(request: papers_pb2.RecommendBulkRequest) -> CandidateK
 
 def _kind(number: int) -> CandidateKind:
     if number not in _KINDS:
-        raise InvalidInputError(f"kind must be authors or citations, got number {number}", field="kind")
+        raise InvalidInputError(f"must be authors or citations, got number {number}", path="kind")
     return _KINDS[number]
 
 
@@ -189,14 +189,12 @@ def _author(message: papers_pb2.PaperAuthor) -> Author:
 
 
 def _options(message: papers_pb2.RecommendationOptions, limits: LimitsConfig) -> PaperOptions:
-    from_year, to_year = _years(message.years, "options.years") if message.HasField("years") else (None, None)
+    from_year, to_year = _years(message.years, ("options", "years")) if message.HasField("years") else (None, None)
     weight = message.example_weight if message.HasField("example_weight") else _DEFAULT_EXAMPLE_WEIGHT
     if not 0 <= weight < math.inf:
-        raise InvalidInputError(
-            f"options.example_weight must be a finite number >= 0, got {weight}", field="options.example_weight"
-        )
+        raise InvalidInputError(f"must be a finite number >= 0, got {weight}", path=("options", "example_weight"))
     return PaperOptions(
-        top_k=_top_k(message, "options.top_k", limits),
+        top_k=_top_k(message, ("options", "top_k"), limits),
         exclude=tuple(message.excluded_ids),
         candidates=tuple(message.candidates.ids) if message.HasField("candidates") else None,
         from_year=from_year,
@@ -204,37 +202,37 @@ def _options(message: papers_pb2.RecommendationOptions, limits: LimitsConfig) ->
         positive=tuple(message.positive_ids),
         negative=tuple(message.negative_ids),
         example_weight=weight,
-        facet_weight=_facet_weight(message, "options.facet_weight"),
+        facet_weight=_facet_weight(message, ("options", "facet_weight")),
         evidence=message.evidence,
     )
 
 
 def _top_k(
     message: papers_pb2.RecommendationOptions | papers_pb2.RankPapersRequest | papers_pb2.FindCandidatesRequest,
-    field: str,
+    path: ErrorPath,
     limits: LimitsConfig,
 ) -> int:
     top_k = message.top_k if message.HasField("top_k") else min(_DEFAULT_TOP_K, limits.max_top_k)
-    return check_number(top_k, field, limits.max_top_k)
+    return check_number(top_k, path, limits.max_top_k)
 
 
-def _facet_weight(message: papers_pb2.RecommendationOptions | papers_pb2.RankPapersRequest, field: str) -> float | None:
+def _facet_weight(
+    message: papers_pb2.RecommendationOptions | papers_pb2.RankPapersRequest, path: ErrorPath
+) -> float | None:
     if not message.HasField("facet_weight"):
         return None
     if not 0 <= message.facet_weight <= 1:
-        raise InvalidInputError(f"{field} must be in [0, 1], got {message.facet_weight}", field=field)
+        raise InvalidInputError(f"must be in [0, 1], got {message.facet_weight}", path=path)
     return message.facet_weight
 
 
-def _years(message: papers_pb2.YearRange, field: str) -> tuple[int | None, int | None]:
+def _years(message: papers_pb2.YearRange, path: ErrorPath) -> tuple[int | None, int | None]:
     from_year = message.from_year if message.HasField("from_year") else None
     to_year = message.to_year if message.HasField("to_year") else None
     if from_year is None and to_year is None:
-        raise InvalidInputError(f"{field} has no bound, expected from_year, to_year or both", field=field)
+        raise InvalidInputError("has no bound, expected from_year, to_year or both", path=path)
     if from_year is not None and to_year is not None and from_year > to_year:
-        raise InvalidInputError(
-            f"{field}.from_year must be <= to_year, got {from_year} > {to_year}", field=f"{field}.from_year"
-        )
+        raise InvalidInputError(f"must be <= to_year, got {from_year} > {to_year}", path=(*path, "from_year"))
     return from_year, to_year
 
 

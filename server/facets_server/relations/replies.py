@@ -54,9 +54,9 @@ def extractions_to_proto(
                 num_told += len(told.pattern_score.relations)
         if num_told > query.max_scores:
             raise InvalidInputError(
-                f"pairs of entities times relations told of each is over the limit of {query.max_scores}: "
+                f"have more than {query.max_scores} relations of pairs of entities, the limit: "
                 "send fewer texts or a smaller top_k",
-                field="texts",
+                path="texts",
             )
     reply.model.CopyFrom(version_to_proto(model))
     reply.timings.CopyFrom(timings_to_proto(call))

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from facets_proto.v1 import relations_pb2
 
-from facets.errors import InvalidInputError
+from facets.errors import ErrorPath, InvalidInputError
 from facets.relations.entities import EntitySpan
 from facets.relations.patterns import PatternLimits
 from facets_server.relations.entities import EntityFinders, EntitySource
-from facets_server.relations.served import Entities, fields_of_request
+from facets_server.relations.served import FIELDS, Entities
 from facets_server.runtime.checks import check_count, check_number, check_texts
 from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.field_names import in_request
 
 __all__ = [
     "MOST_ACCEPTED",
@@ -93,7 +94,7 @@ def extraction_from_proto(
     """A request as a checked query.
 
     Raises:
-        InvalidInputError: A rule of the request is broken; ``field`` names where.
+        InvalidInputError: A rule of the request is broken; ``path`` says where.
         ConfigError: The server has no source of entities.
     """
     texts = _texts(request, limits)
@@ -103,7 +104,7 @@ def extraction_from_proto(
         relations=_candidates(request.relations),
         limits=_pair_limits(request.pair_limits),
         include_unrelated=request.include_unrelated,
-        top_k=check_number(request.top_k, "top_k", limits.max_top_k) if request.HasField("top_k") else None,
+        top_k=check_number(request.top_k, ("top_k",), limits.max_top_k) if request.HasField("top_k") else None,
         evidence=request.evidence,
         max_scores=limits.max_relation_scores,
     )
@@ -113,9 +114,9 @@ def slots_from_proto(
     request: relations_pb2.FillSlotsRequest, finders: EntityFinders, limits: LimitsConfig
 ) -> SlotQuery:
     """A request as a checked query; raises as ``extraction_from_proto``."""
-    check_count(request.slots, "slots", limits.max_slots_per_request)
+    check_count(request.slots, ("slots",), limits.max_slots_per_request)
     check_texts(
-        ((f"slots[{i}].{side}", getattr(slot, side)) for i, slot in enumerate(request.slots) for side in _SLOT_SIDES),
+        ((("slots", i, side), getattr(slot, side)) for i, slot in enumerate(request.slots) for side in _SLOT_SIDES),
         max_bytes=_MOST_NAME_BYTES,
     )
     texts = _texts(request, limits)
@@ -124,7 +125,9 @@ def slots_from_proto(
         texts=texts,
         entities=_entities(request, finders, limits),
         limits=_pair_limits(request.pair_limits),
-        top_k=check_number(request.top_k if request.HasField("top_k") else _DEFAULT_TOP_K, "top_k", limits.max_top_k),
+        top_k=check_number(
+            request.top_k if request.HasField("top_k") else _DEFAULT_TOP_K, ("top_k",), limits.max_top_k
+        ),
         evidence=request.evidence,
     )
 
@@ -136,24 +139,24 @@ def patterns_from_proto(request: relations_pb2.ScoreRelationsRequest, limits: Li
     """A request as a checked query.
 
     Raises:
-        InvalidInputError: A rule of the request is broken; ``field`` names where.
+        InvalidInputError: A rule of the request is broken; ``path`` says where.
     """
-    check_count(request.patterns, "patterns", limits.max_patterns_per_request)
+    check_count(request.patterns, ("patterns",), limits.max_patterns_per_request)
     check_texts(
-        ((f"patterns[{i}]", pattern) for i, pattern in enumerate(request.patterns)), max_bytes=limits.max_text_bytes
+        ((("patterns", i), pattern) for i, pattern in enumerate(request.patterns)), max_bytes=limits.max_text_bytes
     )
     relations = _candidates(request.relations)
     top_k: int | None = None
     if request.HasField("top_k"):
-        top_k = check_number(request.top_k, "top_k", limits.max_top_k)
+        top_k = check_number(request.top_k, ("top_k",), limits.max_top_k)
     elif relations is None:
         top_k = min(_DEFAULT_TOP_K, limits.max_top_k)
     told = len(relations) if relations is not None else limits.max_top_k
     num_scores = len(request.patterns) * min(told, top_k or told)
     if num_scores > limits.max_relation_scores:
         raise InvalidInputError(
-            f"patterns times relations told of each is {num_scores}, the limit is {limits.max_relation_scores}",
-            field="patterns",
+            f"x relations of each are {num_scores}, the limit is {limits.max_relation_scores}",
+            path="patterns",
         )
     return PatternQuery(patterns=tuple(request.patterns), relations=relations, top_k=top_k, evidence=request.evidence)
 
@@ -164,12 +167,12 @@ def entailment_from_proto(
     """Premises and hypotheses.
 
     Raises:
-        InvalidInputError: A rule of the request is broken; ``field`` names where.
+        InvalidInputError: A rule of the request is broken; ``path`` says where.
     """
-    check_count(request.pairs, "pairs", limits.max_pairs_per_request)
+    check_count(request.pairs, ("pairs",), limits.max_pairs_per_request)
     check_texts(
         (
-            (f"pairs[{i}].{side}", getattr(pair, side))
+            (("pairs", i, side), getattr(pair, side))
             for i, pair in enumerate(request.pairs)
             for side in ("premise", "hypothesis")
         ),
@@ -187,51 +190,47 @@ def adding_from_proto(
         InvalidInputError: The threshold is no number, or an example is blank or too long.
     """
     check_texts(
-        ((f"examples[{i}]", example) for i, example in enumerate(request.examples)), max_bytes=limits.max_text_bytes
+        ((("examples", i), example) for i, example in enumerate(request.examples)), max_bytes=limits.max_text_bytes
     )
     threshold = request.threshold if request.HasField("threshold") else None
     if threshold is not None and not math.isfinite(threshold):
-        raise InvalidInputError(f"threshold must be in [-1, 1], got {threshold}", field="threshold")
+        raise InvalidInputError(f"must be in [-1, 1], got {threshold}", path="threshold")
     return request.name, list(request.examples), threshold
 
 
 def _texts(request: _WithTexts, limits: LimitsConfig) -> tuple[str, ...]:
-    check_count(request.texts, "texts", limits.max_texts_per_request)
+    check_count(request.texts, ("texts",), limits.max_texts_per_request)
     check_texts(_named_texts(request), max_bytes=limits.max_text_bytes)
     return tuple(message.text for message in request.texts)
 
 
-def _named_texts(request: _WithTexts) -> Iterator[tuple[str, str]]:
+def _named_texts(request: _WithTexts) -> Iterator[tuple[ErrorPath, str]]:
     for i, message in enumerate(request.texts):
-        yield f"texts[{i}].text", message.text
+        yield ("texts", i, "text"), message.text
 
 
 def _entities(request: _WithTexts, finders: EntityFinders, limits: LimitsConfig) -> Entities:
     if request.entity_source not in _SOURCES:
-        raise InvalidInputError(
-            f"entity_source must be a known one, got number {request.entity_source}", field="entity_source"
-        )
+        raise InvalidInputError(f"must be a known one, got number {request.entity_source}", path="entity_source")
     source = _SOURCES[request.entity_source]
     names = request.gazetteer_names
     if len(names) > limits.max_gazetteer_names:
         raise InvalidInputError(
-            f"gazetteer_names has {len(names)} items, the limit is {limits.max_gazetteer_names}",
-            field="gazetteer_names",
+            f"has {len(names)} items, the limit is {limits.max_gazetteer_names}",
+            path="gazetteer_names",
         )
     first = next((i for i, message in enumerate(request.texts) if message.entities), None)
     if first is not None and (names or source in (EntitySource.GAZETTEER, EntitySource.NER)):
         other = "gazetteer_names" if names else "entity_source"
-        raise InvalidInputError(
-            f"texts[{first}].entities and {other} exclude each other, got both", field=f"texts[{first}].entities"
-        )
-    with fields_of_request():
+        raise InvalidInputError(f"excludes {other}, got both", path=("texts", first, "entities"))
+    with in_request(FIELDS):
         finder = finders.get(source, names, has_spans=first is not None)
     spans = tuple(tuple(EntitySpan(e.start, e.end) for e in message.entities) for message in request.texts)
     return Entities(spans, finder)
 
 
 def _candidates(names: Sequence[str]) -> tuple[str, ...] | None:
-    check_texts(((f"relations[{i}]", name) for i, name in enumerate(names)), max_bytes=_MOST_NAME_BYTES)
+    check_texts(((("relations", i), name) for i, name in enumerate(names)), max_bytes=_MOST_NAME_BYTES)
     return tuple(names) or None
 
 
@@ -245,7 +244,6 @@ def _pair_limits(message: relations_pb2.PairLimits) -> PatternLimits:
         if message.HasField(name):
             value = getattr(message, name)
             if not lowest <= value <= most:
-                field = f"pair_limits.{name}"
-                raise InvalidInputError(f"{field} must be in [{lowest}, {most}], got {value}", field=field)
+                raise InvalidInputError(f"must be in [{lowest}, {most}], got {value}", path=("pair_limits", name))
             given[name] = value
     return PatternLimits(**given)

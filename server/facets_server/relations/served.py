@@ -4,13 +4,12 @@ Long requests take several turns, so that a single question is never behind a wh
 """
 
 import logging
-import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from facets.errors import FacetsError, InvalidInputError
+from facets.errors import FacetsError
 from facets.model.contract import ModelInfo
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import EntailmentResult
@@ -19,9 +18,10 @@ from facets.relations.patterns import PatternLimits
 from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
 from facets_server.runtime.call_context import Call
 from facets_server.runtime.fair_lock import Turns
+from facets_server.runtime.field_names import ITEM, FieldNames, in_request
 from facets_server.runtime.model_registry import TaskModels
 
-__all__ = ["Entities", "RelationModels", "ServedRelations", "fields_of_request"]
+__all__ = ["FIELDS", "Entities", "RelationModels", "ServedRelations"]
 
 logger = logging.getLogger(__name__)
 
@@ -30,16 +30,15 @@ _PATTERNS_A_TURN = 256
 _FAILURES_UNTIL_UNHEALTHY = 3
 _PROBE_S = 30.0
 _WARM_UP_PATTERN = "$ARG1 , the partner of fellow $ARG2"
-# Names of the library's arguments -> fields of our requests.
-_FIELDS = (
-    (re.compile(r"\bspans\[(\d+)\]\[(\d+)\]"), r"texts[{}].entities[\2]"),
-    (re.compile(r"\bspans\[(\d+)\]"), "texts[{}].entities"),
-    (re.compile(r"\btexts\[(\d+)\](?!\.)"), "texts[{}].text"),
-    (re.compile(r"\bpatterns\[(\d+)\]"), "patterns[{}]"),
-    (re.compile(r"\bpremises\[(\d+)\]"), "pairs[{}].premise"),
-    (re.compile(r"\bhypotheses\[(\d+)\]"), "pairs[{}].hypothesis"),
-    (re.compile(r"\bnames\[(\d+)\]"), "gazetteer_names[{}]"),
-)
+# Arguments of the library -> fields of our requests.
+FIELDS: FieldNames = {
+    "texts": ("texts", ITEM, "text"),
+    "spans": ("texts", ITEM, "entities"),
+    "patterns": ("patterns", ITEM),
+    "premises": ("pairs", ITEM, "premise"),
+    "hypotheses": ("pairs", ITEM, "hypothesis"),
+    "names": ("gazetteer_names", ITEM),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ class ServedRelations:
         """Pairs of entities of one text after the other, see ``RelationEngine.extract``."""
         for start in range(0, len(texts), _TEXTS_A_TURN):
             part = texts[start : start + _TEXTS_A_TURN]
-            with fields_of_request(start):
+            with in_request(FIELDS, start=start):
                 spans = entities.of(part, start)
                 with self._turn(call):
                     found = self._scorer.extract(
@@ -102,10 +101,10 @@ class ServedRelations:
         limits: PatternLimits,
     ) -> Iterator[list[RankedTail]]:
         """Tails of one ``(head, relation)`` after the other, see ``RelationEngine.fill_slot``."""
-        with fields_of_request():
+        with in_request(FIELDS):
             spans = entities.of(texts, 0)
             for number, (head, relation) in enumerate(slots):
-                with _in_slot(number), self._turn(call):
+                with in_request({"head": ("slots", number, "head")}), self._turn(call):
                     tails = self._scorer.fill_slot(head, relation, texts, spans=spans, limits=limits)
                 yield tails
 
@@ -120,7 +119,7 @@ class ServedRelations:
     ) -> Iterator[PatternScores]:
         """Scores of one pattern after the other, see ``RelationEngine.score``."""
         for start in range(0, len(patterns), _PATTERNS_A_TURN):
-            with fields_of_request(start), self._turn(call):
+            with in_request(FIELDS, start=start), self._turn(call):
                 scored = self._scorer.score(
                     patterns[start : start + _PATTERNS_A_TURN], relations, top_k=top_k, evidence=evidence
                 )
@@ -128,7 +127,7 @@ class ServedRelations:
 
     def entailment(self, premises: Sequence[str], hypotheses: Sequence[str], call: Call) -> list[EntailmentResult]:
         """See ``RelationEngine.entailment``."""
-        with fields_of_request(), self._turn(call):
+        with in_request(FIELDS), self._turn(call):
             return self._scorer.entailment(premises, hypotheses)
 
     def relations(self) -> list[RelationInfo]:
@@ -182,33 +181,3 @@ class ServedRelations:
 
 
 RelationModels = TaskModels[ServedRelations]
-
-
-@contextmanager
-def fields_of_request(start: int = 0) -> Iterator[None]:
-    """Tells errors about the library's arguments as errors about fields of the request.
-
-    Args:
-        start: Place in the request of the first item the library was given.
-    """
-    try:
-        yield
-    except InvalidInputError as error:
-        raise InvalidInputError(_renamed(str(error), start), field=_renamed(error.field, start)) from error
-
-
-@contextmanager
-def _in_slot(number: int) -> Iterator[None]:
-    """Names the slot in errors about its head."""
-    try:
-        yield
-    except InvalidInputError as error:
-        if error.field != "head":
-            raise
-        raise InvalidInputError(f"slots[{number}]: {error}", field=f"slots[{number}].head") from error
-
-
-def _renamed(text: str, start: int) -> str:
-    for ours, theirs in _FIELDS:
-        text = ours.sub(lambda found: found.expand(theirs.format(int(found[1]) + start)), text)  # noqa: B023
-    return text

@@ -6,7 +6,7 @@ import numpy as np
 from facets_proto.v1 import common_pb2
 from numpy.typing import NDArray
 
-from facets.errors import InvalidInputError
+from facets.errors import ErrorPath, InvalidInputError
 
 __all__ = ["array_from_proto", "array_to_proto"]
 
@@ -27,7 +27,7 @@ def array_to_proto(array: NDArray[np.floating], data_type: int = 0) -> common_pb
     Raises:
         InvalidInputError: ``data_type`` is unknown.
     """
-    dtype = _dtype(data_type, "dtype")
+    dtype = _dtype(data_type, ("dtype",))
     sent = data_type or common_pb2.DATA_TYPE_FLOAT32
     limit = float(np.finfo(dtype).max)
     # Half precision ends at 65504: larger magnitudes are cut there rather than sent as infinity.
@@ -36,36 +36,34 @@ def array_to_proto(array: NDArray[np.floating], data_type: int = 0) -> common_pb
     return common_pb2.FacetArray(shape=array.shape, dtype=sent, data=data)  # type: ignore[arg-type]
 
 
-def array_from_proto(message: common_pb2.FacetArray, field: str, *, num_axes: int) -> NDArray[np.float32]:
+def array_from_proto(message: common_pb2.FacetArray, path: ErrorPath, *, num_axes: int) -> NDArray[np.float32]:
     """A message as a float32 array.
 
     Args:
         message: From outside.
-        field: Its path in the request, for errors.
+        path: Its path in the request, for errors.
         num_axes: Expected length of the shape.
 
     Raises:
         InvalidInputError: Type, shape and bytes do not fit, or a number is not finite.
     """
-    dtype = _dtype(message.dtype, f"{field}.dtype")
+    dtype = _dtype(message.dtype, (*path, "dtype"))
     shape = tuple(message.shape)
     if len(shape) != num_axes or 0 in shape:
-        raise InvalidInputError(
-            f"{field}.shape must have {num_axes} positive numbers, got {list(shape)}", field=f"{field}.shape"
-        )
+        raise InvalidInputError(f"must have {num_axes} positive numbers, got {list(shape)}", path=(*path, "shape"))
     expected = math.prod(shape) * dtype.itemsize
     if len(message.data) != expected:
         raise InvalidInputError(
-            f"{field}.data must be {expected} bytes for shape {list(shape)}, got {len(message.data)}",
-            field=f"{field}.data",
+            f"must be {expected} bytes for shape {list(shape)}, got {len(message.data)}",
+            path=(*path, "data"),
         )
     array = np.frombuffer(message.data, dtype).reshape(shape).astype(np.float32)
     if not np.isfinite(array).all():
-        raise InvalidInputError(f"{field}.data must be finite numbers, got NaN or infinity", field=f"{field}.data")
+        raise InvalidInputError("must be finite numbers, got NaN or infinity", path=(*path, "data"))
     return array
 
 
-def _dtype(data_type: int, field: str) -> np.dtype[np.floating]:
+def _dtype(data_type: int, path: ErrorPath) -> np.dtype[np.floating]:
     if data_type not in _DTYPES:
-        raise InvalidInputError(f"{field} must be float32 or float16, got number {data_type}", field=field)
+        raise InvalidInputError(f"must be float32 or float16, got number {data_type}", path=path)
     return _DTYPES[data_type]

@@ -86,14 +86,13 @@ class InvalidFieldsError(InvalidInputError):
     """Several fields of one request break their rules.
 
     Attributes:
-        violations: ``(field, message)`` of each, in the order of the request.
+        errors: One a field, in the order of the request.
     """
 
-    def __init__(self, violations: Sequence[tuple[str, str]]) -> None:
-        first_field, first_message = violations[0]
-        more = f" (and {len(violations) - 1} more)" if len(violations) > 1 else ""
-        super().__init__(first_message + more, field=first_field)
-        self.violations = tuple(violations)
+    def __init__(self, errors: Sequence[InvalidInputError]) -> None:
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        super().__init__(errors[0].rule + more, path=errors[0].path)
+        self.errors = tuple(errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ def status_of(error: BaseException, *, request_id: str = "") -> status_pb2.Statu
 
     Args:
         error: Any exception; those that are not in the table become INTERNAL with a fixed text.
-        request_id: Told in ErrorInfo.metadata when not empty.
+        request_id: Stands in ErrorInfo.metadata when not empty.
     """
     row = _row_of(error)
     message = INTERNAL_TEXT if row is _INTERNAL else _shortened(str(error), _MAX_MESSAGE_BYTES)
@@ -203,14 +202,14 @@ def _retry_after_s(error: BaseException) -> float | None:
 
 
 def _bad_request(error: InvalidInputError) -> list[Message]:
-    violations = error.violations if isinstance(error, InvalidFieldsError) else ((error.field, str(error)),)
-    told = error_details_pb2.BadRequest()
-    for field, text in violations[:_MAX_VIOLATIONS]:
-        if field and told.ByteSize() < _MAX_VIOLATIONS_BYTES:
-            told.field_violations.add(
-                field=_shortened(field, _MAX_FIELD_BYTES), description=_shortened(text, _MAX_MESSAGE_BYTES)
+    errors = error.errors if isinstance(error, InvalidFieldsError) else (error,)
+    detail = error_details_pb2.BadRequest()
+    for one in errors[:_MAX_VIOLATIONS]:
+        if one.path and detail.ByteSize() < _MAX_VIOLATIONS_BYTES:
+            detail.field_violations.add(
+                field=_shortened(one.field, _MAX_FIELD_BYTES), description=_shortened(one.rule, _MAX_MESSAGE_BYTES)
             )
-    return [told] if told.field_violations else []
+    return [detail] if detail.field_violations else []
 
 
 def _shortened(text: str, max_bytes: int) -> str:

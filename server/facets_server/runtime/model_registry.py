@@ -74,7 +74,7 @@ class TaskModels(Generic[ServedT]):
             return next(iter(self._served.values()))
         if name in self._tasks:
             raise InvalidInputError(
-                f"model {name!r} is one for {self._tasks[name]}, expected one for {self.task}: {ours}", field="model"
+                f"{name!r} is one for {self._tasks[name]}, expected one for {self.task}: {ours}", path="model"
             )
         raise NotFoundError(
             f"model {name!r} is not served, expected one of {ours}", resource_type="model", resource_name=name

@@ -30,7 +30,7 @@ def page_size_of(requested: int, limit: int) -> int:
     Raises:
         InvalidInputError: More than ``limit``.
     """
-    return check_number(requested or min(_DEFAULT_SIZE, limit), "page_size", limit)
+    return check_number(requested or min(_DEFAULT_SIZE, limit), ("page_size",), limit)
 
 
 def page_of(items: Sequence[Item], *, size: int, token: str, limit: int) -> Page[Item]:
@@ -59,4 +59,4 @@ def _start_of(token: str) -> int:
             return max(0, int(text.removeprefix(_PREFIX)))
     except (binascii.Error, ValueError):
         pass  # told below, like a token with another prefix
-    raise InvalidInputError("page_token is not one of ours, expected next_page_token", field="page_token")
+    raise InvalidInputError("is not one of ours, expected next_page_token", path="page_token")

@@ -67,7 +67,7 @@ def num_words_of(
         InvalidInputError: None or too many.
     """
     num_words = request.num_words if request.HasField("num_words") else _DEFAULT_NUM_WORDS
-    return check_number(num_words, "num_words", limits.max_nearest_words)
+    return check_number(num_words, ("num_words",), limits.max_nearest_words)
 
 
 def model_to_proto(model: ModelInfo, config: ServerConfig, *, is_default: bool) -> models_pb2.Model:

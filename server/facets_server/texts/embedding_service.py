@@ -70,9 +70,9 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         self, request: texts_pb2.EmbedRequest | texts_pb2.ExplainRequest, call: Call
     ) -> tuple[ServedModel, PendingTexts]:
         served = self._models.get(request.model)
-        check_count(request.texts, "texts", self._limits.max_texts_per_request)
+        check_count(request.texts, ("texts",), self._limits.max_texts_per_request)
         check_texts(
-            ((f"texts[{i}]", text) for i, text in enumerate(request.texts)),
+            ((("texts", i), text) for i, text in enumerate(request.texts)),
             max_bytes=self._limits.max_text_bytes,
         )
         return served, served.submit(list(request.texts), call)

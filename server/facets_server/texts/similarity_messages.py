@@ -57,23 +57,21 @@ def scoring_from_proto(request: texts_pb2.ScoreRequest, limits: LimitsConfig) ->
     """A request as a checked query.
 
     Raises:
-        InvalidInputError: A rule of the request is broken; ``field`` names where.
+        InvalidInputError: A rule of the request is broken; ``path`` says where.
     """
-    check_count(request.pairs, "pairs", limits.max_pairs_per_request)
+    check_count(request.pairs, ("pairs",), limits.max_pairs_per_request)
     check_texts(
         (
-            (f"pairs[{i}].{side}", getattr(pair, side))
+            (("pairs", i, side), getattr(pair, side))
             for i, pair in enumerate(request.pairs)
             for side in ("first", "second")
         ),
         max_bytes=limits.max_text_bytes,
     )
     if request.method not in _METHODS:
-        raise InvalidInputError(f"method must be a known one, got number {request.method}", field="method")
+        raise InvalidInputError(f"must be a known one, got number {request.method}", path="method")
     if request.calibrated_range not in _RANGES:
-        raise InvalidInputError(
-            f"calibrated_range must be a known one, got number {request.calibrated_range}", field="calibrated_range"
-        )
+        raise InvalidInputError(f"must be a known one, got number {request.calibrated_range}", path="calibrated_range")
     return ScoringQuery(
         pairs=tuple((pair.first, pair.second) for pair in request.pairs),
         method=_METHODS[request.method],

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from facets_proto.v1 import texts_pb2
 
-from facets.errors import InvalidInputError
+from facets.errors import ErrorPath, InvalidInputError
 from facets.model.contract import ModelInfo
 from facets.texts.summarization import Order, Summary
 from facets_server.runtime.call_context import Call
@@ -37,19 +37,19 @@ def summarizing_from_proto(request: texts_pb2.SummarizeRequest, limits: LimitsCo
     """A request as a checked query.
 
     Raises:
-        InvalidInputError: A rule of the request is broken; ``field`` names where.
+        InvalidInputError: A rule of the request is broken; ``path`` says where.
     """
-    check_count(request.documents, "documents", limits.max_texts_per_request)
-    documents = tuple(_document(message, f"documents[{i}]", limits) for i, message in enumerate(request.documents))
+    check_count(request.documents, ("documents",), limits.max_texts_per_request)
+    documents = tuple(_document(message, ("documents", i), limits) for i, message in enumerate(request.documents))
     check_texts(_raw(documents), max_bytes=limits.max_document_bytes)
     check_texts(_sentences(documents), max_bytes=limits.max_text_bytes)
     if request.query:
-        check_texts([("query", request.query)], max_bytes=limits.max_text_bytes)
+        check_texts([(("query",), request.query)], max_bytes=limits.max_text_bytes)
     if request.order not in _ORDERS:
-        raise InvalidInputError(f"order must be a known one, got number {request.order}", field="order")
+        raise InvalidInputError(f"must be a known one, got number {request.order}", path="order")
     budget = request.WhichOneof("budget")
     if budget and getattr(request, budget) < 1:
-        raise InvalidInputError(f"{budget} must be >= 1, got 0", field=budget)
+        raise InvalidInputError("must be >= 1, got 0", path=budget)
     return SummarizingQuery(
         documents=documents,
         num_sentences=request.num_sentences if budget == "num_sentences" else None,
@@ -59,27 +59,27 @@ def summarizing_from_proto(request: texts_pb2.SummarizeRequest, limits: LimitsCo
     )
 
 
-def _document(message: texts_pb2.SummaryDocument, field: str, limits: LimitsConfig) -> str | tuple[str, ...]:
+def _document(message: texts_pb2.SummaryDocument, path: ErrorPath, limits: LimitsConfig) -> str | tuple[str, ...]:
     kind = message.WhichOneof("source")
     if kind is None:
-        raise InvalidInputError(f"{field} has no text and no sentences, expected one of them", field=field)
+        raise InvalidInputError("has no text and no sentences, expected one of them", path=path)
     if kind == "text":
         return message.text
-    check_count(message.sentences.sentences, f"{field}.sentences", limits.max_sentences_per_document)
+    check_count(message.sentences.sentences, (*path, "sentences"), limits.max_sentences_per_document)
     return tuple(message.sentences.sentences)
 
 
-def _raw(documents: Sequence[str | tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+def _raw(documents: Sequence[str | tuple[str, ...]]) -> Iterator[tuple[ErrorPath, str]]:
     for i, document in enumerate(documents):
         if isinstance(document, str):
-            yield f"documents[{i}].text", document
+            yield ("documents", i, "text"), document
 
 
-def _sentences(documents: Sequence[str | tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+def _sentences(documents: Sequence[str | tuple[str, ...]]) -> Iterator[tuple[ErrorPath, str]]:
     for i, document in enumerate(documents):
         if not isinstance(document, str):
             for j, sentence in enumerate(document):
-                yield f"documents[{i}].sentences.sentences[{j}]", sentence
+                yield ("documents", i, "sentences", "sentences", j), sentence
 
 
 def summaries_to_proto(summaries: Sequence[Summary], model: ModelInfo, call: Call) -> texts_pb2.SummarizeResponse:

@@ -229,7 +229,7 @@ def test_bad_additions_store_nothing(model: PaperModel, tmp_path: Path) -> None:
     for papers in ([good, Paper("", id="b")], [good, good], [good, Paper("title")]):
         with pytest.raises(InvalidInputError):
             engine.add_papers(papers)
-    with pytest.raises(InvalidInputError, match="no papers"):
+    with pytest.raises(InvalidInputError, match=r"authors\[0\].papers has no items"):
         engine.add_authors([NewAuthor(Author("Idle"))])
     twice = NewAuthor(Author("Twice"), (Paper("voice"),))
     with pytest.raises(InvalidInputError, match="twice"):

@@ -127,12 +127,15 @@ def test_a_pipeline_on_disk_finds_entities(tmp_path) -> None:
 )
 def test_bad_spans_are_told(spans: list[tuple[int, int]], field: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message) as caught:
-        check_spans("Ann Bobs", [EntitySpan(*span) for span in spans], "spans[0]")
+        check_spans("Ann Bobs", [EntitySpan(*span) for span in spans], ("spans", 0))
     assert caught.value.field == field
 
 
 def test_spans_come_back_in_order() -> None:
-    assert check_spans("Ann Bob", [EntitySpan(4, 7), EntitySpan(0, 3)], "spans") == [EntitySpan(0, 3), EntitySpan(4, 7)]
+    assert check_spans("Ann Bob", [EntitySpan(4, 7), EntitySpan(0, 3)], ("spans",)) == [
+        EntitySpan(0, 3),
+        EntitySpan(4, 7),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ class FakePaperEngine:
         rows = []
         for i, paper in enumerate(papers):
             if not paper.title.strip():
-                raise InvalidInputError(f"papers[{i}].title has no words", field=f"papers[{i}].title")
+                raise InvalidInputError("has no words", path=("papers", i, "title"))
             if self.poison and self.poison in paper.title:
                 raise RuntimeError(f"cannot read {self.poison}")
             rows.append([_counts(paper.title), _counts(paper.abstract)])
@@ -89,7 +89,7 @@ class FakePaperEngine:
         known = self._known(kind)
         for name in (*options.positive, *options.negative):
             if name not in known:
-                raise InvalidInputError(f"positive[0] {name!r} is unknown", field="positive[0]")
+                raise InvalidInputError(f"is unknown: {name!r}", path=("positive", 0))
         ids = sorted(known)
         vectors = np.array([sum(_counts(p.title) + _counts(p.abstract) for p in known[i][1]) for i in ids])
         examples = sum((vectors[ids.index(i)] for i in options.positive), np.zeros(len(WORDS)))

@@ -67,7 +67,7 @@ class FakeScorer:
         spans = finder.find(texts) if spans is None else spans
         found = []
         for number, (text, own) in enumerate(zip(texts, spans, strict=True)):
-            ordered = check_spans(text, own, f"spans[{number}]")
+            ordered = check_spans(text, own, ("spans", number))
             pairs = []
             for sentence, members in sentence_groups(text, ordered, self._tokenizer):
                 entities = [ordered[member] for member in members]
@@ -89,7 +89,7 @@ class FakeScorer:
 
     def fill_slot(self, head, relation, texts, *, spans=None, finder=None, limits=None):
         if not head.strip():
-            raise InvalidInputError("head is blank, expected a name", field="head")
+            raise InvalidInputError("is blank, expected a name", path="head")
         pairs = [
             pair
             for found in self.extract(texts, spans=spans, finder=finder, relations=[relation], limits=limits)
@@ -107,8 +107,8 @@ class FakeScorer:
 
     def entailment(self, premises, hypotheses):
         results = []
-        left = tokenize_patterns(premises, self._tokenizer, field="premises")
-        right = tokenize_patterns(hypotheses, self._tokenizer, field="hypotheses")
+        left = tokenize_patterns(premises, self._tokenizer, path=("premises",))
+        right = tokenize_patterns(hypotheses, self._tokenizer, path=("hypotheses",))
         for one, other in zip(left, right, strict=True):
             forward, backward = _share(other, one), _share(one, other)
             differs = any(word in one for word in _NEGATIONS) != any(word in other for word in _NEGATIONS)
@@ -131,10 +131,10 @@ class FakeScorer:
 
     def add_relation(self, name, examples, *, threshold=None):
         if not name.strip():
-            raise InvalidInputError("name has 0 characters, expected 1 to 200", field="name")
+            raise InvalidInputError("has 0 characters, expected 1 to 200", path="name")
         if not examples:
-            raise InvalidInputError("examples has 0 items, expected 1 to 100", field="examples")
-        tokenize_patterns(examples, self._tokenizer, field="examples")
+            raise InvalidInputError("has 0 items, expected 1 to 100", path="examples")
+        tokenize_patterns(examples, self._tokenizer, path=("examples",))
         if name in TRAINED or name in self.added:
             raise ConflictError(f"relation {name!r} exists already")
         self.added[name] = tuple(examples)
@@ -143,7 +143,7 @@ class FakeScorer:
 
     def remove_relation(self, name):
         if name in TRAINED:
-            raise InvalidInputError(f"relation {name!r} is the model's own, expected an added one", field="name")
+            raise InvalidInputError(f"is {name!r}, the model's own, expected an added one", path="name")
         if name not in self.added:
             raise self._unknown(name)
         del self.added[name]
