@@ -19,6 +19,7 @@ from facets.model import transformer
 from facets.texts.training.config import SentenceTrainingConfig
 from facets.texts.training.sentences import SentenceStream
 from facets.texts.training.trainer import SentenceTrainer
+from facets.training.loop import TrainingLoop
 
 
 def main() -> None:
@@ -48,13 +49,14 @@ def main() -> None:
 
 def _rate(config: SentenceTrainingConfig, num_steps: int) -> float:
     with TemporaryDirectory() as folder:
-        trainer = SentenceTrainer(config, Path(folder))
-        batches = trainer._stream.training_batches(0)
+        trainer = SentenceTrainer(config)
+        loop = TrainingLoop(trainer, Path(folder))
+        batches = trainer.batches(0)
         for _ in range(3):
-            trainer._train_step(next(batches))
+            loop.train_step(next(batches))
         started = time.perf_counter()
         for _ in range(num_steps):
-            trainer._train_step(next(batches))
+            loop.train_step(next(batches))
         return num_steps * config.batch_size / (time.perf_counter() - started)
 
 

@@ -11,6 +11,7 @@ from facets.relations.training.export import export_relation_model
 from facets.relations.training.trainer import RelationTrainer
 from facets.text.vocabulary import Vocabulary
 from facets.training.config import OptimizerConfig
+from facets.training.loop import train
 from facets.words.vectors import WordVectors
 
 TOY_RELATIONS = {
@@ -27,13 +28,13 @@ _WORDS = (
 ).split()
 
 
-def make_toy_relation_checkpoint(folder: Path, *, num_facets: int = 3, num_steps: int = 100) -> Path:
-    """Trains the model in ``folder``'s neighbourhood and writes it to ``folder``."""
-    work = folder.with_name(folder.name + "-run")
-    work.mkdir(parents=True)
+def toy_relation_config(
+    folder: Path, *, num_facets: int = 3, num_steps: int = 100, **changes: object
+) -> RelationTrainingConfig:
+    """Settings of a few seconds' training, its data written into a folder."""
     vectors = np.random.default_rng(3).standard_normal((len(_WORDS), 32)).astype(np.float32)
-    WordVectors(Vocabulary(_WORDS, np.arange(len(_WORDS), 0, -1) * 10), vectors).save(work / "words")
-    cells, triples = work / "cells.tsv", work / "triples.tsv"
+    WordVectors(Vocabulary(_WORDS, np.arange(len(_WORDS), 0, -1) * 10), vectors).save(folder / "words")
+    cells, triples = folder / "cells.tsv", folder / "triples.tsv"
     with cells.open("w", encoding="utf-8") as texts, triples.open("w", encoding="utf-8") as facts:
         for relation, patterns in TOY_RELATIONS.items():
             for number in range(_PAIRS_A_RELATION):
@@ -41,11 +42,11 @@ def make_toy_relation_checkpoint(folder: Path, *, num_facets: int = 3, num_steps
                 facts.write(f"{pair}\tkb:{relation}\t1\n")
                 for pattern in patterns:
                     texts.write(f"{pair}\t{pattern}\t1\n")
-    config = RelationTrainingConfig(
+    values: dict[str, object] = dict(
         name="toy-relations",
         cells=[str(cells)],
         triples=str(triples),
-        words=str(work / "words"),
+        words=str(folder / "words"),
         num_relation_facets=num_facets,
         num_steps=num_steps,
         batch_size=12,
@@ -62,8 +63,15 @@ def make_toy_relation_checkpoint(folder: Path, *, num_facets: int = 3, num_steps
         optimizer=OptimizerConfig(learning_rate=3e-3, warmup_steps=10),
         factorization=FactorizationConfig(num_epochs=20, learning_rate=0.3),
     )
-    trainer = RelationTrainer(config, work / "run")
-    trainer.train(progress=False)
+    return RelationTrainingConfig(**(values | changes))
+
+
+def make_toy_relation_checkpoint(folder: Path, *, num_facets: int = 3, num_steps: int = 100) -> Path:
+    """Trains the model in ``folder``'s neighbourhood and writes it to ``folder``."""
+    work = folder.with_name(folder.name + "-run")
+    work.mkdir(parents=True)
+    config = toy_relation_config(work, num_facets=num_facets, num_steps=num_steps)
+    train(lambda: RelationTrainer(config, work / "run"), work / "run", progress=False)
     export_relation_model(config, work / "run", folder)
     # Thresholds are fitted on development data, of which there is none here.
     file = folder / "relations.json"

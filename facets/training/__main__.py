@@ -20,6 +20,7 @@ from facets.texts.training.config import SentenceTrainingConfig
 from facets.texts.training.export import export_sentence_model
 from facets.texts.training.trainer import SentenceTrainer
 from facets.training.corpus import PackedCorpus, expand_files
+from facets.training.loop import train
 from facets.training.packing import pack_corpus
 from facets.training.words import WordVectorsConfig, build_word_vectors, read_texts
 from facets.words.train import CbowConfig
@@ -80,19 +81,9 @@ def sentences(
     Example: facets-train sentences --config configs/facets-en.toml --out runs/facets-en
     """
     settings = SentenceTrainingConfig.from_toml(config)
-    if not resume and (out / "checkpoint.pt").exists():
-        raise ConfigError(f"{out} holds a run already: give --resume, or another --out")
-    trainer = SentenceTrainer(settings, out)
-    if resume:
-        trainer.resume()
-    result = trainer.train()
-    if not result.finished:
-        raise ConfigError(f"interrupted at step {result.step} of {settings.num_steps}; go on with --resume")
+    train(lambda: SentenceTrainer(settings), out, resume=resume)
     export_sentence_model(settings, out, out / "model")
-    typer.echo(
-        f"step {result.step}, validation loss {result.validation_loss:.4f}, model in {out / 'model'}",
-        err=True,
-    )
+    typer.echo(f"{settings.name}: model in {out / 'model'}", err=True)
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import random
 import signal
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,16 +10,19 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
 
 from facets.errors import CheckpointError, ConfigError
 from facets.storage import write_atomically
 
 __all__ = [
+    "generator_states",
     "interrupts",
     "learning_rate_factor",
     "load_checkpoint",
     "log_curve",
+    "restore_generators",
     "save_checkpoint",
     "training_device",
     "use_bfloat16",
@@ -72,6 +76,29 @@ def learning_rate_factor(step: int, *, warmup_steps: int, num_steps: int) -> flo
     if step < warmup_steps:
         return (step + 1) / warmup_steps
     return max(0.0, (num_steps - step) / max(1, num_steps - warmup_steps))
+
+
+def generator_states(device: torch.device) -> dict[str, Any]:
+    """State of every random generator a step may draw from: torch's, the device's, NumPy's and Python's own."""
+    numpy_state = np.random.get_state(legacy=False)
+    key = torch.from_numpy(numpy_state["state"]["key"].astype(np.int64))  # torch.load takes tensors, not arrays
+    return {
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
+        "numpy": {**numpy_state, "state": {**numpy_state["state"], "key": key}},
+        "python": random.getstate(),
+    }
+
+
+def restore_generators(states: Mapping[str, Any], device: torch.device) -> None:
+    """Goes back to what ``generator_states`` gave; a run that moves to another kind of device starts that one anew."""
+    torch.set_rng_state(states["torch"].cpu())
+    if device.type == "cuda" and states["cuda"] is not None:
+        torch.cuda.set_rng_state(states["cuda"].cpu(), device)
+    inner = states["numpy"]["state"]
+    key = inner["key"].cpu().numpy().astype(np.uint32)
+    np.random.set_state({**states["numpy"], "state": {**inner, "key": key}})
+    random.setstate(states["python"])
 
 
 def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:

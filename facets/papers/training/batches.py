@@ -83,11 +83,6 @@ class PaperStream:
         size = min(self._batch_size, len(papers))
         return [self.batch(papers[i : i + size], rng) for i in range(0, len(papers) - size + 1, size)] if size else []
 
-    @property
-    def corpus(self) -> PaperCorpus:
-        """What the batches are made of."""
-        return self._corpus
-
     def all_papers(self, max_tokens: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
         """Every paper once, by length: places ``[b]``, padded typed rows ``[b, L]``, lengths ``[b]``."""
         rng = np.random.default_rng(0)

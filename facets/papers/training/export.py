@@ -1,6 +1,5 @@
 """From a file of papers to a checkpoint folder: vocabulary, word vectors, network, tables."""
 
-import logging
 import os
 from pathlib import Path
 
@@ -17,12 +16,11 @@ from facets.papers.training.config import PaperTrainingConfig
 from facets.papers.training.data import PaperCorpus, build_corpus, build_vocabulary
 from facets.papers.training.matched_table import MatchedTable
 from facets.papers.training.trainer import PaperTrainer
+from facets.training.loop import TrainingResult, train
 from facets.words.singular import singular_word_vectors, word_counts
 from facets.words.vectors import WordVectors, unit_rows
 
 __all__ = ["export_paper_model", "prepare_papers", "spread_tables", "train_papers"]
-
-logger = logging.getLogger(__name__)
 
 _SPREAD_PAPERS = 4000
 
@@ -76,24 +74,17 @@ def train_papers(
         ConfigError: The run exists already, or was interrupted; the message says how to go on.
         CheckpointError: ``resume`` without a checkpoint of these settings.
     """
-    if not resume and (out_dir / "checkpoint.pt").exists():
-        raise ConfigError(f"{out_dir} holds a run already: resume it, or take another folder")
-    corpus, words = prepare_papers(config, words_of)
-    trainer = PaperTrainer(config, corpus, words, out_dir)
-    if resume:
-        trainer.resume()
-    result = trainer.train(progress=progress)
-    if not result.finished:
-        raise ConfigError(f"interrupted at step {result.step} of {trainer.config.num_steps}; go on with --resume")
-    logger.info("step %d, validation loss %s", result.step, result.validation_loss)
-    return export_paper_model(trainer, corpus, words, out_dir / "model", words_of=words_of)
+    trainer, result = train(
+        lambda: PaperTrainer(config, *prepare_papers(config, words_of)), out_dir, resume=resume, progress=progress
+    )
+    return export_paper_model(trainer, result, out_dir / "model", words_of=words_of)
 
 
 def export_paper_model(
-    trainer: PaperTrainer, corpus: PaperCorpus, words: WordVectors, folder: Path, *, words_of: Path | None = None
+    trainer: PaperTrainer, result: TrainingResult, folder: Path, *, words_of: Path | None = None
 ) -> PaperModel:
     """Brings the tables up to date with the finished network and writes a checkpoint folder."""
-    config = trainer.config
+    config, corpus, words = trainer.config, trainer.corpus, trainer.words
     trainer.refresh()
     vectors = {}
     for kind in CandidateKind:
@@ -111,8 +102,8 @@ def export_paper_model(
         training={
             "data": config.data,
             "papers": len(corpus),
-            "presentations": trainer.step * config.batch_size,
-            "seconds": round(trainer.seconds, 1),
+            "presentations": result.step * config.batch_size,
+            "seconds": round(result.seconds, 1),
             "seed": config.seed,
             "autoencoder_weight": config.autoencoder_weight,
         },

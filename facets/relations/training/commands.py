@@ -16,6 +16,7 @@ from facets.relations.training.mining import mine_cells
 from facets.relations.training.trainer import RelationTrainer
 from facets.text.files import read_lines
 from facets.training.corpus import expand_files
+from facets.training.loop import train
 
 __all__ = ["export_relations", "relations"]
 
@@ -48,16 +49,9 @@ def relations(
     if config is None:
         raise ConfigError("relations needs --config FILE to train, or --mine FILES to mine a matrix")
     settings = RelationTrainingConfig.from_toml(config)
-    if not resume and (out / "checkpoint.pt").exists():
-        raise ConfigError(f"{out} holds a run already: give --resume, or another --out")
-    trainer = RelationTrainer(settings, out)
-    if resume:
-        trainer.resume()
-    step = trainer.train()
-    if step < settings.num_steps:
-        raise ConfigError(f"interrupted at step {step} of {settings.num_steps}; go on with --resume")
+    train(lambda: RelationTrainer(settings, out), out, resume=resume)
     export_relation_model(settings, out, out / "model")
-    typer.echo(f"step {step}, model in {out / 'model'}", err=True)
+    typer.echo(f"{settings.name}: model in {out / 'model'}", err=True)
 
 
 def export_relations(

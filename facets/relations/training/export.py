@@ -14,6 +14,7 @@ from facets.relations.tables import PatternTable, RelationCalibration, RelationT
 from facets.relations.training.config import RelationTrainingConfig
 from facets.relations.training.data import RelationMatrix
 from facets.relations.training.trainer import RelationTrainer
+from facets.training.loop import TrainingLoop, TrainingResult
 from facets.words.vectors import unit_rows
 
 __all__ = ["export_relation_model", "relation_model"]
@@ -42,17 +43,25 @@ def export_relation_model(
         CheckpointError: The run has no checkpoint, or one of other settings.
     """
     trainer = RelationTrainer(config, run_dir)
-    trainer.resume()
+    loop = TrainingLoop(trainer, run_dir)
+    loop.resume()
     words = "." if words_of is None else os.path.relpath(words_of, out_dir)
-    relation_model(trainer, max_patterns=max_patterns, words=words).save(out_dir)
+    relation_model(trainer, loop.result, max_patterns=max_patterns, words=words).save(out_dir)
 
 
-def relation_model(trainer: RelationTrainer, *, max_patterns: int = 20_000, words: str = ".") -> RelationModel:
+def relation_model(
+    trainer: RelationTrainer, result: TrainingResult, *, max_patterns: int = 20_000, words: str = "."
+) -> RelationModel:
     """The model as it stands, thresholds not yet fitted."""
     config, matrix = trainer.config, trainer.matrix
     trainer.network.eval()
     with torch.no_grad():
-        facets = trainer.network.relation_facets(torch.arange(len(matrix.relations))).float().numpy()
+        facets = (
+            trainer.network.relation_facets(torch.arange(len(matrix.relations), device=trainer.device))
+            .float()
+            .cpu()
+            .numpy()
+        )
     facets = used_facets(facets, _facet_usage(facets, trainer))
     shared = _shared_patterns(matrix)
     chosen = _table_rows(matrix, shared, max_patterns)
@@ -71,8 +80,8 @@ def relation_model(trainer: RelationTrainer, *, max_patterns: int = 20_000, word
             words=words,
             training={
                 "seed": config.seed,
-                "presentations": trainer.step * config.batch_size,
-                "seconds": round(trainer.seconds, 1),
+                "presentations": result.step * config.batch_size,
+                "seconds": round(result.seconds, 1),
                 "patterns": num_patterns,
                 "entity_pairs": matrix.num_pairs,
                 "cells": len(matrix.pairs),
@@ -121,11 +130,12 @@ def _facet_usage(facets_RJD: NDArray[np.float32], trainer: RelationTrainer) -> N
     matrix = trainer.matrix
     units_RJD = unit_rows(facets_RJD.reshape(-1, facets_RJD.shape[-1])).reshape(facets_RJD.shape)
     num_facets: int = facets_RJD.shape[1]
+    pair_vectors = trainer.pair_vectors.cpu().numpy()
     usage_RJ = np.zeros((len(units_RJD), num_facets), dtype=np.int64)
     for relation in range(len(usage_RJ)):
         row = len(matrix.patterns) + relation
         pairs = matrix.pairs[matrix.offsets[row] : matrix.offsets[row + 1]]
-        closest = (trainer.pair_vectors[pairs.astype(np.int64)].numpy() @ units_RJD[relation].T).argmax(axis=1)
+        closest = (pair_vectors[pairs.astype(np.int64)] @ units_RJD[relation].T).argmax(axis=1)
         usage_RJ[relation] = np.bincount(closest, minlength=num_facets)
     return usage_RJ
 

@@ -14,6 +14,7 @@ from facets.model.network import FacetNetwork
 from facets.texts.text_words import fit_common_components
 from facets.texts.training.config import SentenceTrainingConfig
 from facets.training.corpus import PackedCorpus
+from facets.training.loop import CHECKPOINT, CURVE
 from facets.words.vectors import WordVectors
 
 __all__ = ["export_sentence_model"]
@@ -40,13 +41,13 @@ def export_sentence_model(
         CheckpointError: The run has no checkpoint, or no validation yet.
     """
     try:
-        state = torch.load(run_dir / "checkpoint.pt", map_location="cpu", weights_only=True)
-        lines = (run_dir / "curve.jsonl").read_text(encoding="utf-8").splitlines()
+        state = torch.load(run_dir / CHECKPOINT, map_location="cpu", weights_only=True)
+        lines = (run_dir / CURVE).read_text(encoding="utf-8").splitlines()
     except FileNotFoundError as error:
         raise CheckpointError(f"nothing to export from {run_dir}: {error.filename} does not exist") from error
     vectors = WordVectors.load(Path(config.words))
     network = FacetNetwork(config.model, torch.from_numpy(vectors.unit_vectors))
-    network.load_state_dict(state["network"])
+    network.load_state_dict(state["trainer"]["network"])
     corpus = PackedCorpus.open(Path(config.corpus))
     checkpoint = CheckpointConfig(
         name=config.name,

@@ -1,6 +1,8 @@
 """Training on papers: data, batches, tables, resuming."""
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +13,12 @@ from toy_papers import NUM_PAPERS, toy_paper_config, write_toy_papers
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
 from facets.papers.inputs import CandidateKind
 from facets.papers.records import read_papers
-from facets.papers.training.batches import PaperStream
+from facets.papers.training.batches import PaperBatch, PaperStream
 from facets.papers.training.config import PaperTrainingConfig
 from facets.papers.training.export import prepare_papers, train_papers
 from facets.papers.training.matched_table import MatchedTable
 from facets.papers.training.trainer import PaperTrainer
+from facets.training.loop import TrainingLoop
 
 
 @pytest.fixture
@@ -135,7 +138,7 @@ def test_table_update_keeps_sums_and_matches_together() -> None:
 def test_without_a_number_of_steps_all_papers_are_seen_four_times(config: PaperTrainingConfig, tmp_path: Path) -> None:
     open_ended = PaperTrainingConfig.from_dict(config.to_dict() | {"num_steps": 0})
     corpus, words = prepare_papers(open_ended)
-    result = PaperTrainer(open_ended, corpus, words, tmp_path / "run").train(progress=False)
+    result = TrainingLoop(PaperTrainer(open_ended, corpus, words), tmp_path / "run").run(progress=False)
     assert result.finished
     assert result.step == 16  # 64 papers four times, 16 a step
 
@@ -145,9 +148,18 @@ def test_training_loss_falls(config: PaperTrainingConfig, tmp_path: Path, loss: 
     settings = {"num_steps": 60, "validate_every": 20, "loss": loss, "optimizer": {"warmup_steps": 5}}
     longer = PaperTrainingConfig.from_dict(config.to_dict() | settings)
     corpus, words = prepare_papers(longer)
-    PaperTrainer(longer, corpus, words, tmp_path / "run").train(progress=False)
+    TrainingLoop(PaperTrainer(longer, corpus, words), tmp_path / "run").run(progress=False)
     lines = [json.loads(line) for line in (tmp_path / "run" / "curve.jsonl").read_text().splitlines()]
     assert lines[-1]["training_loss"] < lines[0]["training_loss"]
+
+
+class StoppedTrainer(PaperTrainer):
+    """Gets a signal in its second step."""
+
+    def step(self, batch: PaperBatch, number: int) -> dict[str, torch.Tensor]:
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return super().step(batch, number)
 
 
 @pytest.mark.parametrize("encoder", ["transformer", "gru"])
@@ -156,14 +168,13 @@ def test_resumed_run_ends_as_one_that_never_stopped(config: PaperTrainingConfig,
     values["model"] = values["model"] | {"encoder": encoder}
     whole = PaperTrainingConfig.from_dict(values)
     corpus, words = prepare_papers(whole)
-    first = PaperTrainer(whole, corpus, words, tmp_path / "whole")
-    first.train(progress=False)
-    broken = PaperTrainer(whole, corpus, words, tmp_path / "broken")
-    broken.stop_after = 2
-    assert not broken.train(progress=False).finished
-    second = PaperTrainer(whole, corpus, words, tmp_path / "broken")
-    second.resume()
-    assert second.train(progress=False).finished
+    first = PaperTrainer(whole, corpus, words)
+    TrainingLoop(first, tmp_path / "whole").run(progress=False)
+    assert not TrainingLoop(StoppedTrainer(whole, corpus, words), tmp_path / "broken").run(progress=False).finished
+    second = PaperTrainer(whole, corpus, words)
+    loop = TrainingLoop(second, tmp_path / "broken")
+    loop.resume()
+    assert loop.run(progress=False).finished
     for name, value in first.network.state_dict().items():
         torch.testing.assert_close(second.network.state_dict()[name], value)
     for kind in CandidateKind:

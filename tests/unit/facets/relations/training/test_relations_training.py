@@ -19,6 +19,7 @@ from facets.relations.training.trainer import RelationTrainer
 from facets.relations.training.verbalization import Triple, name_patterns, read_phrases, verbalize
 from facets.text.tokenizer import Tokenizer
 from facets.text.vocabulary import Vocabulary
+from facets.training.loop import TrainingLoop
 from facets.words.vectors import WordVectors
 
 LINES = [
@@ -181,54 +182,37 @@ def config(folder: Path, **changes: object) -> RelationTrainingConfig:
     return RelationTrainingConfig.from_dict(values)
 
 
+class StoppedTrainer(RelationTrainer):
+    """Gets a signal in its fourth step."""
+
+    def step(self, batch: RelationBatch, number: int) -> dict[str, torch.Tensor]:
+        if number == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return super().step(batch, number)
+
+
 @pytest.mark.parametrize("encoder", ["transformer", "lstm"])
 def test_an_interrupted_run_ends_as_if_it_had_never_stopped(tmp_path: Path, encoder: str) -> None:
     shape = {"num_facets": 2, "dim": 32, "hidden_dim": 32, "num_heads": 2, "feedforward_dim": 48, "max_tokens": 12}
     settings = config(tmp_path, model={**shape, "encoder": encoder})
     whole = RelationTrainer(settings, tmp_path / "whole")
-    whole.train(progress=False)
-    part = RelationTrainer(settings, tmp_path / "part")
-    for batch in part._stream.training_batches(0):
-        part._train_step(batch)
-        part._step += 1
-        if part._step == 3:
-            break
-    part._save_checkpoint()
+    TrainingLoop(whole, tmp_path / "whole").run(progress=False)
+    stopped = StoppedTrainer(settings, tmp_path / "part")
+    assert TrainingLoop(stopped, tmp_path / "part").run(progress=False).step == 4
     rest = RelationTrainer(settings, tmp_path / "part")
-    rest.resume()
-    assert rest.step == 3
-    rest.train(progress=False)
+    loop = TrainingLoop(rest, tmp_path / "part")
+    loop.resume()
+    assert loop.result.step == 4
+    assert loop.run(progress=False).finished
     for name, tensor in whole.network.state_dict().items():
         assert torch.equal(tensor, rest.network.state_dict()[name]), name
-
-
-def test_a_signal_saves_a_checkpoint_and_the_run_goes_on_from_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = config(tmp_path)
-    whole = RelationTrainer(settings, tmp_path / "whole")
-    assert whole.train(progress=False) == settings.num_steps
-    stopped = RelationTrainer(settings, tmp_path / "stopped")
-    step = stopped._train_step
-
-    def train_step(batch: RelationBatch) -> tuple[float, float, float]:
-        if stopped.step == 3:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return step(batch)
-
-    monkeypatch.setattr(stopped, "_train_step", train_step)
-    assert stopped.train(progress=False) == 4
-    resumed = RelationTrainer(settings, tmp_path / "stopped")
-    resumed.resume()
-    assert resumed.train(progress=False) == settings.num_steps
-    for name, weights in whole.network.state_dict().items():
-        assert torch.equal(weights, resumed.network.state_dict()[name]), name
-    assert torch.equal(whole.pair_vectors, resumed.pair_vectors)
+    assert torch.equal(whole.pair_vectors, rest.pair_vectors)
 
 
 def test_a_run_of_other_settings_is_not_resumed(tmp_path: Path) -> None:
-    RelationTrainer(config(tmp_path), tmp_path / "run").train(progress=False)
-    other = RelationTrainer(config(tmp_path, word_dropout=0.5), tmp_path / "run")
+    run = tmp_path / "run"
+    TrainingLoop(RelationTrainer(config(tmp_path), run), run).run(progress=False)
+    other = TrainingLoop(RelationTrainer(config(tmp_path, word_dropout=0.5), run), run)
     with pytest.raises(CheckpointError, match="word_dropout changed"):
         other.resume()
 

@@ -17,9 +17,10 @@ from facets.config import FacetModelConfig
 from facets.errors import CheckpointError, ConfigError
 from facets.texts.training.config import SentenceTrainingConfig
 from facets.texts.training.export import export_sentence_model
-from facets.texts.training.sentences import SentenceStream
+from facets.texts.training.sentences import SentenceBatch, SentenceStream
 from facets.texts.training.trainer import SentenceTrainer
 from facets.training.corpus import PackedCorpus
+from facets.training.loop import TrainingLoop, train
 from facets.words.vectors import WordVectors
 
 Settings = Callable[..., SentenceTrainingConfig]
@@ -36,7 +37,7 @@ def settings(corpus_dir: Path) -> Settings:
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
-    state: dict[str, torch.Tensor] = torch.load(folder / "checkpoint.pt", weights_only=True)["network"]
+    state: dict[str, torch.Tensor] = torch.load(folder / "checkpoint.pt", weights_only=True)["trainer"]["network"]
     return state
 
 
@@ -91,36 +92,36 @@ def test_long_inputs_run_over_the_next_sentences(settings: Settings) -> None:
 @pytest.mark.parametrize("num_facets", [1, 3])
 def test_training_lowers_the_validation_loss(settings: Settings, tmp_path: Path, loss: str, num_facets: int) -> None:
     shape = FacetModelConfig(num_facets=num_facets, dim=32, hidden_dim=32, num_heads=2, feedforward_dim=32)
-    trainer = SentenceTrainer(settings(num_steps=60, loss=loss, model=shape, validate_every=60), tmp_path)
-    before = trainer.validate()
-    result = trainer.train(progress=False)
+    loop = TrainingLoop(SentenceTrainer(settings(num_steps=60, loss=loss, model=shape, validate_every=60)), tmp_path)
+    before = loop.validate()["loss"]
+    result = loop.run(progress=False)
     assert result.finished
     assert result.validation_loss is not None
     assert result.validation_loss < before - 0.1
 
 
+class StoppedTrainer(SentenceTrainer):
+    """Gets a signal in its seventh step."""
+
+    def step(self, batch: SentenceBatch, number: int) -> dict[str, torch.Tensor]:
+        if number == 6:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return super().step(batch, number)
+
+
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
-def test_resuming_ends_exactly_where_an_unbroken_run_ends(
-    settings: Settings, tmp_path: Path, dropout: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resuming_ends_exactly_where_an_unbroken_run_ends(settings: Settings, tmp_path: Path, dropout: float) -> None:
     shape = FacetModelConfig(num_facets=3, dim=32, hidden_dim=32, num_heads=2, feedforward_dim=32, dropout=dropout)
     config = settings(model=shape)
-    SentenceTrainer(config, tmp_path / "unbroken").train(progress=False)
+    TrainingLoop(SentenceTrainer(config), tmp_path / "unbroken").run(progress=False)
 
-    broken = SentenceTrainer(config, tmp_path / "broken")
-    step = broken._train_step
-    monkeypatch.setattr(
-        broken,
-        "_train_step",
-        lambda batch: os.kill(os.getpid(), signal.SIGTERM) or step(batch) if broken.step == 6 else step(batch),
-    )
-    result = broken.train(progress=False)
+    result = TrainingLoop(StoppedTrainer(config), tmp_path / "broken").run(progress=False)
     assert not result.finished
     assert result.step == 7
     torch.manual_seed(99)  # Whatever ran in between must not matter.
-    resumed = SentenceTrainer(config, tmp_path / "broken")
+    resumed = TrainingLoop(SentenceTrainer(config), tmp_path / "broken")
     resumed.resume()
-    assert resumed.train(progress=False).finished
+    assert resumed.run(progress=False).finished
 
     expected, found = weights(tmp_path / "unbroken"), weights(tmp_path / "broken")
     assert all(torch.equal(expected[name], found[name]) for name in expected)
@@ -132,28 +133,27 @@ def test_resuming_ends_exactly_where_an_unbroken_run_ends(
 
 
 def test_a_run_of_other_settings_is_not_resumed(settings: Settings, tmp_path: Path) -> None:
-    SentenceTrainer(settings(num_steps=4), tmp_path).train(progress=False)
+    TrainingLoop(SentenceTrainer(settings(num_steps=4)), tmp_path).run(progress=False)
     with pytest.raises(CheckpointError, match="batch_size"):
-        SentenceTrainer(settings(num_steps=4, batch_size=8), tmp_path).resume()
-    SentenceTrainer(settings(num_steps=4, num_threads=torch.get_num_threads()), tmp_path).resume()
+        TrainingLoop(SentenceTrainer(settings(num_steps=4, batch_size=8)), tmp_path).resume()
+    TrainingLoop(SentenceTrainer(settings(num_steps=4, num_threads=torch.get_num_threads())), tmp_path).resume()
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "garbage"])
 def test_a_damaged_checkpoint_is_not_resumed(settings: Settings, tmp_path: Path, damage: str) -> None:
-    SentenceTrainer(settings(num_steps=4), tmp_path).train(progress=False)
+    TrainingLoop(SentenceTrainer(settings(num_steps=4)), tmp_path).run(progress=False)
     path = tmp_path / "checkpoint.pt"
     content = path.read_bytes()
     path.unlink()
     if damage != "missing":
         path.write_bytes(content[: len(content) // 2] if damage == "cut" else b"garbage" * 100)
     with pytest.raises(CheckpointError, match=r"checkpoint\.pt"):
-        SentenceTrainer(settings(num_steps=4), tmp_path).resume()
+        TrainingLoop(SentenceTrainer(settings(num_steps=4)), tmp_path).resume()
 
 
 def test_the_exported_model_is_the_trained_one(settings: Settings, tmp_path: Path) -> None:
     config = settings()
-    trainer = SentenceTrainer(config, tmp_path)
-    trainer.train(progress=False)
+    trainer, _ = train(lambda: SentenceTrainer(config), tmp_path, progress=False)
     export_sentence_model(config, tmp_path, tmp_path / "model")
     model = facets.load(tmp_path / "model")
     rows = [np.array([0, 3, 5]), np.array([2])]
@@ -170,7 +170,7 @@ def test_word_vectors_of_another_vocabulary_are_refused(settings: Settings, tmp_
     vocabulary = type(words.vocabulary)([f"x{i}" for i in range(5)], np.arange(5, 0, -1))
     WordVectors(vocabulary, np.eye(5, 32, dtype=np.float32)).save(tmp_path / "words")
     with pytest.raises(ConfigError, match="vocabular"):
-        SentenceTrainer(settings(words=str(tmp_path / "words")), tmp_path / "run")
+        SentenceTrainer(settings(words=str(tmp_path / "words")))
 
 
 def test_a_corpus_smaller_than_a_batch_is_refused(settings: Settings) -> None:
