@@ -1,0 +1,147 @@
+"""Sizes that CONTRIBUTING.md promises: of files, functions, handlers and lists of parameters."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from proto_files import SERVICES
+from source_tree import ROOT, modules
+
+MAX_FILE_LINES = 500
+MAX_FUNCTION_LINES = 50  # without its docstring
+MAX_HANDLER_LINES = 10
+MAX_POSITIONAL = 3  # four where all are required
+
+# Exceptions of today, to be mended: they only get fewer.
+LONG_FUNCTIONS = {
+    "benchmarks/search.py measure",
+    "clients/facets_client/cli/papers/bulk.py bulk",
+    "clients/facets_client/cli/papers/recommend.py papers",
+    "clients/facets_client/cli/relations/relations.py relations",
+    "clients/facets_client/papers/operations.py rank_papers",
+    "facets/evaluation/__main__.py _parser",
+    "facets/papers/training/trainer.py __init__",
+    "facets/relations/training/export.py relation_model",
+    "facets/relations/training/data.py _compress",
+    "facets/relations/training/data.py load_matrix",
+    "facets/relations/training/mining.py mine_cells",
+    "facets/relations/training/trainer.py __init__",
+    "facets/training/packing.py pack_corpus",
+    "server/facets_server/runtime/app.py create_server",
+}
+LONG_HANDLERS = {
+    *("ExtractRelations", "GetDocuments", "ListCollections", "ListDocuments", "RankPapers", "Score", "Summarize"),
+}
+MANY_POSITIONAL = {
+    "clients/facets_client/texts/explain_picture.py tokens",
+    "facets/model/transformer.py forward",
+    "facets/papers/engine.py rank_papers",
+    "server/facets_server/documents/ingest_stream.py __init__",
+    "facets/documents/ranking.py rank",
+    "facets/papers/candidates.py build_table",
+    "facets/papers/evaluation/recommendation.py document_system",
+    "facets/papers/tables.py write_papers_part",
+    "facets/relations/loss.py universal_schema_loss",
+    "facets/text/boundaries.py is_boundary",
+    "facets/texts/coverage.py __init__",
+    "facets/texts/coverage.py block_coverage",
+    "server/facets_server/documents/ingest.py __init__",
+    "server/facets_server/runtime/service_table.py text_services",
+}
+# Commands: their parameters are options of the command line.
+COMMANDS = (
+    "clients/facets_client/cli/",
+    "facets/training/",
+    "facets/evaluation/",
+    "facets/relations/training/commands.py",
+)
+
+
+@cache
+def sources() -> dict[str, ast.Module]:
+    """Every file that is written by hand, by its path: the packages, the tests, the benchmarks, the scripts."""
+    paths = [module.path for module in modules().values()]
+    paths += [path for folder in ("tests", "benchmarks", "scripts") for path in (ROOT / folder).rglob("*.py")]
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef, *, body_only: bool = False) -> int:
+    """Lines without the docstring; of the body alone, or with the signature."""
+    body = function.body
+    documented = ast.get_docstring(function) is not None
+    docstring = _height(body[0]) if documented else 0
+    if body_only:
+        body = body[1:] if documented else body
+        return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+    return _height(function) - docstring
+
+
+def _height(node: ast.stmt) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def test_no_file_is_too_long() -> None:
+    suffixes = (".py", ".sh", ".proto", ".md")
+    paths = [path for path in tracked_files() if path.suffix in suffixes or path.name in ("Makefile", "run")]
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in paths}
+    assert {path: length for path, length in lengths.items() if length > MAX_FILE_LINES} == {}
+
+
+def tracked_files() -> list[Path]:
+    """Files of the checkout, generated ones and build leftovers aside."""
+    folders = ("facets", "proto", "server", "clients", "tests", "benchmarks", "scripts", "docs", ".ci")
+    found = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+    found += [path for path in ROOT.iterdir() if path.is_file()]
+    return [path for path in found if "_pb2" not in path.name and "__pycache__" not in path.parts]
+
+
+def test_functions_fit_a_screen() -> None:
+    found = {
+        f"{path} {function.name}"
+        for path, tree in sources().items()
+        for function in functions(tree)
+        if lines_of(function) > MAX_FUNCTION_LINES
+    }
+    assert found - LONG_FUNCTIONS == set()
+
+
+def test_handlers_are_short() -> None:
+    rpcs = {method.name for service in SERVICES for method in service.methods}
+    handlers = {
+        function.name: lines_of(function, body_only=True)
+        for path, tree in sources().items()
+        if path.startswith("server/")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for function in node.body
+        if isinstance(function, ast.FunctionDef) and function.name in rpcs
+    }
+    assert set(handlers) == rpcs
+    assert {name for name, lines in handlers.items() if lines > MAX_HANDLER_LINES} - LONG_HANDLERS == set()
+
+
+def test_public_functions_take_few_positional_parameters() -> None:
+    found = {
+        f"{module.path.relative_to(ROOT)} {function.name}"
+        for module in modules().values()
+        for function in functions(module.tree)
+        if is_public(function) and not str(module.path.relative_to(ROOT)).startswith(COMMANDS) and takes_many(function)
+    }
+    assert found - MANY_POSITIONAL == set()
+
+
+def is_public(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return function.name == "__init__" or not function.name.startswith("_")
+
+
+def takes_many(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    names = [argument.arg for argument in function.args.posonlyargs + function.args.args]
+    names = names[1:] if names[:1] in (["self"], ["cls"]) else names
+    return len(names) > MAX_POSITIONAL + (not function.args.defaults)
