@@ -51,8 +51,9 @@ check: $(VENV)/.installed-all ## Lint, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-proto: $(VENV)/.installed-all ## Generate the code of the protos
+proto: $(VENV)/.installed-all ## Generate the code of the protos, and the methods of the clients
 	$(BIN)/python -m facets_proto.generate
+	$(BIN)/python clients/facets_client/generate.py
 
 container: ## Build the container image
 	scripts/container.sh build

@@ -6,7 +6,7 @@ Importing this package reads and sends nothing; the connection opens with the fi
 from facets_client.aio import AsyncFacetsClient
 from facets_client.client import FacetsClient
 from facets_client.core.channel import TlsConfig
-from facets_client.core.results import Document
+from facets_client.documents.results import Document
 from facets_client.errors import (
     AlreadyExistsError,
     DeadlineExceededError,

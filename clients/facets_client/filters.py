@@ -12,6 +12,8 @@ Example:
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from facets_client.core.checks import check_sequences
+
 __all__ = ["AllOf", "AnyOf", "Contains", "Equals", "Exists", "Filter", "NoneOf", "OneOf", "Range"]
 
 Scalar = str | int | float | bool | None
@@ -31,6 +33,9 @@ class OneOf:
 
     field: str
     values: Sequence[Scalar]
+
+    def __post_init__(self) -> None:
+        check_sequences(values=self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,9 @@ class AllOf:
 
     filters: "Sequence[Filter]"
 
+    def __post_init__(self) -> None:
+        check_sequences(filters=self.filters)
+
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
@@ -84,12 +92,18 @@ class AnyOf:
 
     filters: "Sequence[Filter]"
 
+    def __post_init__(self) -> None:
+        check_sequences(filters=self.filters)
+
 
 @dataclass(frozen=True, slots=True)
 class NoneOf:
     """None of these holds."""
 
     filters: "Sequence[Filter]"
+
+    def __post_init__(self) -> None:
+        check_sequences(filters=self.filters)
 
 
 Filter = Equals | OneOf | Range | Contains | Exists | AllOf | AnyOf | NoneOf

@@ -21,6 +21,7 @@ from facets_client import (
     PaperAuthor,
     RecommendationOptions,
 )
+from facets_client.filters import Range
 from server_process import ROOT, ServerProcess
 from toy_papers import SUBJECTS, toy_paper_model, toy_records
 
@@ -95,7 +96,7 @@ def test_filters(client: FacetsClient) -> None:
     assert client.recommend_authors([PARSING], RecommendationOptions(candidates=[])).results == ((),)
     some = RecommendationOptions(candidates=[ids[5], ids[3], "nobody"])
     assert [item.id for item in client.recommend_authors([PARSING], some).results[0]] == [ids[3], ids[5]]
-    assert client.recommend_authors([PARSING], RecommendationOptions(from_year=3000)).results == ((),)
+    assert client.recommend_authors([PARSING], RecommendationOptions(where=Range("year", gte=3000))).results == ((),)
     unlike = RecommendationOptions(top_k=50, negative=[ids[0]], example_weight=100.0)
     assert client.recommend_authors([PARSING], unlike).results[0][0].id != ids[0]
 

@@ -18,9 +18,9 @@ from facets_client.cli.papers import recommend
 from facets_client.cli.relations import relations
 from facets_client.cli.settings import ExitCode, Settings, exit_code_of, sentence_of
 from facets_client.cli.texts import explain, texts
-from facets_client.client import DEFAULT_TARGET, DEFAULT_TIMEOUT_S
 from facets_client.core.channel import TlsConfig
 from facets_client.core.records import InputError
+from facets_client.core.target import DEFAULT_TARGET
 from facets_client.documents.index_state import StateError
 from facets_client.errors import FacetsClientError
 
@@ -149,7 +149,9 @@ def _global(
         str, typer.Option(envvar="FACETS_TARGET", help="Server as HOST:PORT.", show_default=True)
     ] = DEFAULT_TARGET,
     json: Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")] = False,
-    timeout_s: Annotated[float, typer.Option(help="Seconds for one request.")] = DEFAULT_TIMEOUT_S,
+    timeout_s: Annotated[
+        float | None, typer.Option(help="Seconds for one request.  [default: 30; 120 where it may take long]")
+    ] = None,
     api_key: Annotated[
         str | None, typer.Option(envvar="FACETS_API_KEY", help="Key, if the server asks for one.")
     ] = None,

@@ -44,19 +44,13 @@ class Settings:
 
     target: str
     json: bool
-    timeout_s: float
+    timeout_s: float | None
     api_key: str | None
     tls: bool | TlsConfig
 
-    def connect(self, *, min_timeout_s: float = 0.0) -> FacetsClient:
+    def connect(self) -> FacetsClient:
         """A client; close it."""
-        return FacetsClient(
-            self.target,
-            # a timeout that is no positive number is told as it was given
-            timeout_s=max(self.timeout_s, min_timeout_s) if self.timeout_s > 0 else self.timeout_s,
-            api_key=self.api_key,
-            tls=self.tls,
-        )
+        return FacetsClient(self.target, timeout_s=self.timeout_s, api_key=self.api_key, tls=self.tls)
 
 
 def settings_of(context: typer.Context) -> Settings:

@@ -6,12 +6,12 @@ import numpy as np
 from facets_proto.v1 import common_pb2
 from numpy.typing import NDArray
 
-from facets_client.core import results
+from facets_client.core.results import FacetsArray
 
 _DTYPES: dict[int, str] = {common_pb2.DATA_TYPE_FLOAT32: "<f4", common_pb2.DATA_TYPE_FLOAT16: "<f2"}
 
 
-def to_array(message: common_pb2.FacetArray) -> results.FacetsArray:
+def to_array(message: common_pb2.FacetArray) -> FacetsArray:
     """A writable array of the message's shape and type.
 
     Raises:
@@ -24,7 +24,7 @@ def to_array(message: common_pb2.FacetArray) -> results.FacetsArray:
     if num_bytes != len(message.data):
         raise ValueError(f"array of shape {list(message.shape)} has {len(message.data)} bytes, not {num_bytes}")
     flat = np.frombuffer(message.data, dtype=dtype)
-    native: results.FacetsArray = flat.astype(flat.dtype.newbyteorder("="), copy=True)
+    native: FacetsArray = flat.astype(flat.dtype.newbyteorder("="), copy=True)
     return native.reshape(tuple(message.shape))
 
 

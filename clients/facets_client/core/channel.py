@@ -2,10 +2,12 @@
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import grpc
 
-from facets_client.core.rpc import SERVICES
+from facets_client.core.rpc import SERVICES, Rpc
+from facets_client.core.target import parse_target
 
 # Replies may be larger than gRPC's 4 MiB: facets of a full batch, pages with facets.
 MAX_REPLY_BYTES = 256 * 2**20
@@ -74,30 +76,32 @@ class Connection:
     """Checked settings of a client.
 
     Attributes:
-        target: ``host:port`` or any other gRPC name.
-        timeout_s: Seconds for one request, its retries included.
+        target: As gRPC takes it, with a port.
+        timeout_s: Seconds for one request, its retries included; None: each rpc's own.
         metadata: Sent with every call.
         tls: None: no encryption.
     """
 
     target: str
-    timeout_s: float
+    timeout_s: float | None
     metadata: tuple[tuple[str, str], ...]
     tls: TlsConfig | None
 
     @classmethod
-    def of(cls, target: str, *, timeout_s: float, api_key: str | None, tls: bool | TlsConfig) -> "Connection":
+    def of(cls, target: str, *, timeout_s: float | None, api_key: str | None, tls: bool | TlsConfig) -> "Connection":
         """Checks the arguments of a client.
 
         Raises:
             ValueError: For a target, timeout or key that cannot work.
         """
-        if not target or any(character.isspace() for character in target):
-            raise ValueError(f"target must be like localhost:50051, got {target!r}")
-        if not 0 < timeout_s < 1e9:
+        if timeout_s is not None and not 0 < timeout_s < 1e9:
             raise ValueError(f"timeout_s must be a positive number of seconds, got {timeout_s}")
         if api_key is not None and not (api_key and api_key.isascii() and api_key.isprintable()):
             raise ValueError("api_key must be printable ASCII and not empty")
         metadata = (("authorization", f"Bearer {api_key}"),) if api_key else ()
         tls_config = TlsConfig() if tls is True else (tls or None)
-        return cls(target, timeout_s, metadata, tls_config)
+        return cls(parse_target(target), timeout_s, metadata, tls_config)
+
+    def timeout_of(self, rpc: Rpc[Any, Any]) -> float:
+        """Seconds for one request of an rpc."""
+        return rpc.timeout_s if self.timeout_s is None else self.timeout_s

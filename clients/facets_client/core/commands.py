@@ -5,19 +5,19 @@ An operation is a generator. It yields a command, is sent the answer, and return
 the blocking and the asyncio client run the same one.
 """
 
-import re
-from collections.abc import Generator, Iterable
+from collections.abc import AsyncIterable, Callable, Generator, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 
-from facets_client.core.rpc import RequestT, ResponseT, Rpc
+from facets_client.core.rpc import RequestT, ResponseT, Rpc, rpc_of
 from facets_client.errors import FacetsClientError, FieldViolation, UnavailableError
 
 T = TypeVar("T")
-ItemT = TypeVar("ItemT")
+# Input of a stream; the blocking client takes an iterable alone.
+Items: TypeAlias = Iterable[T] | AsyncIterable[T]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ class HalfClose:
 class TakeInput:
     """Answer with a list of the next items of the caller's input, at most this many; empty at its end."""
 
+    items: Items[Any]
     num_items: int
 
 
@@ -72,45 +73,66 @@ Command = Call[Any, Any] | Open | Send | Receive | HalfClose | TakeInput
 StreamOperation = Generator[Command | Emit[T], Any, None]
 
 
-def call(rpc: Rpc[RequestT, ResponseT], request: RequestT) -> Operation[ResponseT]:
-    """One unary call."""
-    reply: ResponseT = yield Call(rpc, request)
+def call(request: RequestT, response: type[ResponseT]) -> Operation[ResponseT]:
+    """One unary call of the rpc that takes this request."""
+    reply: ResponseT = yield Call(rpc_of(type(request), response), request)
     return reply
 
 
-def call_part(rpc: Rpc[RequestT, ResponseT], request: RequestT, *, field: str, offset: int) -> Operation[ResponseT]:
+def call_part(request: RequestT, response: type[ResponseT], *, field: str, offset: int) -> Operation[ResponseT]:
     """One unary call with a part of the caller's items: an error names items by their place in the whole."""
     try:
-        return (yield from call(rpc, request))
+        return (yield from call(request, response))
     except FacetsClientError as error:
         move_indices(error, field, offset)
         raise
+
+
+def call_pages(
+    make: Callable[[str], RequestT],
+    response: type[ResponseT],
+    items: Callable[[ResponseT], tuple[Iterable[T], str]],
+) -> Operation[list[T]]:
+    """Everything of a list that comes page by page.
+
+    Args:
+        make: Token of a page -> its request; the first token is empty.
+        response: Class of the replies.
+        items: Reply -> what is on the page, and the token of the next one, empty after the last.
+    """
+    found: list[T] = []
+    token = ""
+    while True:
+        reply = yield from call(make(token), response)
+        page, token = items(reply)
+        found += page
+        if not token:
+            return found
 
 
 def move_indices(error: FacetsClientError, field: str, offset: int) -> None:
     """Turns ``texts[3]`` of a part into ``texts[259]`` of the whole, in an error that is on its way."""
     if not offset:
         return
+    moved: dict[str, str] = {}
+    for step in (step for violation in error.field_violations for step in violation.field.split(".")):
+        number = step.removeprefix(f"{field}[").removesuffix("]")
+        if step == f"{field}[{number}]" and number.isdecimal():
+            moved[step] = f"{field}[{int(number) + offset}]"
+    # The largest first: what one step writes is larger than all that later steps look for.
+    places = sorted(moved.items(), key=lambda item: (len(item[0]), item[0]), reverse=True)
 
-    def moved(text: str) -> str:
-        pattern = rf"\b{field}\[(\d+)\]"
-        return re.sub(pattern, lambda found: f"{field}[{int(found[1]) + offset}]", text)
+    def in_whole(text: str) -> str:
+        for part, whole in places:
+            text = text.replace(part, whole)
+        return text
 
-    error.details = moved(error.details)
+    error.details = in_whole(error.details)
     error.args = (f"{error.code.name}: {error.details}",)
     error.field_violations = tuple(
-        FieldViolation(moved(violation.field), moved(violation.description)) for violation in error.field_violations
+        FieldViolation(in_whole(violation.field), in_whole(violation.description))
+        for violation in error.field_violations
     )
-
-
-def check_sequence(name: str, items: object) -> None:
-    """Refuses one string where many are expected.
-
-    Raises:
-        TypeError: With the call that was meant.
-    """
-    if isinstance(items, str | bytes):
-        raise TypeError(f"{name} must be a sequence, got one {type(items).__name__}: try [{items[:20]!r}]")
 
 
 def receive() -> Generator[Receive, Any, Any]:
@@ -121,13 +143,3 @@ def receive() -> Generator[Receive, Any, Any]:
             grpc.StatusCode.UNAVAILABLE, "the server ended the stream before everything was answered"
         )
     return reply
-
-
-def take(iterator: Iterable[ItemT], num_items: int) -> list[ItemT]:
-    """At most ``num_items`` from an iterator."""
-    items: list[ItemT] = []
-    for item in iterator:
-        items.append(item)
-        if len(items) == num_items:
-            break
-    return items

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 import grpc
 
 from facets_client.client import FacetsClient
-from facets_client.core import results
 from facets_client.core.records import RecordFormat, RecordSource, Rejection, read_records
 from facets_client.core.rejected import RejectedFile
 from facets_client.documents.index_state import IndexState, StateFile
 from facets_client.documents.record_batches import Batch, batches, reject
+from facets_client.documents.results import RejectedDocument, StreamAck
 from facets_client.documents.upsert_session import UpsertSession
 from facets_client.errors import (
     DeadlineExceededError,
@@ -235,7 +235,7 @@ class BulkIndexer:
         allowed = self._session.max_unacked_batches if self._session else 1
         return min(self._settings.window, allowed)
 
-    def _settle(self, batch: Batch, ack: results.StreamAck | None) -> None:
+    def _settle(self, batch: Batch, ack: StreamAck | None) -> None:
         """A batch is done: its rejections are written, then the state says so."""
         rejections = list(batch.rejections)
         if ack:
@@ -328,7 +328,7 @@ def _read_batches(
     return batches(items, batch_size=batch_size, max_message_bytes=max_message_bytes)
 
 
-def _rejection(batch: Batch, item: results.RejectedDocument) -> Rejection:
+def _rejection(batch: Batch, item: RejectedDocument) -> Rejection:
     """A document that the server refused, with its line."""
     if item.position >= len(batch.records):
         text = f"the server rejected document {item.position} of a batch of {len(batch.records)}"

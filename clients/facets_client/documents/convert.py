@@ -1,40 +1,17 @@
-"""Requests and replies about collections, documents and search."""
+"""Documents and queries as messages; replies about collections, documents and search."""
 
 from collections.abc import Sequence
 from datetime import UTC
 
 import numpy as np
 from facets_proto.v1 import documents_pb2
-from google.protobuf import struct_pb2
 from numpy.typing import NDArray
 
-from facets_client import filters
-from facets_client.core import results
 from facets_client.core.arrays import from_array, to_array
-from facets_client.core.numbers import finite_double, unsigned
+from facets_client.core.convert import to_matches, to_model_version, total_timings
 from facets_client.core.payloads import check_text, from_payload, to_payload
 from facets_client.core.statuses import error_info, status_code
-from facets_client.texts.convert import to_matches, to_model_version, total_timings
-
-
-def create_collection_request(name: str, *, model: str) -> documents_pb2.CreateCollectionRequest:
-    """An empty collection of this name; an empty model is the server's default."""
-    return documents_pb2.CreateCollectionRequest(name=name, model=model)
-
-
-def get_collection_request(name: str) -> documents_pb2.GetCollectionRequest:
-    """One collection by name."""
-    return documents_pb2.GetCollectionRequest(name=name)
-
-
-def list_collections_request(page_token: str) -> documents_pb2.ListCollectionsRequest:
-    """One page of the collections; an empty token is the first."""
-    return documents_pb2.ListCollectionsRequest(page_token=page_token)
-
-
-def delete_collection_request(name: str) -> documents_pb2.DeleteCollectionRequest:
-    """The collection to delete with its documents."""
-    return documents_pb2.DeleteCollectionRequest(name=name)
+from facets_client.documents import results
 
 
 def to_collection(message: documents_pb2.Collection) -> results.Collection:
@@ -81,11 +58,6 @@ def to_document(message: documents_pb2.Document) -> results.Document:
     )
 
 
-def upsert_request(collection: str, documents: Sequence[documents_pb2.Document]) -> documents_pb2.UpsertRequest:
-    """A batch that is stored whole or not at all."""
-    return documents_pb2.UpsertRequest(collection=collection, documents=documents)
-
-
 def stream_open(collection: str, resume_token: str) -> documents_pb2.UpsertStreamRequest:
     """First request of an upsert stream; an empty token starts a new one."""
     opening = documents_pb2.UpsertStreamOpen(collection=collection, resume_token=resume_token)
@@ -120,18 +92,6 @@ def _to_rejected(message: documents_pb2.RejectedDocument) -> results.RejectedDoc
     )
 
 
-def get_documents_request(
-    collection: str, ids: Sequence[str], *, include_facets: bool, min_revision: int
-) -> documents_pb2.GetDocumentsRequest:
-    """Documents to read by id."""
-    return documents_pb2.GetDocumentsRequest(
-        collection=collection,
-        ids=ids,
-        include_facets=include_facets,
-        min_revision=unsigned(min_revision, "min_revision", bits=64),
-    )
-
-
 def to_found(parts: Sequence[documents_pb2.GetDocumentsResponse]) -> results.FoundDocuments:
     """The replies to the parts of a call as one result, in the order of the ids."""
     return results.FoundDocuments(
@@ -141,71 +101,8 @@ def to_found(parts: Sequence[documents_pb2.GetDocumentsResponse]) -> results.Fou
     )
 
 
-def delete_documents_request(
-    collection: str, *, ids: Sequence[str] = (), where: filters.Filter | None = None
-) -> documents_pb2.DeleteDocumentsRequest:
-    """Documents to delete, by id or by filter."""
-    condition = None if where is None else from_filter(where)
-    return documents_pb2.DeleteDocumentsRequest(collection=collection, ids=ids, filter=condition)
-
-
-def count_documents_request(
-    collection: str, *, where: filters.Filter | None, min_revision: int
-) -> documents_pb2.CountDocumentsRequest:
-    """Documents to count; None counts all."""
-    condition = None if where is None else from_filter(where)
-    return documents_pb2.CountDocumentsRequest(
-        collection=collection, filter=condition, min_revision=unsigned(min_revision, "min_revision", bits=64)
-    )
-
-
-def list_documents_request(
-    collection: str,
-    *,
-    page_token: str,
-    page_size: int,
-    where: filters.Filter | None,
-    include_facets: bool,
-    min_revision: int,
-) -> documents_pb2.ListDocumentsRequest:
-    """One page of a collection; an empty token is the first."""
-    return documents_pb2.ListDocumentsRequest(
-        collection=collection,
-        page_size=unsigned(page_size, "page_size"),
-        page_token=page_token,
-        filter=None if where is None else from_filter(where),
-        include_facets=include_facets,
-        min_revision=unsigned(min_revision, "min_revision", bits=64),
-    )
-
-
-def search_request(
-    collection: str,
-    queries: Sequence[str | NDArray[np.floating]],
-    *,
-    top_k: int,
-    where: filters.Filter | None,
-    exact: bool,
-    min_revision: int,
-    evidence: bool,
-    num_words: int | None,
-    include_document: bool,
-) -> documents_pb2.SearchRequest:
-    """Queries, as texts or as facet arrays ``[facets, dim]``, and how to search."""
-    return documents_pb2.SearchRequest(
-        collection=collection,
-        queries=[_search_query(query) for query in queries],
-        top_k=unsigned(top_k, "top_k"),
-        filter=None if where is None else from_filter(where),
-        exact=exact,
-        min_revision=unsigned(min_revision, "min_revision", bits=64),
-        evidence=evidence,
-        num_words=unsigned(num_words, "num_words"),
-        include_document=include_document,
-    )
-
-
-def _search_query(query: str | NDArray[np.floating]) -> documents_pb2.SearchQuery:
+def from_query(query: str | NDArray[np.floating]) -> documents_pb2.SearchQuery:
+    """A query, as a text or as a facet array ``[facets, dim]``."""
     if isinstance(query, str):
         return documents_pb2.SearchQuery(text=query)
     return documents_pb2.SearchQuery(facet_embeddings=from_array(query))
@@ -232,52 +129,3 @@ def _to_hit(hit: documents_pb2.SearchHit) -> results.SearchHit:
         evidence=to_matches(hit.evidence),
         revision=hit.revision,
     )
-
-
-def from_filter(where: filters.Filter) -> documents_pb2.Filter:
-    """A condition on payloads as a message."""
-    match where:
-        case filters.AllOf(inner):
-            return documents_pb2.Filter(all_of=_filter_list(inner))
-        case filters.AnyOf(inner):
-            return documents_pb2.Filter(any_of=_filter_list(inner))
-        case filters.NoneOf(inner):
-            return documents_pb2.Filter(none_of=_filter_list(inner))
-        case filters.Equals(field, value):
-            condition = documents_pb2.FieldCondition(field=field, equals=_from_scalar(field, value))
-        case filters.OneOf(field, values):
-            listed = struct_pb2.ListValue(values=[_from_scalar(field, value) for value in values])
-            condition = documents_pb2.FieldCondition(field=field, one_of=listed)
-        case filters.Range(field, gt, gte, lt, lte):
-            condition = _from_range(field, {"gt": gt, "gte": gte, "lt": lt, "lte": lte})
-        case filters.Contains(field, value):
-            condition = documents_pb2.FieldCondition(field=field, contains=_from_scalar(field, value))
-        case filters.Exists(field, exists):
-            condition = documents_pb2.FieldCondition(field=field, exists=exists)
-    return documents_pb2.Filter(field=condition)
-
-
-def _from_range(field: str, bounds: dict[str, float | str | None]) -> documents_pb2.FieldCondition:
-    numbers = {
-        name: finite_double(bound, f"the bound for {field}")
-        for name, bound in bounds.items()
-        if isinstance(bound, int | float)
-    }
-    strings = {name: bound for name, bound in bounds.items() if isinstance(bound, str)}
-    if strings:
-        return documents_pb2.FieldCondition(field=field, string_range=documents_pb2.StringRange(**strings))
-    return documents_pb2.FieldCondition(field=field, range=documents_pb2.NumberRange(**numbers))
-
-
-def _filter_list(inner: Sequence[filters.Filter]) -> documents_pb2.FilterList:
-    return documents_pb2.FilterList(filters=[from_filter(item) for item in inner])
-
-
-def _from_scalar(field: str, value: filters.Scalar) -> struct_pb2.Value:
-    if value is None:
-        return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)
-    if isinstance(value, bool):
-        return struct_pb2.Value(bool_value=value)
-    if isinstance(value, str):
-        return struct_pb2.Value(string_value=value)
-    return struct_pb2.Value(number_value=finite_double(value, f"the value for {field}"))

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from facets_proto.v1 import documents_pb2
 
-from facets_client.core.batching import ENVELOPE_BYTES, ITEM_BYTES
 from facets_client.core.records import EXCERPT_CHARS, Record, Rejection
-from facets_client.core.results import Document
+from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES
 from facets_client.documents.convert import from_document
+from facets_client.documents.results import Document
 
 __all__ = ["DUPLICATE_WINDOW", "Batch", "batches"]
 

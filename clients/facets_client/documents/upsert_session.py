@@ -7,9 +7,9 @@ import grpc
 from facets_proto.v1 import documents_pb2
 from google.protobuf.message import Message
 
-from facets_client.core import results
-from facets_client.core.rpc import UPSERT_STREAM, Rpc
+from facets_client.core.rpc import Rpc, rpc_of
 from facets_client.documents.convert import stream_batch, stream_open, to_ack
+from facets_client.documents.results import StreamAck
 from facets_client.errors import UnavailableError
 
 
@@ -47,7 +47,7 @@ class UpsertSession:
         *,
         resume_token: str,
     ) -> None:
-        self._stream = open_stream(UPSERT_STREAM)
+        self._stream = open_stream(rpc_of(documents_pb2.UpsertStreamRequest, documents_pb2.UpsertStreamResponse))
         try:
             self._stream.send(stream_open(collection, resume_token))
             opened = self._receive().opened
@@ -60,7 +60,7 @@ class UpsertSession:
         self._sequence = self.last_acked_sequence
 
     def send(self, documents: Sequence[documents_pb2.Document]) -> int:
-        """Sends a batch of converted documents (``convert.documents.from_document``).
+        """Sends a batch of converted documents (``documents.convert.from_document``).
 
         Returns:
             The number of the batch in the stream.
@@ -69,7 +69,7 @@ class UpsertSession:
         self._stream.send(stream_batch(self._sequence, documents))
         return self._sequence
 
-    def receive_ack(self) -> results.StreamAck:
+    def receive_ack(self) -> StreamAck:
         """Waits for the ack of the oldest batch under way."""
         return to_ack(self._receive().ack, self.resume_token)
 

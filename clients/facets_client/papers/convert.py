@@ -1,4 +1,4 @@
-"""Requests and replies about papers, their authors and the papers that cite them."""
+"""Papers and options as messages; replies about papers, their authors and the papers that cite them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,12 +6,11 @@ from dataclasses import replace
 from facets_proto.v1 import papers_pb2 as pb
 
 from facets_client import filters
+from facets_client.core.convert import to_model_version, to_words, total_timings
 from facets_client.core.numbers import unsigned
 from facets_client.core.payloads import check_text
 from facets_client.core.results import Timings
-from facets_client.documents.convert import from_filter
 from facets_client.papers import results
-from facets_client.texts.convert import to_model_version, to_words, total_timings
 
 _KINDS = {"authors": pb.CANDIDATE_KIND_AUTHORS, "citations": pb.CANDIDATE_KIND_CITATIONS}
 _MAX_YEAR = 2**31 - 1
@@ -37,9 +36,6 @@ def from_paper(paper: results.Paper) -> pb.Paper:
     """
     if not isinstance(paper, results.Paper):
         raise TypeError(f"papers must be of class Paper, got {type(paper).__name__}")
-    for name in ("authors", "cited_by", "excluded"):
-        if isinstance(getattr(paper, name), str):
-            raise TypeError(f"{name} of a paper must be a sequence, got one str: try [{getattr(paper, name)[:20]!r}]")
     for text in (paper.title, paper.abstract, paper.id, *paper.cited_by, *paper.excluded):
         check_text(text)
     return pb.Paper(
@@ -76,7 +72,7 @@ def from_options(options: results.RecommendationOptions) -> pb.RecommendationOpt
         top_k=unsigned(options.top_k, "top_k"),
         excluded_ids=options.exclude,
         candidates=None if options.candidates is None else pb.CandidateList(ids=options.candidates),
-        years=_years(options.from_year, options.to_year),
+        years=None if options.where is None else from_years(options.where),
         positive_ids=options.positive,
         negative_ids=options.negative,
         example_weight=options.example_weight,
@@ -85,31 +81,41 @@ def from_options(options: results.RecommendationOptions) -> pb.RecommendationOpt
     )
 
 
-def _years(from_year: int | None, to_year: int | None) -> pb.YearRange | None:
-    if from_year is None and to_year is None:
-        return None
-    return pb.YearRange(from_year=_year(from_year, "from_year"), to_year=_year(to_year, "to_year"))
+def from_years(where: filters.Filter) -> pb.YearRange:
+    """A condition on the year as a message.
+
+    Raises:
+        ValueError: It is about something else, or no plain range of years.
+    """
+    made = pb.YearRange()
+    for condition in where.filters if isinstance(where, filters.AllOf) else (where,):
+        match condition:
+            case filters.Range("year", gt, gte, lt, lte):
+                lowest = [_bound(gt) + 1] if gt is not None else []
+                lowest += [_bound(gte)] if gte is not None else []
+                highest = [_bound(lt) - 1] if lt is not None else []
+                highest += [_bound(lte)] if lte is not None else []
+            case filters.Equals("year", value):
+                lowest = highest = [_bound(value)]
+            case _:
+                raise ValueError(f"expected a range of years, like Range('year', gte=2015), got {condition}")
+        if lowest:
+            made.from_year = max(lowest + ([made.from_year] if made.HasField("from_year") else []))
+        if highest:
+            made.to_year = min(highest + ([made.to_year] if made.HasField("to_year") else []))
+    return made
+
+
+def _bound(value: filters.Scalar) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+        raise ValueError(f"year must be compared with a whole number, got {value!r}")
+    return _year(int(value), "year") or 0
 
 
 def _year(value: int | None, name: str) -> int | None:
     if value is not None and not -_MAX_YEAR <= value <= _MAX_YEAR:
         raise ValueError(f"{name} must be a year, got {value}")
     return value
-
-
-def recommend_request(
-    kind: results.CandidateKind, papers: Sequence[pb.Paper], options: pb.RecommendationOptions, *, model: str
-) -> pb.RecommendAuthorsRequest | pb.RecommendCitationsRequest:
-    """Papers that candidates are wanted for."""
-    made = pb.RecommendAuthorsRequest if kind == "authors" else pb.RecommendCitationsRequest
-    return made(papers=papers, model=model, options=options)
-
-
-def bulk_request(
-    kind: results.CandidateKind, papers: Sequence[pb.Paper], options: pb.RecommendationOptions, *, model: str
-) -> pb.RecommendBulkRequest:
-    """The same for ids and scores alone."""
-    return pb.RecommendBulkRequest(kind=kind_number(kind), papers=papers, model=model, options=options)
 
 
 def to_recommendations(
@@ -165,50 +171,6 @@ def to_bulk(parts: Sequence[pb.RecommendBulkResponse]) -> results.BulkRecommenda
     )
 
 
-def rank_request(
-    kind: results.CandidateKind,
-    ids: Sequence[str],
-    *,
-    collection: str,
-    papers: Sequence[pb.Paper] | None,
-    model: str,
-    top_k: int,
-    where: filters.Filter | None,
-    from_year: int | None,
-    to_year: int | None,
-    exclude: Sequence[str],
-    facet_weight: float | None,
-    evidence: bool,
-    min_revision: int,
-) -> pb.RankPapersRequest:
-    """Authors or citing papers that papers are wanted for."""
-    for name in (*ids, *exclude):
-        check_text(name)
-    return pb.RankPapersRequest(
-        kind=kind_number(kind),
-        ids=ids,
-        collection=collection if papers is None else None,
-        papers=None if papers is None else pb.PaperList(papers=papers),
-        model=model,
-        top_k=unsigned(top_k, "top_k"),
-        filter=None if where is None else from_filter(where),
-        years=_years(from_year, to_year),
-        excluded_ids=exclude,
-        facet_weight=facet_weight,
-        evidence=evidence,
-        min_revision=unsigned(min_revision, "min_revision", bits=64),
-    )
-
-
-def with_ids(request: pb.RankPapersRequest, ids: Sequence[str]) -> pb.RankPapersRequest:
-    """The same request for other authors or citing papers."""
-    made = pb.RankPapersRequest()
-    made.CopyFrom(request)
-    del made.ids[:]
-    made.ids.extend(ids)
-    return made
-
-
 def to_rankings(
     parts: Sequence[pb.RankPapersResponse], *, is_collection: bool, offset: int = 0
 ) -> results.PaperRankings:
@@ -258,11 +220,6 @@ def _to_ranked(item: pb.RankedPaper, position: int | None) -> results.RankedPape
     )
 
 
-def add_papers_request(papers: Sequence[pb.Paper], *, model: str) -> pb.AddPapersRequest:
-    """Papers to add."""
-    return pb.AddPapersRequest(papers=papers, model=model)
-
-
 def to_added_papers(parts: Sequence[pb.AddPapersResponse]) -> results.AddedPapers:
     """What the parts of a call did, added up."""
     return results.AddedPapers(
@@ -274,23 +231,9 @@ def to_added_papers(parts: Sequence[pb.AddPapersResponse]) -> results.AddedPaper
     )
 
 
-def add_authors_request(authors: Sequence[pb.NewAuthor], *, model: str) -> pb.AddAuthorsRequest:
-    """Authors to add."""
-    return pb.AddAuthorsRequest(authors=authors, model=model)
-
-
 def to_added_authors(parts: Sequence[pb.AddAuthorsResponse]) -> results.AddedAuthors:
     """What the parts of a call did, added up."""
     return results.AddedAuthors(sum(part.num_authors for part in parts), sum(part.num_papers for part in parts))
-
-
-def find_request(
-    kind: results.CandidateKind, texts: Sequence[str], *, top_k: int, model: str
-) -> pb.FindCandidatesRequest:
-    """Ids or names as somebody remembers them."""
-    for text in texts:
-        check_text(text)
-    return pb.FindCandidatesRequest(kind=kind_number(kind), texts=texts, top_k=unsigned(top_k, "top_k"), model=model)
 
 
 def to_found(parts: Sequence[pb.FindCandidatesResponse]) -> results.FoundCandidates:

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from facets_client.core.checks import check_sequences
 from facets_client.core.results import ModelVersion, NearestWord, Timings
+from facets_client.filters import Filter
 
 __all__ = [
     "AddedAuthors",
@@ -58,6 +60,9 @@ class Paper:
     year: int | None = None
     excluded: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        check_sequences(authors=self.authors, cited_by=self.cited_by, excluded=self.excluded)
+
 
 @dataclass(frozen=True, slots=True)
 class NewAuthor:
@@ -66,6 +71,9 @@ class NewAuthor:
     author: PaperAuthor
     papers: Sequence[Paper] = ()
     paper_ids: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        check_sequences(papers=self.papers, paper_ids=self.paper_ids)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,8 +84,8 @@ class RecommendationOptions:
         top_k: Candidates for each paper.
         exclude: Ids of candidates never recommended.
         candidates: Only these ids; None: all. An empty list gives empty answers.
-        from_year: Authors with a paper of this year or later; citing papers of this year or later.
-        to_year: Likewise, up to this year.
+        where: Condition on the year of a paper of the author, or of the citing paper: ``Range("year", gte=2015)``.
+            Candidates of unknown years are left out.
         positive: Ids of candidates whose like is wanted.
         negative: Ids of candidates whose like is not wanted.
         example_weight: What a cosine of 1 to an example counts; None: the server's choice.
@@ -88,8 +96,7 @@ class RecommendationOptions:
     top_k: int = 10
     exclude: Sequence[str] = ()
     candidates: Sequence[str] | None = None
-    from_year: int | None = None
-    to_year: int | None = None
+    where: Filter | None = None
     positive: Sequence[str] = ()
     negative: Sequence[str] = ()
     example_weight: float | None = None
@@ -97,9 +104,9 @@ class RecommendationOptions:
     evidence: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("exclude", "candidates", "positive", "negative"):
-            if isinstance(getattr(self, name), str):
-                raise TypeError(f"{name} must be a sequence of ids, got one str: try [{getattr(self, name)[:20]!r}]")
+        check_sequences(
+            exclude=self.exclude, candidates=self.candidates, positive=self.positive, negative=self.negative
+        )
 
 
 @dataclass(frozen=True, slots=True)

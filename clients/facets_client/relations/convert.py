@@ -1,11 +1,11 @@
-"""Requests and replies about relations."""
+"""Texts with their entities as messages; replies about relations."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from facets_proto.v1 import relations_pb2
 
-from facets_client.core.numbers import finite_double, unsigned
+from facets_client.core.numbers import unsigned
 from facets_client.relations import results
 
 EntitySource = Literal["any", "spans", "gazetteer", "ner"]
@@ -18,6 +18,17 @@ _SOURCE_NUMBERS: dict[str, relations_pb2.EntitySource] = {
     "ner": relations_pb2.ENTITY_SOURCE_NER,
 }
 _LABEL_PREFIX = "ENTAILMENT_LABEL_"
+
+
+def source_number(source: EntitySource) -> relations_pb2.EntitySource:
+    """The number of a source of entities.
+
+    Raises:
+        ValueError: There is no such source.
+    """
+    if source not in _SOURCE_NUMBERS:
+        raise ValueError(f"entity_source must be one of {', '.join(_SOURCE_NUMBERS)}, got {source!r}")
+    return _SOURCE_NUMBERS[source]
 
 
 def from_texts(texts: Sequence[str], spans: Spans | None) -> list[relations_pb2.RelationText]:
@@ -41,33 +52,8 @@ def _span(span: tuple[int, int], name: str) -> relations_pb2.EntitySpan:
     return relations_pb2.EntitySpan(start=unsigned(start, f"{name} start"), end=unsigned(end, f"{name} end"))
 
 
-def extract_request(
-    texts: Sequence[relations_pb2.RelationText],
-    *,
-    model: str,
-    entity_source: EntitySource,
-    gazetteer: Sequence[str],
-    relations: Sequence[str],
-    pair_limits: results.PairLimits | None,
-    include_unrelated: bool,
-    top_k: int | None,
-    evidence: bool,
-) -> relations_pb2.ExtractRelationsRequest:
-    """Texts and which of their relations to tell."""
-    return relations_pb2.ExtractRelationsRequest(
-        texts=texts,
-        model=model,
-        entity_source=_SOURCE_NUMBERS[entity_source],
-        gazetteer_names=gazetteer,
-        relations=relations,
-        pair_limits=_from_limits(pair_limits),
-        include_unrelated=include_unrelated,
-        top_k=unsigned(top_k, "top_k"),
-        evidence=evidence,
-    )
-
-
-def _from_limits(limits: results.PairLimits | None) -> relations_pb2.PairLimits | None:
+def from_limits(limits: results.PairLimits | None) -> relations_pb2.PairLimits | None:
+    """Which pairs are looked at, as a message; None stays None."""
     if limits is None:
         return None
     return relations_pb2.PairLimits(
@@ -128,30 +114,6 @@ def _to_score(score: relations_pb2.RelationScore) -> results.RelationScore:
     )
 
 
-def fill_request(
-    slots: Sequence[tuple[str, str]],
-    texts: Sequence[relations_pb2.RelationText],
-    *,
-    model: str,
-    entity_source: EntitySource,
-    gazetteer: Sequence[str],
-    pair_limits: results.PairLimits | None,
-    top_k: int | None,
-    evidence: bool,
-) -> relations_pb2.FillSlotsRequest:
-    """Slots, as (head, relation), and the texts to fill them from."""
-    return relations_pb2.FillSlotsRequest(
-        slots=[relations_pb2.Slot(head=head, relation=relation) for head, relation in slots],
-        texts=texts,
-        model=model,
-        entity_source=_SOURCE_NUMBERS[entity_source],
-        gazetteer_names=gazetteer,
-        pair_limits=_from_limits(pair_limits),
-        top_k=unsigned(top_k, "top_k"),
-        evidence=evidence,
-    )
-
-
 def to_tails(reply: relations_pb2.FillSlotsResponse) -> list[tuple[results.RankedTail, ...]]:
     """Ranked tails in the order of the slots."""
     return [tuple(_to_tail(tail) for tail in slot.tails) for slot in reply.slots]
@@ -160,23 +122,6 @@ def to_tails(reply: relations_pb2.FillSlotsResponse) -> list[tuple[results.Ranke
 def _to_tail(tail: relations_pb2.RankedTail) -> results.RankedTail:
     mentions = tuple(results.TailMention(mention.text, _to_pair(mention.pair)) for mention in tail.mentions)
     return results.RankedTail(tail.tail, tail.score, tail.probability, tail.accepted, mentions)
-
-
-def score_request(
-    patterns: Sequence[str], *, model: str, relations: Sequence[str], top_k: int | None, evidence: bool
-) -> relations_pb2.ScoreRelationsRequest:
-    """Patterns and the candidates for their relations."""
-    return relations_pb2.ScoreRelationsRequest(
-        patterns=patterns, model=model, relations=relations, top_k=unsigned(top_k, "top_k"), evidence=evidence
-    )
-
-
-def entailment_request(pairs: Sequence[tuple[str, str]], *, model: str) -> relations_pb2.DetectEntailmentRequest:
-    """Pairs of patterns: premise, hypothesis."""
-    return relations_pb2.DetectEntailmentRequest(
-        pairs=[relations_pb2.EntailmentPair(premise=premise, hypothesis=hypothesis) for premise, hypothesis in pairs],
-        model=model,
-    )
 
 
 def to_entailments(reply: relations_pb2.DetectEntailmentResponse) -> list[results.Entailment]:
@@ -196,33 +141,6 @@ def to_entailments(reply: relations_pb2.DetectEntailmentResponse) -> list[result
     ]
 
 
-def list_request(page_token: str, *, model: str) -> relations_pb2.ListRelationsRequest:
-    """One page of the relations; an empty token is the first."""
-    return relations_pb2.ListRelationsRequest(model=model, page_token=page_token)
-
-
-def to_relations(messages: Iterable[relations_pb2.Relation]) -> list[results.Relation]:
-    """Relations in order."""
-    return [to_relation(message) for message in messages]
-
-
 def to_relation(message: relations_pb2.Relation) -> results.Relation:
     """One relation a model knows."""
     return results.Relation(message.name, message.threshold, message.num_pairs, tuple(message.examples), message.added)
-
-
-def add_request(
-    name: str, examples: Sequence[str], *, threshold: float | None, model: str
-) -> relations_pb2.AddRelationRequest:
-    """A new relation by example patterns."""
-    return relations_pb2.AddRelationRequest(
-        model=model,
-        name=name,
-        examples=examples,
-        threshold=None if threshold is None else finite_double(threshold, "threshold"),
-    )
-
-
-def delete_request(name: str, *, model: str) -> relations_pb2.DeleteRelationRequest:
-    """A relation that was added."""
-    return relations_pb2.DeleteRelationRequest(model=model, name=name)

@@ -1,166 +1,224 @@
-"""What the clients do about relations, written once (see ``commands.py``)."""
+"""What the clients do with relations between entities (see ``core/operations.py``)."""
 
 from collections.abc import Sequence
 
-from facets_client.core import rpc
-from facets_client.core.batching import text_bytes
-from facets_client.core.commands import Operation, call, call_part, check_sequence
-from facets_client.core.operations import Operations
+from facets_proto.v1 import relations_pb2 as pb
+
+from facets_client.core.commands import Operation, call, call_pages
+from facets_client.core.numbers import finite_double, unsigned
+from facets_client.core.operations import RoomOperations
+from facets_client.core.requests import least, text_bytes
 from facets_client.core.results import Limits
-from facets_client.relations import convert, results
+from facets_client.relations import convert
 from facets_client.relations.convert import EntitySource, Spans
+from facets_client.relations.results import (
+    Entailment,
+    PairLimits,
+    PatternScore,
+    RankedTail,
+    Relation,
+    TextRelations,
+)
 
 __all__ = ["RelationOperations"]
 
 _DEFAULT_TOP_K = 10  # of the server, when it is asked for all relations and no number
 
 
-class RelationOperations:
-    """The operations of RelationService; inputs are cut with the help of the other operations."""
+class RelationOperations(RoomOperations):
+    """RelationService."""
 
-    def __init__(self, operations: Operations) -> None:
-        self._operations = operations
-
-    def extract(
+    def extract_relations(
         self,
         texts: Sequence[str],
         *,
-        spans: Spans | None,
-        entity_source: EntitySource,
-        gazetteer: Sequence[str],
-        relations: Sequence[str],
-        pair_limits: results.PairLimits | None,
-        include_unrelated: bool,
-        top_k: int | None,
-        evidence: bool,
-        model: str,
-    ) -> Operation[list[results.TextRelations]]:
-        """Relations between the entities of texts."""
-        _check_lists(texts=texts, gazetteer=gazetteer, relations=relations)
+        spans: Spans | None = None,
+        entity_source: EntitySource = "any",
+        gazetteer: Sequence[str] = (),
+        relations: Sequence[str] = (),
+        pair_limits: PairLimits | None = None,
+        include_unrelated: bool = False,
+        top_k: int | None = None,
+        evidence: bool = False,
+        model: str = "",
+    ) -> Operation[list[TextRelations]]:
+        """Relations between the entities of texts, in both directions of every pair of a sentence.
+
+        Args:
+            texts: At least one.
+            spans: Entities of each text as ``(start, end)`` in characters; None: found by the server.
+            entity_source: Where entities come from; ``any``: spans, else the gazetteer, else what the server has.
+            gazetteer: Names of entities to find.
+            relations: Candidates by name; empty: every relation.
+            pair_limits: Which pairs are looked at.
+            include_unrelated: Also return pairs without an accepted relation.
+            top_k: Return this many relations of each pair, accepted or not; None: the accepted ones.
+            evidence: Say which facet met which, and the relations near each facet.
+            model: Name; empty: the server's default for relations.
+        """
         messages = convert.from_texts(texts, spans)
-        repeated = sum(text_bytes(name) + 4 for names in (gazetteer, relations) for name in names)
-        found: list[results.TextRelations] = []
-        sizes = [message.ByteSize() for message in messages]
-        for part in (
-            yield from self._operations.cut(
-                "texts", sizes, model, lambda it: it.max_texts_per_request, repeated_bytes=repeated
-            )
-        ):
-            request = convert.extract_request(
-                messages[part],
-                model=model,
-                entity_source=entity_source,
-                gazetteer=gazetteer,
-                relations=relations,
-                pair_limits=pair_limits,
-                include_unrelated=include_unrelated,
-                top_k=top_k,
-                evidence=evidence,
-            )
-            reply = yield from call_part(rpc.EXTRACT_RELATIONS, request, field="texts", offset=part.start)
-            found += convert.to_text_relations(reply)
-        return found
+        wanted = pb.ExtractRelationsRequest(
+            model=model,
+            entity_source=convert.source_number(entity_source),
+            gazetteer_names=gazetteer,
+            relations=relations,
+            pair_limits=convert.from_limits(pair_limits),
+            include_unrelated=include_unrelated,
+            top_k=unsigned(top_k, "top_k"),
+            evidence=evidence,
+        )
+
+        def request(part: slice) -> pb.ExtractRelationsRequest:
+            made = pb.ExtractRelationsRequest(texts=messages[part])
+            made.MergeFrom(wanted)
+            return made
+
+        parts = yield from self._requests.call_parts(
+            "texts",
+            [message.ByteSize() for message in messages],
+            request,
+            pb.ExtractRelationsResponse,
+            max_items=lambda limits: limits.max_texts_per_request,
+            model=model,
+            repeated_bytes=wanted.ByteSize(),
+        )
+        return [text for part in parts for text in convert.to_text_relations(part)]
 
     def fill_slots(
         self,
         slots: Sequence[tuple[str, str]],
         texts: Sequence[str],
         *,
-        spans: Spans | None,
-        entity_source: EntitySource,
-        gazetteer: Sequence[str],
-        pair_limits: results.PairLimits | None,
-        top_k: int | None,
-        evidence: bool,
-        model: str,
-    ) -> Operation[list[tuple[results.RankedTail, ...]]]:
-        """Ranked tails; every request holds all the texts."""
-        _check_lists(slots=slots, texts=texts, gazetteer=gazetteer)
-        messages = convert.from_texts(texts, spans)
-        repeated = sum(message.ByteSize() + 8 for message in messages)
-        repeated += sum(text_bytes(name) + 4 for name in gazetteer)
-        sizes = [text_bytes(head) + text_bytes(relation) + 8 for head, relation in slots]
-        tails: list[tuple[results.RankedTail, ...]] = []
-        for part in (
-            yield from self._operations.cut(
-                "slots", sizes, model, lambda it: it.max_slots_per_request, repeated_bytes=repeated
-            )
-        ):
-            request = convert.fill_request(
-                slots[part],
-                messages,
-                model=model,
-                entity_source=entity_source,
-                gazetteer=gazetteer,
-                pair_limits=pair_limits,
-                top_k=top_k,
-                evidence=evidence,
-            )
-            reply = yield from call_part(rpc.FILL_SLOTS, request, field="slots", offset=part.start)
-            tails += convert.to_tails(reply)
-        return tails
+        spans: Spans | None = None,
+        entity_source: EntitySource = "any",
+        gazetteer: Sequence[str] = (),
+        pair_limits: PairLimits | None = None,
+        top_k: int | None = None,
+        evidence: bool = False,
+        model: str = "",
+    ) -> Operation[list[tuple[RankedTail, ...]]]:
+        """Tail entities for heads and relations, best first.
 
-    def score(
-        self, patterns: Sequence[str], *, relations: Sequence[str], top_k: int | None, evidence: bool, model: str
-    ) -> Operation[list[results.PatternScore]]:
-        """Relations of patterns."""
-        _check_lists(patterns=patterns, relations=relations)
-        repeated = sum(text_bytes(name) + 4 for name in relations)
-        told = min(top_k or len(relations) or _DEFAULT_TOP_K, len(relations) or top_k or _DEFAULT_TOP_K)
+        Args:
+            slots: ``(head, relation)`` of each; each is filled from all texts.
+            texts: At least one and at most what one request takes: tails are ranked over all of them.
+            spans: Entities of each text as ``(start, end)`` in characters; None: found by the server.
+            entity_source: As in ``extract_relations``; heads are found besides.
+            gazetteer: Names of entities to find.
+            pair_limits: Which pairs are looked at.
+            top_k: Most tails of a slot; None: the server's choice.
+            evidence: Say which facet met which.
+            model: Name; empty: the server's default for relations.
+        """
+        wanted = pb.FillSlotsRequest(
+            texts=convert.from_texts(texts, spans),
+            model=model,
+            entity_source=convert.source_number(entity_source),
+            gazetteer_names=gazetteer,
+            pair_limits=convert.from_limits(pair_limits),
+            top_k=unsigned(top_k, "top_k"),
+            evidence=evidence,
+        )
+
+        def request(part: slice) -> pb.FillSlotsRequest:
+            made = pb.FillSlotsRequest(slots=[pb.Slot(head=head, relation=name) for head, name in slots[part]])
+            made.MergeFrom(wanted)
+            return made
+
+        parts = yield from self._requests.call_parts(
+            "slots",
+            [text_bytes(head) + text_bytes(relation) + 8 for head, relation in slots],
+            request,
+            pb.FillSlotsResponse,
+            max_items=lambda limits: limits.max_slots_per_request,
+            model=model,
+            repeated_bytes=wanted.ByteSize(),
+        )
+        return [tails for part in parts for tails in convert.to_tails(part)]
+
+    def score_relations(
+        self,
+        patterns: Sequence[str],
+        *,
+        relations: Sequence[str] = (),
+        top_k: int | None = None,
+        evidence: bool = False,
+        model: str = "",
+    ) -> Operation[list[PatternScore]]:
+        """How well relations fit sentence patterns.
+
+        Args:
+            patterns: Each with ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
+            relations: Candidates by name; empty: every relation.
+            top_k: Most relations of a pattern; None: all candidates, or the server's choice without any.
+            evidence: Say which facet met which, and the relations near each facet.
+            model: Name; empty: the server's default for relations.
+        """
+        most = unsigned(top_k, "top_k")
+        num_returned = least(top_k or 0, len(relations)) or _DEFAULT_TOP_K
 
         def max_patterns(limits: Limits) -> int:
-            if not limits.max_relation_scores:
-                return limits.max_patterns_per_request
-            within_scores = max(1, limits.max_relation_scores // told)
-            return min(limits.max_patterns_per_request or within_scores, within_scores)
+            of_scores = limits.max_relation_scores and max(1, limits.max_relation_scores // num_returned)
+            return least(limits.max_patterns_per_request, of_scores)
 
-        scores: list[results.PatternScore] = []
-        sizes = [text_bytes(pattern) for pattern in patterns]
-        for part in (yield from self._operations.cut("patterns", sizes, model, max_patterns, repeated_bytes=repeated)):
-            request = convert.score_request(
-                patterns[part], model=model, relations=relations, top_k=top_k, evidence=evidence
-            )
-            reply = yield from call_part(rpc.SCORE_RELATIONS, request, field="patterns", offset=part.start)
-            scores += [convert.to_pattern_score(score) for score in reply.scores]
-        return scores
+        parts = yield from self._requests.call_parts(
+            "patterns",
+            [text_bytes(pattern) for pattern in patterns],
+            lambda part: pb.ScoreRelationsRequest(
+                patterns=patterns[part], model=model, relations=relations, top_k=most, evidence=evidence
+            ),
+            pb.ScoreRelationsResponse,
+            max_items=max_patterns,
+            model=model,
+            repeated_bytes=sum(text_bytes(name) + 4 for name in relations),
+        )
+        return [convert.to_pattern_score(score) for part in parts for score in part.scores]
 
-    def entailment(self, pairs: Sequence[tuple[str, str]], *, model: str) -> Operation[list[results.Entailment]]:
-        """Both directions of pairs of patterns."""
-        check_sequence("pairs", pairs)
-        sizes = [text_bytes(premise) + text_bytes(hypothesis) for premise, hypothesis in pairs]
-        found: list[results.Entailment] = []
-        for part in (yield from self._operations.cut("pairs", sizes, model, lambda it: it.max_pairs_per_request)):
-            request = convert.entailment_request(pairs[part], model=model)
-            reply = yield from call_part(rpc.DETECT_ENTAILMENT, request, field="pairs", offset=part.start)
-            found += convert.to_entailments(reply)
-        return found
+    def detect_entailment(self, pairs: Sequence[tuple[str, str]], *, model: str = "") -> Operation[list[Entailment]]:
+        """Whether one sentence pattern entails another, in both directions.
 
-    def all(self, *, model: str) -> Operation[list[results.Relation]]:
-        """All relations, page by page."""
-        relations: list[results.Relation] = []
-        token = ""
-        while True:
-            reply = yield from call(rpc.LIST_RELATIONS, convert.list_request(token, model=model))
-            relations += convert.to_relations(reply.relations)
-            token = reply.next_page_token
-            if not token:
-                return relations
+        Args:
+            pairs: ``(premise, hypothesis)`` of each, patterns as in ``score_relations``.
+            model: Name; empty: the server's default for relations.
+        """
+        parts = yield from self._requests.call_parts(
+            "pairs",
+            [text_bytes(premise) + text_bytes(hypothesis) for premise, hypothesis in pairs],
+            lambda part: pb.DetectEntailmentRequest(
+                pairs=[pb.EntailmentPair(premise=premise, hypothesis=other) for premise, other in pairs[part]],
+                model=model,
+            ),
+            pb.DetectEntailmentResponse,
+            max_items=lambda limits: limits.max_pairs_per_request,
+            model=model,
+        )
+        return [entailment for part in parts for entailment in convert.to_entailments(part)]
 
-    def add(
-        self, name: str, examples: Sequence[str], *, threshold: float | None, model: str
-    ) -> Operation[results.Relation]:
-        """A new relation."""
-        check_sequence("examples", examples)
-        request = convert.add_request(name, examples, threshold=threshold, model=model)
-        reply = yield from call(rpc.ADD_RELATION, request)
+    def list_relations(self, *, model: str = "") -> Operation[list[Relation]]:
+        """The relations a model knows, trained and added, by name."""
+        found = yield from call_pages(
+            lambda token: pb.ListRelationsRequest(model=model, page_token=token),
+            pb.ListRelationsResponse,
+            lambda reply: (reply.relations, reply.next_page_token),
+        )
+        return [convert.to_relation(relation) for relation in found]
+
+    def add_relation(
+        self, name: str, examples: Sequence[str], *, threshold: float | None = None, model: str = ""
+    ) -> Operation[Relation]:
+        """Adds a relation by example patterns, without training; durable on return.
+
+        Args:
+            name: AlreadyExistsError when the model knows a relation of that name.
+            examples: Sentence patterns that express it.
+            threshold: Scores from here on are accepted, in [-1, 1]; None: the server's choice.
+            model: Name; empty: the server's default for relations.
+        """
+        least_score = None if threshold is None else finite_double(threshold, "threshold")
+        request = pb.AddRelationRequest(model=model, name=name, examples=examples, threshold=least_score)
+        return convert.to_relation((yield from call(request, pb.AddRelationResponse)).relation)
+
+    def delete_relation(self, name: str, *, model: str = "") -> Operation[Relation]:
+        """Takes a relation away that was added; NotFoundError when there is none of that name."""
+        reply = yield from call(pb.DeleteRelationRequest(model=model, name=name), pb.DeleteRelationResponse)
         return convert.to_relation(reply.relation)
-
-    def delete(self, name: str, *, model: str) -> Operation[results.Relation]:
-        """Takes a relation away."""
-        reply = yield from call(rpc.DELETE_RELATION, convert.delete_request(name, model=model))
-        return convert.to_relation(reply.relation)
-
-
-def _check_lists(**lists: object) -> None:
-    for name, items in lists.items():
-        check_sequence(name, items)

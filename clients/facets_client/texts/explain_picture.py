@@ -11,8 +11,9 @@ from typing import Literal
 
 from rich.cells import cell_len, chop_cells
 
-from facets_client.core.results import Explanation, FacetMatch, FacetWords
+from facets_client.core.results import FacetMatch
 from facets_client.texts.explain_pairing import paired_rows
+from facets_client.texts.results import Explanation, FacetWords
 
 __all__ = ["CELL", "FONT_SIZE", "Label", "Link", "Picture", "Shade", "explanation_picture", "pair_picture"]
 

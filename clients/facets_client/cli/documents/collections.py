@@ -6,7 +6,7 @@ import typer
 
 from facets_client.cli.output import add_row, is_interactive, print_json, say, stdout, table
 from facets_client.cli.settings import settings_of
-from facets_client.core.results import Collection
+from facets_client.documents.results import Collection
 
 app = typer.Typer(invoke_without_command=True)
 

@@ -9,7 +9,7 @@ import typer
 from facets_client.cli.output import add_row, is_interactive, print_json, say, shortened, stdout, table
 from facets_client.cli.settings import ExitCode, settings_of
 from facets_client.cli.where import WhereOption, parse_where
-from facets_client.core.results import Document
+from facets_client.documents.results import Document
 
 app = typer.Typer(invoke_without_command=True)
 

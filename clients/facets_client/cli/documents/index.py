@@ -17,9 +17,6 @@ from facets_client.documents.bulk_index import BulkIndexer, IndexReport, IndexSe
 from facets_client.documents.index_state import IndexState, InputIdentity, StateFile, default_state_path
 from facets_client.errors import AlreadyExistsError, FacetsClientError, NotFoundError
 
-# One batch may take long on a busy machine; asking for it again would only add to the work.
-_MIN_TIMEOUT_S = 120.0
-
 
 def index(
     context: typer.Context,
@@ -74,7 +71,7 @@ def index(
             report = _dry_run(source, wanted, rejected_path)
         else:
             state_path = state or _default_state(settings, collection, file, os.environ)
-            with settings.connect(min_timeout_s=_MIN_TIMEOUT_S) as client:
+            with settings.connect() as client:
                 made = _create_time(client, collection, create=create, model=model)
                 identity = _identity(source, wanted.record_format, collection, made)
                 load = _Load(client, source, wanted, rejected_path, StateFile(state_path), identity)

@@ -10,7 +10,7 @@ from rich.text import Text
 from facets_client.cli.output import clean, match_line, print_json, shortened, stdout
 from facets_client.cli.settings import settings_of
 from facets_client.cli.where import WhereOption, parse_where
-from facets_client.core.results import SearchHit
+from facets_client.documents.results import SearchHit
 
 _TEXT_CHARS = 300
 

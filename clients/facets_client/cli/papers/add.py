@@ -16,9 +16,6 @@ from facets_client.papers.results import NewAuthor, Paper
 
 ItemT = TypeVar("ItemT", Paper, NewAuthor)
 
-# One batch may take long on a busy machine; asking for it again would only add to the work.
-MIN_TIMEOUT_S = 120.0
-
 InputArgument = Annotated[str, typer.Argument(help="JSONL, plain, gzip or xz; - reads standard input.")]
 RejectedOption = Annotated[Path | None, typer.Option(help="Where rejected records go.  [default: FILE.rejected.jsonl]")]
 ProgressOption = Annotated[bool | None, typer.Option(help="Progress bar; by default only on a terminal.")]
@@ -47,7 +44,7 @@ def add_papers(
     settings = settings_of(context)
     path = rejected_path_of(file, rejected)
     totals = {"num_papers": 0, "num_authors": 0, "num_citing_papers": 0, "num_unknown_citations": 0}
-    with RecordSource(file) as source, settings.connect(min_timeout_s=MIN_TIMEOUT_S) as client:
+    with RecordSource(file) as source, settings.connect() as client:
 
         def send(items: list[Paper]) -> None:
             added = client.add_papers(items, model=model)
@@ -89,7 +86,7 @@ def add_authors(
     settings = settings_of(context)
     path = rejected_path_of(file, rejected)
     totals = {"num_authors": 0, "num_papers": 0}
-    with RecordSource(file) as source, settings.connect(min_timeout_s=MIN_TIMEOUT_S) as client:
+    with RecordSource(file) as source, settings.connect() as client:
 
         def send(items: list[NewAuthor]) -> None:
             added = client.add_authors(items, model=model)

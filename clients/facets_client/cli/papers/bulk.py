@@ -10,7 +10,6 @@ import typer
 from facets_client.cli.inputs import text_of_file
 from facets_client.cli.output import print_json, progress_bar, say
 from facets_client.cli.papers.add import (
-    MIN_TIMEOUT_S,
     InputArgument,
     ModelOption,
     ProgressOption,
@@ -19,6 +18,7 @@ from facets_client.cli.papers.add import (
     rejected_path_of,
 )
 from facets_client.cli.settings import ExitCode, settings_of
+from facets_client.cli.where import WhereOption, parse_where
 from facets_client.core.records import InputError, RecordSource
 from facets_client.errors import FacetsClientError
 from facets_client.papers.bulk import BulkRecommender, BulkRecommendSettings, Place
@@ -38,8 +38,7 @@ def bulk(
     ] = None,
     own: Annotated[bool, typer.Option("--own/--no-own", help="Also recommend a paper's own authors.")] = False,
     top_k: Annotated[int, typer.Option("--top-k", "-k", help="Candidates for each paper.", min=1)] = 50,
-    from_year: Annotated[int | None, typer.Option(help="Active (or published) in this year or later.")] = None,
-    to_year: Annotated[int | None, typer.Option(help="Active (or published) up to this year.")] = None,
+    where: WhereOption = None,
     facet_weight: Annotated[
         float | None, typer.Option(help="Share of the facets in the score, 0 to 1.", min=0, max=1)
     ] = None,
@@ -75,8 +74,7 @@ def bulk(
         options=RecommendationOptions(
             top_k=top_k,
             candidates=None if candidates is None else _names(candidates),
-            from_year=from_year,
-            to_year=to_year,
+            where=parse_where(where),
             facet_weight=facet_weight,
         ),
         model=model,
@@ -92,7 +90,7 @@ def bulk(
             raise typer.BadParameter(f"--out must not be the input or the rejected file, got {str(out)!r}")
     with (
         RecordSource(file) as source,
-        settings.connect(min_timeout_s=MIN_TIMEOUT_S) as client,
+        settings.connect() as client,
         progress_bar(shown=progress, counted="percent") as bar,
     ):
         task = bar.add_task("", total=100 if source.size else None)
@@ -116,7 +114,6 @@ def bulk(
     if run.unmatched_conflicts and not run.is_resumed:
         unmatched = sorted(run.unmatched_conflicts)
         say(f"facets: {len(unmatched)} ids of --conflicts are no paper of {file}, {unmatched[0]!r} for one")
-    where = str(rejected_path) if report.num_rejected else None
     if settings.json:
         print_json(
             {
@@ -124,7 +121,7 @@ def bulk(
                 "num_unknown_candidates": run.num_unknown_candidates,
                 "unknown_candidates": run.unknown_candidates,
                 "out": str(out),
-                "rejected_file": where,
+                "rejected_file": str(rejected_path) if report.num_rejected else None,
             }
         )
     else:

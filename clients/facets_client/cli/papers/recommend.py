@@ -1,5 +1,6 @@
 """``facets recommend``: authors, citations, papers, find."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -7,7 +8,7 @@ from rich.text import Text
 
 from facets_client.cli.inputs import text_of_file
 from facets_client.cli.output import clean, print_json, shortened, stdout
-from facets_client.cli.papers.add import MIN_TIMEOUT_S, add_authors, add_papers
+from facets_client.cli.papers.add import add_authors, add_papers
 from facets_client.cli.papers.bulk import bulk
 from facets_client.cli.papers.output import TITLE_CHARS, print_item
 from facets_client.cli.settings import settings_of
@@ -30,8 +31,6 @@ ExcludeOption = Annotated[
 CandidateOption = Annotated[
     list[str] | None, typer.Option("--candidate", help="Only this one; repeat for more.", show_default=False)
 ]
-FromOption = Annotated[int | None, typer.Option(help="Active (or published) in this year or later.")]
-ToOption = Annotated[int | None, typer.Option(help="Active (or published) up to this year.")]
 LikeOption = Annotated[
     list[str] | None, typer.Option("--like", help="More like this one; repeat for more.", show_default=False)
 ]
@@ -59,69 +58,64 @@ def recommend() -> None:
     """
 
 
-@app.command()
-def authors(
-    context: typer.Context,
-    title: TitleArgument = None,
-    abstract: AbstractOption = "",
-    file: FileOption = None,
-    top_k: TopOption = 10,
-    exclude: ExcludeOption = None,
-    candidate: CandidateOption = None,
-    from_year: FromOption = None,
-    to_year: ToOption = None,
-    like: LikeOption = None,
-    unlike: UnlikeOption = None,
-    facet_weight: WeightOption = None,
-    evidence: EvidenceOption = True,
-    model: ModelOption = "",
-) -> None:
-    """Find authors for papers: reviewers, experts.
+_AUTHORS_HELP = """Find authors for papers: reviewers, experts.
 
-    With --json: one object a line for each paper, {"paper", "recommendations"}.
+    With --json: one object a line for each paper, {"paper", "recommendations"}. --where is about the years of an
+    author's papers.
 
     \b
     Examples:
       facets recommend authors "Neural machine translation of rare words" --exclude "Ada Lovelace"
-      facets recommend authors --file papers.jsonl --top-k 20 --from-year 2018
+      facets recommend authors --file papers.jsonl --top-k 20 --where 'year>=2018'
       facets --json recommend authors "A title" --abstract @abstract.txt --like "Ada Lovelace"
     """
-    options = _options(
-        top_k, exclude, candidate, from_year, to_year, like, unlike, facet_weight=facet_weight, evidence=evidence
-    )
-    _recommend(context, "authors", _papers(title, abstract, file), options, model)
+_CITATIONS_HELP = """Find papers that would cite papers.
 
-
-@app.command()
-def citations(
-    context: typer.Context,
-    title: TitleArgument = None,
-    abstract: AbstractOption = "",
-    file: FileOption = None,
-    top_k: TopOption = 10,
-    exclude: ExcludeOption = None,
-    candidate: CandidateOption = None,
-    from_year: FromOption = None,
-    to_year: ToOption = None,
-    like: LikeOption = None,
-    unlike: UnlikeOption = None,
-    facet_weight: WeightOption = None,
-    evidence: EvidenceOption = True,
-    model: ModelOption = "",
-) -> None:
-    """Find papers that would cite papers.
-
-    With --json: one object a line for each paper, {"paper", "recommendations"}.
+    With --json: one object a line for each paper, {"paper", "recommendations"}. --where is about the year of a citing
+    paper.
 
     \b
     Examples:
       facets recommend citations "Neural machine translation of rare words"
-      facets recommend citations --file papers.jsonl --top-k 20 --to-year 2014
+      facets recommend citations --file papers.jsonl --top-k 20 --where 'year<=2014'
     """
-    options = _options(
-        top_k, exclude, candidate, from_year, to_year, like, unlike, facet_weight=facet_weight, evidence=evidence
-    )
-    _recommend(context, "citations", _papers(title, abstract, file), options, model)
+
+
+def _candidates_command(kind: CandidateKind) -> Callable[..., None]:
+    """``authors`` and ``citations`` have the same arguments."""
+
+    def command(
+        context: typer.Context,
+        title: TitleArgument = None,
+        abstract: AbstractOption = "",
+        file: FileOption = None,
+        top_k: TopOption = 10,
+        exclude: ExcludeOption = None,
+        candidate: CandidateOption = None,
+        where: WhereOption = None,
+        like: LikeOption = None,
+        unlike: UnlikeOption = None,
+        facet_weight: WeightOption = None,
+        evidence: EvidenceOption = True,
+        model: ModelOption = "",
+    ) -> None:
+        options = RecommendationOptions(
+            top_k=top_k,
+            exclude=exclude or (),
+            candidates=candidate,
+            where=parse_where(where),
+            positive=like or (),
+            negative=unlike or (),
+            facet_weight=facet_weight,
+            evidence=evidence,
+        )
+        _recommend(context, kind, _papers(title, abstract, file), options, model)
+
+    return command
+
+
+app.command("authors", help=_AUTHORS_HELP)(_candidates_command("authors"))
+app.command("citations", help=_CITATIONS_HELP)(_candidates_command("citations"))
 
 
 @app.command()
@@ -139,8 +133,6 @@ def papers(
     top_k: TopOption = 10,
     where: WhereOption = None,
     exclude: ExcludeOption = None,
-    from_year: Annotated[int | None, typer.Option(help="Papers of this year or later.")] = None,
-    to_year: Annotated[int | None, typer.Option(help="Papers up to this year.")] = None,
     facet_weight: WeightOption = None,
     evidence: EvidenceOption = True,
     min_revision: Annotated[int, typer.Option(help="Wait for this index revision.", min=0)] = 0,
@@ -149,6 +141,7 @@ def papers(
     """Rank the papers of a collection, or of a file, for an author or a citing paper.
 
     A document's payload has "title", "abstract" and "year"; without a title, the first line of its text is the title.
+    --where is about the payload; for papers of a file, about their years alone.
 
     \b
     Examples:
@@ -159,14 +152,11 @@ def papers(
         raise typer.BadParameter("expected --author or --citing")
     if bool(collection) == (file is not None):
         raise typer.BadParameter("expected --collection or --file")
-    if where and not collection:
-        raise typer.BadParameter("--where is about documents of a collection")
     kind: CandidateKind = "authors" if author else "citations"
     ids = author or citing or []
     settings = settings_of(context)
     given = None if file is None else _papers_of_file(file)
-    # The first question to a collection waits until the server has read all of its papers.
-    with settings.connect(min_timeout_s=MIN_TIMEOUT_S) as client:
+    with settings.connect() as client:
         found = client.rank_papers(
             kind,
             ids,
@@ -174,8 +164,6 @@ def papers(
             papers=given,
             top_k=top_k,
             where=parse_where(where),
-            from_year=from_year,
-            to_year=to_year,
             exclude=exclude or (),
             facet_weight=facet_weight,
             evidence=evidence,
@@ -226,31 +214,6 @@ def find(
 app.command("bulk")(bulk)
 app.command("add-papers")(add_papers)
 app.command("add-authors")(add_authors)
-
-
-def _options(
-    top_k: int,
-    exclude: list[str] | None,
-    candidates: list[str] | None,
-    from_year: int | None,
-    to_year: int | None,
-    like: list[str] | None,
-    unlike: list[str] | None,
-    *,
-    facet_weight: float | None,
-    evidence: bool,
-) -> RecommendationOptions:
-    return RecommendationOptions(
-        top_k=top_k,
-        exclude=exclude or (),
-        candidates=candidates,
-        from_year=from_year,
-        to_year=to_year,
-        positive=like or (),
-        negative=unlike or (),
-        facet_weight=facet_weight,
-        evidence=evidence,
-    )
 
 
 def _papers(title: str | None, abstract: str, file: str | None) -> list[Paper]:

@@ -13,11 +13,12 @@ from rich.text import Text
 from facets_client.cli.inputs import FileOption, ModelOption, Texts, WordsOption, texts_from
 from facets_client.cli.output import clean, print_explanation, print_json, say, shaded, stdout
 from facets_client.cli.settings import settings_of
-from facets_client.core.results import Explanation, FacetMatch, FacetWords, PairScore
+from facets_client.core.results import FacetMatch
 from facets_client.texts.explain_pairing import paired_rows
 from facets_client.texts.explain_picture import Picture, explanation_picture, pair_picture
 from facets_client.texts.explain_png import png
 from facets_client.texts.explain_svg import svg
+from facets_client.texts.results import Explanation, FacetWords, PairScore
 
 _FORMATS = (".svg", ".png")
 _FURTHER_MEETINGS = 10

@@ -23,8 +23,9 @@ from facets_client.cli.output import (
     table,
 )
 from facets_client.cli.settings import settings_of
-from facets_client.core.results import FacetsArray, PairScore
+from facets_client.core.results import FacetsArray
 from facets_client.texts.convert import Method, Order, ScoreRange
+from facets_client.texts.results import PairScore
 
 _MEETINGS_SHOWN = 5
 

@@ -62,7 +62,7 @@ def test_json_is_one_object_a_paper(facets, tmp_path):
 
 def test_abstract_from_a_file_and_options(facets, tmp_path, world):
     (tmp_path / "abstract.txt").write_text("of many words")
-    facets("authors", "t", "--abstract", "@abstract.txt", "--like", "Ann", "--unlike", "Bob", "--from-year", "2001")
+    facets("authors", "t", "--abstract", "@abstract.txt", "--like", "Ann", "--unlike", "Bob", "--where", "year>=2001")
     sent = world.calls[-1][1]
     assert sent.papers[0].abstract == "of many words"
     assert (sent.options.positive_ids[0], sent.options.negative_ids[0]) == ("Ann", "Bob")
@@ -101,7 +101,7 @@ def test_find(facets):
         (["papers", "--author", "Ann"], "expected --collection or --file"),
         (["papers", "--author", "Ana", "--collection", "news"], "near: Ann"),
         (["papers", "--author", "Ann", "--collection", "nope"], "'nope' does not exist"),
-        (["papers", "--author", "Ann", "--file", "good.jsonl", "--where", "a=1"], "--where is about documents"),
+        (["papers", "--author", "Ann", "--file", "good.jsonl", "--where", "a=1"], "expected a range of years"),
         (["bulk", "good.jsonl"], "--out"),
         (["bulk", "good.jsonl", "--out", "good.jsonl"], "must not be the input"),
         (["bulk", "good.jsonl", "--out", "o.csv", "--candidates", "empty.jsonl"], "expected at least one name"),

@@ -2,7 +2,7 @@ import asyncio
 
 import grpc
 import pytest
-from facets_client.aio import _step
+from facets_client.core.asynchronous import AsyncStream
 from facets_client.core.commands import Send
 from facets_client.errors import ServerError, UnavailableError
 from facets_proto.v1 import documents_pb2
@@ -21,7 +21,7 @@ class BrokenStream:
 
 def send(trailing: grpc.aio.Metadata) -> None:
     message = documents_pb2.UpsertStreamRequest()
-    asyncio.run(_step(BrokenStream(trailing), Send(message), 5.0))  # type: ignore[arg-type]
+    asyncio.run(AsyncStream(BrokenStream(trailing), timeout_s=5.0).step(Send(message)))  # type: ignore[arg-type]
 
 
 def test_a_write_that_breaks_with_the_connection_may_be_retried() -> None:

@@ -1,15 +1,11 @@
 """Every method of both clients against the fake server."""
 
-import inspect
-
 import grpc
 import numpy as np
 import pytest
 from facets_client import (
-    AsyncFacetsClient,
     DeadlineExceededError,
     Document,
-    FacetsClient,
     InvalidArgumentError,
     NotFoundError,
     OverloadedError,
@@ -63,22 +59,6 @@ def test_error_of_a_later_request_names_the_text_by_its_place_in_the_whole(clien
     assert [violation.field for violation in error.field_violations] == ["texts[6]"]
     assert isinstance(error, ValueError)
     assert isinstance(error.__cause__, grpc.RpcError)
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda client: client.embed("one text"),
-        lambda client: client.explain("one text"),
-        lambda client: client.summarize("one text"),
-        lambda client: client.search("news", "one text"),
-        lambda client: client.get_documents("news", "d001"),
-        lambda client: list(client.embed_stream("one text")),
-    ],
-)
-def test_one_string_where_many_are_expected(client, call):
-    with pytest.raises(TypeError, match="sequence"):
-        call(client)
 
 
 def test_no_texts_at_all(client):
@@ -405,20 +385,3 @@ def test_no_server(make_client):
 def test_wrong_settings(make_client, arguments):
     with pytest.raises(ValueError, match="must be"):
         make_client(**arguments)
-
-
-def test_both_clients_have_the_same_methods_and_arguments():
-    def public(kind):
-        return {
-            name: inspect.signature(member)
-            for name, member in vars(kind).items()
-            if callable(member) and not name.startswith("_")
-        }
-
-    blocking, asynchronous = public(FacetsClient), public(AsyncFacetsClient)
-    assert set(blocking) - set(asynchronous) == {"open_upsert_session"}
-    assert set(asynchronous) <= set(blocking)
-    for name, signature in asynchronous.items():
-        ours = [(p.name, p.kind, p.default) for p in signature.parameters.values()]
-        theirs = [(p.name, p.kind, p.default) for p in blocking[name].parameters.values()]
-        assert ours == theirs, name

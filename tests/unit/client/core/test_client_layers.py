@@ -7,7 +7,8 @@ import sys
 import facets_client
 import pytest
 from facets_client.core import rpc
-from facets_client.core.batching import ENVELOPE_BYTES, ITEM_BYTES, slices
+from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES, slices
+from google.protobuf.message_factory import GetMessageClass
 from proto_files import SERVICES
 
 PROBE = """
@@ -34,13 +35,18 @@ def test_every_public_name_is_there():
 
 
 @pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
-def test_the_table_of_calls_agrees_with_the_protos(service):
-    table = {call.path: call for call in vars(rpc).values() if isinstance(call, rpc.Rpc)}
+def test_every_rpc_is_found_by_its_request(service):
     assert service.full_name in rpc.SERVICES
     for method in service.methods:
-        call = table[f"/{service.full_name}/{method.name}"]
-        assert call.request.DESCRIPTOR is method.input_type
-        assert call.response.DESCRIPTOR is method.output_type
+        request, response = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+        found = rpc.rpc_of(request, response)
+        assert found.path == f"/{service.full_name}/{method.name}"
+        with pytest.raises(TypeError, match=method.input_type.name):
+            rpc.rpc_of(request, request)
+
+
+def test_timeouts_of_their_own_belong_to_rpcs():
+    assert set(rpc.TIMEOUTS_S) <= {method.full_name for service in SERVICES for method in service.methods}
 
 
 def test_slices_cover_the_items_in_order_within_both_limits():

@@ -46,7 +46,7 @@ def test_options_travel(client, world):
     options = RecommendationOptions(
         exclude=["Ann"],
         candidates=("Ann", "Bob"),
-        from_year=2000,
+        where=filters.Range("year", gte=2000),
         positive=["Bob"],
         negative=["Cat"],
         example_weight=0.0,
@@ -61,6 +61,40 @@ def test_options_travel(client, world):
     client.recommend_authors([PAPERS[0]])
     sent = world.calls[-1][1].options
     assert not any(map(sent.HasField, ("candidates", "years", "example_weight", "facet_weight")))
+
+
+@pytest.mark.parametrize(
+    ("where", "years"),
+    [
+        (filters.Range("year", gte=2000, lt=2010), (2000, 2009)),
+        (filters.Range("year", gt=1999.0), (2000, None)),
+        (filters.Equals("year", 2004), (2004, 2004)),
+        (filters.AllOf((filters.Range("year", gte=1990), filters.Range("year", gte=2001, lte=2002))), (2001, 2002)),
+    ],
+)
+def test_conditions_on_the_year(client, world, where, years):
+    client.recommend_authors([PAPERS[0]], RecommendationOptions(where=where))
+    client.rank_papers("authors", ["Ann"], papers=PAPERS[:1], where=where)
+    for sent in (world.calls[-2][1].options.years, world.calls[-1][1].years):
+        found = [getattr(sent, name) if sent.HasField(name) else None for name in ("from_year", "to_year")]
+        assert tuple(found) == years
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        filters.Equals("venue", "ACL"),
+        filters.Exists("year"),
+        filters.NoneOf((filters.Equals("year", 2000),)),
+        filters.Range("year", gte="2000"),
+        filters.Range("year", gte=2000.5),
+        filters.Equals("year", True),
+    ],
+)
+def test_other_conditions_on_candidates_are_refused(client, world, where):
+    with pytest.raises(ValueError, match="year"):
+        client.recommend_authors([PAPERS[0]], RecommendationOptions(where=where))
+    assert not world.calls
 
 
 def test_no_candidates_is_not_all_candidates(client):
@@ -85,9 +119,9 @@ def test_papers_of_a_collection(client, world):
     assert found.rankings[0][0].position is None
     assert (found.num_papers, found.index_revision) == (5, world.revision)
     where = filters.Equals("kind", "a")
-    client.rank_papers("authors", ["Ann"], collection="news", where=where, to_year=2000, min_revision=1)
+    client.rank_papers("authors", ["Ann"], collection="news", where=where, min_revision=1)
     sent = world.calls[-1][1]
-    assert sent.filter.field.field == "kind" and sent.years.to_year == 2000 and sent.min_revision == 1
+    assert sent.filter.field.field == "kind" and sent.min_revision == 1
 
 
 def test_papers_of_the_callers(client):

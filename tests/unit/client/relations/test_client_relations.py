@@ -1,13 +1,10 @@
 """Both clients' methods about relations, and ``facets relations`` and ``facets entail``."""
 
-import inspect
 import json
 
 import pytest
 from facets_client import AlreadyExistsError, InvalidArgumentError, NotFoundError, PairLimits
 from facets_client.cli import app
-from facets_client.relations.aio import AsyncRelationCalls
-from facets_client.relations.client import RelationCalls
 from fake_relations import RELATIONS, fake_probability
 from typer.testing import CliRunner
 
@@ -116,17 +113,6 @@ def test_relations_are_added_listed_and_deleted(client):
     assert client.delete_relation("mentor") == added
     with pytest.raises(NotFoundError):
         client.delete_relation("mentor")
-
-
-def test_both_clients_have_the_same_methods_and_arguments():
-    def public(kind):
-        return {
-            name: [(p.name, p.kind, p.default) for p in inspect.signature(member).parameters.values()]
-            for name, member in vars(kind).items()
-            if callable(member) and not name.startswith("_")
-        }
-
-    assert public(RelationCalls) == public(AsyncRelationCalls)
 
 
 @pytest.fixture

@@ -6,19 +6,12 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from facets_client.cli import app
-from facets_client.core.results import (
-    AttendedToken,
-    Explanation,
-    FacetMatch,
-    FacetWords,
-    NearestWord,
-    TokenAttention,
-    TokenStats,
-)
+from facets_client.core.results import FacetMatch, NearestWord
 from facets_client.texts.explain_pairing import paired_rows
 from facets_client.texts.explain_picture import explanation_picture, pair_picture
 from facets_client.texts.explain_png import png
 from facets_client.texts.explain_svg import svg
+from facets_client.texts.results import AttendedToken, Explanation, FacetWords, TokenAttention, TokenStats
 from typer.testing import CliRunner
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"

@@ -1,0 +1,196 @@
+"""Operations run with an asyncio channel, and a bidirectional stream with a timeout on every answer."""
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from typing import Any, TypeVar, cast
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+
+from facets_client.core.channel import Connection, TlsConfig, channel_options, credentials
+from facets_client.core.commands import (
+    Call,
+    Emit,
+    HalfClose,
+    Open,
+    Operation,
+    Receive,
+    Send,
+    StreamOperation,
+    TakeInput,
+)
+from facets_client.core.rpc import Rpc
+from facets_client.core.statuses import client_error
+from facets_client.errors import DeadlineExceededError, FacetsClientError, UnavailableError
+
+__all__ = ["AsyncRunner", "AsyncStream"]
+
+T = TypeVar("T")
+ItemT = TypeVar("ItemT")
+
+
+class AsyncRunner:
+    """Runs operations in one event loop; the channel connects with the first call."""
+
+    def __init__(self, target: str, *, timeout_s: float | None, api_key: str | None, tls: bool | TlsConfig) -> None:
+        self._connection = Connection.of(target, timeout_s=timeout_s, api_key=api_key, tls=tls)
+        self._opened: grpc.aio.Channel | None = None
+
+    @property
+    def target(self) -> str:
+        """Where the server is."""
+        return self._connection.target
+
+    async def close(self) -> None:
+        """Closes the connection; calls under way are cancelled."""
+        if self._opened:
+            await self._opened.close()
+
+    @property
+    def _channel(self) -> grpc.aio.Channel:
+        """The channel; made by the first call, because it belongs to the running event loop."""
+        if self._opened is None:
+            tls = self._connection.tls
+            options = channel_options(tls)
+            if tls:
+                self._opened = grpc.aio.secure_channel(self.target, credentials(tls), options)
+            else:
+                self._opened = grpc.aio.insecure_channel(self.target, options)
+        return self._opened
+
+    async def _run(self, operation: Operation[T]) -> T:
+        """Runs a unary operation to its result."""
+        try:
+            command = next(operation)
+            while True:
+                try:
+                    reply = await self._call(command)
+                except FacetsClientError as error:
+                    command = operation.throw(error)
+                else:
+                    command = operation.send(reply)
+        except StopIteration as stop:
+            return cast(T, stop.value)
+
+    async def _run_stream(self, operation: StreamOperation[T]) -> AsyncIterator[T]:
+        """Runs a stream operation, handing on what it emits."""
+        source: AsyncIterator[Any] | None = None
+        stream: AsyncStream | None = None
+        answer: object = None
+        try:
+            while True:
+                try:
+                    command = operation.send(answer)
+                except StopIteration:
+                    return
+                answer = None
+                if isinstance(command, Emit):
+                    yield command.item
+                elif isinstance(command, Call):
+                    answer = await self._call(command)
+                elif isinstance(command, TakeInput):
+                    source = source or _iterator(command.items)
+                    answer = await _take(source, command.num_items)
+                elif isinstance(command, Open):
+                    stream = self._open(command.rpc)
+                else:
+                    assert stream is not None
+                    answer = await stream.step(command)
+        finally:
+            if stream:
+                stream.close()
+
+    async def _call(self, command: Call[Any, Any]) -> Message:
+        """One unary call."""
+        rpc = command.rpc
+        method = self._channel.unary_unary(
+            rpc.path,
+            request_serializer=rpc.request.SerializeToString,
+            response_deserializer=rpc.response.FromString,
+        )
+        timeout_s = self._connection.timeout_of(rpc)
+        try:
+            return cast(Message, await method(command.request, timeout=timeout_s, metadata=self._connection.metadata))
+        except grpc.RpcError as error:
+            raise client_error(error) from error
+
+    def _open(self, rpc: Rpc[Any, Any]) -> "AsyncStream":
+        method = self._channel.stream_stream(
+            rpc.path,
+            request_serializer=rpc.request.SerializeToString,
+            response_deserializer=rpc.response.FromString,
+        )
+        call = method(metadata=self._connection.metadata)
+        return AsyncStream(call, timeout_s=self._connection.timeout_of(rpc))
+
+
+class AsyncStream:
+    """A bidirectional stream.
+
+    Args:
+        call: The opened stream of gRPC.
+        timeout_s: Seconds to wait for each step.
+    """
+
+    def __init__(self, call: grpc.aio.StreamStreamCall[Any, Any], *, timeout_s: float) -> None:
+        self._call = call
+        self._timeout_s = timeout_s
+
+    async def step(self, command: Send | Receive | HalfClose) -> Message | None:
+        """One step of an operation, within the timeout."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                if isinstance(command, Send):
+                    await self._call.write(command.message)
+                elif isinstance(command, HalfClose):
+                    await self._call.done_writing()
+                else:
+                    reply = await self._call.read()
+                    return None if reply is grpc.aio.EOF else cast(Message, reply)
+        except TimeoutError as error:
+            raise DeadlineExceededError(
+                grpc.StatusCode.DEADLINE_EXCEEDED, f"no answer on the stream for {self._timeout_s:g} s"
+            ) from error
+        except asyncio.InvalidStateError:
+            return None  # the stream has ended; the next Receive says how
+        except grpc.RpcError as error:
+            if isinstance(command, Send) and _is_broken_write(error):
+                raise UnavailableError(
+                    grpc.StatusCode.UNAVAILABLE, "the connection broke while a message was sent"
+                ) from error
+            raise client_error(error) from error
+        return None
+
+    def close(self) -> None:
+        """Cancels what is under way; nothing happens after a regular end."""
+        self._call.cancel()
+
+
+def _is_broken_write(error: grpc.RpcError) -> bool:
+    """True when gRPC itself failed to send: a stream that ends meanwhile is reported as a local INTERNAL.
+
+    The server's own INTERNAL always carries a rich status in its trailing metadata.
+    """
+    assert isinstance(error, grpc.aio.AioRpcError)
+    return error.code() is grpc.StatusCode.INTERNAL and not error.trailing_metadata()
+
+
+async def _iterator(items: Iterable[ItemT] | AsyncIterable[ItemT]) -> AsyncIterator[ItemT]:
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item
+
+
+async def _take(iterator: AsyncIterator[ItemT], num_items: int) -> list[ItemT]:
+    """At most ``num_items`` from an asynchronous iterator."""
+    items: list[ItemT] = []
+    while len(items) < num_items:
+        try:
+            items.append(await anext(iterator))
+        except StopAsyncIteration:
+            break
+    return items

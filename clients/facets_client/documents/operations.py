@@ -1,0 +1,277 @@
+"""What the clients do with collections and their documents (see ``core/operations.py``)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from facets_proto.v1 import documents_pb2 as pb
+from numpy.typing import NDArray
+
+from facets_client.core.commands import (
+    Emit,
+    HalfClose,
+    Items,
+    Open,
+    Operation,
+    Send,
+    StreamOperation,
+    TakeInput,
+    call,
+    call_pages,
+    receive,
+)
+from facets_client.core.convert import from_filter
+from facets_client.core.numbers import unsigned
+from facets_client.core.operations import RoomOperations
+from facets_client.core.requests import least, slices, text_bytes, with_evidence
+from facets_client.core.rpc import rpc_of
+from facets_client.documents import convert
+from facets_client.documents.results import (
+    Collection,
+    Document,
+    FoundDocuments,
+    SearchResults,
+    StreamAck,
+    WriteResult,
+)
+from facets_client.filters import Filter
+
+__all__ = ["CollectionOperations", "DocumentOperations"]
+
+
+class CollectionOperations(RoomOperations):
+    """CollectionService."""
+
+    def create_collection(self, name: str, *, model: str = "") -> Operation[Collection]:
+        """Makes an empty collection; AlreadyExistsError when the name is taken.
+
+        Args:
+            name: Of the collection.
+            model: Its model; empty: the server's default.
+        """
+        request = pb.CreateCollectionRequest(name=name, model=model)
+        reply = yield from call(request, pb.CreateCollectionResponse)
+        return convert.to_collection(reply.collection)
+
+    def get_collection(self, name: str) -> Operation[Collection]:
+        """One collection; NotFoundError when there is none of that name."""
+        reply = yield from call(pb.GetCollectionRequest(name=name), pb.GetCollectionResponse)
+        return convert.to_collection(reply.collection)
+
+    def list_collections(self) -> Operation[list[Collection]]:
+        """All collections, in the order of their names."""
+        found = yield from call_pages(
+            lambda token: pb.ListCollectionsRequest(page_token=token),
+            pb.ListCollectionsResponse,
+            lambda reply: (reply.collections, reply.next_page_token),
+        )
+        return [convert.to_collection(collection) for collection in found]
+
+    def delete_collection(self, name: str) -> Operation[WriteResult]:
+        """Deletes a collection with its documents."""
+        reply = yield from call(pb.DeleteCollectionRequest(name=name), pb.DeleteCollectionResponse)
+        return WriteResult(reply.num_documents, reply.index_revision)
+
+
+class DocumentOperations(RoomOperations):
+    """DocumentService."""
+
+    def upsert(self, collection: str, documents: Sequence[Document]) -> Operation[WriteResult]:
+        """Stores documents, replacing those with the same id; durable on return.
+
+        Each request is stored whole or not at all; a long input takes several, and an error in a later
+        one leaves the earlier ones stored.
+        """
+        messages = [convert.from_document(document) for document in documents]
+        parts = yield from self._requests.call_parts(
+            "documents",
+            [message.ByteSize() for message in messages],
+            lambda part: pb.UpsertRequest(collection=collection, documents=messages[part]),
+            pb.UpsertResponse,
+            max_items=lambda limits: limits.max_documents_per_upsert,
+        )
+        return WriteResult(sum(part.num_upserted for part in parts), parts[-1].index_revision)
+
+    def upsert_stream(
+        self, collection: str, documents: Items[Document], *, batch_size: int = 64, resume_token: str = ""
+    ) -> StreamOperation[StreamAck]:
+        """Stores any number of documents in bounded memory; a bad one is rejected in its ack.
+
+        Args:
+            collection: Name.
+            documents: Read a window of batches ahead, by whoever takes the acks.
+            batch_size: Documents of one batch; each batch has one ack.
+            resume_token: Of an earlier ack, to go on after a broken connection with the documents that were
+                not acknowledged.
+
+        Yields:
+            One ack for each batch, in order, once the batch is durable.
+        """
+        limits = yield from self._requests.limits()
+        batch_size = min(batch_size, limits.max_documents_per_upsert or batch_size)
+        yield Open(rpc_of(pb.UpsertStreamRequest, pb.UpsertStreamResponse))
+        yield Send(convert.stream_open(collection, resume_token))
+        opened = (yield from receive()).opened
+        window = opened.max_unacked_batches or 1
+        sequence = opened.last_acked_sequence
+        num_under_way = 0
+        more = True
+        while more or num_under_way:
+            while more and num_under_way < window:
+                batch: list[Document] = yield TakeInput(documents, batch_size)
+                more = bool(batch)
+                messages = [convert.from_document(document) for document in batch]
+                sizes = [message.ByteSize() for message in messages]
+                for part in slices(sizes, max_items=0, max_bytes=limits.max_message_bytes):
+                    sequence += 1
+                    yield Send(convert.stream_batch(sequence, messages[part]))
+                    num_under_way += 1
+                if not more:
+                    yield HalfClose()
+            if num_under_way:
+                reply = yield from receive()
+                num_under_way -= 1
+                yield Emit(convert.to_ack(reply.ack, opened.resume_token))
+
+    def get_documents(
+        self, collection: str, ids: Sequence[str], *, include_facets: bool = False, min_revision: int = 0
+    ) -> Operation[FoundDocuments]:
+        """Documents by id, in the order of the ids, and the ids that are not there.
+
+        Args:
+            collection: Name.
+            ids: At least one.
+            include_facets: Also fetch the facet embeddings.
+            min_revision: Read only this revision or a later one; 0: any.
+        """
+        revision = unsigned(min_revision, "min_revision", bits=64)
+        parts = yield from self._requests.call_parts(
+            "ids",
+            [text_bytes(document_id) for document_id in ids],
+            lambda part: pb.GetDocumentsRequest(
+                collection=collection, ids=ids[part], include_facets=include_facets, min_revision=revision
+            ),
+            pb.GetDocumentsResponse,
+            max_items=lambda limits: limits.max_documents_per_upsert,
+        )
+        return convert.to_found(parts)
+
+    def delete_documents(
+        self, collection: str, ids: Sequence[str] = (), *, where: Filter | None = None
+    ) -> Operation[WriteResult]:
+        """Deletes documents by id, or all that match a filter; ids that are not there are no error.
+
+        Args:
+            collection: Name.
+            ids: Documents to delete.
+            where: Instead, a condition on the payload.
+        """
+        if where is not None:
+            if ids:
+                raise ValueError("ids and where exclude each other, got both")
+            request = pb.DeleteDocumentsRequest(collection=collection, filter=from_filter(where))
+            parts = [(yield from call(request, pb.DeleteDocumentsResponse))]
+        else:
+            parts = yield from self._requests.call_parts(
+                "ids",
+                [text_bytes(document_id) for document_id in ids],
+                lambda part: pb.DeleteDocumentsRequest(collection=collection, ids=ids[part]),
+                pb.DeleteDocumentsResponse,
+                max_items=lambda limits: limits.max_documents_per_upsert,
+            )
+        return WriteResult(sum(part.num_deleted for part in parts), parts[-1].index_revision)
+
+    def count_documents(self, collection: str, *, where: Filter | None = None, min_revision: int = 0) -> Operation[int]:
+        """Number of documents, of those that match the filter when there is one."""
+        revision = unsigned(min_revision, "min_revision", bits=64)
+        request = pb.CountDocumentsRequest(collection=collection, filter=from_filter(where), min_revision=revision)
+        reply = yield from call(request, pb.CountDocumentsResponse)
+        return int(reply.num_documents)
+
+    def list_documents(
+        self,
+        collection: str,
+        *,
+        where: Filter | None = None,
+        page_size: int = 0,
+        include_facets: bool = False,
+        min_revision: int = 0,
+    ) -> StreamOperation[Document]:
+        """All documents that match, in the order of their ids, fetched page by page.
+
+        Args:
+            collection: Name.
+            where: Condition on the payload; None: all documents.
+            page_size: Documents fetched at a time; 0: the server's choice.
+            include_facets: Also fetch the facet embeddings.
+            min_revision: Read only this revision or a later one; 0: any.
+
+        Yields:
+            One document after the other.
+        """
+        request = pb.ListDocumentsRequest(
+            collection=collection,
+            page_size=unsigned(page_size, "page_size"),
+            filter=from_filter(where),
+            include_facets=include_facets,
+            min_revision=unsigned(min_revision, "min_revision", bits=64),
+        )
+        while True:
+            reply = yield from call(request, pb.ListDocumentsResponse)
+            for document in reply.documents:
+                yield Emit(convert.to_document(document))
+            if not reply.next_page_token:
+                return
+            request.page_token = reply.next_page_token
+
+    def search(
+        self,
+        collection: str,
+        queries: Sequence[str | NDArray[np.floating]],
+        *,
+        top_k: int = 10,
+        where: Filter | None = None,
+        exact: bool = False,
+        min_revision: int = 0,
+        evidence: bool = False,
+        num_words: int | None = None,
+        include_document: bool = True,
+    ) -> Operation[SearchResults]:
+        """The best documents for each query; a document's score is its best facet's.
+
+        Args:
+            collection: Name.
+            queries: Texts, or facet embeddings ``[facets, dim]`` of the collection's model.
+            top_k: Documents for each query.
+            where: Condition on the payload; None: all documents.
+            exact: Compare with every document, never an approximate index.
+            min_revision: Read only this revision or a later one (read your writes); 0: any.
+            evidence: Say which facet met which.
+            num_words: Nearest words for each facet of the evidence; None: the server's choice.
+            include_document: Also fetch text and payload.
+        """
+        wanted = pb.SearchRequest(
+            collection=collection,
+            top_k=unsigned(top_k, "top_k"),
+            filter=from_filter(where),
+            exact=exact,
+            min_revision=unsigned(min_revision, "min_revision", bits=64),
+            evidence=evidence,
+            num_words=unsigned(num_words, "num_words"),
+            include_document=include_document,
+        )
+
+        def request(part: slice) -> pb.SearchRequest:
+            made = pb.SearchRequest(queries=[convert.from_query(query) for query in queries[part]])
+            made.MergeFrom(wanted)
+            return made
+
+        parts = yield from self._requests.call_parts(
+            "queries",
+            [text_bytes(query) if isinstance(query, str) else 4 * query.size for query in queries],
+            request,
+            pb.SearchResponse,
+            max_items=lambda limits: least(
+                limits.max_queries_per_search, with_evidence(limits, evidence=evidence, top_k=top_k)
+            ),
+        )
+        return convert.to_search_results(parts)

@@ -1,0 +1,126 @@
+"""What the calls about collections and documents take and return: plain frozen dataclasses, never protobuf."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from facets_client.core.results import FacetMatch, FacetsArray, ModelVersion, Timings
+
+__all__ = [
+    "Collection",
+    "Document",
+    "FoundDocuments",
+    "RejectedDocument",
+    "SearchHit",
+    "SearchResults",
+    "StreamAck",
+    "WriteResult",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A set of documents that are searched together."""
+
+    name: str
+    model: str
+    model_revision: str
+    num_facets: int
+    dim: int
+    num_documents: int
+    index_revision: int  # grows with every stored change of any collection
+    create_time: datetime | None
+    index_kind: str  # how it is searched now: exact, faiss-ivf-fp16, ...
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text with an id and whatever else belongs to it.
+
+    Attributes:
+        id: Identity in the collection, 1 to 512 bytes of UTF-8.
+        text: The text that is embedded.
+        payload: Any JSON object. Numbers travel as doubles: integers beyond 2**53 are refused.
+        facet_embeddings: ``[num_facets, dim]``. On writes: the caller's own, the server then does not encode.
+            On reads: only when asked for.
+        revision: On reads, the index revision that stored it; ignored on writes.
+    """
+
+    id: str
+    text: str
+    payload: Mapping[str, object] = field(default_factory=dict)
+    facet_embeddings: FacetsArray | None = None
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """What a write did."""
+
+    num_documents: int  # documents stored, or deleted
+    index_revision: int  # give it as min_revision to read your writes
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDocuments:
+    """Documents by id."""
+
+    documents: tuple[Document, ...]  # in the order of the ids
+    missing_ids: tuple[str, ...]  # ids that are not there
+    index_revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A document that was found."""
+
+    id: str
+    score: float  # cosine of the best pair of facets, in [-1, 1]
+    text: str
+    payload: dict[str, object]
+    evidence: tuple[FacetMatch, ...]  # first is the query's facet, second the document's; when asked for
+    revision: int  # the index revision that stored the document
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResults:
+    """Hits for some queries; entry i belongs to queries[i], best first."""
+
+    hits: tuple[tuple[SearchHit, ...], ...]
+    index_revision: int
+    exhaustive: bool  # every matching document was compared: no better one exists
+    index_kind: str  # how it was searched: exact, faiss-ivf-fp16, ...
+    model: ModelVersion
+    timings: Timings
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedDocument:
+    """A document of a batch that was not stored."""
+
+    position: int  # place in the batch, from 0
+    id: str
+    code: str  # gRPC status name, e.g. INVALID_ARGUMENT
+    reason: str  # stable word; empty when unknown
+    message: str  # what, expected, got
+
+
+@dataclass(frozen=True, slots=True)
+class StreamAck:
+    """One batch of an upsert stream is durable, and so are all before it.
+
+    Attributes:
+        sequence: Number of the batch in its stream, from 1.
+        num_upserted: Documents stored from this batch.
+        rejected: Documents not stored, with the reason.
+        index_revision: Revision of the collection that holds the batch.
+        already_stored: The batch had been stored before the connection broke; nothing was changed.
+        resume_token: Opens the stream again after a broken connection.
+    """
+
+    sequence: int
+    num_upserted: int
+    rejected: tuple[RejectedDocument, ...]
+    index_revision: int
+    already_stored: bool
+    resume_token: str

@@ -1,0 +1,226 @@
+"""What the clients do with texts: embed, explain, score, summarize (see ``core/operations.py``)."""
+
+from collections import deque
+from collections.abc import Sequence
+
+from facets_proto.v1 import texts_pb2
+
+from facets_client.core.commands import (
+    Emit,
+    HalfClose,
+    Items,
+    Open,
+    Operation,
+    Send,
+    StreamOperation,
+    TakeInput,
+    move_indices,
+    receive,
+)
+from facets_client.core.numbers import unsigned
+from facets_client.core.operations import RoomOperations
+from facets_client.core.requests import slices, text_bytes
+from facets_client.core.results import FacetsArray
+from facets_client.core.rpc import rpc_of
+from facets_client.errors import FacetsClientError
+from facets_client.texts import convert
+from facets_client.texts.convert import DTypeName, Method, Order, ScoreRange
+from facets_client.texts.results import Embeddings, Explanation, Scores, Summary
+
+__all__ = ["TextOperations"]
+
+# Requests of an embedding stream that are under way at the same time.
+_STREAM_WINDOW = 4
+
+
+class TextOperations(RoomOperations):
+    """EmbeddingService, SimilarityService, SummarizationService."""
+
+    def embed(
+        self, texts: Sequence[str], *, model: str = "", normalize: bool = False, dtype: DTypeName = "float32"
+    ) -> Operation[Embeddings]:
+        """Facet embeddings of texts.
+
+        Args:
+            texts: At least one.
+            model: Name; empty: the server's default.
+            normalize: Scale every facet to unit length.
+            dtype: Precision of the reply; ``float16`` halves its size.
+
+        Returns:
+            Embeddings with an array ``[len(texts), num_facets, dim]``; row i belongs to texts[i].
+        """
+        proto_dtype = convert.dtype_value(dtype)
+        parts = yield from self._requests.call_parts(
+            "texts",
+            [text_bytes(text) for text in texts],
+            lambda part: texts_pb2.EmbedRequest(texts=texts[part], model=model, normalize=normalize, dtype=proto_dtype),
+            texts_pb2.EmbedResponse,
+            max_items=lambda limits: limits.max_texts_per_request,
+            model=model,
+        )
+        return convert.to_embeddings(parts)
+
+    def embed_stream(
+        self,
+        texts: Items[str],
+        *,
+        model: str = "",
+        normalize: bool = False,
+        dtype: DTypeName = "float32",
+        batch_size: int = 64,
+    ) -> StreamOperation[FacetsArray]:
+        """Facet embeddings of any number of texts in bounded memory.
+
+        The input is read a few batches ahead, by whoever takes the results.
+
+        Args:
+            texts: Any number.
+            model: Name; empty: the server's default.
+            normalize: Scale every facet to unit length.
+            dtype: Precision of the reply; ``float16`` halves its size.
+            batch_size: Texts of one request; the server's limit if that is smaller.
+
+        Yields:
+            One array ``[num_facets, dim]`` for each text, in order.
+        """
+        proto_dtype = convert.dtype_value(dtype)
+        limits = yield from self._requests.limits(model)
+        batch_size = min(batch_size, limits.max_texts_per_request or batch_size)
+        window = min(_STREAM_WINDOW, limits.max_stream_window or _STREAM_WINDOW)
+        under_way: deque[int] = deque()  # place of the first text of each request
+        num_taken = 0
+        yield Open(rpc_of(texts_pb2.EmbedStreamRequest, texts_pb2.EmbedStreamResponse))
+        more = True
+        while more or under_way:
+            while more and len(under_way) < window:
+                batch: list[str] = yield TakeInput(texts, batch_size)
+                more = bool(batch)
+                sizes = [text_bytes(text) for text in batch]
+                for part in slices(sizes, max_items=0, max_bytes=limits.max_message_bytes):
+                    request = texts_pb2.EmbedRequest(
+                        texts=batch[part], model=model, normalize=normalize, dtype=proto_dtype
+                    )
+                    offset = num_taken + part.start
+                    yield Send(texts_pb2.EmbedStreamRequest(sequence=offset, request=request))
+                    under_way.append(offset)
+                num_taken += len(batch)
+                if not more:
+                    yield HalfClose()
+            if under_way:
+                reply = yield from receive()
+                try:
+                    arrays = convert.to_stream_array(reply)
+                except FacetsClientError as error:
+                    move_indices(error, "texts", under_way[0])
+                    raise
+                under_way.popleft()
+                for array in arrays:
+                    yield Emit(array)
+
+    def explain(
+        self, texts: Sequence[str], *, model: str = "", num_words: int | None = None
+    ) -> Operation[list[Explanation]]:
+        """Tokens of each text with their attention, and each facet's nearest words.
+
+        Args:
+            texts: At least one.
+            model: Name; empty: the server's default.
+            num_words: Nearest words for each facet; None: the server's choice.
+        """
+        most_words = unsigned(num_words, "num_words")
+        parts = yield from self._requests.call_parts(
+            "texts",
+            [text_bytes(text) for text in texts],
+            lambda part: texts_pb2.ExplainRequest(texts=texts[part], model=model, num_words=most_words),
+            texts_pb2.ExplainResponse,
+            max_items=lambda limits: limits.max_texts_per_request,
+            model=model,
+        )
+        return [explanation for part in parts for explanation in convert.to_explanations(part)]
+
+    def score(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        *,
+        method: Method = "codebook",
+        attention: bool = False,
+        model: str = "",
+        explain: bool = False,
+        calibrated: bool = False,
+        score_range: ScoreRange = "0..1",
+        num_words: int | None = None,
+    ) -> Operation[Scores]:
+        """How alike the two texts of each pair are; higher is more alike.
+
+        Args:
+            pairs: At least one pair of texts.
+            method: How to score; the range of the score depends on it.
+            attention: Weigh words by their attention (word-based methods only).
+            model: Name; empty: the server's default.
+            explain: Say which facet met which.
+            calibrated: Also return the score as people would give it.
+            score_range: The scale of that, ``0..1`` or ``0..5``: from unrelated to equivalent.
+            num_words: Nearest words for each facet of an explanation; None: the server's choice.
+        """
+        proto_method, proto_range = convert.method_value(method), convert.range_value(score_range)
+        most_words = unsigned(num_words, "num_words")
+        parts = yield from self._requests.call_parts(
+            "pairs",
+            [text_bytes(first) + text_bytes(second) for first, second in pairs],
+            lambda part: texts_pb2.ScoreRequest(
+                pairs=[texts_pb2.TextPair(first=first, second=second) for first, second in pairs[part]],
+                model=model,
+                method=proto_method,
+                attention=attention,
+                explain=explain,
+                calibrated=calibrated,
+                calibrated_range=proto_range,
+                num_words=most_words,
+            ),
+            texts_pb2.ScoreResponse,
+            max_items=lambda limits: limits.max_pairs_per_request,
+            model=model,
+        )
+        return convert.to_scores(parts)
+
+    def summarize(
+        self,
+        documents: Sequence[str | Sequence[str]],
+        *,
+        num_sentences: int | None = None,
+        max_words: int | None = None,
+        order: Order = "original",
+        query: str = "",
+        model: str = "",
+    ) -> Operation[list[Summary]]:
+        """Extractive summaries; never empty.
+
+        Args:
+            documents: Each a raw text, or the list of its sentences.
+            num_sentences: Exactly this many (or all); the server takes 3 when nothing is asked for.
+            max_words: At most this many words, instead.
+            order: Of the document, or of the selection.
+            query: What the reader looks for; empty: nothing in particular.
+            model: Name; empty: the server's default.
+        """
+        if num_sentences is not None and max_words is not None:
+            raise ValueError("num_sentences and max_words exclude each other, got both")
+        most_sentences, most_words = unsigned(num_sentences, "num_sentences"), unsigned(max_words, "max_words")
+        messages = [convert.from_document(document) for document in documents]
+        parts = yield from self._requests.call_parts(
+            "documents",
+            [message.ByteSize() for message in messages],
+            lambda part: texts_pb2.SummarizeRequest(
+                documents=messages[part],
+                model=model,
+                num_sentences=most_sentences,
+                max_words=most_words,
+                order=convert.order_value(order),
+                query=query,
+            ),
+            texts_pb2.SummarizeResponse,
+            max_items=lambda limits: limits.max_texts_per_request,
+            model=model,
+        )
+        return [summary for part in parts for summary in convert.to_summaries(part)]

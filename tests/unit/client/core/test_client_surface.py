@@ -1,0 +1,112 @@
+"""The methods of both clients: generated, alike, and with a check of everything that must be a sequence."""
+
+import asyncio
+import inspect
+import re
+
+import pytest
+from facets_client import AsyncFacetsClient, FacetsClient
+from facets_client.core import commands
+from facets_client.errors import ErrorInfo, FieldViolation, InvalidArgumentError
+from facets_client.filters import AllOf, OneOf
+from facets_client.generate import METHODS_FILE, generate
+from facets_client.methods import AsyncMethods, BlockingMethods
+from facets_client.operations import Operations
+from facets_client.papers.results import NewAuthor, Paper, PaperAuthor, RecommendationOptions
+from grpc import StatusCode
+
+
+def public(kind):
+    return {name: member for name, member in vars(kind).items() if inspect.isfunction(member) and name[0] != "_"}
+
+
+BLOCKING, ASYNC = public(BlockingMethods), public(AsyncMethods)
+MANY = re.compile(r"(collections\.abc\.)?(Sequence|Iterable)\[")
+SEQUENCES = [
+    pytest.param(name, parameter.name, id=f"{name}-{parameter.name}")
+    for name, method in BLOCKING.items()
+    for parameter in inspect.signature(method).parameters.values()
+    if MANY.match(str(parameter.annotation))
+]
+
+
+def test_generated_methods_match_the_operations():
+    pytest.importorskip("ruff")
+    assert generate().encode() == METHODS_FILE.read_bytes()
+
+
+def test_both_clients_have_every_operation_with_the_same_arguments_and_docstring():
+    operations = {name for room in Operations.__mro__ for name in public(room)}
+    assert set(BLOCKING) == set(ASYNC) == operations
+    for name, method in BLOCKING.items():
+        ours, theirs = (inspect.signature(kind[name]).parameters.values() for kind in (BLOCKING, ASYNC))
+        assert [(p.name, p.kind, p.default) for p in ours] == [(p.name, p.kind, p.default) for p in theirs]
+        assert method.__doc__ and method.__doc__ == ASYNC[name].__doc__
+
+
+def arguments(method, wrong):
+    """Arguments that a method takes, but one string where many things are expected."""
+    values = {}
+    for parameter in list(inspect.signature(method).parameters.values())[1:]:
+        if parameter.name == wrong:
+            values[parameter.name] = "oops"
+        elif parameter.default is parameter.empty:
+            values[parameter.name] = ["x"] if MANY.match(str(parameter.annotation)) else "x"
+    return values
+
+
+def test_there_are_sequences_to_check():
+    assert len(SEQUENCES) > 25
+
+
+@pytest.mark.parametrize(("name", "wrong"), SEQUENCES)
+def test_one_string_where_many_are_expected(name, wrong):
+    expected = f"{wrong} must be a sequence, got one str: try \\['oops'\\]"
+    with FacetsClient("localhost:1") as client, pytest.raises(TypeError, match=expected):
+        getattr(client, name)(**arguments(BLOCKING[name], wrong))
+
+    async def call():
+        async with AsyncFacetsClient("localhost:1") as client:
+            called = getattr(client, name)(**arguments(ASYNC[name], wrong))
+            if inspect.isawaitable(called):
+                await called
+
+    with pytest.raises(TypeError, match=expected):
+        asyncio.run(call())
+
+
+def test_pairs_are_no_strings():
+    with FacetsClient("localhost:1") as client:
+        with pytest.raises(TypeError, match=r"pairs\[1\] must be a pair, got one str"):
+            client.score([("a", "b"), "ab"])
+        with pytest.raises(TypeError, match=r"slots\[0\] must be a pair"):
+            client.fill_slots(["ab"], ["a text"])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: OneOf("language", "en"),
+        lambda: AllOf("oops"),
+        lambda: RecommendationOptions(positive="Ann"),
+        lambda: Paper("a title", cited_by="oops"),
+        lambda: NewAuthor(PaperAuthor("Ann"), paper_ids="oops"),
+    ],
+)
+def test_one_string_in_what_a_call_takes(make):
+    with pytest.raises(TypeError, match="must be a sequence"):
+        make()
+
+
+def test_places_in_a_part_become_places_in_the_whole():
+    violations = tuple(FieldViolation(f"texts[{i}].x", f"texts[{i}].x is bad") for i in (1, 11))
+    error = InvalidArgumentError(
+        StatusCode.INVALID_ARGUMENT,
+        "texts[1].x is bad, texts[11].x is bad, contexts",
+        info=ErrorInfo(field_violations=violations),
+    )
+    commands.move_indices(error, "texts", 10)
+    assert error.details == "texts[11].x is bad, texts[21].x is bad, contexts"
+    assert [violation.field for violation in error.field_violations] == ["texts[11].x", "texts[21].x"]
+    commands.move_indices(error, "pairs", 10)
+    assert error.details.startswith("texts[11]")

@@ -1,0 +1,63 @@
+"""What people write as the address of a server."""
+
+import pytest
+from facets_client import AsyncFacetsClient, FacetsClient
+from facets_client.core.target import parse_target
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("localhost", "localhost:50051"),
+        ("localhost:50052", "localhost:50052"),
+        ("search.example.org", "search.example.org:50051"),
+        ("127.0.0.1", "127.0.0.1:50051"),
+        ("::1", "[::1]:50051"),
+        ("[::1]", "[::1]:50051"),
+        ("[2001:db8::7]:80", "[2001:db8::7]:80"),
+        ("fe80::1%eth0", "[fe80::1%eth0]:50051"),
+        ("dns:example.org", "dns:example.org:50051"),
+        ("dns:///example.org", "dns:///example.org:50051"),
+        ("dns://8.8.8.8/example.org:80", "dns://8.8.8.8/example.org:80"),
+        ("unix:/run/facets.sock", "unix:/run/facets.sock"),
+        ("unix:///run/facets.sock", "unix:///run/facets.sock"),
+        ("unix-abstract:facets", "unix-abstract:facets"),
+        ("ipv4:10.0.0.1:80,10.0.0.2:80", "ipv4:10.0.0.1:80,10.0.0.2:80"),
+        ("xds:///facets", "xds:///facets"),
+    ],
+)
+def test_targets(text, target):
+    assert parse_target(text) == target
+    assert parse_target(target) == target
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("", "localhost:50051"),
+        ("a b:1", "a b"),
+        ("localhost:99999", "port must be 1 to 65535, got '99999'"),
+        ("localhost:0", "port must be 1"),
+        ("localhost:", "port must be 1"),
+        ("localhost:http", "port must be 1"),
+        ("localhost:50051/v1", "port must be 1"),
+        (":50051", "no host name"),
+        ("[::1", "IPv6"),
+        ("[localhost]:1", "IPv6"),
+        ("[::1]80", "IPv6"),
+        ("http://localhost:50051/", "no URL, got 'http://localhost:50051/': try 'localhost:50051'$"),
+        ("https://example.org", "try 'example.org', with TLS"),
+        ("ftp://example.org", "ftp"),
+        ("dns:///example.org:99999", "port must be 1"),
+    ],
+)
+def test_what_is_no_target_is_explained(text, part):
+    with pytest.raises(ValueError, match=part.replace("[", r"\[")):
+        parse_target(text)
+
+
+@pytest.mark.parametrize("kind", [FacetsClient, AsyncFacetsClient])
+def test_both_clients_dial_the_default_port(kind):
+    assert kind("localhost").target == "localhost:50051"
+    with pytest.raises(ValueError, match="port"):
+        kind("localhost:99999")
