@@ -5,16 +5,20 @@ find where it goes.
 """
 
 import functools
-import importlib
-import pkgutil
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-import facets_proto.v1
+from facets_proto.v1 import documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2
 from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
 from google.protobuf.message import Message
 
 __all__ = ["DEFAULT_TIMEOUT_S", "SERVICES", "TIMEOUTS_S", "RequestT", "ResponseT", "Rpc", "rpc_of"]
+
+SERVICES: tuple[str, ...] = tuple(
+    service.full_name
+    for file in (texts_pb2, relations_pb2, papers_pb2, documents_pb2, models_pb2)
+    for service in file.DESCRIPTOR.services_by_name.values()
+)
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -78,16 +82,3 @@ def _methods(file: FileDescriptor) -> dict[str, MethodDescriptor]:
         for method in service.methods:
             found.setdefault(method.input_type.full_name, method)
     return found
-
-
-def _services() -> tuple[str, ...]:
-    """Full names of all services, file by file."""
-    names: list[str] = []
-    for module in pkgutil.iter_modules(facets_proto.v1.__path__):
-        if module.name.endswith("_pb2"):
-            file: Any = importlib.import_module(f"facets_proto.v1.{module.name}")
-            names += [service.full_name for service in file.DESCRIPTOR.services_by_name.values()]
-    return tuple(names)
-
-
-SERVICES = _services()
