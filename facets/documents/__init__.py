@@ -2,6 +2,7 @@
 
 from facets.documents.engine import CollectionEngine
 from facets.documents.filters import And, Contains, Equals, Exists, Filter, In, Not, Or, Range
+from facets.documents.records import CollectionRecord
 from facets.documents.types import (
     CollectionInfo,
     CountResult,
@@ -21,6 +22,7 @@ __all__ = [
     "And",
     "CollectionEngine",
     "CollectionInfo",
+    "CollectionRecord",
     "Contains",
     "CountResult",
     "DeleteResult",

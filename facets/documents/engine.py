@@ -5,9 +5,8 @@ D dimensions.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
@@ -20,14 +19,14 @@ from facets.documents.encoding import (
     check_text,
     encode_documents,
     encode_json,
-    normalize,
 )
-from facets.documents.filter_cache import AllowedRows
 from facets.documents.filters import Filter, validate
+from facets.documents.index_manager import IndexManager
 from facets.documents.page_tokens import read_page_token, write_page_token
-from facets.documents.ranking import rank
+from facets.documents.records import CollectionRecord
 from facets.documents.schema import SCHEMA
-from facets.documents.store import CollectionRecord, DocumentStore, StoreView
+from facets.documents.searcher import Searcher, unit_queries
+from facets.documents.store import DocumentStore
 from facets.documents.types import (
     MAX_CONFIG_BYTES,
     MAX_PAGE_SIZE,
@@ -44,9 +43,9 @@ from facets.documents.types import (
     StoredDocument,
     UpsertResult,
 )
+from facets.documents.views import StoreView
 from facets.errors import InvalidInputError, NotFoundError, NotReadyError, StorageError
 from facets.index.config import EngineConfig
-from facets.index.manager import IndexKeeper
 from facets.storage import Database, DirectoryLock, clear_errors, sync_directory
 
 __all__ = ["CollectionEngine"]
@@ -93,9 +92,9 @@ class CollectionEngine:
         """
         config = config or EngineConfig()
         directory = Path(data_dir)
-        indexes = directory / "indexes"
+        snapshots = directory / "indexes"
         with clear_errors(f"data directory {directory} cannot be created"):
-            indexes.mkdir(parents=True, exist_ok=True)
+            snapshots.mkdir(parents=True, exist_ok=True)
         sync_directory(directory.absolute().parent)
         with ExitStack() as undo:
             lock = DirectoryLock(directory)
@@ -103,30 +102,30 @@ class CollectionEngine:
             database = Database(directory / "documents.sqlite3", SCHEMA, max_bytes=config.max_database_bytes)
             undo.callback(database.close)
             store = DocumentStore(database)
-            keeper = IndexKeeper(store, indexes, config)
+            indexes = IndexManager(store, snapshots, config)
             with store.view() as view:
-                revision, records = view.revision(), view.collections()
-            keeper.open(records)
-            engine = cls(lock, store, keeper, revision)
+                revision, records = view.revision(), view.all_collections()
+            indexes.open(records)
+            engine = cls(lock, store, indexes, revision)
             undo.pop_all()
         return engine
 
-    def __init__(self, lock: DirectoryLock, store: DocumentStore, keeper: IndexKeeper, revision: int) -> None:
+    def __init__(self, lock: DirectoryLock, store: DocumentStore, indexes: IndexManager, revision: int) -> None:
         """Use :meth:`open`."""
         self._lock = lock
         self._store = store
-        self._keeper = keeper
+        self._indexes = indexes
         self._revision = revision
-        self._allowed_rows = AllowedRows()
+        self._searcher = Searcher(store, indexes)
         self._closed = False
 
     def close(self) -> None:
         """Saves the indexes and lets go of the data directory. Idempotent."""
-        with self._keeper.write_lock:
+        with self._indexes.write_lock:
             if self._closed:
                 return
             self._closed = True
-        self._keeper.close()
+        self._indexes.close()
         with ExitStack() as last:
             last.callback(self._lock.close)
             self._store.close()
@@ -177,8 +176,8 @@ class CollectionEngine:
             if not 1 <= number <= limit:
                 raise InvalidInputError(f"must be 1 to {limit}, got {number}", path=argument)
         encoded = encode_json(config or {}, path=("config",), max_bytes=MAX_CONFIG_BYTES)
-        with self._keeper.write_lock:
-            record, revision = self._store.create_collection(
+        with self._indexes.write_lock:
+            record = self._store.create_collection(
                 name,
                 model=model,
                 model_revision=model_revision,
@@ -186,41 +185,40 @@ class CollectionEngine:
                 dim=dim,
                 config=encoded,
             )
-            self._keeper.live(record)
-            self._revision = revision
-        return self._info(record, 0)
+            self._indexes.live(record)
+            self._revision = record.revision
+        return self._info(record)
 
     def list_collections(self) -> tuple[CollectionInfo, ...]:
         """Every collection, in the order of names."""
         with self._store.view() as view:
-            return tuple(self._info(record, view.count(record)) for record in view.collections())
+            return tuple(self._info(record) for record in view.collections())
 
     def get_collection(self, name: str) -> CollectionInfo:
-        """The collection of that name."""
-        with self._store.view() as view:
-            record = view.collection(name)
-            return self._info(record, view.count(record))
+        """What anybody may want to know of the collection of that name."""
+        return self._info(self._record(name))
 
-    def delete_collection(self, name: str) -> int:
-        """Deletes a collection with its documents.
+    def record(self, name: str) -> CollectionRecord:
+        """The collection of that name as a call needs it: cheap at any size, and what ``seen`` takes."""
+        return self._record(name)
 
-        Returns:
-            The revision from which no read sees it.
-        """
-        with self._keeper.write_lock:
-            record = self._record(name)
+    def delete_collection(self, name: str) -> DeleteResult:
+        """Deletes a collection with its documents; no read from the revision on sees it."""
+        record = self._record(name)
+        with self._indexes.collection_lock(record), self._indexes.write_lock:
+            record = self._record(name, record)
             self._revision = self._store.delete_collection(record)
-            self._keeper.drop(record)
-            return self._revision
+            self._indexes.drop(record)
+            return DeleteResult(revision=self._revision, num_deleted=record.num_documents)
 
-    def upsert(self, name: str, documents: Sequence[Document], *, seen: CollectionInfo | None = None) -> UpsertResult:
+    def upsert(self, name: str, documents: Sequence[Document], *, seen: CollectionRecord | None = None) -> UpsertResult:
         """Stores documents, replacing those of the same id; all of them or none.
 
         Args:
             name: The collection.
             documents: At most ``MAX_BATCH_DOCUMENTS``; ids differ.
-            seen: The collection for whose model the facets were made: another one of the same name, which may be
-                of another model, counts as not there. None: whichever there is.
+            seen: The collection for whose model the facets were made, as :meth:`record` gave it: another one of the
+                same name, which may be of another model, counts as not there. None: whichever there is.
 
         Raises:
             InvalidInputError: An id twice, NaN or infinite facets, the wrong K or D, a limit exceeded; ``field``
@@ -228,17 +226,12 @@ class CollectionEngine:
         """
         record = self._record(name, seen)
         batch = encode_documents(documents, num_facets=record.num_facets, dim=record.dim)
-        with self._keeper.write_lock:
-            if self._record(name) != record:
-                raise NotFoundError(
-                    f"collection {name!r} was deleted meanwhile",
-                    resource_type="collection",
-                    resource_name=name,
-                )
+        with self._indexes.collection_lock(record), self._indexes.write_lock:
+            self._record(name, record)
             if not batch.ids:
                 return UpsertResult(revision=self._revision, num_inserted=0, num_updated=0)
             write = self._store.upsert(record, batch)
-            self._keeper.apply(record, write, batch.units)
+            self._indexes.apply(record, write, batch.units)
             self._revision = write.revision
         num_updated = len(write.removed)
         return UpsertResult(revision=write.revision, num_inserted=len(batch.ids) - num_updated, num_updated=num_updated)
@@ -279,10 +272,11 @@ class CollectionEngine:
             check_ids(ids, path=("ids",))
         if filter is not None:
             validate(filter)
-        with self._keeper.write_lock:
-            record = self._record(name)
+        record = self._record(name)
+        with self._indexes.collection_lock(record), self._indexes.write_lock:
+            self._record(name, record)
             write = self._store.delete(record, ids=ids, filter=filter)
-            self._keeper.apply(record, write)
+            self._indexes.apply(record, write)
             self._revision = write.revision
         return DeleteResult(revision=write.revision, num_deleted=len(write.removed))
 
@@ -318,15 +312,16 @@ class CollectionEngine:
         with self._store.view() as view:
             record = view.collection(name)
             revision = _seen_revision(view, min_revision)
-            store_id, number = self._store.store_id, record.number
+            # When it was made: stays, unlike the number, when the collection moves to another model.
+            store_id, made = self._store.store_id, record.created_us
             after = ""
             if page_token:
-                after = read_page_token(page_token, store_id=store_id, collection=number, filter=filter)
+                after = read_page_token(page_token, store_id=store_id, collection=made, filter=filter)
             rows = view.page(record, after=after, limit=page_size + 1, filter=filter)
             documents = _read(view, record, rows[:page_size], include_facets)
         token = ""
         if len(rows) > page_size:
-            token = write_page_token(documents[-1].id, store_id=store_id, collection=number, filter=filter)
+            token = write_page_token(documents[-1].id, store_id=store_id, collection=made, filter=filter)
         return DocumentPage(documents=documents, next_page_token=token, index_revision=revision)
 
     def count(self, name: str, *, filter: Filter | None = None, min_revision: int | None = None) -> CountResult:
@@ -336,7 +331,8 @@ class CollectionEngine:
         with self._store.view() as view:
             record = view.collection(name)
             revision = _seen_revision(view, min_revision)
-            return CountResult(count=view.count(record, filter), index_revision=revision)
+            count = record.num_documents if filter is None else view.count(record, filter)
+            return CountResult(count=count, index_revision=revision)
 
     def search(
         self,
@@ -347,7 +343,7 @@ class CollectionEngine:
         filter: Filter | None = None,
         exact: bool = False,
         min_revision: int | None = None,
-        seen: CollectionInfo | None = None,
+        seen: CollectionRecord | None = None,
     ) -> SearchResult:
         """Finds the documents whose best facet is closest to a facet of the query.
 
@@ -368,76 +364,50 @@ class CollectionEngine:
         if filter is not None:
             validate(filter)
         record = self._record(name, seen)
-        query_QKD = _unit_queries(query_facets, record.dim)
+        query_QKD = unit_queries(query_facets, record.dim)
         for attempt in range(_SEARCH_ATTEMPTS):
+            revision = self._revision
+            _check_revision(revision, min_revision)
             last = attempt == _SEARCH_ATTEMPTS - 1
-            with self._keeper.write_lock if last else nullcontext():
-                revision = self._revision
-                _check_revision(revision, min_revision)
-                found = self._search_once(record, query_QKD, top_k, filter, exact)
+            found = self._searcher.search(record, query_QKD, top_k, filter=filter, exact=exact, hold_writes=last)
             if found is not None:
                 return replace(found, index_revision=revision)
-            record = self._record(name, seen)  # the collection itself may be gone, or another one
+            record = self._record(name, seen or record)  # the collection itself may be gone, or another one
         raise StorageError(f"collection {name!r} disagrees with its index: restart the server to rebuild it")
-
-    def _search_once(
-        self,
-        record: CollectionRecord,
-        query_QKD: NDArray[np.float32],
-        top_k: int,
-        filter: Filter | None,
-        exact: bool,
-    ) -> SearchResult | None:
-        """One search; None when a write came between the index and the store."""
-        live = self._keeper.live(record)
-        allowed_rows, filter_revision = None, None
-        if filter is not None:
-            with self._store.view() as view:
-                filter_revision = view.revision()
-                allowed_rows = self._allowed_rows.get(view, filter_revision, record, filter)
-        candidates, kind = live.search(query_QKD, top_k, allowed_rows=allowed_rows, exhaustive=exact)
-        with self._store.view() as view:
-            if filter_revision is not None and view.revision() != filter_revision:
-                return None
-            hits = rank(view, record, query_QKD, candidates, top_k)
-        if hits is None:
-            return None
-        return SearchResult(hits=hits, index_revision=0, exhaustive=candidates.exhaustive, index_kind=kind)
 
     def maintain(self) -> None:
         """Folds new documents into FAISS and saves the indexes that are due; the background thread calls it."""
-        self._keeper.maintain()
+        self._indexes.maintain()
 
-    def _record(self, name: str, seen: CollectionInfo | None = None) -> CollectionRecord:
+    def _record(self, name: str, seen: CollectionRecord | None = None) -> CollectionRecord:
         with self._store.view() as view:
             record = view.collection(name)
-        if seen is not None:
-            now = (_created(record), record.model, record.model_revision)
-            if now != (seen.created, seen.model, seen.model_revision):
-                raise NotFoundError(
-                    f"collection {name!r} was deleted and another one of that name made meanwhile",
-                    resource_type="collection",
-                    resource_name=name,
-                )
-        return record
+        if seen is None or seen.number == record.number:
+            return record
+        if seen.created_us == record.created_us:
+            raise NotReadyError(
+                f"collection {name!r} moved to revision {record.model_revision} of model {record.model} meanwhile: "
+                "send the call again"
+            )
+        raise NotFoundError(
+            f"collection {name!r} was deleted and another one of that name made meanwhile",
+            resource_type="collection",
+            resource_name=name,
+        )
 
-    def _info(self, record: CollectionRecord, num_documents: int) -> CollectionInfo:
-        live = self._keeper.peek(record)
+    def _info(self, record: CollectionRecord) -> CollectionInfo:
+        live = self._indexes.peek(record)
         return CollectionInfo(
             name=record.name,
             model=record.model,
             model_revision=record.model_revision,
             num_facets=record.num_facets,
             dim=record.dim,
-            created=_created(record),
+            created=record.created,
             config=record.config,
-            num_documents=num_documents,
+            num_documents=record.num_documents,
             index_kind="exact" if live is None else live.kind,
         )
-
-
-def _created(record: CollectionRecord) -> datetime:
-    return datetime.fromtimestamp(record.created_us / 1e6, tz=UTC)
 
 
 def _read(
@@ -462,20 +432,3 @@ def _seen_revision(view: StoreView, min_revision: int | None) -> int:
 def _check_revision(revision: int, min_revision: int | None) -> None:
     if min_revision is not None and revision < min_revision:
         raise NotReadyError(f"index_revision is {revision}, expected at least min_revision {min_revision}")
-
-
-def _unit_queries(query_facets: NDArray[np.float32], dim: int) -> NDArray[np.float32]:
-    """Checks and normalizes queries, ``[Q, K, D]`` float32."""
-    path = ("query_facets",)
-    if not isinstance(query_facets, np.ndarray) or not np.issubdtype(query_facets.dtype, np.floating):
-        raise InvalidInputError("must be an array of floats", path=path)
-    if query_facets.ndim != 3 or query_facets.shape[2] != dim or not query_facets.size:
-        raise InvalidInputError(
-            f"has shape {list(query_facets.shape)}, expected [queries, facets, {dim}], none of them 0",
-            path=path,
-        )
-    units, norms = normalize(query_facets.astype(np.float64))
-    if not np.isfinite(norms).all():
-        where = (*path, int(np.argwhere(~np.isfinite(norms))[0][0]))
-        raise InvalidInputError("has NaN or infinite values: expected finite ones", path=where)
-    return units.astype(np.float32)

@@ -1,35 +1,48 @@
 """Which rows of a collection pass a filter, remembered between searches."""
 
 import threading
+from collections import OrderedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.filters import Filter
-from facets.documents.store import CollectionRecord, StoreView
+from facets.documents.records import CollectionRecord
+from facets.documents.views import StoreView
 
-__all__ = ["AllowedRows"]
+__all__ = ["FilterCache"]
+
+_CAPACITY = 16
 
 
-class AllowedRows:
-    """Remembers which rows pass the latest filters; thread-safe."""
+class FilterCache:
+    """Remembers which rows pass the filters used last; thread-safe.
 
-    _CAPACITY = 16
+    What is remembered holds for one revision of the collection: writes to other collections change nothing.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: dict[tuple[int, str], tuple[int, NDArray[np.int64]]] = {}
+        self._entries: OrderedDict[tuple[int, str], tuple[int, NDArray[np.int64]]] = OrderedDict()
 
-    def get(self, view: StoreView, revision: int, record: CollectionRecord, filter: Filter) -> NDArray[np.int64]:
-        """Rows that pass, ascending, at the revision of the view."""
+    def rows(self, view: StoreView, record: CollectionRecord, filter: Filter) -> NDArray[np.int64]:
+        """Rows that pass, ascending.
+
+        Args:
+            view: Where they are looked for when they are not remembered.
+            record: The collection as this view sees it.
+            filter: Checked.
+        """
         key = (record.number, repr(filter))
         with self._lock:
-            kept_revision, rows = self._kept.get(key, (-1, np.empty(0, dtype=np.int64)))
-        if kept_revision != revision:
-            rows = view.rows(record, filter)
-            with self._lock:
-                self._kept.pop(key, None)
-                while len(self._kept) >= self._CAPACITY:
-                    self._kept.pop(next(iter(self._kept)))
-                self._kept[key] = (revision, rows)
+            revision, rows = self._entries.get(key, (-1, np.empty(0, dtype=np.int64)))
+            if revision == record.revision:
+                self._entries.move_to_end(key)
+                return rows
+        rows = view.rows(record, filter)
+        with self._lock:
+            self._entries[key] = (record.revision, rows)
+            self._entries.move_to_end(key)
+            while len(self._entries) > _CAPACITY:
+                self._entries.popitem(last=False)
         return rows

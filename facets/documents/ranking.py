@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.store import CollectionRecord, StoreView
+from facets.documents.records import CollectionRecord
 from facets.documents.types import Hit
-from facets.index.protocols import Candidates, best_pairs
+from facets.documents.views import StoreView
+from facets.index.candidates import Candidates, best_pairs
 
 __all__ = ["rank"]
 

@@ -41,6 +41,19 @@ INSERT INTO meta VALUES ('revision', 0)
 """
 
 
+_VERSION_2 = """
+-- Of the data directory after the last write to this collection.
+ALTER TABLE collections ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE collections ADD COLUMN num_documents INTEGER NOT NULL DEFAULT 0;
+-- live, building or retired; one that is building will take the place of the collection it replaces.
+ALTER TABLE collections ADD COLUMN state TEXT NOT NULL DEFAULT 'live';
+ALTER TABLE collections ADD COLUMN replaces INTEGER;
+UPDATE collections SET
+    revision = (SELECT value FROM meta WHERE key = 'revision'),
+    num_documents = (SELECT count(*) FROM documents WHERE collection = number)
+"""
+
+
 def _version_1(connection: sqlite3.Connection) -> None:
     for statement in _VERSION_1.split(";\n"):
         connection.execute(statement)
@@ -50,5 +63,5 @@ def _version_1(connection: sqlite3.Connection) -> None:
 SCHEMA = Schema(
     title="document store",
     application_id=0x46414345,  # "FACE"
-    migrations=(_version_1,),
+    migrations=(_version_1, _VERSION_2),
 )

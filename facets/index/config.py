@@ -1,11 +1,13 @@
 """Settings of the document engine, checked on construction."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from facets.errors import ConfigError
 
-__all__ = ["EngineConfig"]
+__all__ = ["BackendName", "EngineConfig"]
+
+BackendName = Literal["faiss"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -14,7 +16,8 @@ class EngineConfig:
 
     Attributes:
         exact_max_facets: A collection of at most this many facets (documents x K) is searched exactly,
-            a larger one through FAISS. 0 or more.
+            a larger one through an index of the backend. 0 or more.
+        backend: What the indexes of large collections are made by, see ``facets.index.backends``.
         code: What FAISS keeps of a facet: ``fp16`` (2 bytes a dimension) or ``int8`` (1 byte a
             dimension). Scores are recomputed from the store either way.
         recall_target: Share of the exact top 10 that an approximate search must find; the number of
@@ -28,6 +31,7 @@ class EngineConfig:
     """
 
     exact_max_facets: int = 100_000
+    backend: BackendName = "faiss"
     code: Literal["fp16", "int8"] = "fp16"
     recall_target: float = 0.99
     snapshot_every_writes: int = 20_000
@@ -38,6 +42,8 @@ class EngineConfig:
     def __post_init__(self) -> None:
         if self.exact_max_facets < 0:
             raise ConfigError(f"exact_max_facets must be >= 0, got {self.exact_max_facets}")
+        if self.backend not in get_args(BackendName):
+            raise ConfigError(f"backend must be one of {', '.join(get_args(BackendName))}, got {self.backend!r}")
         if self.code not in ("fp16", "int8"):
             raise ConfigError(f"code must be 'fp16' or 'int8', got {self.code!r}")
         if not 0.0 < self.recall_target <= 1.0:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from facets.index.protocols import HALF_PRECISION_ERROR, Candidates, search_in_passes, select_candidates
+from facets.index.candidates import HALF_PRECISION_ERROR, Candidates, search_in_passes, select_candidates
 
 __all__ = ["ExactIndex", "reference_search"]
 

@@ -3,34 +3,24 @@
 Shape letters: N documents, Q queries, K facets, D dimensions, C candidates.
 """
 
-import math
-from collections.abc import Callable, Iterable
-from typing import Literal
+from collections.abc import Callable
 
 import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.errors import IndexFormatError
-from facets.index.protocols import HALF_PRECISION_ERROR, Candidates, select_candidates
+from facets.index.candidates import HALF_PRECISION_ERROR, Candidates, select_candidates
+from facets.index.faiss_lists import Code, num_lists, train_lists
 
 __all__ = ["DUPLICATE_ERROR", "FaissIndex", "duplicate_facets"]
 
 # Facets of one document closer than this (Euclidean distance of unit vectors, which bounds the difference of
 # any cosine) are stored once: it costs less than a thousandth of a score, and rescoring repairs even that.
 DUPLICATE_ERROR = 1.0e-3
-_TRAIN_PER_LIST = 40  # FAISS asks for at least 39 training vectors per list
 _TRAIN_STEPS = 8
 _MIN_PROBES = 4
 _TUNE_QUERIES = 96
 _TUNE_TOP_K = 10
-_SEED = 12345
-
-Code = Literal["fp16", "int8"]
-_QUANTIZERS = {
-    "fp16": faiss.ScalarQuantizer.QT_fp16,
-    "int8": faiss.ScalarQuantizer.QT_8bit,
-}
 
 
 def duplicate_facets(facets_NKD: NDArray[np.floating]) -> NDArray[np.bool_]:
@@ -70,7 +60,7 @@ class FaissIndex:
         self.trained_documents = trained_documents
         self._index = index
         self._rows = np.empty(0, dtype=np.int64) if rows is None else rows  # -1: removed
-        self._num_masked = 0  # removed, but still in the lists
+        self._num_masked = int(np.count_nonzero(self._rows < 0))  # removed, but still in the lists
         self._num_documents = int(np.count_nonzero(self._rows >= 0))
         self._code_error = code_error
 
@@ -81,7 +71,7 @@ class FaissIndex:
         """Places the inverted lists for a collection of about ``num_documents``.
 
         Args:
-            sample_MD: Unit-norm facets drawn from the collection, ``[M, D]``; :meth:`sample_size` of them.
+            sample_MD: Unit-norm facets drawn from the collection, ``[M, D]``; ``sample_size`` of them.
             num_facets: K.
             num_documents: Expected size; a few times more or fewer only cost speed.
             code: How facets are kept.
@@ -90,28 +80,10 @@ class FaissIndex:
             An empty index.
         """
         sample = np.ascontiguousarray(sample_MD, dtype=np.float32)
-        num_lists = cls._num_lists(num_documents * num_facets, len(sample))
-        quantizer = faiss.IndexFlatIP(sample.shape[1])
-        index = faiss.IndexIVFScalarQuantizer(
-            quantizer, sample.shape[1], num_lists, _QUANTIZERS[code], faiss.METRIC_INNER_PRODUCT, False
-        )
-        quantizer.this.disown()  # type: ignore[attr-defined]  # SWIG's own handle
-        index.own_fields = True
-        index.cp.niter = _TRAIN_STEPS
-        index.cp.seed = _SEED
-        index.cp.min_points_per_centroid = 1
-        index.train(sample)
-        index.nprobe = num_lists
+        lists = num_lists(num_documents * num_facets, len(sample))
+        index = train_lists(sample, lists, code=code, train_steps=_TRAIN_STEPS)
+        index.nprobe = lists
         return cls(index, num_facets=num_facets, code=code, trained_documents=num_documents)
-
-    @staticmethod
-    def _num_lists(num_vectors: int, sample_size: int) -> int:
-        return max(1, min(2 * math.isqrt(num_vectors), sample_size // _TRAIN_PER_LIST))
-
-    @classmethod
-    def sample_size(cls, num_vectors: int) -> int:
-        """How many facets :meth:`train` wants of a collection of ``num_vectors`` facets."""
-        return min(num_vectors, _TRAIN_PER_LIST * 2 * math.isqrt(num_vectors))
 
     @property
     def kind(self) -> str:
@@ -141,33 +113,28 @@ class FaissIndex:
         """Row numbers of the documents, ``[N]`` int64, in the order of addition."""
         return self._rows[self._rows >= 0]
 
-    def assign(self, facets_NKD: NDArray[np.floating]) -> NDArray[np.int64]:
-        """Nearest list of every facet, ``[N * K]``: the slow part of :meth:`add`, safe beside searches."""
+    def prepare(self, facets_NKD: NDArray[np.floating]) -> NDArray[np.int64]:
+        """Nearest list of every facet, ``[N, K]``: the slow part of :meth:`add`, safe beside searches."""
         vectors = np.ascontiguousarray(facets_NKD.reshape(-1, self.dim), dtype=np.float32)
-        lists: NDArray[np.int64] = self._index.quantizer.search(vectors, 1)[1].ravel()
-        return lists
+        lists: NDArray[np.int64] = self._index.quantizer.search(vectors, 1)[1]
+        return lists.reshape(len(facets_NKD), -1)
 
-    def add(
-        self,
-        rows: NDArray[np.int64],
-        facets_NKD: NDArray[np.floating],
-        lists: NDArray[np.int64] | None = None,
+    def add(self, rows: NDArray[np.int64], facets_NKD: NDArray[np.floating]) -> None:
+        """Adds documents; see :meth:`facets.index.protocols.FacetIndex.add`."""
+        if len(rows):
+            self.add_prepared(rows, facets_NKD, self.prepare(facets_NKD))
+
+    def add_prepared(
+        self, rows: NDArray[np.int64], facets_NKD: NDArray[np.floating], prepared: NDArray[np.int64]
     ) -> None:
-        """Adds documents; see :meth:`facets.index.protocols.FacetIndex.add`.
-
-        Args:
-            rows: ``[N]`` int64.
-            facets_NKD: ``[N, K, D]``, unit norm.
-            lists: What :meth:`assign` gave for them; computed when None.
-        """
+        """Adds documents whose lists :meth:`prepare` has found."""
         if not len(rows):
             return
-        lists = self.assign(facets_NKD) if lists is None else lists
         kept = ~duplicate_facets(facets_NKD).ravel()
         vectors = np.ascontiguousarray(facets_NKD.reshape(-1, self.dim)[kept], dtype=np.float32)
         first = len(self._rows) * self.num_facets
         ids = np.arange(first, first + len(kept), dtype=np.int64)[kept]
-        lists = np.ascontiguousarray(lists[kept])
+        lists = np.ascontiguousarray(prepared.ravel()[kept])
         self._index.add_core(len(vectors), faiss.swig_ptr(vectors), faiss.swig_ptr(ids), faiss.swig_ptr(lists))
         if self.code == "int8":
             quantizer = self._index.sq  # type: ignore[attr-defined]  # of every scalar quantizer index
@@ -305,7 +272,7 @@ class FaissIndex:
         return self._rows
 
     def describe(self) -> dict[str, int | float | str]:
-        """The small numbers that :meth:`read` needs."""
+        """The small numbers that the backend needs to read the index again."""
         return {
             "num_facets": self.num_facets,
             "dim": self.dim,
@@ -313,72 +280,6 @@ class FaissIndex:
             "code_error": self._code_error,
             "trained_documents": self.trained_documents,
         }
-
-    @classmethod
-    def read(
-        cls,
-        source: Callable[[int], bytes],
-        slots: NDArray[np.int64],
-        description: dict[str, int | float | str],
-    ) -> "FaissIndex":
-        """Restores an index from what :meth:`write`, :attr:`slots` and :meth:`describe` gave.
-
-        Raises:
-            IndexFormatError: FAISS cannot read it, or the parts contradict each other.
-        """
-        try:
-            reader = faiss.PyCallbackIOReader(source)  # type: ignore[attr-defined]  # as above
-            index = faiss.read_index(reader)
-        except RuntimeError as error:
-            raise IndexFormatError(f"FAISS cannot read the index: {error}") from error
-        dim, num_facets, code = description["dim"], description["num_facets"], description["code"]
-        if not isinstance(index, faiss.IndexIVFScalarQuantizer) or index.d != dim or code not in _QUANTIZERS:
-            raise IndexFormatError(f"expected inverted lists of dimension {dim}, got {type(index).__name__}")
-        restored = cls(
-            index,
-            num_facets=int(num_facets),
-            code="int8" if code == "int8" else "fp16",
-            rows=slots.copy(),
-            code_error=float(description["code_error"]),
-            trained_documents=int(description["trained_documents"]),
-        )
-        if restored.num_vectors > len(slots) * restored.num_facets:
-            raise IndexFormatError(f"{restored.num_vectors} facets for {len(slots)} documents")
-        restored._num_masked = int(np.count_nonzero(slots < 0))
-        return restored
-
-
-def build(
-    chunks: Callable[[], Iterable[tuple[NDArray[np.int64], NDArray[np.float16]]]],
-    *,
-    num_documents: int,
-    num_facets: int,
-    code: Code,
-    recall_target: float,
-) -> FaissIndex | None:
-    """Trains, fills and tunes an index; None when the chunks turn out to be empty.
-
-    Args:
-        chunks: Gives the documents from the beginning each time it is called: ``[n]`` rows, ``[n, K, D]`` facets.
-        num_documents: How many there are, about; at least 1.
-        num_facets: K.
-        code: How facets are kept.
-        recall_target: See :meth:`FaissIndex.tune`.
-    """
-    rng = np.random.default_rng(_SEED)
-    share = min(1.0, FaissIndex.sample_size(num_documents * num_facets) / (num_documents * num_facets))
-    parts = []
-    for _, facets_NKD in chunks():
-        vectors = facets_NKD.reshape(-1, facets_NKD.shape[2])
-        parts.append(vectors[rng.random(len(vectors)) < share])
-    if not sum(map(len, parts)):
-        return None
-    sample = rng.permutation(np.concatenate(parts))
-    index = FaissIndex.train(sample, num_facets=num_facets, num_documents=num_documents, code=code)
-    for rows, facets_NKD in chunks():
-        index.add(rows, facets_NKD)
-    index.tune(sample, recall_target)
-    return index
 
 
 def _group(slots: NDArray[np.int64], scores: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

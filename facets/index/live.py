@@ -1,55 +1,87 @@
-"""The index of one collection while it is written: FAISS for the bulk, an exact tail for what came last.
+"""The index of one collection while it is written: the backend's index for the bulk, an exact tail for what came last.
 
 New documents go to the tail, which is searched exactly, so a write is visible at once and costs no training.
-Maintenance folds the tail into FAISS, and trains FAISS anew when the collection has outgrown its lists.
+Maintenance folds the tail into the index of the backend, and builds that anew when the collection has outgrown it.
 Shape letters: N documents, Q queries, K facets, D dimensions.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.store import CollectionRecord, DocumentStore, StoreWrite
+from facets.index.candidates import Candidates, select_candidates
 from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex
-from facets.index.faiss_index import FaissIndex, build
 from facets.index.locks import ReadWriteLock
-from facets.index.protocols import Candidates, FacetIndex, select_candidates
+from facets.index.protocols import FacetIndex, FacetSource, IndexBackend, SavedIndex, TrainedIndex
 
-__all__ = ["LiveIndex", "Stopped"]
+__all__ = ["Found", "LiveIndex", "Stopped"]
 
 _RETRAIN_GROWTH = 4  # train anew when the collection is this many times larger than at the last training
 _FOLD_SHARE = 8  # fold when the tail costs an eighth of the largest exact search
-_FOLD_CHUNK = 1024  # documents added to FAISS under one lock: bounds how long a search waits
-_TRAIN_CHUNK = 1024  # documents read from the store at a time
-_PURGE_SHARE = 8  # purge when an eighth of what FAISS scans is removed documents
+_CHUNK = 1024  # documents read, or added under one lock, at a time: bounds how long a search or a writer waits
+_PURGE_SHARE = 8  # purge when an eighth of what the index compares is removed documents
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: the engine closes and maintenance gives up
     """Maintenance was asked to stop; the index is as it was."""
 
 
-class LiveIndex:
-    """A FAISS index and an exact tail behind one lock; thread-safe."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """What a search of the live index gave.
 
-    def __init__(self, record: CollectionRecord, config: EngineConfig, base: FaissIndex | None = None) -> None:
-        self._record = record
+    Attributes:
+        candidates: Of both parts.
+        kind: Of index that was searched.
+        revision: Of the collection that the index had reached.
+    """
+
+    candidates: Candidates
+    kind: str
+    revision: int
+
+
+class LiveIndex:
+    """An index of the backend and an exact tail behind one lock; thread-safe.
+
+    Args:
+        source: The documents.
+        backend: Builds the index once the collection is large.
+        config: When to build, to fold and to save.
+        base: What a snapshot gave; None without one.
+        revision: Of the collection now.
+    """
+
+    def __init__(
+        self,
+        source: FacetSource,
+        backend: IndexBackend,
+        config: EngineConfig,
+        *,
+        base: FacetIndex | None = None,
+        revision: int = 0,
+    ) -> None:
+        self._source = source
+        self._backend = backend
         self._config = config
         self._lock = ReadWriteLock()
         self._base = base
-        self._tail = ExactIndex(num_facets=record.num_facets, dim=record.dim)
+        self._tail = ExactIndex(num_facets=source.num_facets, dim=source.dim)
         self._num_unsaved = 0
+        self._revision = revision
 
     @property
     def kind(self) -> str:
-        """``exact`` until the collection is large enough for FAISS."""
+        """``exact`` until the collection is large enough for the backend."""
         base = self._base
         return self._tail.kind if base is None else base.kind
 
     @property
     def num_unsaved(self) -> int:
-        """Documents in FAISS that no snapshot holds."""
+        """Documents in the index of the backend that no snapshot holds."""
         return self._num_unsaved
 
     def __len__(self) -> int:
@@ -60,30 +92,44 @@ class LiveIndex:
     def _size(self) -> int:
         return len(self._tail) + (0 if self._base is None else len(self._base))
 
-    def catch_up(self, store: DocumentStore) -> int:
-        """Makes the index agree with the store; returns the revision reached.
+    def catch_up(self) -> None:
+        """Makes the index agree with its source, which nobody may change meanwhile.
 
         A row number stands for one unchanging set of facets, so comparing row numbers is enough.
         """
-        with store.view() as view, self._lock.write():
-            rows = view.rows(self._record)
-            held = self._tail.rows() if self._base is None else self._base.rows()
-            stale = np.setdiff1d(held, rows)
-            if self._base is not None:
-                self._base.remove(stale)
-            for part, units in view.chunks(self._record, np.setdiff1d(rows, held)):
-                self._tail.add(part, units)
-            return view.revision()
-
-    def apply(self, write: StoreWrite, units_NKD: NDArray[np.float16] | None = None) -> None:
-        """Repeats a write of the store; ``units_NKD`` belongs to ``write.added``."""
+        rows = self._source.rows()
         with self._lock.write():
-            if len(write.removed):
-                self._tail.remove(write.removed)
+            held = self._tail.rows() if self._base is None else self._base.rows()
+            if self._base is not None:
+                self._base.remove(np.setdiff1d(held, rows))
+            missing = np.setdiff1d(rows, held)
+            for start in range(0, len(missing), _CHUNK):
+                self._tail.add(*self._source.read(missing[start : start + _CHUNK]))
+
+    def apply(
+        self,
+        revision: int,
+        *,
+        added: NDArray[np.int64],
+        removed: NDArray[np.int64],
+        units_NKD: NDArray[np.float16] | None = None,
+    ) -> None:
+        """Repeats a write of the source.
+
+        Args:
+            revision: Of the collection after the write.
+            added: Rows added, ``[N]``.
+            removed: Rows removed.
+            units_NKD: Unit-norm facets of the added rows; None when there are none.
+        """
+        with self._lock.write():
+            if len(removed):
+                self._tail.remove(removed)
                 if self._base is not None:
-                    self._base.remove(write.removed)
+                    self._base.remove(removed)
             if units_NKD is not None:
-                self._tail.add(write.added, units_NKD)
+                self._tail.add(added, units_NKD)
+            self._revision = revision
 
     def search(
         self,
@@ -92,9 +138,10 @@ class LiveIndex:
         *,
         allowed_rows: NDArray[np.int64] | None,
         exhaustive: bool,
-    ) -> tuple[Candidates, str]:
-        """Candidates of both parts, and the kind of index that was searched."""
+    ) -> Found:
+        """Candidates of both parts."""
         with self._lock.read():
+            revision = self._revision
             parts: list[FacetIndex] = [self._tail] if self._base is None else [self._base, self._tail]
             found = [
                 part.search(query_QKD, top_k, allowed_rows=allowed_rows, exhaustive=exhaustive)
@@ -110,79 +157,69 @@ class LiveIndex:
             margin=2 * error,
             exhaustive=all(part.exhaustive for part in found),
         )
-        return merged, kind
+        return Found(candidates=merged, kind=kind, revision=revision)
 
     def is_due(self) -> bool:
         """Whether :meth:`maintain` has something to do."""
         with self._lock.read():
-            return self._wants_training() or self._wants_fold() or self._wants_purge()
+            return self._wants_building() or self._wants_fold() or self._wants_purge()
 
-    def maintain(self, store: DocumentStore, stopping: Callable[[], bool]) -> None:
-        """Trains, folds or purges when due; only one thread at a time may call it.
+    def maintain(self, stopping: Callable[[], bool]) -> None:
+        """Builds, folds or purges when due; only one thread at a time may call it.
 
         Raises:
             Stopped: ``stopping`` returned True.
-            StorageError: The store cannot be read.
+            StorageError: The source cannot be read.
         """
-        if self._wants_training():
-            self._train(store, stopping)
+        if self._wants_building():
+            self._build(stopping)
         if self._wants_fold():
             self._fold(stopping)
         if self._wants_purge():
             with self._lock.write():
                 self._purge()
 
-    def save(self, write: Callable[[FaissIndex], None]) -> None:
-        """Hands the FAISS part to ``write``; no call without one. Only the thread that maintains may call it.
+    def save(self, write: Callable[[SavedIndex], None]) -> None:
+        """Hands what the backend has built to ``write``, if it can be saved; only for the thread that maintains.
 
         Needs no lock: only maintenance changes the lists. A document removed meanwhile may or may not be in
         what is written; :meth:`catch_up` removes it.
         """
-        if self._base is not None:
+        if isinstance(self._base, SavedIndex):
             write(self._base)
-            self._num_unsaved = 0
+        self._num_unsaved = 0
 
-    def _wants_training(self) -> bool:
+    def _wants_building(self) -> bool:
         if self._base is None:
-            return len(self._tail) * self._record.num_facets > self._config.exact_max_facets
-        return self._size() > _RETRAIN_GROWTH * self._base.trained_documents
+            return len(self._tail) * self._source.num_facets > self._config.exact_max_facets
+        return isinstance(self._base, TrainedIndex) and self._size() > _RETRAIN_GROWTH * self._base.trained_documents
 
     def _wants_fold(self) -> bool:
         smallest = max(1, self._config.exact_max_facets // _FOLD_SHARE)
-        return self._base is not None and len(self._tail) * self._record.num_facets >= smallest
+        return self._base is not None and len(self._tail) * self._source.num_facets >= smallest
 
     def _wants_purge(self) -> bool:
-        return self._base is not None and self._base.num_masked * _PURGE_SHARE > len(self._base)
+        base = self._base
+        return base is not None and isinstance(base, TrainedIndex) and base.num_masked * _PURGE_SHARE > len(base)
 
     def _purge(self) -> None:
-        if self._base is not None:
+        if isinstance(self._base, TrainedIndex):
             self._base.purge()
-            if not len(self._base):
-                self._base = None
+        if self._base is not None and not len(self._base):
+            self._base = None
 
-    def _train(self, store: DocumentStore, stopping: Callable[[], bool]) -> None:
-        with store.view() as view:
-            rows = view.rows(self._record)
+    def _build(self, stopping: Callable[[], bool]) -> None:
+        rows = self._source.rows()
         if not len(rows):
             return
 
         def chunks() -> Iterator[tuple[NDArray[np.int64], NDArray[np.float16]]]:
-            # A view for each chunk: one long view would keep the store's log from being emptied.
-            for start in range(0, len(rows), _TRAIN_CHUNK):
+            for start in range(0, len(rows), _CHUNK):
                 if stopping():
                     raise Stopped
-                with store.view() as view:
-                    part = view.existing(rows[start : start + _TRAIN_CHUNK])
-                    units = view.units(self._record, part)
-                yield part, units
+                yield self._source.read(rows[start : start + _CHUNK])
 
-        index = build(
-            chunks,
-            num_documents=len(rows),
-            num_facets=self._record.num_facets,
-            code=self._config.code,
-            recall_target=self._config.recall_target,
-        )
+        index = self._backend.build(chunks, num_documents=len(rows), num_facets=self._source.num_facets)
         if index is None:
             return
         with self._lock.write():
@@ -202,10 +239,13 @@ class LiveIndex:
             if stopping():
                 raise Stopped
             with self._lock.read():
-                rows, units = self._tail.read(_FOLD_CHUNK)
-            lists = base.assign(units).reshape(len(rows), -1)
+                rows, units = self._tail.read(_CHUNK)
+            prepared = base.prepare(units) if isinstance(base, TrainedIndex) else None
             with self._lock.write():
                 kept = np.isin(rows, self._tail.rows())
-                base.add(rows[kept], units[kept], lists[kept].ravel())
+                if prepared is not None and isinstance(base, TrainedIndex):
+                    base.add_prepared(rows[kept], units[kept], prepared[kept])
+                else:
+                    base.add(rows[kept], units[kept])
                 self._tail.remove(rows)
                 self._num_unsaved += int(np.count_nonzero(kept))

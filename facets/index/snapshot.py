@@ -1,7 +1,7 @@
-"""Snapshots of FAISS indexes: one file, verified before a byte of it is believed.
+"""Snapshots of indexes: one file, verified before a byte of it is believed.
 
 Version 1: magic, version and header length (``<8sII``); the header, JSON in UTF-8; the row number of every slot,
-int64 little-endian; the FAISS part; SHA-256 of all that.
+int64 little-endian; what the index wrote; SHA-256 of all that.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from facets.errors import IndexFormatError
-from facets.index.faiss_index import FaissIndex
+from facets.index.protocols import FacetIndex, IndexBackend, SavedIndex
 from facets.storage import clear_errors, write_atomically
 
 __all__ = ["SnapshotIdentity", "load_snapshot", "read_snapshot", "write_snapshot"]
@@ -51,7 +51,7 @@ class SnapshotIdentity:
     revision: int
 
 
-def write_snapshot(path: Path, index: FaissIndex, identity: SnapshotIdentity) -> None:
+def write_snapshot(path: Path, index: SavedIndex, identity: SnapshotIdentity) -> None:
     """Writes a snapshot atomically: a crash leaves the old file or the new one.
 
     Raises:
@@ -79,7 +79,7 @@ def write_snapshot(path: Path, index: FaissIndex, identity: SnapshotIdentity) ->
         file.write(digest.digest())
 
 
-def read_snapshot(path: Path, identity: SnapshotIdentity) -> FaissIndex:
+def read_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend) -> FacetIndex:
     """Reads a snapshot after verifying its checksum and whose it is.
 
     Raises:
@@ -107,13 +107,13 @@ def read_snapshot(path: Path, identity: SnapshotIdentity) -> FaissIndex:
                 f"snapshot is of revision {found.revision}, newer than the store's {identity.revision}"
             )
         slots = np.frombuffer(file.read(8 * header["num_slots"]), dtype="<i8").astype(np.int64)
-        return FaissIndex.read(_bounded_reader(file, body_bytes), slots, description)
+        return backend.read(_bounded_reader(file, body_bytes), slots, description)
 
 
-def load_snapshot(path: Path, identity: SnapshotIdentity) -> FaissIndex | None:
+def load_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend) -> FacetIndex | None:
     """Reads a snapshot, or sets it aside as ``*.damaged`` when it cannot be trusted; None then, or without one."""
     try:
-        return read_snapshot(path, identity)
+        return read_snapshot(path, identity, backend)
     except FileNotFoundError:
         return None
     except (IndexFormatError, OSError) as error:

@@ -45,7 +45,7 @@ LIBRARY_ROOMS = {
     "scoring": _BASE | {"coding"},
     "losses": _BASE | {"coding"},
     "model": _BASE | {"text", "words"},
-    "index": _BASE | {"documents"},
+    "index": _BASE,
     "documents": _BASE | {"index"},
     "texts": _SHARED,
     "relations": _SHARED,
@@ -114,7 +114,7 @@ PROTOBUF_EXCEPTIONS = {
 ROOT_EXCEPTIONS = {
     ("facets.training.__main__", "click"),
 }
-ROOM_CYCLE_EXCEPTIONS = {"facets.documents", "facets.index"}
+ROOM_CYCLE_EXCEPTIONS: set[str] = set()
 
 # Standard library and NumPy only: cheap to import, free of side effects.
 LIGHT_MODULES = {"errors": set(), "extras": set()}

@@ -62,6 +62,7 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
         self, request: documents_pb2.DeleteCollectionRequest, call: Call
     ) -> documents_pb2.DeleteCollectionResponse:
         """Deletes a collection with its documents."""
-        num_documents = self._engine.get_collection(request.name).num_documents
-        revision = self._engine.delete_collection(request.name)
-        return documents_pb2.DeleteCollectionResponse(num_documents=num_documents, index_revision=revision)
+        deleted = self._engine.delete_collection(request.name)
+        return documents_pb2.DeleteCollectionResponse(
+            num_documents=deleted.num_deleted, index_revision=deleted.revision
+        )

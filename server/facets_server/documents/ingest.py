@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, CollectionInfo, Document, JsonValue
+from facets.documents import CollectionEngine, CollectionRecord, Document, JsonValue
 from facets.errors import InvalidInputError
 from facets_server.runtime.call_context import Call
 from facets_server.runtime.checks import raise_first, text_problem
@@ -96,10 +96,10 @@ class Ingest:
     """The way into one collection."""
 
     def __init__(
-        self, engine: CollectionEngine, served: ServedModel, info: CollectionInfo, max_text_bytes: int
+        self, engine: CollectionEngine, served: ServedModel, record: CollectionRecord, max_text_bytes: int
     ) -> None:
         self._engine = engine
-        self._info = info
+        self._record = record
         self._max_text_bytes = max_text_bytes
         self.served = served
 
@@ -132,7 +132,7 @@ class Ingest:
         if batch.rejections:
             raise_first(rejection.error for rejection in batch.rejections)
         documents = [document for _, document in self._encoded(batch)]
-        result = self._engine.upsert(self._info.name, documents, seen=self._info)
+        result = self._engine.upsert(self._record.name, documents, seen=self._record)
         return StoredBatch(len(documents), (), result.revision)
 
     def store_good(self, batch: PreparedBatch) -> StoredBatch:
@@ -146,7 +146,7 @@ class Ingest:
         while remaining:
             try:
                 documents = [document for _, document in remaining]
-                result = self._engine.upsert(self._info.name, documents, seen=self._info)
+                result = self._engine.upsert(self._record.name, documents, seen=self._record)
             except InvalidInputError as error:
                 match error.path:  # the engine names the first bad document by its place in what it was given
                     case ("documents", int(place), *rest):
@@ -168,7 +168,7 @@ class Ingest:
         problem = text_problem(document.text, (*where, "text"), self._max_text_bytes)
         if problem is not None:
             return problem
-        expected = (self._info.num_facets, self._info.dim)
+        expected = (self._record.num_facets, self._record.dim)
         if document.facets is not None and document.facets.shape != expected:
             return InvalidInputError(
                 f"must have shape {list(expected)}, got {list(document.facets.shape)}",
@@ -199,21 +199,21 @@ def open_ingest(engine: CollectionEngine, models: ServedModels, collection: str,
         NotFoundError: There is no such collection, or its model is not served.
         ModelMismatchError: Its model is served in another revision.
     """
-    info = engine.get_collection(collection)
-    return Ingest(engine, model_of(info, models), info, max_text_bytes)
+    record = engine.record(collection)
+    return Ingest(engine, model_of(record, models), record, max_text_bytes)
 
 
-def model_of(info: CollectionInfo, models: ServedModels) -> ServedModel:
+def model_of(record: CollectionRecord, models: ServedModels) -> ServedModel:
     """The model of a collection.
 
     Raises:
         NotFoundError: It is not served.
         ModelMismatchError: It is served in another revision.
     """
-    served = models.get(info.model)
-    if served.model.revision != info.model_revision:
+    served = models.get(record.model)
+    if served.model.revision != record.model_revision:
         raise ModelMismatchError(
-            f"collection {info.name!r} was made with revision {info.model_revision} of model {info.model}, "
+            f"collection {record.name!r} was made with revision {record.model_revision} of model {record.model}, "
             f"the server has {served.model.revision}: index it again or start the server with the old model"
         )
     return served

@@ -83,7 +83,7 @@ class IngestStream:
             yield ack_to_proto(begun.sequence, stored or StoredBatch(0, (), self._engine.revision), stored is None)
 
     def _open(self, message: documents_pb2.UpsertStreamOpen) -> OpenStream:
-        created = self._engine.get_collection(message.collection).created.isoformat()
+        created = self._engine.record(message.collection).created.isoformat()
         if message.resume_token:
             return self._streams.resume(message.resume_token, collection=message.collection, collection_created=created)
         return self._streams.begin(collection=message.collection, collection_created=created)

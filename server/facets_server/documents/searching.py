@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, CollectionInfo, Filter, Hit, SearchResult
+from facets.documents import CollectionEngine, CollectionRecord, Filter, Hit, SearchResult
 from facets.errors import InvalidInputError
 from facets.model.contract import TextModel
 from facets_server.documents.ingest import model_of
@@ -90,19 +90,19 @@ def search(query: SearchQuery, engine: CollectionEngine, models: ServedModels, c
         NotReadyError: ``min_revision`` lies in the future.
         DeadlineExceededError: The deadline passed before the texts were encoded.
     """
-    info = engine.get_collection(query.collection)
-    served = model_of(info, models)
+    record = engine.record(query.collection)
+    served = model_of(record, models)
     texts = [text for text in query.queries if isinstance(text, str)]
     encoded = iter(served.encode(texts, call).facets if texts else ())
     facets = [next(encoded) if isinstance(entry, str) else entry for entry in query.queries]
     for i, array in enumerate(facets):
-        if array.shape[1] != info.dim:
+        if array.shape[1] != record.dim:
             raise InvalidInputError(
-                f"must have dimension {info.dim}, got {array.shape[1]}",
+                f"must have dimension {record.dim}, got {array.shape[1]}",
                 path=("queries", i, "facet_embeddings"),
             )
     call.check()
-    groups = [(places, _search_group(places, facets, query, engine, info)) for places in _same_length(facets)]
+    groups = [(places, _search_group(places, facets, query, engine, record)) for places in _same_length(facets)]
     hits: list[tuple[Hit, ...]] = [()] * len(facets)
     for places, result in groups:
         for place, found in zip(places, result.hits, strict=True):
@@ -131,7 +131,7 @@ def _search_group(
     facets: Sequence[NDArray[np.float32]],
     query: SearchQuery,
     engine: CollectionEngine,
-    info: CollectionInfo,
+    record: CollectionRecord,
 ) -> SearchResult:
     return engine.search(
         query.collection,
@@ -140,7 +140,7 @@ def _search_group(
         filter=query.filter,
         exact=query.exact,
         min_revision=query.min_revision,
-        seen=info,
+        seen=record,
     )
 
 

@@ -77,8 +77,8 @@ class CollectionPapers:
         """
         documents, revision = self._documents(collection, call, filter, min_revision)
         documents = [document for document in documents if document.id not in excluded]
-        info = self._engine.get_collection(collection)
-        key = (served.facts.revision, collection, info.created.isoformat())
+        record = self._engine.record(collection)
+        key = (served.facts.revision, collection, record.created.isoformat())
         bucket = self._bucket(key, len(documents))
         known = {document.id: bucket.get(document.id) for document in documents}
         kept = {d.id: one for d in documents if (one := known[d.id]) is not None and one.revision == d.revision}

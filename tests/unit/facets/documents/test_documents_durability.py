@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from facets.documents import CollectionEngine, Document, EngineConfig, SearchResult
+from facets.documents import CollectionEngine, Document, EngineConfig, SearchResult, index_manager
 from facets.errors import IndexFormatError, StorageError
-from facets.index import live, manager
+from facets.index import live
+from facets.index.backends import make_backend
 from facets.index.snapshot import SnapshotIdentity, read_snapshot
 
 OpenEngine = Callable[..., CollectionEngine]
@@ -200,10 +201,11 @@ def test_snapshot_newer_than_store_is_refused(saved: tuple[Path, object], open_e
     )
     engine.close()
     path = saved[0] / "indexes" / "1.index"
-    assert len(read_snapshot(path, identity)) == 600
+    backend = make_backend(EngineConfig())
+    assert len(read_snapshot(path, identity, backend)) == 600
     older = SnapshotIdentity(store_id=identity.store_id, collection=1, num_facets=2, dim=32, revision=1)
     with pytest.raises(IndexFormatError, match="newer"):
-        read_snapshot(path, older)
+        read_snapshot(path, older, backend)
 
 
 def test_leftovers_of_deleted_collections_are_removed(saved: tuple[Path, object], open_engine: OpenEngine) -> None:
@@ -391,7 +393,7 @@ def test_closing_does_not_wait_for_training(
         training.set()
         release.wait(60)
 
-    monkeypatch.setattr(manager, "_CLOSE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(index_manager, "_CLOSE_TIMEOUT_S", 0.1)
     monkeypatch.setattr(live.LiveIndex, "maintain", train_for_ever)
     engine = open_engine(background=True, exact_max_facets=100)
     engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)

@@ -203,7 +203,7 @@ def test_another_collection_of_the_same_name_is_not_the_one_seen(
 ) -> None:
     documents = make_documents(2)
     query = documents[0].facet_embeddings[None].astype(np.float32)
-    seen = engine.get_collection("docs")
+    seen = engine.record("docs")
     engine.upsert("docs", documents, seen=seen)
     assert ids(engine.search("docs", query, top_k=1, seen=seen)) == ["d0000"]
     engine.delete_collection("docs")

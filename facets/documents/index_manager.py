@@ -1,4 +1,4 @@
-"""Keeps the index of every collection in memory, in step with the store, and saved on disk."""
+"""The index manager: the index of every collection in memory, in step with the store, and saved on disk."""
 
 import ctypes
 import logging
@@ -7,29 +7,30 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.store import CollectionRecord, DocumentStore, StoreWrite
+from facets.documents.records import CollectionRecord, StoreWrite
+from facets.documents.store import DocumentStore
 from facets.errors import FacetsError, NotFoundError, StorageError
+from facets.index.backends import make_backend
 from facets.index.config import EngineConfig
 from facets.index.live import LiveIndex, Stopped
 from facets.index.snapshot import SnapshotIdentity, load_snapshot, write_snapshot
 
-__all__ = ["IndexKeeper"]
+__all__ = ["IndexManager"]
 
 logger = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT_S = 10.0  # how long closing waits for training to notice
 
 
-class IndexKeeper:
+class IndexManager:
     """The live indexes of a data directory and the thread that maintains them; thread-safe.
 
     Attributes:
         write_lock: Held over a write of the store and its repetition in the index, so that indexes see writes in
-            the order of revisions. Reentrant.
+            the order of revisions. Reentrant. Whoever also needs the lock of a collection takes that one first.
     """
 
     def __init__(self, store: DocumentStore, directory: Path, config: EngineConfig) -> None:
@@ -37,8 +38,10 @@ class IndexKeeper:
         self._store = store
         self._directory = directory
         self._config = config
+        self._backend = make_backend(config)
         self._live: dict[int, LiveIndex] = {}
         self._records: dict[int, CollectionRecord] = {}
+        self._collection_locks: dict[int, threading.RLock] = {}
         self._maintenance_lock = threading.Lock()
         self._closing = threading.Event()
         self._wake = threading.Event()
@@ -77,13 +80,16 @@ class IndexKeeper:
         with self.write_lock:
             found = self._live.get(record.number)
             if found is None:
-                self._check_exists(record)  # else an index that nobody drops would stay in memory
-                found = self._load(record)
+                found = self._load(self._current(record))
                 self._records[record.number] = record
                 self._live[record.number] = found
                 if found.is_due():
                     self._wake.set()
             return found
+
+    def collection_lock(self, record: CollectionRecord) -> threading.RLock:
+        """Held over every write to the collection; held by a reader, it keeps the collection as it is. Reentrant."""
+        return self._collection_locks.setdefault(record.number, threading.RLock())
 
     def peek(self, record: CollectionRecord) -> LiveIndex | None:
         """The index of a collection if it is in memory."""
@@ -95,7 +101,7 @@ class IndexKeeper:
         if live is None:
             return
         try:
-            live.apply(write, units_NKD)
+            live.apply(write.revision, added=write.added, removed=write.removed, units_NKD=units_NKD)
         except BaseException:
             # Out of step with the store (out of memory, interrupted): load it anew when it is needed.
             self._live.pop(record.number, None)
@@ -107,6 +113,7 @@ class IndexKeeper:
         """Forgets a deleted collection."""
         self._live.pop(record.number, None)
         self._records.pop(record.number, None)
+        self._collection_locks.pop(record.number, None)
         self._path(record).unlink(missing_ok=True)
 
     def maintain(self) -> None:
@@ -121,7 +128,7 @@ class IndexKeeper:
                 if record is None:
                     continue
                 if live.is_due():
-                    live.maintain(self._store, self._closing.is_set)
+                    live.maintain(self._closing.is_set)
                     _return_free_memory()
                 if live.num_unsaved >= self._config.snapshot_every_writes:
                     self._save(record, live)
@@ -133,7 +140,7 @@ class IndexKeeper:
         if self._thread is not None:
             self._thread.join(_CLOSE_TIMEOUT_S)
             if self._thread.is_alive():
-                # FAISS cannot be interrupted while it trains; the next start rebuilds from the store
+                # Training cannot be interrupted; the next start rebuilds from the store
                 logger.warning("index maintenance still runs after %.0f s: indexes not saved", _CLOSE_TIMEOUT_S)
                 return
         with self._maintenance_lock:
@@ -144,14 +151,17 @@ class IndexKeeper:
                     except StorageError as error:
                         logger.warning("index of %s not saved: %s", self._records[number].name, error)
 
-    def _check_exists(self, record: CollectionRecord) -> None:
+    def _current(self, record: CollectionRecord) -> CollectionRecord:
+        """The collection as it is now; an index of one that is gone would stay in memory, for nobody drops it."""
         with self._store.view() as view:
-            if all(known.number != record.number for known in view.collections()):
-                raise NotFoundError(
-                    f"collection {record.name!r} was deleted meanwhile",
-                    resource_type="collection",
-                    resource_name=record.name,
-                )
+            current = view.collection_numbered(record.number)
+        if current is None:
+            raise NotFoundError(
+                f"collection {record.name!r} was deleted meanwhile",
+                resource_type="collection",
+                resource_name=record.name,
+            )
+        return current
 
     def _path(self, record: CollectionRecord) -> Path:
         return self._directory / f"{record.number}.index"
@@ -168,9 +178,10 @@ class IndexKeeper:
         )
 
     def _load(self, record: CollectionRecord) -> LiveIndex:
-        base = load_snapshot(self._path(record), self._identity(record))
-        live = LiveIndex(record, self._config, base)
-        live.catch_up(self._store)
+        base = load_snapshot(self._path(record), self._identity(record), self._backend)
+        source = self._store.source(record)
+        live = LiveIndex(source, self._backend, self._config, base=base, revision=record.revision)
+        live.catch_up()
         logger.info("collection %s loaded: %d documents, %s index", record.name, len(live), live.kind)
         return live
 
@@ -179,8 +190,7 @@ class IndexKeeper:
         live.save(lambda index: write_snapshot(self._path(record), index, identity))
 
     def _run(self) -> None:
-        # Beside requests: training on every core would stall them.
-        faiss.omp_set_num_threads(max(1, faiss.omp_get_max_threads() // 2))
+        self._backend.enter_background()
         while True:
             self._wake.wait()
             self._wake.clear()

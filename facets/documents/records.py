@@ -1,0 +1,75 @@
+"""Collections and writes as the store knows them."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.documents.types import JsonValue
+
+__all__ = ["CollectionRecord", "CollectionState", "StoreWrite"]
+
+
+class CollectionState(StrEnum):
+    """What a collection of the store is there for."""
+
+    LIVE = "live"  # has its name, answers calls
+    BUILDING = "building"  # takes the documents of another one, encoded by another model, and will take its place
+    RETIRED = "retired"  # has been replaced; its documents are being deleted
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CollectionRecord:
+    """A collection as stored: all that a call needs, read in some microseconds.
+
+    Attributes:
+        number: Never reused, so it also names the collection's snapshot; moving a collection to another model gives it
+            another number.
+        name: Of the collection.
+        model: Name of the model whose facets it holds.
+        model_revision: Revision of that model.
+        num_facets: K, facets of each document.
+        dim: D, dimensions of each facet.
+        created_us: When it was made, microseconds since 1970; kept when it is moved to another model.
+        config: Free JSON object given at creation.
+        revision: Revision of the data directory after the last write to this collection; equal revisions mean equal
+            documents.
+        num_documents: Documents now stored.
+        state: Live, being built, or replaced.
+        replaces: Number of the collection whose place one that is being built will take; None for others.
+    """
+
+    number: int
+    name: str
+    model: str
+    model_revision: str
+    num_facets: int
+    dim: int
+    created_us: int
+    config: dict[str, JsonValue]
+    revision: int
+    num_documents: int
+    state: CollectionState
+    replaces: int | None
+
+    @property
+    def created(self) -> datetime:
+        """When it was made, UTC."""
+        return datetime.fromtimestamp(self.created_us / 1e6, tz=UTC)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoreWrite:
+    """What a write did: the index follows from it.
+
+    Attributes:
+        revision: Of the data directory, and of the collection, after the write.
+        added: Rows added, ``[N]`` int64 ascending.
+        removed: Rows removed, int64.
+    """
+
+    revision: int
+    added: NDArray[np.int64]
+    removed: NDArray[np.int64]

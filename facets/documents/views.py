@@ -1,0 +1,190 @@
+"""Reading the document store: one consistent state at a time.
+
+Shape letters: N documents, K facets, D dimensions.
+"""
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.documents.encoding import document_checksum, facets_checksum
+from facets.documents.filters import Filter
+from facets.documents.records import CollectionRecord, CollectionState
+from facets.documents.statements import (
+    AMONG,
+    COLLECTION_COLUMNS,
+    collection_from,
+    condition,
+    meta,
+    row_list,
+    rows_by_filter,
+    rows_by_id,
+    rows_of,
+)
+from facets.documents.types import StoredDocument
+from facets.errors import DamagedError, NotFoundError
+from facets.storage import Database
+
+__all__ = ["CollectionSource", "StoreView"]
+
+
+class StoreView:
+    """One consistent state of the store, in a ``with`` block; not for several threads."""
+
+    def __init__(self, database: Database) -> None:
+        self._context = database.read()
+
+    def __enter__(self) -> "StoreView":
+        """Begins the read."""
+        self._connection = self._context.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Ends the read."""
+        self._context.__exit__(*error)  # type: ignore[arg-type]  # the three of the protocol, passed through
+
+    def revision(self) -> int:
+        """Revision of this state."""
+        return int(meta(self._connection, "revision"))
+
+    def collections(self) -> list[CollectionRecord]:
+        """Every live collection, in the order of names."""
+        return [record for record in self.all_collections() if record.state is CollectionState.LIVE]
+
+    def all_collections(self) -> list[CollectionRecord]:
+        """Every collection, those that are being built or deleted too, in the order of names."""
+        cursor = self._connection.execute(f"SELECT {COLLECTION_COLUMNS} FROM collections ORDER BY name")
+        return [collection_from(values) for values in cursor]
+
+    def collection(self, name: str) -> CollectionRecord:
+        """The live collection of that name.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        statement = f"SELECT {COLLECTION_COLUMNS} FROM collections WHERE name = ? AND state = ?"
+        values = self._connection.execute(statement, (name, CollectionState.LIVE)).fetchone()
+        if values is None:
+            raise NotFoundError(f"collection {name!r} does not exist", resource_type="collection", resource_name=name)
+        return collection_from(values)
+
+    def collection_numbered(self, number: int) -> CollectionRecord | None:
+        """The collection of that number, whatever its state; None when it is gone."""
+        statement = f"SELECT {COLLECTION_COLUMNS} FROM collections WHERE number = ?"
+        values = self._connection.execute(statement, (number,)).fetchone()
+        return None if values is None else collection_from(values)
+
+    def count(self, record: CollectionRecord, filter: Filter) -> int:
+        """Documents of the collection that match; compares every one."""
+        where, parameters = condition(record, filter)
+        cursor = self._connection.execute(f"SELECT count(*) FROM documents WHERE {where}", parameters)
+        return int(cursor.fetchone()[0])
+
+    def rows(self, record: CollectionRecord, filter: Filter | None = None) -> NDArray[np.int64]:
+        """Rows of the documents that match, ascending int64."""
+        return rows_by_filter(self._connection, record, filter)
+
+    def rows_by_id(self, record: CollectionRecord, ids: Sequence[str]) -> NDArray[np.int64]:
+        """Rows of the documents of these ids, ascending int64; ids without a document are skipped."""
+        return rows_by_id(self._connection, record, ids)
+
+    def page(self, record: CollectionRecord, *, after: str, limit: int, filter: Filter | None) -> NDArray[np.int64]:
+        """Rows of the next ``limit`` documents whose id is greater than ``after``, in the order of ids."""
+        where, parameters = condition(record, filter)
+        cursor = self._connection.execute(
+            f"SELECT row FROM documents WHERE {where} AND id > ? ORDER BY id LIMIT ?",
+            [*parameters, after, limit],
+        )
+        return rows_of(cursor)
+
+    def ids(self, rows: NDArray[np.int64]) -> dict[int, str]:
+        """Id of every one of the rows that exists."""
+        cursor = self._connection.execute(f"SELECT row, id FROM documents WHERE {AMONG}", (row_list(rows),))
+        return dict(cursor.fetchall())
+
+    def existing(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the rows that exist, ascending int64."""
+        cursor = self._connection.execute(f"SELECT row FROM documents WHERE {AMONG}", (row_list(rows),))
+        return np.sort(rows_of(cursor))
+
+    def documents(self, rows: NDArray[np.int64]) -> dict[int, StoredDocument]:
+        """The documents at these rows, without facets; rows without a document are skipped.
+
+        Raises:
+            DamagedError: A document does not agree with its checksum.
+        """
+        cursor = self._connection.execute(
+            f"SELECT row, id, revision, checksum, payload, text FROM documents WHERE {AMONG}", (row_list(rows),)
+        )
+        found = {}
+        for row, id, revision, checksum, payload, text in cursor:
+            if document_checksum(id, payload, text) != checksum:
+                raise DamagedError(f"document {id!r} is damaged on disk: its checksum differs; store it again")
+            found[row] = StoredDocument(id=id, text=text, payload=json.loads(payload), revision=revision)
+        return found
+
+    def units(self, record: CollectionRecord, rows: NDArray[np.int64]) -> NDArray[np.float16]:
+        """Unit-norm facets at these rows, ``[N, K, D]`` float16 in the order of ``rows``.
+
+        Raises:
+            DamagedError: A row has no facets or they do not agree with their checksum.
+        """
+        return self._facets(record, rows)[0]
+
+    def facet_embeddings(self, record: CollectionRecord, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Facets with magnitudes at these rows, ``[N, K, D]`` float32 in the order of ``rows``.
+
+        Raises:
+            DamagedError: As :meth:`units`.
+        """
+        units, norms = self._facets(record, rows)
+        return units.astype(np.float32) * norms[:, :, None]
+
+    def _facets(
+        self, record: CollectionRecord, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float16], NDArray[np.float32]]:
+        cursor = self._connection.execute(
+            f"SELECT row, checksum, norms, units FROM facets WHERE {AMONG} ORDER BY row", (row_list(rows),)
+        )
+        lines = cursor.fetchall()
+        order = np.argsort(rows, kind="stable")
+        expected = rows[order].tolist()
+        if [line[0] for line in lines] != expected:
+            raise DamagedError(f"{len(expected) - len(lines)} documents have lost their facets: store them again")
+        shape = (len(rows), record.num_facets, record.dim)
+        unit_bytes = 2 * record.num_facets * record.dim
+        for row, checksum, norms, units in lines:
+            if len(units) != unit_bytes or facets_checksum(norms, units) != checksum:
+                id = self.ids(np.array([row])).get(row, f"at row {row}")
+                raise DamagedError(f"facets of document {id!r} are damaged on disk: store it again")
+        units_NKD = np.empty(shape, dtype=np.float16)
+        norms_NK = np.empty(shape[:2], dtype=np.float32)
+        units_NKD[order] = np.frombuffer(b"".join(line[3] for line in lines), dtype="<f2").reshape(shape)
+        norms_NK[order] = np.frombuffer(b"".join(line[2] for line in lines), dtype="<f4").reshape(shape[:2])
+        return units_NKD, norms_NK
+
+
+class CollectionSource:
+    """The facets of one collection for its index; see :class:`facets.index.protocols.FacetSource`.
+
+    Each read has a view of its own: one long view would keep the log of the store from being emptied.
+    """
+
+    def __init__(self, database: Database, record: CollectionRecord) -> None:
+        self._database = database
+        self._record = record
+        self.num_facets = record.num_facets
+        self.dim = record.dim
+
+    def rows(self) -> NDArray[np.int64]:
+        """Rows of all documents, ascending."""
+        with StoreView(self._database) as view:
+            return view.rows(self._record)
+
+    def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+        """Those of the rows that still exist, ascending, and their unit-norm facets ``[n, K, D]``."""
+        with StoreView(self._database) as view:
+            existing = view.existing(rows)
+            return existing, view.units(self._record, existing)

@@ -1,0 +1,115 @@
+"""Candidate documents: what a search finds, cut to what may belong to the best, and scored exactly.
+
+Shape letters: N documents, Q queries, K facets, D dimensions, C candidates.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["HALF_PRECISION_ERROR", "Candidates", "best_pairs", "search_in_passes", "select_candidates"]
+
+# Rounding a unit vector to float16 changes each component by at most 2**-11 of itself, hence its norm too;
+# the rest is room for float32 sums.
+HALF_PRECISION_ERROR = 5.0e-4
+_PASS_FACETS = 1024  # facets of queries compared at a time: bounds the memory of an exhaustive search
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidates:
+    """Documents found for every query, best first.
+
+    Attributes:
+        rows: ``[Q, C]`` int64 row numbers, C >= top_k; -1 where fewer documents were found (always at the end
+            of a line).
+        scores: ``[Q, C]`` float32 max-over-facets cosines, ``-inf`` where ``rows`` is -1. Each differs from the
+            true score by at most ``score_error`` of the index.
+        exhaustive: True when every allowed document was compared: then every document that may belong to
+            the top_k is among the candidates, ties at the cut included, given ``score_error``.
+    """
+
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float32]
+    exhaustive: bool
+
+
+def select_candidates(
+    rows_QC: NDArray[np.int64],
+    scores_QC: NDArray[np.float32],
+    top_k: int,
+    *,
+    margin: float,
+    exhaustive: bool,
+) -> Candidates:
+    """Keeps, for every query, the documents that may belong to the best top_k.
+
+    Args:
+        rows_QC: ``[Q, C]`` int64, -1 for none; the rows of one query differ.
+        scores_QC: ``[Q, C]`` float32, ``-inf`` for none.
+        top_k: Documents wanted, >= 1.
+        margin: Everything within this distance of the top_k-th score stays: twice the error of the scores.
+        exhaustive: Passed on.
+
+    Returns:
+        Candidates, best first.
+    """
+    num_queries, width = scores_QC.shape
+    if width > top_k:
+        kth = np.partition(scores_QC, width - top_k, axis=1)[:, width - top_k]
+        kept = (scores_QC >= (kth - np.float32(margin))[:, None]) & np.isfinite(scores_QC)
+    else:
+        kept = np.isfinite(scores_QC)
+    counts = kept.sum(axis=1)
+    rows = np.full((num_queries, int(counts.max(initial=0))), -1, dtype=np.int64)
+    scores = np.full(rows.shape, -np.inf, dtype=np.float32)
+    filled = np.arange(rows.shape[1]) < counts[:, None]
+    rows[filled] = rows_QC[kept]
+    scores[filled] = scores_QC[kept]
+    order = np.argsort(-scores, axis=1, kind="stable")
+    return Candidates(
+        rows=np.take_along_axis(rows, order, axis=1),
+        scores=np.take_along_axis(scores, order, axis=1),
+        exhaustive=exhaustive,
+    )
+
+
+def search_in_passes(query_QKD: NDArray[np.float32], search: Callable[[NDArray[np.float32]], Candidates]) -> Candidates:
+    """Runs an exhaustive ``search`` on some queries at a time and puts the answers together."""
+    per_pass = max(1, _PASS_FACETS // query_QKD.shape[1])
+    parts = [search(query_QKD[start : start + per_pass]) for start in range(0, len(query_QKD), per_pass)]
+    width = max((part.rows.shape[1] for part in parts), default=0)
+    rows = np.full((len(query_QKD), width), -1, dtype=np.int64)
+    scores = np.full((len(query_QKD), width), -np.inf, dtype=np.float32)
+    for number, part in enumerate(parts):
+        lines = slice(number * per_pass, number * per_pass + len(part.rows))
+        rows[lines, : part.rows.shape[1]] = part.rows
+        scores[lines, : part.rows.shape[1]] = part.scores
+    return Candidates(rows=rows, scores=scores, exhaustive=True)
+
+
+def best_pairs(
+    query_KD: NDArray[np.float32], facets_CKD: NDArray[np.floating]
+) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
+    """Scores documents exactly and tells which facets met.
+
+    Computed in float64 and rounded, so equal documents get equal scores wherever they stand.
+
+    Args:
+        query_KD: Unit-norm facets of one query, ``[Kq, D]``.
+        facets_CKD: Facets of the documents as stored, ``[C, K, D]``; norms do not matter, zero scores 0.
+
+    Returns:
+        Scores ``[C]`` float32 in [-1, 1]; facet of the query ``[C]``; facet of the document ``[C]``. Of equal
+        pairs the first one wins.
+    """
+    documents = facets_CKD.astype(np.float64)
+    norms_CK = np.sqrt(np.einsum("ckd,ckd->ck", documents, documents))
+    norms_CK[norms_CK == 0] = 1.0
+    # [C, K, D] x [D, Kq] -> [C, Kq, K]
+    cosines = (documents @ query_KD.astype(np.float64).T / norms_CK[:, :, None]).transpose(0, 2, 1)
+    flat = np.clip(cosines.reshape(len(documents), -1), -1.0, 1.0).astype(np.float32)
+    best = flat.argmax(axis=1)
+    query_facet, document_facet = np.divmod(best, facets_CKD.shape[1])
+    return flat[np.arange(len(flat)), best], query_facet, document_facet

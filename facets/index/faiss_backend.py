@@ -1,0 +1,74 @@
+"""FAISS on the CPU: builds, fills, tunes and restores inverted lists of facets."""
+
+from collections.abc import Callable, Mapping
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.errors import IndexFormatError
+from facets.index.config import EngineConfig
+from facets.index.faiss_index import FaissIndex
+from facets.index.faiss_lists import LISTS_SEED, sample_size
+from facets.index.protocols import Chunks
+
+__all__ = ["FaissBackend"]
+
+
+class FaissBackend:
+    """See :class:`facets.index.protocols.IndexBackend`."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        self._config = config
+
+    def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> FaissIndex | None:
+        """Trains on a sample of the facets, adds all of them, and tunes the number of probed lists."""
+        rng = np.random.default_rng(LISTS_SEED)
+        share = min(1.0, sample_size(num_documents * num_facets) / (num_documents * num_facets))
+        parts = []
+        for _, facets_NKD in chunks():
+            vectors = facets_NKD.reshape(-1, facets_NKD.shape[2])
+            parts.append(vectors[rng.random(len(vectors)) < share])
+        if not sum(map(len, parts)):
+            return None
+        sample = rng.permutation(np.concatenate(parts))
+        index = FaissIndex.train(sample, num_facets=num_facets, num_documents=num_documents, code=self._config.code)
+        for rows, facets_NKD in chunks():
+            index.add(rows, facets_NKD)
+        index.tune(sample, self._config.recall_target)
+        return index
+
+    def read(
+        self,
+        source: Callable[[int], bytes],
+        slots: NDArray[np.int64],
+        description: Mapping[str, int | float | str],
+    ) -> FaissIndex:
+        """Restores an index from its snapshot.
+
+        Raises:
+            IndexFormatError: FAISS cannot read it, or the parts contradict each other.
+        """
+        try:
+            reader = faiss.PyCallbackIOReader(source)  # type: ignore[attr-defined]  # missing in the stubs
+            index = faiss.read_index(reader)
+        except RuntimeError as error:
+            raise IndexFormatError(f"FAISS cannot read the index: {error}") from error
+        dim, code = description.get("dim"), description.get("code")
+        if not isinstance(index, faiss.IndexIVFScalarQuantizer) or index.d != dim or code not in ("fp16", "int8"):
+            raise IndexFormatError(f"expected inverted lists of dimension {dim}, got {type(index).__name__}")
+        restored = FaissIndex(
+            index,
+            num_facets=int(description["num_facets"]),
+            code="int8" if code == "int8" else "fp16",
+            rows=slots.copy(),
+            code_error=float(description["code_error"]),
+            trained_documents=int(description["trained_documents"]),
+        )
+        if restored.num_vectors > len(slots) * restored.num_facets:
+            raise IndexFormatError(f"{restored.num_vectors} facets for {len(slots)} documents")
+        return restored
+
+    def enter_background(self) -> None:
+        """Leaves half of the cores to requests: training on every one would stall them."""
+        faiss.omp_set_num_threads(max(1, faiss.omp_get_max_threads() // 2))  # of the calling thread alone
