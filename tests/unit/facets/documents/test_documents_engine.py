@@ -43,8 +43,8 @@ def test_collection_lifecycle(engine: CollectionEngine) -> None:
     assert abs((made.created - before).total_seconds()) < 60
     assert engine.get_collection("a-1") == made
     assert [info.name for info in engine.list_collections()] == ["a-1", "docs"]
-    revision = engine.delete_collection("a-1")
-    assert revision == engine.revision
+    deleted = engine.delete_collection("a-1")
+    assert (deleted.revision, deleted.num_deleted) == (engine.revision, 0)
     with pytest.raises(NotFoundError) as caught:
         engine.get_collection("a-1")
     assert (caught.value.resource_type, caught.value.resource_name) == ("collection", "a-1")
@@ -220,12 +220,11 @@ def test_a_search_that_outlives_its_collection_leaves_no_index_behind(
     engine: CollectionEngine, make_documents: MakeDocuments
 ) -> None:
     engine.upsert("docs", make_documents(2))
-    with engine._store.view() as view:
-        record = view.collection("docs")
+    record = engine.record("docs")
     engine.delete_collection("docs")
     with pytest.raises(NotFoundError, match="meanwhile"):
-        engine._keeper.live(record)
-    assert engine._keeper.peek(record) is None
+        engine._indexes.live(record)
+    assert engine._indexes.peek(record) is None
 
 
 def test_pages_list_every_document_once(engine: CollectionEngine, make_documents: MakeDocuments) -> None:

@@ -1,0 +1,95 @@
+"""Collections keep to themselves: counts, revisions, filters and retries of one know nothing of another's writes."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from facets.documents import CollectionEngine, Document, Equals
+from facets.documents.views import StoreView
+from facets.index.live import LiveIndex
+
+MakeDocuments = Callable[..., list[Document]]
+QUERY: NDArray[np.float32] = np.ones((1, 2, 32), dtype=np.float32)
+
+
+@pytest.fixture
+def two(engine: CollectionEngine, make_documents: MakeDocuments) -> CollectionEngine:
+    """An engine with 20 documents in ``docs`` and an empty ``other``."""
+    engine.create_collection("other", model="toy", model_revision="1", num_facets=2, dim=32)
+    engine.upsert("docs", make_documents(20))
+    return engine
+
+
+def test_number_of_documents_follows_every_write(two: CollectionEngine, make_documents: MakeDocuments) -> None:
+    def num_documents() -> list[int]:
+        counted = [two.count(name).count for name in ("docs", "other")]
+        assert counted == [info.num_documents for info in two.list_collections()]
+        assert counted[0] == len(two.list_documents("docs").documents)
+        return counted
+
+    assert num_documents() == [20, 0]
+    two.upsert("docs", make_documents(25))
+    assert num_documents() == [25, 0]
+    two.delete("docs", ids=["d0001", "none"])
+    two.delete("docs", filter=Equals("even", True))
+    assert num_documents() == [11, 0]
+    assert two.delete_collection("docs").num_deleted == 11
+
+
+def test_neither_search_nor_upsert_counts(
+    two: CollectionEngine, make_documents: MakeDocuments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(StoreView, "count", lambda *_: pytest.fail("the collection was counted"))
+    record = two.record("docs")
+    two.upsert("docs", make_documents(3, prefix="new"), seen=record)
+    assert len(two.search("docs", QUERY, top_k=30, seen=record).hits[0]) == 23
+    assert two.get_collection("docs").num_documents == 23
+
+
+def test_revision_of_a_collection_moves_with_its_own_writes_only(
+    two: CollectionEngine, make_documents: MakeDocuments
+) -> None:
+    before = two.record("docs").revision
+    written = two.upsert("other", make_documents(2)).revision
+    assert two.record("docs").revision == before < written == two.record("other").revision
+    assert two.delete("docs", ids=["d0000"]).revision == two.record("docs").revision == two.revision
+
+
+def test_writes_to_another_collection_leave_remembered_filters(
+    two: CollectionEngine, make_documents: MakeDocuments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluated = []
+    rows = StoreView.rows
+    monkeypatch.setattr(StoreView, "rows", lambda *args: evaluated.append(args) or rows(*args))
+    for number in range(3):
+        assert len(two.search("docs", QUERY, top_k=20, filter=Equals("even", True)).hits[0]) == 10
+        two.upsert("other", make_documents(1, prefix=f"o{number}"))
+    assert len(evaluated) == 1
+    two.upsert("docs", make_documents(22))
+    assert len(two.search("docs", QUERY, top_k=20, filter=Equals("even", True)).hits[0]) == 11
+    assert len(evaluated) == 2
+
+
+@pytest.mark.parametrize(("written", "tries"), [("other", 1), ("docs", 3)])
+def test_only_writes_to_the_same_collection_make_a_search_try_again(
+    two: CollectionEngine,
+    make_documents: MakeDocuments,
+    monkeypatch: pytest.MonkeyPatch,
+    written: str,
+    tries: int,
+) -> None:
+    searches = []
+    search = LiveIndex.search
+
+    def search_after_a_write(live: LiveIndex, *args: object, **options: object) -> object:
+        searches.append(live)
+        if len(searches) < 3:
+            two.upsert(written, make_documents(4))
+        return search(live, *args, **options)  # type: ignore[arg-type]  # passed through
+
+    monkeypatch.setattr(LiveIndex, "search", search_after_a_write)
+    found = two.search("docs", QUERY, top_k=30, filter=Equals("even", True))
+    assert len(found.hits[0]) == 10
+    assert len(searches) == tries

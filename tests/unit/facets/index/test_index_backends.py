@@ -1,0 +1,108 @@
+"""A second backend needs its own file and a line in the table: one of a few lines serves the whole engine."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from facets.documents import CollectionEngine, Document, EngineConfig
+from facets.errors import IndexFormatError
+from facets.index import backends
+from facets.index.candidates import HALF_PRECISION_ERROR, Candidates, select_candidates
+from facets.index.exact import reference_search
+from facets.index.protocols import Chunks
+
+
+class MatrixIndex:
+    """All facets in one matrix: searching only, no training, no snapshots."""
+
+    kind = "matrix"
+    score_error = HALF_PRECISION_ERROR
+
+    def __init__(self, num_facets: int, dim: int) -> None:
+        self.num_facets, self.dim = num_facets, dim
+        self._rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._facets: NDArray[np.floating] = np.empty((0, num_facets, dim), dtype=np.float16)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def rows(self) -> NDArray[np.int64]:
+        return self._rows
+
+    def add(self, rows: NDArray[np.int64], facets_NKD: NDArray[np.floating]) -> None:
+        self._rows = np.concatenate([self._rows, rows])
+        self._facets = np.concatenate([self._facets, facets_NKD])
+
+    def remove(self, rows: NDArray[np.int64]) -> int:
+        kept = ~np.isin(self._rows, rows)
+        self._rows, self._facets = self._rows[kept], self._facets[kept]
+        return int(np.count_nonzero(~kept))
+
+    def search(
+        self,
+        query_QKD: NDArray[np.float32],
+        top_k: int,
+        *,
+        allowed_rows: NDArray[np.int64] | None = None,
+        exhaustive: bool = False,
+    ) -> Candidates:
+        scores = reference_search(query_QKD, self._facets)
+        if allowed_rows is not None:
+            scores[:, ~np.isin(self._rows, allowed_rows)] = -np.inf
+        lines = np.broadcast_to(self._rows, scores.shape)
+        return select_candidates(lines, scores, top_k, margin=2 * self.score_error, exhaustive=True)
+
+
+class MatrixBackend:
+    """Builds the matrix; there is nothing to restore."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        self.config = config
+
+    def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> MatrixIndex | None:
+        index = None
+        for rows, facets in chunks():
+            index = index or MatrixIndex(num_facets, facets.shape[2])
+            index.add(rows, facets)
+        return index
+
+    def read(
+        self, source: Callable[[int], bytes], slots: NDArray[np.int64], description: Mapping[str, int | float | str]
+    ) -> MatrixIndex:
+        raise IndexFormatError("a matrix is never saved")
+
+    def enter_background(self) -> None:
+        """Needs nothing."""
+
+
+def documents(num: int, prefix: str = "d") -> list[Document]:
+    facets = np.random.default_rng(len(prefix)).standard_normal((num, 2, 32))
+    return [
+        Document(id=f"{prefix}{number}", text="t", facet_embeddings=facets[number], payload={"even": number % 2 == 0})
+        for number in range(num)
+    ]
+
+
+def test_backend_that_only_searches_serves_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    queries = np.random.default_rng(9).standard_normal((3, 2, 32)).astype(np.float32)
+    answers = []
+    for name, made in (("faiss", backends.BACKENDS["faiss"]), ("matrix", MatrixBackend)):
+        monkeypatch.setitem(backends.BACKENDS, "faiss", made)
+        config = EngineConfig(background=False, exact_max_facets=100)
+        with CollectionEngine.open(tmp_path / name, config) as engine:
+            engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+            engine.upsert("docs", documents(200))
+            engine.maintain()
+            engine.delete("docs", ids=["d3", "d4"])
+            engine.upsert("docs", documents(60, prefix="more"))
+            engine.maintain()
+            assert engine.get_collection("docs").index_kind.startswith(name)
+        with CollectionEngine.open(tmp_path / name, config) as engine:
+            engine.maintain()
+            assert engine.get_collection("docs").index_kind.startswith(name)
+            found = engine.search("docs", queries, top_k=10, exact=True)
+            answers.append([[(hit.id, hit.score) for hit in hits] for hits in found.hits])
+    assert answers[0] == answers[1]
