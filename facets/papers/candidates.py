@@ -3,16 +3,16 @@
 Shape letters: I papers, J candidates, D dimensions, W of word averages, P pairs, N query papers, C chosen candidates.
 """
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.text.near_names import NearNames
+
 __all__ = ["CandidateTable", "PaperBank", "build_table"]
 
-_FIND_POOL = 400  # names compared letter by letter when a name is looked for
 _SIMILARITIES_AT_A_TIME = 16_000_000
 
 
@@ -50,6 +50,8 @@ class CandidateTable:
         id_ranks: ``[J]`` int64, place of each id among the sorted ids, for ties.
         row_of_id: Id -> row.
         rows_of_name: Name -> rows.
+        labels: All names, then the ids that are no names.
+        label_rows: The row of each label.
     """
 
     ids: Sequence[str]
@@ -63,6 +65,8 @@ class CandidateTable:
     id_ranks: NDArray[np.int64]
     row_of_id: dict[str, int] = field(repr=False)
     rows_of_name: dict[str, list[int]] = field(repr=False)
+    labels: NearNames = field(repr=False)
+    label_rows: Sequence[int] = field(repr=False)
 
     def __len__(self) -> int:
         """J."""
@@ -112,26 +116,10 @@ class CandidateTable:
         return np.ascontiguousarray(result.T)
 
     def find(self, text: str, top_k: int) -> list[tuple[str, str]]:
-        """Ids and names most like a text: first those that share words with it, then by letters."""
-        wanted = text.casefold().split()
-        shared = []
-        for row, name in enumerate(self.names):
-            label = f"{name} {self.ids[row]}".casefold()
-            hits = sum(word in label for word in wanted)
-            if hits:
-                shared.append((-hits, row))
-        shared.sort()
-        pool = [row for _, row in shared[:_FIND_POOL]] or list(range(min(len(self), 20 * _FIND_POOL)))
-        folded = text.casefold()
-        scored = [
-            (-max(_likeness(folded, self.names[row]), _likeness(folded, self.ids[row])), self.ids[row], row)
-            for row in pool
-        ]
-        return [(self.ids[row], self.names[row]) for score, _, row in sorted(scored)[:top_k] if score <= -0.4]
-
-
-def _likeness(folded: str, other: str) -> float:
-    return difflib.SequenceMatcher(None, folded, other.casefold()).ratio()
+        """Ids and names most like a text, best first."""
+        places = self.labels.find(text, top_k=2 * top_k)  # a name and an id may be the same candidate's
+        rows = list(dict.fromkeys(self.label_rows[place] for place in places))
+        return [(self.ids[row], self.names[row]) for row in rows[:top_k]]
 
 
 def build_table(
@@ -171,6 +159,7 @@ def build_table(
         first_years = last_years = own_years
     id_ranks = np.empty(num, dtype=np.int64)
     id_ranks[sorted(range(num), key=ids.__getitem__)] = np.arange(num)
+    odd = [row for row in range(num) if ids[row] != names[row]]
     rows_of_name: dict[str, list[int]] = {}
     for row, name in enumerate(names):
         if name:
@@ -187,4 +176,6 @@ def build_table(
         id_ranks,
         {key: row for row, key in enumerate(ids)},
         rows_of_name,
+        NearNames([*names, *(ids[row] for row in odd)]),
+        [*range(num), *odd],
     )

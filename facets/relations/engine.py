@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +28,7 @@ from facets.relations.ranking import RelationFacets, ScoreArrays, score_arrays
 from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
 from facets.relations.store import AddedRelation, read_added, write_added
 from facets.text.checks import check_text
+from facets.text.near_names import NearNames
 
 __all__ = ["RelationEngine"]
 
@@ -305,9 +305,7 @@ class RelationEngine:
     def near_names(self, name: str, *, top_k: int = 5) -> list[str]:
         """Known names most like an unknown one, for error messages."""
         names = self._all.names
-        lowered = {known.lower(): known for known in names}
-        near = get_close_matches(name.lower(), lowered, n=top_k, cutoff=0.4)
-        return [lowered[known] for known in near]
+        return [names[place] for place in NearNames(names).find(name, top_k=top_k)]
 
     def _pairs(
         self,

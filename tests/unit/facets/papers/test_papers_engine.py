@@ -145,7 +145,10 @@ def test_unknown_author_is_told_with_near_names(engine: PaperEngine) -> None:
     with pytest.raises(NotFoundError, match="parsing A") as caught:
         engine.rank_papers(AUTHORS, ["parsing Q"], [PARSER])
     assert caught.value.resource_type == "author"
-    assert engine.find(AUTHORS, "parsing b")[0] == ("parsing B", "parsing B")
+    assert engine.find(AUTHORS, "B, parsing")[0] == ("parsing B", "parsing B")
+    assert engine.find(CITATIONS, "vision citing 1")[0][0] == "vision-citing-1"
+    assert len(engine.find(CITATIONS, "citing", top_k=4)) == 4
+    assert engine.find(AUTHORS, "@#!") == []
 
 
 def test_bad_papers_are_refused(engine: PaperEngine) -> None:
