@@ -62,7 +62,7 @@ def _serve(config: ServerConfig) -> int:
                 server.serve_metrics(config.metrics_port)
                 logger.info("metrics on http://%s:%s/metrics", config.host, server.metrics_port)
             server.start()
-            names = ", ".join(f"{facts.name} ({facts.revision[:12]})" for facts in server.served_models())
+            names = ", ".join(f"{info.name} ({info.revision[:12]})" for info in server.served_models())
             logger.info("serving %s on %s:%d", names, config.host, server.port)
             stop.wait()
             logger.info("shutting down: at most %.0f s for running calls", config.drain_s)

@@ -4,7 +4,7 @@ from facets_proto.v1 import documents_pb2, documents_pb2_grpc
 
 from facets.documents import CollectionEngine
 from facets_server.documents.document_messages import collection_to_proto
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.paging import page_of
 from facets_server.texts.served import ServedModels
@@ -21,7 +21,7 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
         self._limits = limits
 
     def CreateCollection(
-        self, request: documents_pb2.CreateCollectionRequest, call: Call
+        self, request: documents_pb2.CreateCollectionRequest, call: CallContext
     ) -> documents_pb2.CreateCollectionResponse:
         """Makes an empty collection for the facets of one model."""
         model = self._models.get(request.model).model
@@ -35,7 +35,7 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
         return documents_pb2.CreateCollectionResponse(collection=collection_to_proto(info, self._engine.revision))
 
     def GetCollection(
-        self, request: documents_pb2.GetCollectionRequest, call: Call
+        self, request: documents_pb2.GetCollectionRequest, call: CallContext
     ) -> documents_pb2.GetCollectionResponse:
         """One collection."""
         revision = self._engine.revision
@@ -43,7 +43,7 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
         return documents_pb2.GetCollectionResponse(collection=collection_to_proto(info, revision))
 
     def ListCollections(
-        self, request: documents_pb2.ListCollectionsRequest, call: Call
+        self, request: documents_pb2.ListCollectionsRequest, call: CallContext
     ) -> documents_pb2.ListCollectionsResponse:
         """All collections, by name."""
         revision = self._engine.revision
@@ -59,7 +59,7 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
         )
 
     def DeleteCollection(
-        self, request: documents_pb2.DeleteCollectionRequest, call: Call
+        self, request: documents_pb2.DeleteCollectionRequest, call: CallContext
     ) -> documents_pb2.DeleteCollectionResponse:
         """Deletes a collection with its documents."""
         deleted = self._engine.delete_collection(request.name)

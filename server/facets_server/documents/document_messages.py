@@ -12,7 +12,7 @@ from facets.model.contract import ModelInfo
 from facets_server.documents.ingest import IncomingDocument, StoredBatch
 from facets_server.documents.stream_store import OpenStream
 from facets_server.runtime.arrays import array_from_proto, array_to_proto
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import status_of
 from facets_server.runtime.replies import timings_to_proto, version_to_proto
 
@@ -107,7 +107,7 @@ def _incoming(message: documents_pb2.Document, path: ErrorPath) -> IncomingDocum
     return IncomingDocument(id=message.id, text=message.text, payload=payload, facets=facets)
 
 
-def upserted_to_proto(stored: StoredBatch, model: ModelInfo, call: Call) -> documents_pb2.UpsertResponse:
+def upserted_to_proto(stored: StoredBatch, model: ModelInfo, call: CallContext) -> documents_pb2.UpsertResponse:
     """The reply to a stored call."""
     return documents_pb2.UpsertResponse(
         num_upserted=stored.num_stored,

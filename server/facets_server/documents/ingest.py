@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, CollectionRecord, Document, JsonValue
 from facets.errors import InvalidInputError
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import raise_first, text_problem
 from facets_server.runtime.errors import ModelMismatchError
 from facets_server.texts.served import PendingTexts, ServedModel, ServedModels
@@ -103,7 +103,7 @@ class Ingest:
         self._max_text_bytes = max_text_bytes
         self.served = served
 
-    def prepare(self, documents: Sequence[IncomingDocument], call: Call) -> PreparedBatch:
+    def prepare(self, documents: Sequence[IncomingDocument], call: CallContext) -> PreparedBatch:
         """Checks documents and hands their texts to the model, without waiting.
 
         Args:

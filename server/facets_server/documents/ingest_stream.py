@@ -15,7 +15,7 @@ from facets_server.documents.document_messages import ack_to_proto, incoming_fro
 from facets_server.documents.ingest import Ingest, PreparedBatch, StoredBatch, open_ingest
 from facets_server.documents.stream_store import OpenStream, StreamStore
 from facets_server.runtime.admission import Admission
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import check_count
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import SequenceGapError
@@ -52,7 +52,7 @@ class IngestStream:
         self._window = window
 
     def run(
-        self, requests: Iterator[documents_pb2.UpsertStreamRequest], call: Call
+        self, requests: Iterator[documents_pb2.UpsertStreamRequest], call: CallContext
     ) -> Iterator[documents_pb2.UpsertStreamResponse]:
         """Answers one stream.
 
@@ -93,7 +93,7 @@ class _Beginner:
     """Checks the batches of one stream as they arrive and hands their texts to the model."""
 
     def __init__(
-        self, ingest: Ingest, stream: OpenStream, admission: Admission, limits: LimitsConfig, call: Call
+        self, ingest: Ingest, stream: OpenStream, admission: Admission, limits: LimitsConfig, call: CallContext
     ) -> None:
         self._ingest = ingest
         self._stored = stream.last_sequence

@@ -8,7 +8,7 @@ from facets_server.documents.document_messages import payload_to_proto
 from facets_server.documents.filters import filter_from_proto
 from facets_server.documents.searching import Evidence, Found, SearchQuery
 from facets_server.runtime.arrays import array_from_proto
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import check_count, check_number, check_texts
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.replies import nearest_to_proto, num_words_of, timings_to_proto, version_to_proto
@@ -54,7 +54,7 @@ def search_from_proto(request: documents_pb2.SearchRequest, limits: LimitsConfig
     )
 
 
-def hits_to_proto(found: Found, query: SearchQuery, call: Call) -> documents_pb2.SearchResponse:
+def hits_to_proto(found: Found, query: SearchQuery, call: CallContext) -> documents_pb2.SearchResponse:
     """What was found, with what the query asks for."""
     evidence = found.evidence if query.num_words else [[None] * len(hits) for hits in found.hits]
     call.num_items = len(found.hits)

@@ -10,7 +10,7 @@ from facets.documents import CollectionEngine, CollectionRecord, Filter, Hit, Se
 from facets.errors import InvalidInputError
 from facets.model.contract import TextModel
 from facets_server.documents.ingest import model_of
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.texts.served import ServedModels
 
 __all__ = ["Evidence", "Found", "SearchQuery", "search"]
@@ -75,7 +75,7 @@ class Found:
     model: TextModel
 
 
-def search(query: SearchQuery, engine: CollectionEngine, models: ServedModels, call: Call) -> Found:
+def search(query: SearchQuery, engine: CollectionEngine, models: ServedModels, call: CallContext) -> Found:
     """Searches a collection.
 
     Args:

@@ -14,7 +14,7 @@ from facets_server.documents.search_messages import hits_to_proto, search_from_p
 from facets_server.documents.searching import search
 from facets_server.documents.stream_store import StreamStore
 from facets_server.runtime.admission import Admission
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import check_count
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.paging import page_size_of
@@ -41,7 +41,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         self._limits = limits
         self._stream = IngestStream(models, engine, streams=streams, admission=admission, limits=limits, window=window)
 
-    def Upsert(self, request: documents_pb2.UpsertRequest, call: Call) -> documents_pb2.UpsertResponse:
+    def Upsert(self, request: documents_pb2.UpsertRequest, call: CallContext) -> documents_pb2.UpsertResponse:
         """Stores all documents of the request or none."""
         check_count(request.documents, ("documents",), self._limits.max_documents_per_upsert)
         ingest = open_ingest(self._engine, self._models, request.collection, max_text_bytes=self._limits.max_text_bytes)
@@ -50,13 +50,13 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         return upserted_to_proto(ingest.store_all(batch), ingest.served.model, call)
 
     def UpsertStream(
-        self, requests: Iterator[documents_pb2.UpsertStreamRequest], call: Call
+        self, requests: Iterator[documents_pb2.UpsertStreamRequest], call: CallContext
     ) -> Iterator[documents_pb2.UpsertStreamResponse]:
         """Bulk load with durable acknowledgements."""
         return self._stream.run(requests, call)
 
     def GetDocuments(
-        self, request: documents_pb2.GetDocumentsRequest, call: Call
+        self, request: documents_pb2.GetDocumentsRequest, call: CallContext
     ) -> documents_pb2.GetDocumentsResponse:
         """Documents by id."""
         check_count(request.ids, ("ids",), self._limits.max_documents_per_upsert)
@@ -74,7 +74,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         )
 
     def DeleteDocuments(
-        self, request: documents_pb2.DeleteDocumentsRequest, call: Call
+        self, request: documents_pb2.DeleteDocumentsRequest, call: CallContext
     ) -> documents_pb2.DeleteDocumentsResponse:
         """Deletes by ids or by filter."""
         if bool(request.ids) == request.HasField("filter"):
@@ -88,7 +88,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         return documents_pb2.DeleteDocumentsResponse(num_deleted=result.num_deleted, index_revision=result.revision)
 
     def CountDocuments(
-        self, request: documents_pb2.CountDocumentsRequest, call: Call
+        self, request: documents_pb2.CountDocumentsRequest, call: CallContext
     ) -> documents_pb2.CountDocumentsResponse:
         """Number of documents that match."""
         result = self._engine.count(
@@ -99,7 +99,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         return documents_pb2.CountDocumentsResponse(num_documents=result.count, index_revision=result.index_revision)
 
     def ListDocuments(
-        self, request: documents_pb2.ListDocumentsRequest, call: Call
+        self, request: documents_pb2.ListDocumentsRequest, call: CallContext
     ) -> documents_pb2.ListDocumentsResponse:
         """One page of the documents, by id."""
         page = self._engine.list_documents(
@@ -117,7 +117,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
             index_revision=page.index_revision,
         )
 
-    def Search(self, request: documents_pb2.SearchRequest, call: Call) -> documents_pb2.SearchResponse:
+    def Search(self, request: documents_pb2.SearchRequest, call: CallContext) -> documents_pb2.SearchResponse:
         """The best documents for each query."""
         query = search_from_proto(request, self._limits)
         found = search(query, self._engine, self._models, call)

@@ -17,7 +17,7 @@ from facets.errors import InvalidInputError
 from facets.papers.inputs import Paper
 from facets.papers.results import PaperFacets
 from facets_server.papers.served import ServedPapers
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 
 __all__ = ["CollectionPapers", "RankablePapers", "paper_of"]
 
@@ -61,7 +61,7 @@ class CollectionPapers:
         self,
         served: ServedPapers,
         collection: str,
-        call: Call,
+        call: CallContext,
         *,
         filter: Filter | None,
         excluded: frozenset[str],
@@ -78,7 +78,7 @@ class CollectionPapers:
         documents, revision = self._documents(collection, call, filter, min_revision)
         documents = [document for document in documents if document.id not in excluded]
         record = self._engine.record(collection)
-        key = (served.facts.revision, collection, record.created.isoformat())
+        key = (served.info.revision, collection, record.created.isoformat())
         bucket = self._bucket(key, len(documents))
         known = {document.id: bucket.get(document.id) for document in documents}
         kept = {d.id: one for d in documents if (one := known[d.id]) is not None and one.revision == d.revision}
@@ -98,7 +98,7 @@ class CollectionPapers:
         )
 
     def _documents(
-        self, collection: str, call: Call, filter: Filter | None, min_revision: int | None
+        self, collection: str, call: CallContext, filter: Filter | None, min_revision: int | None
     ) -> tuple[list[StoredDocument], int]:
         documents: list[StoredDocument] = []
         token, revision = "", 0

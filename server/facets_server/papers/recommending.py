@@ -8,7 +8,7 @@ from facets.papers.inputs import CandidateKind, Paper, PaperOptions
 from facets.papers.results import BulkCandidates, RankedCandidate, RankedPaper
 from facets_server.papers.collection_papers import CollectionPapers
 from facets_server.papers.served import ServedPapers
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.field_names import ITEM, FieldNames, in_request
 
 __all__ = [
@@ -94,7 +94,7 @@ class Ranked:
 
 
 def recommend(
-    served: ServedPapers, kind: CandidateKind, query: Recommending, call: Call
+    served: ServedPapers, kind: CandidateKind, query: Recommending, call: CallContext
 ) -> list[list[RankedCandidate]]:
     """Candidates for each paper.
 
@@ -111,7 +111,9 @@ def recommend(
     return results
 
 
-def recommend_bulk(served: ServedPapers, kind: CandidateKind, query: Recommending, call: Call) -> list[BulkCandidates]:
+def recommend_bulk(
+    served: ServedPapers, kind: CandidateKind, query: Recommending, call: CallContext
+) -> list[BulkCandidates]:
     """Candidates for each paper as arrays, a few papers at a time; raises as ``recommend``."""
     results: list[BulkCandidates] = []
     for papers in _slices(query.papers, _BULK_PAPERS_A_TURN):
@@ -122,7 +124,7 @@ def recommend_bulk(served: ServedPapers, kind: CandidateKind, query: Recommendin
     return results
 
 
-def rank_papers(served: ServedPapers, query: Ranking, papers: CollectionPapers, call: Call) -> Ranked:
+def rank_papers(served: ServedPapers, query: Ranking, papers: CollectionPapers, call: CallContext) -> Ranked:
     """Papers for each author or citing paper.
 
     Raises:

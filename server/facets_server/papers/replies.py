@@ -7,7 +7,7 @@ from facets_proto.v1 import papers_pb2
 
 from facets.model.contract import ModelInfo
 from facets.papers.results import AddResult, BulkCandidates, Evidence, RankedCandidate, RankedPaper
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.replies import nearest_to_proto, timings_to_proto, version_to_proto
 
 __all__ = [
@@ -56,7 +56,7 @@ def _evidence(evidence: Evidence | None) -> papers_pb2.RecommendationEvidence | 
 
 
 def bulk_to_proto(
-    parts: Sequence[BulkCandidates], unknown: Sequence[str], model: ModelInfo, call: Call
+    parts: Sequence[BulkCandidates], unknown: Sequence[str], model: ModelInfo, call: CallContext
 ) -> papers_pb2.RecommendBulkResponse:
     """Candidates of the papers of all parts, in order; each id is sent once."""
     places: dict[str, int] = {}
@@ -111,7 +111,7 @@ def rankings_to_proto(
     ]
 
 
-def added_papers_to_proto(result: AddResult, model: ModelInfo, call: Call) -> papers_pb2.AddPapersResponse:
+def added_papers_to_proto(result: AddResult, model: ModelInfo, call: CallContext) -> papers_pb2.AddPapersResponse:
     """What is durable now."""
     return papers_pb2.AddPapersResponse(
         num_papers=result.papers,
@@ -124,7 +124,7 @@ def added_papers_to_proto(result: AddResult, model: ModelInfo, call: Call) -> pa
     )
 
 
-def added_authors_to_proto(result: AddResult, model: ModelInfo, call: Call) -> papers_pb2.AddAuthorsResponse:
+def added_authors_to_proto(result: AddResult, model: ModelInfo, call: CallContext) -> papers_pb2.AddAuthorsResponse:
     """What is durable now."""
     return papers_pb2.AddAuthorsResponse(
         num_papers=result.papers,
@@ -135,7 +135,7 @@ def added_authors_to_proto(result: AddResult, model: ModelInfo, call: Call) -> p
 
 
 def found_to_proto(
-    found: Sequence[Sequence[tuple[str, str]]], num_candidates: int, model: ModelInfo, call: Call
+    found: Sequence[Sequence[tuple[str, str]]], num_candidates: int, model: ModelInfo, call: CallContext
 ) -> papers_pb2.FindCandidatesResponse:
     """Candidates in the order of the texts."""
     return papers_pb2.FindCandidatesResponse(

@@ -9,8 +9,8 @@ from facets.errors import FacetsError
 from facets.model.contract import ModelInfo
 from facets.papers.engine import PaperEngine
 from facets.papers.inputs import CandidateKind, Paper, PaperOptions
-from facets_server.runtime.call_context import Call
-from facets_server.runtime.fair_lock import Turns
+from facets_server.runtime.call_context import CallContext
+from facets_server.runtime.fair_lock import FairLock
 from facets_server.runtime.model_registry import TaskModels
 
 __all__ = ["PaperModels", "ServedPapers"]
@@ -30,17 +30,17 @@ class ServedPapers:
 
     Attributes:
         engine: The library's; use it within a turn.
-        facts: What ModelService tells.
+        info: What ModelService tells.
     """
 
-    def __init__(self, engine: PaperEngine, facts: ModelInfo) -> None:
+    def __init__(self, engine: PaperEngine, info: ModelInfo) -> None:
         self.engine = engine
-        self.facts = facts
-        self._turns = Turns()
+        self.info = info
+        self._turns = FairLock()
         self._num_failures = 0
 
     @contextmanager
-    def turn(self, call: Call) -> Iterator[PaperEngine]:
+    def turn(self, call: CallContext) -> Iterator[PaperEngine]:
         """Waits for a turn at the engine and gives it back at the end.
 
         Raises:
@@ -66,16 +66,16 @@ class ServedPapers:
 
     def warm_up(self) -> None:
         """Runs the engine once; raises what it raises."""
-        self._run(Call(method="warm-up"))
+        self._run(CallContext(method="warm-up"))
 
     def is_healthy(self) -> bool:
         """True while the engine answers; after failures in a row it is asked with papers of our own."""
         if self._num_failures < _FAILURES_UNTIL_UNHEALTHY:
             return True
         try:
-            self._run(Call(method="probe", deadline=time.monotonic() + _PROBE_S))
+            self._run(CallContext(method="probe", deadline=time.monotonic() + _PROBE_S))
         except Exception as error:  # whatever it is: the engine does not answer
-            logger.warning("model %s does not answer: %s", self.facts.name, type(error).__name__)
+            logger.warning("model %s does not answer: %s", self.info.name, type(error).__name__)
             return False
         return True
 
@@ -84,7 +84,7 @@ class ServedPapers:
         self._turns.close()
         self.engine.close()
 
-    def _run(self, call: Call) -> None:
+    def _run(self, call: CallContext) -> None:
         options = PaperOptions(top_k=1, evidence=True)
         with self.turn(call) as engine:
             for kind, recommend in (

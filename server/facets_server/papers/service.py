@@ -22,7 +22,7 @@ from facets_server.papers.requests import (
     recommending_from_proto,
 )
 from facets_server.papers.served import PaperModels
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.replies import timings_to_proto, version_to_proto
 
@@ -38,7 +38,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         self._limits = limits
 
     def RecommendAuthors(
-        self, request: papers_pb2.RecommendAuthorsRequest, call: Call
+        self, request: papers_pb2.RecommendAuthorsRequest, call: CallContext
     ) -> papers_pb2.RecommendAuthorsResponse:
         """Authors for a batch of papers."""
         served = self._models.get(request.model)
@@ -46,12 +46,12 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         results = recommend(served, CandidateKind.AUTHORS, query, call)
         return papers_pb2.RecommendAuthorsResponse(
             results=recommendations_to_proto(results),
-            model=version_to_proto(served.facts),
+            model=version_to_proto(served.info),
             timings=timings_to_proto(call),
         )
 
     def RecommendCitations(
-        self, request: papers_pb2.RecommendCitationsRequest, call: Call
+        self, request: papers_pb2.RecommendCitationsRequest, call: CallContext
     ) -> papers_pb2.RecommendCitationsResponse:
         """Citing papers for a batch of papers."""
         served = self._models.get(request.model)
@@ -59,20 +59,22 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         results = recommend(served, CandidateKind.CITATIONS, query, call)
         return papers_pb2.RecommendCitationsResponse(
             results=recommendations_to_proto(results),
-            model=version_to_proto(served.facts),
+            model=version_to_proto(served.info),
             timings=timings_to_proto(call),
         )
 
-    def RecommendBulk(self, request: papers_pb2.RecommendBulkRequest, call: Call) -> papers_pb2.RecommendBulkResponse:
+    def RecommendBulk(
+        self, request: papers_pb2.RecommendBulkRequest, call: CallContext
+    ) -> papers_pb2.RecommendBulkResponse:
         """Ids and scores for many papers."""
         served = self._models.get(request.model)
         kind = bulk_kind_from_proto(request)
         query = recommending_from_proto(request, self._limits, is_bulk=True)
         parts = recommend_bulk(served, kind, query, call)
         unknown = served.unknown(kind, query.options.candidates or ())
-        return bulk_to_proto(parts, unknown, served.facts, call)
+        return bulk_to_proto(parts, unknown, served.info, call)
 
-    def RankPapers(self, request: papers_pb2.RankPapersRequest, call: Call) -> papers_pb2.RankPapersResponse:
+    def RankPapers(self, request: papers_pb2.RankPapersRequest, call: CallContext) -> papers_pb2.RankPapersResponse:
         """Papers for authors or citing papers."""
         served = self._models.get(request.model)
         query = ranking_from_proto(request, self._limits)
@@ -83,30 +85,30 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
             ),
             num_papers=len(ranked.ids),
             index_revision=ranked.index_revision,
-            model=version_to_proto(served.facts),
+            model=version_to_proto(served.info),
             timings=timings_to_proto(call),
         )
 
-    def AddPapers(self, request: papers_pb2.AddPapersRequest, call: Call) -> papers_pb2.AddPapersResponse:
+    def AddPapers(self, request: papers_pb2.AddPapersRequest, call: CallContext) -> papers_pb2.AddPapersResponse:
         """Stores papers and fits their authors and citing papers."""
         served = self._models.get(request.model)
         papers = added_papers_from_proto(request, self._limits)
         call.num_items = len(papers)
         with served.turn(call) as engine:
             result = engine.add_papers(papers)
-        return added_papers_to_proto(result, served.facts, call)
+        return added_papers_to_proto(result, served.info, call)
 
-    def AddAuthors(self, request: papers_pb2.AddAuthorsRequest, call: Call) -> papers_pb2.AddAuthorsResponse:
+    def AddAuthors(self, request: papers_pb2.AddAuthorsRequest, call: CallContext) -> papers_pb2.AddAuthorsResponse:
         """Fits and stores authors."""
         served = self._models.get(request.model)
         authors = new_authors_from_proto(request, self._limits)
         call.num_items = len(authors)
         with served.turn(call) as engine:
             result = engine.add_authors(authors)
-        return added_authors_to_proto(result, served.facts, call)
+        return added_authors_to_proto(result, served.info, call)
 
     def FindCandidates(
-        self, request: papers_pb2.FindCandidatesRequest, call: Call
+        self, request: papers_pb2.FindCandidatesRequest, call: CallContext
     ) -> papers_pb2.FindCandidatesResponse:
         """Candidates by id or name."""
         served = self._models.get(request.model)
@@ -117,4 +119,4 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         for text in query.texts:
             call.check()
             found.append(engine.find(query.kind, text, top_k=query.top_k))
-        return found_to_proto(found, engine.size(query.kind), served.facts, call)
+        return found_to_proto(found, engine.size(query.kind), served.info, call)

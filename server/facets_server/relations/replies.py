@@ -16,7 +16,7 @@ from facets.relations.results import (
     RelationScore,
 )
 from facets_server.relations.requests import ExtractionQuery, PatternQuery
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.replies import timings_to_proto, version_to_proto
 
 __all__ = [
@@ -36,7 +36,7 @@ _LABELS = {
 
 
 def extractions_to_proto(
-    texts: Iterable[Sequence[PairRelations]], query: ExtractionQuery, model: ModelInfo, call: Call
+    texts: Iterable[Sequence[PairRelations]], query: ExtractionQuery, model: ModelInfo, call: CallContext
 ) -> relations_pb2.ExtractRelationsResponse:
     """Pairs of each text, turned into messages as they come, so that only what is told is held.
 
@@ -64,7 +64,7 @@ def extractions_to_proto(
 
 
 def pattern_scores_to_proto(
-    scores: Iterable[PatternScores], query: PatternQuery, model: ModelInfo, call: Call
+    scores: Iterable[PatternScores], query: PatternQuery, model: ModelInfo, call: CallContext
 ) -> relations_pb2.ScoreRelationsResponse:
     """Scores in the order of the patterns, turned into messages as they come."""
     reply = relations_pb2.ScoreRelationsResponse()
@@ -76,7 +76,7 @@ def pattern_scores_to_proto(
 
 
 def slots_to_proto(
-    slots: Iterable[Sequence[RankedTail]], *, top_k: int, evidence: bool, model: ModelInfo, call: Call
+    slots: Iterable[Sequence[RankedTail]], *, top_k: int, evidence: bool, model: ModelInfo, call: CallContext
 ) -> relations_pb2.FillSlotsResponse:
     """Ranked tails in the order of the slots."""
     filled = [
@@ -86,7 +86,7 @@ def slots_to_proto(
 
 
 def entailments_to_proto(
-    results: Sequence[EntailmentResult], model: ModelInfo, call: Call
+    results: Sequence[EntailmentResult], model: ModelInfo, call: CallContext
 ) -> relations_pb2.DetectEntailmentResponse:
     """Both directions of each pair, in order."""
     return relations_pb2.DetectEntailmentResponse(

@@ -16,8 +16,8 @@ from facets.relations.entailment import EntailmentResult
 from facets.relations.entities import EntityFinder, EntitySpan
 from facets.relations.patterns import PatternLimits
 from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
-from facets_server.runtime.call_context import Call
-from facets_server.runtime.fair_lock import Turns
+from facets_server.runtime.call_context import CallContext
+from facets_server.runtime.fair_lock import FairLock
 from facets_server.runtime.field_names import ITEM, FieldNames, in_request
 from facets_server.runtime.model_registry import TaskModels
 
@@ -63,17 +63,17 @@ class Entities:
 class ServedRelations:
     """One model for relations; may be shared by threads, which take turns."""
 
-    def __init__(self, scorer: RelationEngine, facts: ModelInfo) -> None:
-        self.facts = facts
+    def __init__(self, scorer: RelationEngine, info: ModelInfo) -> None:
+        self.info = info
         self._scorer = scorer
-        self._turns = Turns()
+        self._turns = FairLock()
         self._num_failures = 0
 
     def extract(
         self,
         texts: Sequence[str],
         entities: Entities,
-        call: Call,
+        call: CallContext,
         *,
         relations: Sequence[str] | None,
         limits: PatternLimits,
@@ -96,7 +96,7 @@ class ServedRelations:
         slots: Sequence[tuple[str, str]],
         texts: Sequence[str],
         entities: Entities,
-        call: Call,
+        call: CallContext,
         *,
         limits: PatternLimits,
     ) -> Iterator[list[RankedTail]]:
@@ -111,7 +111,7 @@ class ServedRelations:
     def score(
         self,
         patterns: Sequence[str],
-        call: Call,
+        call: CallContext,
         *,
         relations: Sequence[str] | None,
         top_k: int | None,
@@ -125,7 +125,9 @@ class ServedRelations:
                 )
             yield from scored
 
-    def entailment(self, premises: Sequence[str], hypotheses: Sequence[str], call: Call) -> list[EntailmentResult]:
+    def entailment(
+        self, premises: Sequence[str], hypotheses: Sequence[str], call: CallContext
+    ) -> list[EntailmentResult]:
         """See ``RelationEngine.entailment``."""
         with in_request(FIELDS), self._turn(call):
             return self._scorer.entailment(premises, hypotheses)
@@ -134,13 +136,15 @@ class ServedRelations:
         """Every relation, by name."""
         return self._scorer.relations()
 
-    def add_relation(self, name: str, examples: Sequence[str], threshold: float | None, call: Call) -> RelationInfo:
+    def add_relation(
+        self, name: str, examples: Sequence[str], threshold: float | None, call: CallContext
+    ) -> RelationInfo:
         """See ``RelationEngine.add_relation``."""
         with self._turn(call):
             self._scorer.add_relation(name, examples, threshold=threshold)
             return next(info for info in self._scorer.relations() if info.name == name)  # as it is listed
 
-    def delete_relation(self, name: str, call: Call) -> RelationInfo:
+    def delete_relation(self, name: str, call: CallContext) -> RelationInfo:
         """Takes an added relation away; see ``RelationEngine.remove_relation``."""
         with self._turn(call):
             found = [info for info in self._scorer.relations() if info.name == name]
@@ -149,17 +153,17 @@ class ServedRelations:
 
     def warm_up(self) -> None:
         """Runs the model once; raises what the model raises."""
-        list(self.score([_WARM_UP_PATTERN], Call(method="warm-up"), relations=None, top_k=1))
+        list(self.score([_WARM_UP_PATTERN], CallContext(method="warm-up"), relations=None, top_k=1))
 
     def is_healthy(self) -> bool:
         """True while the model answers; after failures in a row it is asked with a pattern of our own."""
         if self._num_failures < _FAILURES_UNTIL_UNHEALTHY:
             return True
         try:
-            probe = Call(method="probe", deadline=time.monotonic() + _PROBE_S)
+            probe = CallContext(method="probe", deadline=time.monotonic() + _PROBE_S)
             list(self.score([_WARM_UP_PATTERN], probe, relations=None, top_k=1))
         except Exception as error:  # whatever it is: the model does not answer
-            logger.warning("model %s does not answer: %s", self.facts.name, type(error).__name__)
+            logger.warning("model %s does not answer: %s", self.info.name, type(error).__name__)
             return False
         return True
 
@@ -168,7 +172,7 @@ class ServedRelations:
         self._turns.close()
 
     @contextmanager
-    def _turn(self, call: Call) -> Iterator[None]:
+    def _turn(self, call: CallContext) -> Iterator[None]:
         with self._turns.turn(call):
             try:
                 yield

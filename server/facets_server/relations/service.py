@@ -19,7 +19,7 @@ from facets_server.relations.requests import (
     slots_from_proto,
 )
 from facets_server.relations.served import RelationModels
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.paging import page_of
 from facets_server.runtime.replies import version_to_proto
@@ -36,7 +36,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         self._limits = limits
 
     def ExtractRelations(
-        self, request: relations_pb2.ExtractRelationsRequest, call: Call
+        self, request: relations_pb2.ExtractRelationsRequest, call: CallContext
     ) -> relations_pb2.ExtractRelationsResponse:
         """Relations between the entities of a batch of texts."""
         served = self._models.get(request.model)
@@ -51,18 +51,18 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
             top_k=query.top_k or MOST_ACCEPTED,
             evidence=query.evidence,
         )
-        return extractions_to_proto(found, query, served.facts, call)
+        return extractions_to_proto(found, query, served.info, call)
 
-    def FillSlots(self, request: relations_pb2.FillSlotsRequest, call: Call) -> relations_pb2.FillSlotsResponse:
+    def FillSlots(self, request: relations_pb2.FillSlotsRequest, call: CallContext) -> relations_pb2.FillSlotsResponse:
         """Ranked tails for heads and relations."""
         served = self._models.get(request.model)
         query = slots_from_proto(request, self._finders, self._limits)
         call.num_items = len(query.slots)
         filled = served.fill_slots(query.slots, query.texts, query.entities, call, limits=query.limits)
-        return slots_to_proto(filled, top_k=query.top_k, evidence=query.evidence, model=served.facts, call=call)
+        return slots_to_proto(filled, top_k=query.top_k, evidence=query.evidence, model=served.info, call=call)
 
     def ScoreRelations(
-        self, request: relations_pb2.ScoreRelationsRequest, call: Call
+        self, request: relations_pb2.ScoreRelationsRequest, call: CallContext
     ) -> relations_pb2.ScoreRelationsResponse:
         """Relations of a batch of patterns."""
         served = self._models.get(request.model)
@@ -71,19 +71,19 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         scores = served.score(
             query.patterns, call, relations=query.relations, top_k=query.top_k, evidence=query.evidence
         )
-        return pattern_scores_to_proto(scores, query, served.facts, call)
+        return pattern_scores_to_proto(scores, query, served.info, call)
 
     def DetectEntailment(
-        self, request: relations_pb2.DetectEntailmentRequest, call: Call
+        self, request: relations_pb2.DetectEntailmentRequest, call: CallContext
     ) -> relations_pb2.DetectEntailmentResponse:
         """Both directions of a batch of pairs of patterns."""
         served = self._models.get(request.model)
         premises, hypotheses = entailment_from_proto(request, self._limits)
         call.num_items = len(premises)
-        return entailments_to_proto(served.entailment(premises, hypotheses, call), served.facts, call)
+        return entailments_to_proto(served.entailment(premises, hypotheses, call), served.info, call)
 
     def ListRelations(
-        self, request: relations_pb2.ListRelationsRequest, call: Call
+        self, request: relations_pb2.ListRelationsRequest, call: CallContext
     ) -> relations_pb2.ListRelationsResponse:
         """The relations a model knows, by name."""
         served = self._models.get(request.model)
@@ -93,19 +93,21 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         return relations_pb2.ListRelationsResponse(
             relations=[relation_to_proto(info) for info in page.items],
             next_page_token=page.next_token,
-            model=version_to_proto(served.facts),
+            model=version_to_proto(served.info),
         )
 
-    def AddRelation(self, request: relations_pb2.AddRelationRequest, call: Call) -> relations_pb2.AddRelationResponse:
+    def AddRelation(
+        self, request: relations_pb2.AddRelationRequest, call: CallContext
+    ) -> relations_pb2.AddRelationResponse:
         """Adds a relation by example patterns."""
         served = self._models.get(request.model)
         name, examples, threshold = adding_from_proto(request, self._limits)
         call.num_items = len(examples)
         info = served.add_relation(name, examples, threshold, call)
-        return relations_pb2.AddRelationResponse(relation=relation_to_proto(info), model=version_to_proto(served.facts))
+        return relations_pb2.AddRelationResponse(relation=relation_to_proto(info), model=version_to_proto(served.info))
 
     def DeleteRelation(
-        self, request: relations_pb2.DeleteRelationRequest, call: Call
+        self, request: relations_pb2.DeleteRelationRequest, call: CallContext
     ) -> relations_pb2.DeleteRelationResponse:
         """Takes an added relation away."""
         info = self._models.get(request.model).delete_relation(request.name, call)

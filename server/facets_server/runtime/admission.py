@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from types import TracebackType
 
 from facets.errors import NotReadyError, OverloadedError
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import AdmissionConfig
 
 __all__ = ["Admission", "Permit"]
@@ -120,7 +120,7 @@ class Admission:
             with self._lock:
                 self._drain_listeners.remove(listener)
 
-    def permit(self, call: Call, *, may_refuse: bool = True) -> "Permit":
+    def permit(self, call: CallContext, *, may_refuse: bool = True) -> "Permit":
         """Takes a permit; waits for it until the deadline of the call.
 
         Args:
@@ -159,7 +159,7 @@ class Admission:
             with self._lock:
                 self._streams -= 1
 
-    def _enter(self, call: Call, *, may_refuse: bool) -> None:
+    def _enter(self, call: CallContext, *, may_refuse: bool) -> None:
         with self._lock:
             if self._running < self._config.max_concurrent_requests and not self._waiters:
                 self._running += 1

@@ -36,7 +36,7 @@ from facets_server.runtime.config import SecurityConfig, ServerConfig
 from facets_server.runtime.health import HealthMonitor
 from facets_server.runtime.interceptors import CallInterceptor, KeyInterceptor
 from facets_server.runtime.metrics import BatchMetrics, CallMetrics
-from facets_server.runtime.model_registry import ModelDirectory, Served, TaskModels
+from facets_server.runtime.model_registry import ModelRegistry, Served, TaskModels
 from facets_server.runtime.service_table import model_services, paper_services, relation_services, text_services
 from facets_server.texts.served import ServedModel
 
@@ -64,7 +64,7 @@ class FacetsServer:
         server: grpc.Server,
         *,
         port: int,
-        models: ModelDirectory,
+        models: ModelRegistry,
         admission: Admission,
         health: HealthMonitor,
         streams: StreamStore,
@@ -93,7 +93,7 @@ class FacetsServer:
 
     def served_models(self) -> list[ModelInfo]:
         """What is served, the default model first."""
-        return [served.facts for served in self._models.all()]
+        return [served.info for served in self._models.all()]
 
     def serve_metrics(self, port: int) -> None:
         """Serves the metrics over HTTP.
@@ -171,15 +171,15 @@ def create_server(
     )
     port = _bind(server, config)
     texts = [ServedModel(model, config.batcher, batch_metrics) for model in models]
-    directory = ModelDirectory([*texts, *others])
+    served = ModelRegistry([*texts, *others])
     streams = StreamStore(config.data_dir / _STREAMS_FILE)
-    sentence_models = TaskModels("sentences", texts, directory.tasks)
+    sentence_models = TaskModels("sentences", texts, served.tasks)
     services = text_services(sentence_models, engine, streams, admission, config)
     relations = [served for served in others if isinstance(served, ServedRelations)]
-    services |= relation_services(TaskModels("relations", relations, directory.tasks), config)
+    services |= relation_services(TaskModels("relations", relations, served.tasks), config)
     papers = [served for served in others if isinstance(served, ServedPapers)]
-    services |= paper_services(TaskModels("papers", papers, directory.tasks), engine, config)
-    services |= model_services(directory, config)
+    services |= paper_services(TaskModels("papers", papers, served.tasks), engine, config)
+    services |= model_services(served, config)
     for servicer, add, _ in services.values():
         add(servicer, server)
     health_servicer = HealthServicer(
@@ -194,7 +194,7 @@ def create_server(
     return FacetsServer(
         server,
         port=port,
-        models=directory,
+        models=served,
         admission=admission,
         health=health,
         streams=streams,

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import NotReadyError
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, ModelFailureError
 from facets_server.runtime.metrics import BatchMetrics
@@ -55,7 +55,7 @@ class EncodedRows:
 class PendingRows:
     """Rows that wait for the model; made by ``Batcher.submit``."""
 
-    def __init__(self, rows: Sequence[Row], call: Call) -> None:
+    def __init__(self, rows: Sequence[Row], call: CallContext) -> None:
         self.rows = rows
         self.call = call
         self.submitted = time.monotonic()
@@ -167,7 +167,7 @@ class Batcher:
         """False when the last batches failed one after the other or the worker is gone."""
         return self._thread.is_alive() and self._failures < _FAILURES_UNTIL_UNHEALTHY
 
-    def submit(self, rows: Sequence[Row], call: Call) -> PendingRows:
+    def submit(self, rows: Sequence[Row], call: CallContext) -> PendingRows:
         """Puts rows into the queue.
 
         Args:

@@ -1,6 +1,6 @@
 """One running call as the services see it: who asks, how long there is, whether anyone still waits.
 
-Services get a ``Call`` in place of gRPC's context, so that they can be tested without gRPC and cannot set
+Services get a ``CallContext`` in place of gRPC's context, so that they can be tested without gRPC and cannot set
 codes or metadata past the error table.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
 
-__all__ = ["Call"]
+__all__ = ["CallContext"]
 
 
 def _always() -> bool:
@@ -19,7 +19,7 @@ def _always() -> bool:
 
 
 @dataclass(kw_only=True, eq=False)
-class Call:
+class CallContext:
     """One running call.
 
     Attributes:
@@ -43,7 +43,7 @@ class Call:
     num_items: int = 0
     _waits: set[threading.Event] = field(default_factory=set)  # shared by the messages of a stream
 
-    def for_message(self) -> "Call":
+    def for_message(self) -> "CallContext":
         """The same call with a clock of its own: one message of a stream."""
         return replace(self, started=time.monotonic(), queue_ms=0.0, inference_ms=0.0, num_items=0)
 

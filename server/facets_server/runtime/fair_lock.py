@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from facets.errors import NotReadyError
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import CallCancelledError
 
-__all__ = ["Turns"]
+__all__ = ["FairLock"]
 
 
 @dataclass(eq=False, slots=True)
@@ -24,7 +24,7 @@ class _Ticket:
     woken: threading.Event = field(default_factory=threading.Event)
 
 
-class Turns:
+class FairLock:
     """A fair lock whose waiters leave when their call ends."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Turns:
         self._closed = False
 
     @contextmanager
-    def turn(self, call: Call) -> Iterator[None]:
+    def turn(self, call: CallContext) -> Iterator[None]:
         """Waits for a turn and gives it back at the end; adds both times to the call.
 
         Raises:
@@ -60,7 +60,7 @@ class Turns:
             for ticket in self._waiting:
                 ticket.woken.set()
 
-    def _take(self, call: Call) -> None:
+    def _take(self, call: CallContext) -> None:
         ticket = _Ticket()
         with self._lock:
             if not self._is_taken and not self._closed:

@@ -1,6 +1,6 @@
 """What happens around every call: key, request id, admission, error table, metrics and one line in the log.
 
-Handlers of ``facets.v1`` get a ``Call`` in place of gRPC's context and may raise any exception.
+Handlers of ``facets.v1`` get a ``CallContext`` in place of gRPC's context and may raise any exception.
 """
 
 import hmac
@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError, Message
 
 from facets.errors import FacetsError, InvalidInputError
 from facets_server.runtime.admission import Admission
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import UnauthenticatedError, code_of, grpc_status_of, reason_of
 from facets_server.runtime.metrics import CallMetrics
 
@@ -88,7 +88,7 @@ class CallInterceptor(grpc.ServerInterceptor):
             self._unary(details.method, handler.unary_unary), decode, handler.response_serializer
         )
 
-    def _unary(self, method: str, handle: Callable[[Any, Call], Message]) -> Callable[..., Message]:
+    def _unary(self, method: str, handle: Callable[[Any, CallContext], Message]) -> Callable[..., Message]:
         def run(request: Message, context: grpc.ServicerContext) -> Message:
             with self._around(method, context) as call, self._admission.permit(call):
                 return handle(_checked(request), call)
@@ -96,7 +96,7 @@ class CallInterceptor(grpc.ServerInterceptor):
         return run
 
     def _stream(
-        self, method: str, handle: Callable[[Iterator[Any], Call], Iterator[Message]]
+        self, method: str, handle: Callable[[Iterator[Any], CallContext], Iterator[Message]]
     ) -> Callable[..., Iterator[Message]]:
         def run(requests: Iterator[Message], context: grpc.ServicerContext) -> Iterator[Message]:
             with self._around(method, context) as call, self._admission.stream_slot():
@@ -105,8 +105,8 @@ class CallInterceptor(grpc.ServerInterceptor):
         return run
 
     @contextmanager
-    def _around(self, method: str, context: grpc.ServicerContext) -> Iterator[Call]:
-        """Makes the Call; turns what is raised inside into a status, counts and logs the call."""
+    def _around(self, method: str, context: grpc.ServicerContext) -> Iterator[CallContext]:
+        """Makes the CallContext; turns what is raised inside into a status, counts and logs the call."""
         call = _call_of(method, context)
         code, reason = grpc.StatusCode.CANCELLED, ""  # holds when gRPC closes an unfinished stream
         try:
@@ -129,13 +129,13 @@ class CallInterceptor(grpc.ServerInterceptor):
             )  # fmt: skip
 
 
-def _call_of(method: str, context: grpc.ServicerContext) -> Call:
+def _call_of(method: str, context: grpc.ServicerContext) -> CallContext:
     sent = str(dict(context.invocation_metadata()).get("x-request-id", ""))
     request_id = sent if _REQUEST_ID.fullmatch(sent) else uuid.uuid4().hex
     context.set_trailing_metadata((("x-request-id", request_id),))
     remaining = context.time_remaining()
     has_deadline = remaining is not None and remaining < _LONGEST_DEADLINE_S
-    call = Call(
+    call = CallContext(
         method=method,
         request_id=request_id,
         deadline=time.monotonic() + remaining if has_deadline else None,

@@ -9,14 +9,14 @@ from typing import Generic, Protocol, TypeVar
 from facets.errors import ConfigError, InvalidInputError, NotFoundError
 from facets.model.contract import ModelInfo
 
-__all__ = ["ModelDirectory", "Served", "TaskModels"]
+__all__ = ["ModelRegistry", "Served", "TaskModels"]
 
 
 class Served(Protocol):
     """One model with whatever runs it."""
 
     @property
-    def facts(self) -> ModelInfo:
+    def info(self) -> ModelInfo:
         """What ModelService tells."""
         ...
 
@@ -48,7 +48,7 @@ class TaskModels(Generic[ServedT]):
             tasks: Name -> task of every model of the server, to tell a wrong task from a wrong name.
         """
         self.task = task
-        self._served = {one.facts.name: one for one in served}
+        self._served = {one.info.name: one for one in served}
         self._tasks = tasks
 
     def __len__(self) -> int:
@@ -89,7 +89,7 @@ class TaskModels(Generic[ServedT]):
         return all(one.is_healthy() for one in self._served.values())
 
 
-class ModelDirectory:
+class ModelRegistry:
     """The models of all tasks."""
 
     def __init__(self, served: Sequence[Served]) -> None:
@@ -98,13 +98,13 @@ class ModelDirectory:
         Raises:
             ConfigError: There is no model, or two have the same name.
         """
-        names = [one.facts.name for one in served]
+        names = [one.info.name for one in served]
         if not names:
             raise ConfigError("models has 0 items, expected at least 1")
         if len(set(names)) != len(names):
             raise ConfigError(f"models must have distinct names, got {', '.join(names)}")
         self._served = dict(zip(names, served, strict=True))
-        self.tasks: dict[str, str] = {name: one.facts.task for name, one in self._served.items()}
+        self.tasks: dict[str, str] = {name: one.info.task for name, one in self._served.items()}
         self.default = served[0]
 
     def get(self, name: str) -> Served:
@@ -126,14 +126,14 @@ class ModelDirectory:
     def all(self) -> list[Served]:
         """The default model first, then the others by name."""
         others = sorted(
-            (one for one in self._served.values() if one is not self.default), key=lambda one: one.facts.name
+            (one for one in self._served.values() if one is not self.default), key=lambda one: one.info.name
         )
         return [self.default, *others]
 
     def is_default(self, served: Served) -> bool:
         """True for the first model of its task."""
-        task = served.facts.task
-        return next(one for one in self._served.values() if one.facts.task == task) is served
+        task = served.info.task
+        return next(one for one in self._served.values() if one.info.task == task) is served
 
     def is_healthy(self) -> bool:
         """True while every model answers."""

@@ -2,9 +2,9 @@
 
 from facets_proto.v1 import models_pb2, models_pb2_grpc
 
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
-from facets_server.runtime.model_registry import ModelDirectory, Served
+from facets_server.runtime.model_registry import ModelRegistry, Served
 from facets_server.runtime.paging import page_of
 from facets_server.runtime.replies import model_to_proto
 
@@ -14,11 +14,11 @@ __all__ = ["ModelService"]
 class ModelService(models_pb2_grpc.ModelServiceServicer):
     """Tells the models and the limits."""
 
-    def __init__(self, models: ModelDirectory, config: ServerConfig) -> None:
+    def __init__(self, models: ModelRegistry, config: ServerConfig) -> None:
         self._models = models
         self._config = config
 
-    def ListModels(self, request: models_pb2.ListModelsRequest, call: Call) -> models_pb2.ListModelsResponse:
+    def ListModels(self, request: models_pb2.ListModelsRequest, call: CallContext) -> models_pb2.ListModelsResponse:
         """All models, the default first."""
         page = page_of(
             self._models.all(),
@@ -30,9 +30,9 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
             models=[self._to_proto(served) for served in page.items], next_page_token=page.next_token
         )
 
-    def GetModel(self, request: models_pb2.GetModelRequest, call: Call) -> models_pb2.GetModelResponse:
+    def GetModel(self, request: models_pb2.GetModelRequest, call: CallContext) -> models_pb2.GetModelResponse:
         """One model."""
         return models_pb2.GetModelResponse(model=self._to_proto(self._models.get(request.name)))
 
     def _to_proto(self, served: Served) -> models_pb2.Model:
-        return model_to_proto(served.facts, self._config, is_default=self._models.is_default(served))
+        return model_to_proto(served.info, self._config, is_default=self._models.is_default(served))

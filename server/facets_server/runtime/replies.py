@@ -6,7 +6,7 @@ from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, texts_pb2
 
 from facets.model.contract import ModelInfo
 from facets.texts.explanation import TokenAttention
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import check_number
 from facets_server.runtime.config import LimitsConfig, ServerConfig
 from facets_server.texts.served import TextStats
@@ -29,7 +29,7 @@ def version_to_proto(model: ModelInfo) -> common_pb2.ModelVersion:
     return common_pb2.ModelVersion(name=model.name, revision=model.revision)
 
 
-def timings_to_proto(call: Call) -> common_pb2.Timings:
+def timings_to_proto(call: CallContext) -> common_pb2.Timings:
     """Where the time of a call went so far."""
     return common_pb2.Timings(queue_ms=call.queue_ms, inference_ms=call.inference_ms, total_ms=call.elapsed_ms())
 

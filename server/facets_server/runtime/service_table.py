@@ -30,7 +30,7 @@ from facets_server.relations.served import RelationModels
 from facets_server.relations.service import RelationService
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.config import ServerConfig
-from facets_server.runtime.model_registry import ModelDirectory
+from facets_server.runtime.model_registry import ModelRegistry
 from facets_server.runtime.model_service import ModelService
 from facets_server.texts.embedding_service import EmbeddingService
 from facets_server.texts.served import ServedModels
@@ -116,13 +116,13 @@ def paper_services(models: PaperModels, engine: CollectionEngine, config: Server
     }
 
 
-def model_services(directory: ModelDirectory, config: ServerConfig) -> Services:
+def model_services(registry: ModelRegistry, config: ServerConfig) -> Services:
     """The service that tells the models of all tasks, by full name."""
     return {
         _name(models_pb2.DESCRIPTOR, "ModelService"): ServiceEntry(
-            ModelService(directory, config),
+            ModelService(registry, config),
             models_pb2_grpc.add_ModelServiceServicer_to_server,
-            directory.is_healthy,
+            registry.is_healthy,
         )
     }
 

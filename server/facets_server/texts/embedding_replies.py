@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from facets.model.contract import ModelInfo
 from facets.texts.explanation import FacetExplanation, TextExplanation
 from facets_server.runtime.arrays import array_to_proto
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.replies import (
     nearest_to_proto,
     stats_to_proto,
@@ -23,7 +23,7 @@ __all__ = ["embeddings_to_proto", "explanations_to_proto"]
 
 
 def embeddings_to_proto(
-    encoded: Encoded, model: ModelInfo, request: texts_pb2.EmbedRequest, call: Call
+    encoded: Encoded, model: ModelInfo, request: texts_pb2.EmbedRequest, call: CallContext
 ) -> texts_pb2.EmbedResponse:
     """Embeddings in the form that the request asks for."""
     facets = _unit_length(encoded.facets) if request.normalize else encoded.facets
@@ -36,7 +36,7 @@ def embeddings_to_proto(
 
 
 def explanations_to_proto(
-    explanations: Sequence[TextExplanation], encoded: Encoded, model: ModelInfo, call: Call
+    explanations: Sequence[TextExplanation], encoded: Encoded, model: ModelInfo, call: CallContext
 ) -> texts_pb2.ExplainResponse:
     """Texts as the model sees them."""
     return texts_pb2.ExplainResponse(

@@ -8,7 +8,7 @@ from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from facets.errors import FacetsError
 from facets.texts.explanation import explain_encoded
 from facets_server.runtime.admission import Admission
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import check_count, check_texts
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, status_of
@@ -26,7 +26,7 @@ class _Begun:
 
     sequence: int
     request: texts_pb2.EmbedRequest
-    call: Call
+    call: CallContext
     outcome: tuple[ServedModel, PendingTexts] | FacetsError
 
 
@@ -39,13 +39,13 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         self._limits = limits
         self._window = window
 
-    def Embed(self, request: texts_pb2.EmbedRequest, call: Call) -> texts_pb2.EmbedResponse:
+    def Embed(self, request: texts_pb2.EmbedRequest, call: CallContext) -> texts_pb2.EmbedResponse:
         """Facets of a batch of texts."""
         served, pending = self._submit(request, call)
         return embeddings_to_proto(pending.result(), served.model, request, call)
 
     def EmbedStream(
-        self, requests: Iterator[texts_pb2.EmbedStreamRequest], call: Call
+        self, requests: Iterator[texts_pb2.EmbedStreamRequest], call: CallContext
     ) -> Iterator[texts_pb2.EmbedStreamResponse]:
         """The same for a stream of batches, answered in order."""
 
@@ -58,7 +58,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
             call.inference_ms += begun.call.inference_ms
             yield reply
 
-    def Explain(self, request: texts_pb2.ExplainRequest, call: Call) -> texts_pb2.ExplainResponse:
+    def Explain(self, request: texts_pb2.ExplainRequest, call: CallContext) -> texts_pb2.ExplainResponse:
         """Tokens with their attention, facets with their nearest words."""
         num_words = num_words_of(request, self._limits)
         served, pending = self._submit(request, call)
@@ -67,7 +67,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         return explanations_to_proto(explanations, encoded, served.model, call)
 
     def _submit(
-        self, request: texts_pb2.EmbedRequest | texts_pb2.ExplainRequest, call: Call
+        self, request: texts_pb2.EmbedRequest | texts_pb2.ExplainRequest, call: CallContext
     ) -> tuple[ServedModel, PendingTexts]:
         served = self._models.get(request.model)
         check_count(request.texts, ("texts",), self._limits.max_texts_per_request)
@@ -77,7 +77,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         )
         return served, served.submit(list(request.texts), call)
 
-    def _begin(self, request: texts_pb2.EmbedStreamRequest, call: Call) -> _Begun:
+    def _begin(self, request: texts_pb2.EmbedStreamRequest, call: CallContext) -> _Begun:
         permit = self._admission.permit(call, may_refuse=False)
         try:
             outcome = self._submit(request.request, call)

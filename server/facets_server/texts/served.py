@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from facets.model.contract import ModelInfo, TextModel
 from facets_server.runtime.batcher import Batcher, PendingRows
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
-from facets_server.runtime.fair_lock import Turns
+from facets_server.runtime.fair_lock import FairLock
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.model_registry import TaskModels
 
@@ -59,7 +59,7 @@ class Encoded:
 class PendingTexts:
     """Texts that wait for the model; made by ``ServedModel.submit``."""
 
-    def __init__(self, rows: PendingRows, stats: tuple[TextStats, ...], call: Call) -> None:
+    def __init__(self, rows: PendingRows, stats: tuple[TextStats, ...], call: CallContext) -> None:
         self.rows = rows
         self._stats = stats
         self._call = call
@@ -82,11 +82,11 @@ class ServedModel:
 
     def __init__(self, model: TextModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
         self.model = model
-        self.turns = Turns()
+        self.turns = FairLock()
         self.batcher = Batcher(model.encode_rows, config, name=model.name, metrics=metrics)
         metrics.watch_queue(model.name, lambda: self.batcher.num_waiting_texts)
 
-    def submit(self, texts: Sequence[str], call: Call) -> PendingTexts:
+    def submit(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
         """Tokenizes texts and puts them into the queue of the model.
 
         Args:
@@ -110,12 +110,12 @@ class ServedModel:
             return False
         return len(self.model.words.vocabulary.split_rows(self.model.tokenizer.words([text])[0])[0]) > most
 
-    def encode(self, texts: Sequence[str], call: Call) -> Encoded:
+    def encode(self, texts: Sequence[str], call: CallContext) -> Encoded:
         """``submit`` and wait."""
         return self.submit(texts, call).result()
 
     @property
-    def facts(self) -> ModelInfo:
+    def info(self) -> ModelInfo:
         """What ModelService tells."""
         return self.model
 
@@ -126,14 +126,14 @@ class ServedModel:
 
     def warm_up(self) -> None:
         """Runs the model once; raises what the model raises."""
-        self.encode(WARM_UP_TEXTS, Call(method="warm-up"))
+        self.encode(WARM_UP_TEXTS, CallContext(method="warm-up"))
 
     def is_healthy(self) -> bool:
         """True while the model answers; after failures in a row it is asked with texts of our own."""
         if self.batcher.is_healthy():
             return True
         try:
-            self.encode(WARM_UP_TEXTS, Call(method="probe", deadline=time.monotonic() + _PROBE_S))
+            self.encode(WARM_UP_TEXTS, CallContext(method="probe", deadline=time.monotonic() + _PROBE_S))
         except Exception as error:  # whatever it is: the model does not answer
             logger.warning("model %s does not answer: %s", self.model.name, type(error).__name__)
             return False
@@ -143,7 +143,7 @@ class ServedModel:
 class CallEncoder:
     """Encodes on behalf of one call, for the tasks of the library: ``encode`` goes through the batcher."""
 
-    def __init__(self, served: ServedModel, call: Call) -> None:
+    def __init__(self, served: ServedModel, call: CallContext) -> None:
         self._served = served
         self._call = call
 

@@ -9,7 +9,7 @@ from facets.errors import InvalidInputError
 from facets.model.contract import ModelInfo
 from facets.texts.score_curves import ScoreRange
 from facets.texts.similarity import FacetMatch, PairExplanation, PairScores, SimilarityMethod
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import check_count, check_texts
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.replies import (
@@ -86,7 +86,7 @@ def scores_to_proto(
     scores: PairScores,
     query: ScoringQuery,
     model: ModelInfo,
-    call: Call,
+    call: CallContext,
 ) -> texts_pb2.ScoreResponse:
     """Scores with what the query asks for."""
     pairs = [texts_pb2.PairScore(score=score) for score in scores.scores]

@@ -3,7 +3,7 @@
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 
 from facets.texts.similarity import score_pairs
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.texts.served import CallEncoder, ServedModels
 from facets_server.texts.similarity_messages import scores_to_proto, scoring_from_proto
@@ -18,7 +18,7 @@ class SimilarityService(texts_pb2_grpc.SimilarityServiceServicer):
         self._models = models
         self._limits = limits
 
-    def Score(self, request: texts_pb2.ScoreRequest, call: Call) -> texts_pb2.ScoreResponse:
+    def Score(self, request: texts_pb2.ScoreRequest, call: CallContext) -> texts_pb2.ScoreResponse:
         """Scores of a batch of pairs."""
         served = self._models.get(request.model)
         query = scoring_from_proto(request, self._limits)

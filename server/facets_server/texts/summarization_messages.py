@@ -8,7 +8,7 @@ from facets_proto.v1 import texts_pb2
 from facets.errors import ErrorPath, InvalidInputError
 from facets.model.contract import ModelInfo
 from facets.texts.summarization import Order, Summary
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import check_count, check_texts
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.replies import timings_to_proto, version_to_proto
@@ -82,7 +82,9 @@ def _sentences(documents: Sequence[str | tuple[str, ...]]) -> Iterator[tuple[Err
                 yield ("documents", i, "sentences", "sentences", j), sentence
 
 
-def summaries_to_proto(summaries: Sequence[Summary], model: ModelInfo, call: Call) -> texts_pb2.SummarizeResponse:
+def summaries_to_proto(
+    summaries: Sequence[Summary], model: ModelInfo, call: CallContext
+) -> texts_pb2.SummarizeResponse:
     """Summaries in the order of the documents."""
     return texts_pb2.SummarizeResponse(
         summaries=[_summary(summary) for summary in summaries],

@@ -3,7 +3,7 @@
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 
 from facets.texts.summarization import summarize
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import check_num_sentences
 from facets_server.runtime.config import LimitsConfig
 from facets_server.texts.served import CallEncoder, ServedModels
@@ -19,7 +19,7 @@ class SummarizationService(texts_pb2_grpc.SummarizationServiceServicer):
         self._models = models
         self._limits = limits
 
-    def Summarize(self, request: texts_pb2.SummarizeRequest, call: Call) -> texts_pb2.SummarizeResponse:
+    def Summarize(self, request: texts_pb2.SummarizeRequest, call: CallContext) -> texts_pb2.SummarizeResponse:
         """Extractive summaries of a batch of documents."""
         served = self._models.get(request.model)
         query = summarizing_from_proto(request, self._limits)

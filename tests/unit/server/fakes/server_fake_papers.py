@@ -224,7 +224,7 @@ def _evidence(facets, written):
 def served_papers(name="papers"):
     """A fake engine for papers as the server wants one, and the fake."""
     engine = FakePaperEngine()
-    facts = FakeInfo(
+    info = FakeInfo(
         name=name,
         revision="p1",
         task="papers",
@@ -233,4 +233,4 @@ def served_papers(name="papers"):
         max_tokens=64,
         vocabulary_size=len(WORDS),
     )
-    return ServedPapers(engine, facts), engine
+    return ServedPapers(engine, info), engine

@@ -192,7 +192,7 @@ def _share(wanted, given):
 def fake_relations(name="fake-relations"):
     """A served fake and its scorer."""
     scorer = FakeScorer()
-    facts = FakeInfo(
+    info = FakeInfo(
         name=name,
         revision="r1",
         task="relations",
@@ -201,4 +201,4 @@ def fake_relations(name="fake-relations"):
         max_tokens=20,
         vocabulary_size=100,
     )
-    return ServedRelations(scorer, facts), scorer
+    return ServedRelations(scorer, info), scorer

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.batcher import Batcher
-from facets_server.runtime.call_context import Call
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import AdmissionConfig, BatcherConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, ModelFailureError
 from facets_server.runtime.metrics import BatchMetrics
@@ -57,7 +57,7 @@ def row(length, number=1):
 
 def fill_behind_a_running_batch(batcher, recorder, submissions):
     """Submits while the first batch runs, then lets the model go."""
-    first = batcher.submit([row(1)], Call())
+    first = batcher.submit([row(1)], CallContext())
     assert recorder.started.wait(10)
     pending = [batcher.submit(rows, call) for rows, call in submissions]
     recorder.gate.set()
@@ -68,7 +68,7 @@ def fill_behind_a_running_batch(batcher, recorder, submissions):
 def test_batches_keep_the_token_budget_padding_counted(make_batcher, recorder):
     batcher = make_batcher(max_batch_tokens=40, max_batch_texts=8)
     lengths = [3, 17, 4, 40, 1, 9, 10, 2, 2, 2, 60]
-    pending = fill_behind_a_running_batch(batcher, recorder, [([row(n) for n in lengths], Call())])
+    pending = fill_behind_a_running_batch(batcher, recorder, [([row(n) for n in lengths], CallContext())])
     facets = pending[0].result().facets
     assert facets[:, 0, 0].tolist() == lengths
     for batch in recorder.batches[1:]:
@@ -80,7 +80,7 @@ def test_batches_keep_the_token_budget_padding_counted(make_batcher, recorder):
 def test_rows_of_similar_length_share_a_batch(make_batcher, recorder):
     batcher = make_batcher(max_batch_tokens=64, max_batch_texts=4)
     mixed = [row(n) for n in (2, 16, 3, 15, 2, 16, 3, 15)]
-    fill_behind_a_running_batch(batcher, recorder, [(mixed, Call())])[0].result()
+    fill_behind_a_running_batch(batcher, recorder, [(mixed, CallContext())])[0].result()
     assert [sorted({length for length, _ in batch}) for batch in recorder.batches[1:]] == [[15, 16], [2, 3]]
 
 
@@ -88,7 +88,7 @@ def test_a_single_text_is_not_held_up_by_a_bulk_load(make_batcher, recorder):
     batcher = make_batcher(max_batch_texts=32, lookahead_batches=2)
     bulk = [row(5, number=2)] * 1000
     one = [row(5, number=3)]
-    pending = fill_behind_a_running_batch(batcher, recorder, [(bulk, Call()), (one, Call())])
+    pending = fill_behind_a_running_batch(batcher, recorder, [(bulk, CallContext()), (one, CallContext())])
     assert pending[1].result().facets.shape[0] == 1
     assert pending[0].result().facets.shape[0] == 1000
     batches_until_seen = next(i for i, batch in enumerate(recorder.batches) if (5, 3) in batch)
@@ -97,9 +97,9 @@ def test_a_single_text_is_not_held_up_by_a_bulk_load(make_batcher, recorder):
 
 def test_expired_and_cancelled_rows_are_dropped_and_their_permits_given_back(make_batcher, recorder):
     batcher = make_batcher()
-    cancelled, expired, released = Call(is_active=lambda: False), Call(deadline=0.0), []
+    cancelled, expired, released = CallContext(is_active=lambda: False), CallContext(deadline=0.0), []
     pending = fill_behind_a_running_batch(
-        batcher, recorder, [([row(2)], cancelled), ([row(3)], expired), ([row(4)], Call())]
+        batcher, recorder, [([row(2)], cancelled), ([row(3)], expired), ([row(4)], CallContext())]
     )
     for one in pending:
         one.when_done(lambda: released.append(1))
@@ -119,18 +119,18 @@ def test_wrong_output_of_a_model_fails_the_call_and_not_the_worker(make_batcher,
     recorder.wrong = wrong
     for _ in range(3):
         with pytest.raises(ModelFailureError):
-            batcher.submit([row(1)], Call()).result()
+            batcher.submit([row(1)], CallContext()).result()
     assert not batcher.is_healthy()
     recorder.wrong = None
-    assert batcher.submit([row(1)], Call()).result().facets.shape == (1, 1, 2)
+    assert batcher.submit([row(1)], CallContext()).result().facets.shape == (1, 1, 2)
     assert batcher.is_healthy()
 
 
 def test_closing_fails_what_waits(make_batcher, recorder):
     batcher = make_batcher(max_batch_texts=1, lookahead_batches=1)
-    batcher.submit([row(1)], Call())
+    batcher.submit([row(1)], CallContext())
     assert recorder.started.wait(10)
-    waiting = batcher.submit([row(2)], Call())
+    waiting = batcher.submit([row(2)], CallContext())
     closing = threading.Thread(target=batcher.close)
     closing.start()
     while not batcher._closed:
@@ -140,16 +140,16 @@ def test_closing_fails_what_waits(make_batcher, recorder):
     with pytest.raises(NotReadyError):
         waiting.result()
     with pytest.raises(NotReadyError):
-        batcher.submit([row(1)], Call())
+        batcher.submit([row(1)], CallContext())
 
 
 def test_permits_are_given_in_the_order_of_asking():
     admission = Admission(AdmissionConfig(max_concurrent_requests=1, max_queued_requests=3))
-    held = admission.permit(Call())
+    held = admission.permit(CallContext())
     order, threads = [], []
 
     def enter(number):
-        with admission.permit(Call()):
+        with admission.permit(CallContext()):
             order.append(number)
 
     for number in range(3):
@@ -158,7 +158,7 @@ def test_permits_are_given_in_the_order_of_asking():
         while admission.num_waiting < number + 1:
             threading.Event().wait(0.001)
     with pytest.raises(OverloadedError) as raised:
-        admission.permit(Call())
+        admission.permit(CallContext())
     assert 0.05 <= raised.value.retry_after_s <= 10
     held.release()
     held.release()
@@ -170,9 +170,9 @@ def test_permits_are_given_in_the_order_of_asking():
 
 def test_a_call_leaves_the_waiting_room_when_it_is_cancelled_or_expires():
     admission = Admission(AdmissionConfig(max_concurrent_requests=1))
-    held = admission.permit(Call())
+    held = admission.permit(CallContext())
     active = [True]
-    call = Call(is_active=lambda: active[0])
+    call = CallContext(is_active=lambda: active[0])
     outcome = []
 
     def enter():
@@ -190,7 +190,7 @@ def test_a_call_leaves_the_waiting_room_when_it_is_cancelled_or_expires():
     thread.join(10)
     assert len(outcome) == 1
     with pytest.raises(DeadlineExceededError):
-        admission.permit(Call(deadline=call.started))
+        admission.permit(CallContext(deadline=call.started))
     assert admission.num_waiting == 0
     held.release()
     assert admission.is_idle()
