@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import io
+import itertools
 import os
 import sys
 from collections.abc import Sequence
@@ -13,20 +14,21 @@ from typer.core import TyperGroup
 
 from facets_client.cli import server
 from facets_client.cli.documents import collections, documents, index, search
+from facets_client.cli.failures import CommandError, ExitCode, Failure, failure_of, of_server
 from facets_client.cli.output import say
 from facets_client.cli.papers import recommend
 from facets_client.cli.relations import relations
-from facets_client.cli.settings import ExitCode, Settings, exit_code_of, sentence_of
+from facets_client.cli.settings import Settings, settings_of
 from facets_client.cli.texts import explain, texts
 from facets_client.core.channel import TlsConfig
-from facets_client.core.records import InputError
 from facets_client.core.target import DEFAULT_TARGET
-from facets_client.documents.index_state import StateError
 from facets_client.errors import FacetsClientError
 
 __all__ = ["app", "main"]
 
 _EXIT_CODES = """
+With --json an error is one JSON object on standard error: {"error": {"code", "message", "exit_code", ...}}.
+
 Exit codes: 0 done; 1 done, but some records were rejected; 2 wrong usage or input; 3 server unreachable, not
 serving or overloaded; 4 server error; 5 key missing or refused; 130 interrupted.
 
@@ -45,7 +47,7 @@ _GLOBAL_OPTIONS = {
 
 
 class _Group(TyperGroup):
-    """Takes the global options anywhere, and ends every failure with one sentence and an exit code."""
+    """Takes the global options anywhere, and ends every failure with one sentence or JSON object and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, _global_options_first(args))
@@ -54,35 +56,27 @@ class _Group(TyperGroup):
         try:
             return super().invoke(ctx)
         except FacetsClientError as error:
-            target = ctx.obj.target if isinstance(ctx.obj, Settings) else ""
-            _say_failed(sentence_of(error, target))
-            raise typer.Exit(exit_code_of(error)) from error
-        except BrokenPipeError:  # whoever read our output has seen enough: facets ... | head
-            _drop_output()
-            raise typer.Exit(ExitCode.BROKEN_PIPE) from None
+            raise CommandError(of_server(error, settings_of(ctx).target)) from error
 
-    def main(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def main(self, args: Sequence[str] | None = None, *others: Any, **kwargs: Any) -> NoReturn:
+        given = list(sys.argv[1:] if args is None else args)
         kwargs["standalone_mode"] = False
         try:
-            code = super().main(*args, **kwargs)
+            code = super().main(given, *others, **kwargs)
             sys.stdout.flush()
             sys.exit(code or ExitCode.OK)
-        except BrokenPipeError:
+        except BrokenPipeError:  # whoever read our output has seen enough: facets ... | head
             _drop_output()
             sys.exit(ExitCode.BROKEN_PIPE)
-        except typer.TyperException as error:
-            _fail(error.format_message() or "no command given: see facets --help", ExitCode.USAGE)
-        except UnicodeEncodeError as error:
-            _fail(f"expected texts and names in UTF-8, got {str(error.object)[:60]!r}", ExitCode.USAGE)
-        except (InputError, StateError, ValueError, TypeError) as error:
-            _fail(str(error), ExitCode.USAGE)
-        except OSError as error:
-            where = f"{error.filename}: " if error.filename else ""
-            _fail(f"{where}{error.strerror or error}", ExitCode.USAGE)
-        except KeyboardInterrupt:
-            _fail("interrupted", ExitCode.INTERRUPTED)
-        except typer.Abort:
-            _fail("stopped: nothing was done", ExitCode.USAGE)
+        except (Exception, KeyboardInterrupt) as error:
+            failure = failure_of(error)
+            if failure is None:
+                raise
+            _fail(failure, as_json=_wants_json(given))
+
+
+def _wants_json(args: Sequence[str]) -> bool:
+    return "--json" in itertools.takewhile(lambda argument: argument != "--", args)
 
 
 def _global_options_first(args: Sequence[str]) -> list[str]:
@@ -109,13 +103,9 @@ def _global_options_first(args: Sequence[str]) -> list[str]:
     return [*first, *others]
 
 
-def _fail(sentence: str, code: int) -> NoReturn:
-    _say_failed(sentence)
-    sys.exit(code)
-
-
-def _say_failed(sentence: str) -> None:
-    say(f"facets: {sentence}")
+def _fail(failure: Failure, *, as_json: bool) -> NoReturn:
+    say(failure.as_json() if as_json else f"facets: {failure.sentence}")
+    sys.exit(failure.exit_code)
 
 
 def _version() -> str:
@@ -134,7 +124,6 @@ app = typer.Typer(
     name="facets",
     cls=_Group,
     invoke_without_command=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
@@ -199,7 +188,9 @@ app.command("health")(server.health)
 def main() -> None:
     """Entry point of the console script."""
     if sys.stdout is None:  # started with it closed
-        _fail("standard output is closed, expected somewhere to write to", ExitCode.USAGE)
+        sentence = "standard output is closed, expected somewhere to write to"
+        closed = Failure(sentence=sentence, exit_code=ExitCode.USAGE, code="INVALID_ARGUMENT")
+        _fail(closed, as_json=_wants_json(sys.argv[1:]))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows what it can
     app()

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from facets_client.cli.failures import ExitCode
 from facets_client.cli.output import add_row, print_json, stdout, table
-from facets_client.cli.settings import ExitCode, settings_of
+from facets_client.cli.settings import settings_of
 
 _NOT_SERVED = "SERVICE_UNKNOWN"
 

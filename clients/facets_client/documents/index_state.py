@@ -12,7 +12,7 @@ __all__ = ["IndexState", "InputIdentity", "StateError", "StateFile", "default_st
 VERSION = 1
 
 
-class StateError(Exception):
+class StateError(ValueError):
     """The state file cannot be written."""
 
 

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from facets_client.cli.failures import CommandError, ExitCode, Failure
 from facets_client.cli.output import add_row, is_interactive, print_json, say, shortened, stdout, table
-from facets_client.cli.settings import ExitCode, settings_of
+from facets_client.cli.settings import settings_of
 from facets_client.cli.where import WhereOption, parse_where
 from facets_client.documents.results import Document
 
@@ -53,11 +54,12 @@ def get(
     if settings.json:
         documents = [_as_json(document) for document in found.documents]
         print_json({"documents": documents, "missing_ids": found.missing_ids})
-    else:
+    elif found.documents:
         _print_table(list(found.documents), text_chars=2_000)
     if found.missing_ids:
-        say(f"facets: collection {collection} has no document {', '.join(found.missing_ids)}")
-        raise typer.Exit(ExitCode.USAGE)
+        missing = ", ".join(found.missing_ids)
+        sentence = f"collection {collection} has no document {missing}"
+        raise CommandError(Failure(sentence=sentence, exit_code=ExitCode.USAGE, code="NOT_FOUND"))
 
 
 @app.command("list")

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from facets_client.cli.failures import ExitCode
 from facets_client.cli.output import print_json, progress_bar, say
-from facets_client.cli.settings import ExitCode, Settings, settings_of
+from facets_client.cli.settings import Settings, settings_of
 from facets_client.client import FacetsClient
 from facets_client.core.records import RecordFormat, RecordSource
 from facets_client.core.rejected import RejectedFile

@@ -6,8 +6,9 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from facets_client.cli.failures import ExitCode
 from facets_client.cli.output import print_json, progress_bar, say
-from facets_client.cli.settings import ExitCode, settings_of
+from facets_client.cli.settings import settings_of
 from facets_client.core.records import JsonLine, RecordSource, Rejection
 from facets_client.core.rejected import RejectedFile
 from facets_client.errors import InvalidArgumentError, NotFoundError

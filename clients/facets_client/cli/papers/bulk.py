@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from facets_client.cli.failures import ExitCode
 from facets_client.cli.inputs import text_of_file
 from facets_client.cli.output import print_json, progress_bar, say
 from facets_client.cli.papers.add import (
@@ -17,7 +18,7 @@ from facets_client.cli.papers.add import (
     end,
     rejected_path_of,
 )
-from facets_client.cli.settings import ExitCode, settings_of
+from facets_client.cli.settings import settings_of
 from facets_client.cli.where import WhereOption, parse_where
 from facets_client.core.records import InputError, RecordSource
 from facets_client.errors import FacetsClientError
