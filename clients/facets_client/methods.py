@@ -113,7 +113,7 @@ class BlockingMethods(BlockingRunner):
         Args:
             pairs: At least one pair of texts.
             method: How to score; the range of the score depends on it.
-            attention: Weigh words by their attention (word-based methods only).
+            attention: Weigh words by their closest facet, too (word-based methods only).
             model: Name; empty: the server's default.
             explain: Say which facet met which.
             calibrated: Also return the score as people would give it.
@@ -672,7 +672,7 @@ class AsyncMethods(AsyncRunner):
         Args:
             pairs: At least one pair of texts.
             method: How to score; the range of the score depends on it.
-            attention: Weigh words by their attention (word-based methods only).
+            attention: Weigh words by their closest facet, too (word-based methods only).
             model: Name; empty: the server's default.
             explain: Say which facet met which.
             calibrated: Also return the score as people would give it.

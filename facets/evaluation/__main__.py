@@ -27,7 +27,7 @@ from facets.texts.evaluation.phrases import (
 from facets.texts.evaluation.sts import evaluate_sts, read_sts
 from facets.texts.evaluation.summaries import evaluate_summarization, read_summaries
 from facets.texts.evaluation.summarizers import Budget, CoverageSummarizer, Summarizer
-from facets.texts.similarity import SimilarityMethod
+from facets.texts.similarity_methods import SimilarityMethod
 
 __all__ = ["main"]
 

@@ -13,7 +13,7 @@ from facets.scoring.averages import (
 from facets.scoring.calibration import apply_curve
 from facets.scoring.codebook import codebook_contributions, codebook_score
 from facets.scoring.coverage import added_coverage, coverage, coverage_gain, word_coverage
-from facets.scoring.facet_match import attention, best_facet_attention, best_facet_match, max_facet_score, unit_facets
+from facets.scoring.facet_match import attention, best_facet_match, closest_facet_weight, max_facet_score, unit_facets
 from facets.scoring.transport import probability_wmd, wmd
 
 __all__ = [
@@ -22,8 +22,8 @@ __all__ = [
     "apply_curve",
     "attention",
     "average",
-    "best_facet_attention",
     "best_facet_match",
+    "closest_facet_weight",
     "codebook_contributions",
     "codebook_score",
     "cosine_score",

@@ -2,7 +2,7 @@
 
 Shape suffixes: B texts, L words, D dimensions, P pairs, T training texts.
 
-``weights_BL`` multiplies every method's own weights: ones, or the attention of eq. 3.6, and always 0 for
+``weights_BL`` multiplies every method's own weights: ones, or ``closest_facet_weight``, and always 0 for
 padding and unknown words.
 """
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["attention", "best_facet_attention", "best_facet_match", "max_facet_score", "unit_facets"]
+__all__ = ["attention", "best_facet_match", "closest_facet_weight", "max_facet_score", "unit_facets"]
 
 _ABSENT = float("-inf")
 
@@ -45,12 +45,12 @@ def attention(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor | None = No
     return attention_BL if mask_BL is None else attention_BL.masked_fill(~mask_BL, 0.0)
 
 
-def best_facet_attention(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor | None = None) -> Tensor:
-    """Importance of each word: its positive cosine with the closest facet of its text.
+def closest_facet_weight(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor | None = None) -> Tensor:
+    """Weight of each word in a score: its positive cosine with the closest facet of its text.
 
-    Where ``attention`` adds up the facets, this asks whether any of them is about the word. A word that all facets
-    are a little alike then weighs no more than one that a single facet is made of; scores agree better with people
-    (docs/similarity.md).
+    Where ``attention`` (eq. 3.6) adds up the facets, this asks whether any of them is about the word. A word that
+    all facets are a little alike then weighs no more than one that a single facet is made of; scores agree better
+    with people (docs/similarity.md).
 
     Args:
         words_BLD: As for ``attention``.
@@ -62,14 +62,14 @@ def best_facet_attention(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor 
 
     Example:
         >>> facets = torch.tensor([[[2.0, 0.0], [0.0, 1.0]]])
-        >>> best_facet_attention(torch.tensor([[[0.6, 0.8], [-0.6, 0.8]]]), facets).tolist()
+        >>> closest_facet_weight(torch.tensor([[[0.6, 0.8], [-0.6, 0.8]]]), facets).tolist()
         [[0.800000011920929, 0.800000011920929]]
 
     References:
         Chang 2022, eq. 3.6, with the maximum instead of the sum.
     """
-    attention_BL = (words_BLD @ unit_facets(facets_BKD).mT).clamp_min(0.0).amax(dim=-1)
-    return attention_BL if mask_BL is None else attention_BL.masked_fill(~mask_BL, 0.0)
+    weights_BL = (words_BLD @ unit_facets(facets_BKD).mT).clamp_min(0.0).amax(dim=-1)
+    return weights_BL if mask_BL is None else weights_BL.masked_fill(~mask_BL, 0.0)
 
 
 def max_facet_score(

@@ -28,7 +28,7 @@ def wmd(first_PMD: Tensor, first_weights_PM: Tensor, second_PND: Tensor, second_
 
     Args:
         first_PMD: Unit word vectors, ``[P, M, D]``; finite also where the weight is 0.
-        first_weights_PM: ``[P, M]``, >= 0; ones or the attention of eq. 3.6, 0 for padding.
+        first_weights_PM: ``[P, M]``, >= 0; ones or ``closest_facet_weight``, 0 for padding.
         second_PND: ``[P, N, D]``.
         second_weights_PN: ``[P, N]``.
 

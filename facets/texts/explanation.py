@@ -1,7 +1,7 @@
 """What a model saw in a text: tokens with their attention, facets in words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -14,7 +14,15 @@ from facets.text.checks import check_text
 from facets.text.tokenizer import Token
 from facets.words.vectors import unit_rows
 
-__all__ = ["FacetExplanation", "NearestWord", "TextExplanation", "TokenAttention", "explain", "explain_encoded"]
+__all__ = [
+    "FacetExplanation",
+    "NearestWord",
+    "TextExplanation",
+    "TokenAttention",
+    "explain",
+    "explain_encoded",
+    "with_weights",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +34,7 @@ class TokenAttention:
     end: int  # one past the last character
     attention: float  # eq. 3.6, in [0, K]; 0 for a token without a word vector
     known: bool  # the token has a word vector
+    weight: float | None = None  # in the score of a pair, >= 0; None where no score weighs words
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +77,7 @@ class TextExplanation:
 
 
 def explain(model: TextModel, texts: Sequence[str], *, top_k: int = 3) -> list[TextExplanation]:
-    """Tells the tokens' attention and the facets' nearest words.
+    """Finds the tokens' attention and the facets' nearest words.
 
     Args:
         model: The model.
@@ -119,6 +128,12 @@ def explain_encoded(
         _explain_text(model, tokens, facets_KD, nearest[i * num_facets : (i + 1) * num_facets], top_k)
         for i, (tokens, facets_KD) in enumerate(zip(model.tokenizer.tokenize(texts), facets_TKD, strict=True))
     ]
+
+
+def with_weights(explanation: TextExplanation, weights_L: NDArray[np.float32]) -> TextExplanation:
+    """The same with the weight that each token has in a score."""
+    tokens = (replace(token, weight=float(weight)) for token, weight in zip(explanation.tokens, weights_L, strict=True))
+    return replace(explanation, tokens=tuple(tokens))
 
 
 def _check_top_k(top_k: int) -> None:

@@ -1,66 +1,29 @@
 """How alike two texts are, by their facets or by their words.
 
-Shape suffixes: P pairs, T distinct texts, L words, K facets, D dimensions.
+Shape suffixes: P pairs, B pairs of one block, L tokens, K facets, D dimensions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from functools import cached_property
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from facets import scoring
-from facets.errors import ConfigError, InvalidInputError
-from facets.extras import require_extra
+from facets.errors import InvalidInputError
 from facets.model.contract import TextEncoder, TextModel
-from facets.text.checks import check_text
-from facets.texts.explanation import NearestWord, TextExplanation, TokenAttention, explain_encoded
+from facets.texts.explanation import NearestWord, TextExplanation, TokenAttention, explain_encoded, with_weights
+from facets.texts.pair_texts import PairTexts
 from facets.texts.score_curves import ScoreRange, score_curve
-from facets.texts.text_words import COMPONENT_KEYS, TextWords
+from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, method_named
 
 __all__ = [
-    "WORD_METHODS",
     "FacetMatch",
     "PairExplanation",
     "PairScorer",
     "PairScores",
-    "SimilarityMethod",
     "score_pairs",
 ]
-
-# Numbers of the facets of one block of pairs (64 MiB).
-_NUMBERS_AT_A_TIME = 16_000_000
-# Meetings of facets that explain less of a score than this are left out.
-_MIN_CONTRIBUTION = 1e-4
-
-
-class SimilarityMethod(StrEnum):
-    """How a pair is scored. Every method is symmetric; higher is more alike.
-
-    Those from ``average`` to ``probability_wmd`` look at the known words of a text, without punctuation. A text that
-    has none is no more like one text than another: cosines are 0, word mover's distances those of unrelated words.
-    """
-
-    CODEBOOK = "codebook"  # minus the mutual reconstruction error of the facets, eq. 3.5, in [-2, 0]
-    MAX_FACET = "max_facet"  # cosine of the closest two facets, in [-1, 1]
-    AVERAGE = "average"  # cosine of the average word vectors, in [-1, 1]
-    PROBABILITY_AVERAGE = "probability_average"  # the same, frequent words weighing less, in [-1, 1]
-    SIF = "sif"  # probability_average without the direction all texts share, in [-1, 1]
-    WMD = "wmd"  # minus the word mover's distance, in [-2, 0]
-    PROBABILITY_WMD = "probability_wmd"  # the same, frequent words weighing less, in [-2, 0]
-    ENCODER = "encoder"  # cosine of the averages of the encoder's contextual states, in [-1, 1]
-
-
-WORD_METHODS = frozenset(SimilarityMethod) - {
-    SimilarityMethod.CODEBOOK,
-    SimilarityMethod.MAX_FACET,
-    SimilarityMethod.ENCODER,
-}
-_NEEDS_POT = (SimilarityMethod.WMD, SimilarityMethod.PROBABILITY_WMD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +46,8 @@ class PairExplanation:
         matches: Which facet met which, largest contribution first. For ``max_facet`` the one match that is the
             score; otherwise every match by what it explains in the mutual reconstruction of eq. 3.5, which is
             the score of ``codebook`` and only an illustration for the word-based methods.
-        first_tokens: Tokens of the first text with their attention (eq. 3.6).
+        first_tokens: Tokens of the first text with their attention (eq. 3.6) and, where the method compares words,
+            the weight each had in the score.
         second_tokens: Tokens of the second text.
     """
 
@@ -111,7 +75,7 @@ class PairScores:
 def score_pairs(
     model: TextModel,
     pairs: Sequence[tuple[str, str]],
-    method: SimilarityMethod = SimilarityMethod.CODEBOOK,
+    method: str = SimilarityMethod.CODEBOOK,
     *,
     attention: bool = False,
     explain: bool = False,
@@ -124,9 +88,9 @@ def score_pairs(
     Args:
         model: The model.
         pairs: Any number of pairs; a text that occurs often is encoded once.
-        method: How to score.
-        attention: Multiply each word's weight by its attention (word-based methods only).
-        explain: Also tell which facets met and how much each token matters.
+        method: How to score: a ``SimilarityMethod`` or its name.
+        attention: Weigh each word by its closest facet, too (methods about words only).
+        explain: Also say which facets met and what each token weighs.
         num_words: Nearest words of a facet in an explanation, >= 1.
         score_range: Also return what the scores mean to people, on the scale ``0..1`` or ``0..5``, where 0 is
             unrelated and the upper end equivalent; None: the scores alone.
@@ -136,7 +100,8 @@ def score_pairs(
         Scores and explanations in the order of the pairs.
 
     Raises:
-        InvalidInputError: A text is blank (the field names it), or ``attention`` is asked of a facet method.
+        InvalidInputError: A text is blank (the field names it), no method has that name, or ``attention`` is asked of
+            one that weighs no words.
         ConfigError: The model lacks what ``sif`` removes or the curve to calibrate with, or the package for ``wmd``
             is missing.
 
@@ -150,7 +115,7 @@ def score_pairs(
     scores = scorer.scores(method, attention=attention)
     return PairScores(
         scores,
-        explanations=scorer.explanations(method, num_words=num_words) if explain else (),
+        explanations=scorer.explanations(method, attention=attention, num_words=num_words) if explain else (),
         calibrated=curve.apply(scores) if curve else None,
     )
 
@@ -166,48 +131,24 @@ class PairScorer:
         Raises:
             InvalidInputError: A text is blank; the field names it.
         """
-        rows: dict[str, int] = {}
-        numbers: list[tuple[int, int]] = []
-        for i, (first, second) in enumerate(pairs):
-            check_text(first, ("pairs", i, "first"))
-            check_text(second, ("pairs", i, "second"))
-            numbers.append((rows.setdefault(first, len(rows)), rows.setdefault(second, len(rows))))
-        self._model = model
-        self._encoder = encoder or model
-        self._texts = tuple(rows)
-        self._pairs_P2 = torch.tensor(numbers, dtype=torch.int64).reshape(-1, 2)
+        self._texts = PairTexts(model, pairs, encoder=encoder)
 
-    def scores(self, method: SimilarityMethod, *, attention: bool = False) -> NDArray[np.float32]:
+    def scores(self, method: str, *, attention: bool = False) -> NDArray[np.float32]:
         """``[P]`` float32 scores of one method; see ``score_pairs``."""
-        method = SimilarityMethod(method)
-        if attention and method not in WORD_METHODS:
-            raise InvalidInputError(
-                f"must be off for {method.value}: it weighs words, got attention=True", path="attention"
-            )
-        if method is SimilarityMethod.CODEBOOK:
-            scores_P = self._facet_scores(scoring.codebook_score)
-        elif method is SimilarityMethod.MAX_FACET:
-            scores_P = self._facet_scores(lambda first, second: scoring.best_facet_match(first, second)[0])
-        elif method is SimilarityMethod.ENCODER:
-            states = self._encoder.encode_states(self._texts) if self._texts else np.zeros((0, 1), dtype=np.float32)
-            scores_P = self._vector_scores(torch.from_numpy(states))
-        elif method in _NEEDS_POT:
-            _require_transport(method)
-            by_probability = method is SimilarityMethod.PROBABILITY_WMD
-            weights_TL = self._weights(attention, by_probability)
-            scores_P = self._words.wmd(self._pairs_P2, weights_TL, by_probability=by_probability)
-        else:
-            scores_P = self._vector_scores(self._text_vectors(method, attention))
+        found = _checked(method, attention)
+        found.require()
+        scores_P = found.row.score(self._texts, found.row.weighting(attention))
         return np.ascontiguousarray(scores_P.numpy(), dtype=np.float32)
 
-    def explanations(self, method: SimilarityMethod, *, num_words: int = 3) -> tuple[PairExplanation, ...]:
+    def explanations(self, method: str, *, attention: bool = False, num_words: int = 3) -> tuple[PairExplanation, ...]:
         """One explanation a pair; see ``score_pairs``."""
-        texts = explain_encoded(self._model, self._texts, self._facets.numpy(), top_k=num_words)
+        found = _checked(method, attention)
+        texts = self._explained_texts(found, attention, num_words)
         explanations: list[PairExplanation] = []
-        for pairs_B2 in self._facet_blocks():
-            first_BKD, second_BKD = self._facets[pairs_B2[:, 0]], self._facets[pairs_B2[:, 1]]
+        for pairs_B2 in self._texts.blocks():
+            first_BKD, second_BKD = self._texts.facets_of(pairs_B2)
             cosines_BKK = (scoring.unit_facets(first_BKD) @ scoring.unit_facets(second_BKD).mT).clamp(-1.0, 1.0)
-            shares_BKK = _shares(first_BKD, second_BKD, SimilarityMethod(method))
+            shares_BKK = found.row.shares(first_BKD, second_BKD)
             explanations += [
                 _explanation(texts[first], texts[second], cosines_KK, shares_KK)
                 for (first, second), cosines_KK, shares_KK in zip(
@@ -216,77 +157,21 @@ class PairScorer:
             ]
         return tuple(explanations)
 
-    @cached_property
-    def _facets(self) -> Tensor:
-        if not self._texts:
-            return torch.zeros(0, self._model.num_facets, 1)
-        return torch.from_numpy(self._encoder.encode(self._texts))
-
-    @cached_property
-    def _words(self) -> TextWords:
-        return TextWords(self._model, self._texts)
-
-    @cached_property
-    def _attention(self) -> dict[bool, Tensor]:
-        """Attention of the words, by whether probabilities weigh them too."""
-        facets = self._facets.numpy()
-        return {flag: self._words.attention(facets, by_probability=flag) for flag in (False, True)}
-
-    def _weights(self, attention: bool, by_probability: bool) -> Tensor:
-        return self._attention[by_probability] if attention else self._words.uniform_TL
-
-    def _facet_blocks(self) -> Sequence[Tensor]:
-        """Pairs in blocks small enough for two codebooks each, ``[B, 2]``."""
-        num_facets, dim = self._facets.shape[1:]
-        size = max(1, _NUMBERS_AT_A_TIME // (2 * num_facets * max(dim, num_facets)))
-        return [self._pairs_P2[start : start + size] for start in range(0, max(1, len(self._pairs_P2)), size)]
-
-    def _facet_scores(self, score: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        facets = self._facets
-        return torch.cat([score(facets[pairs_B2[:, 0]], facets[pairs_B2[:, 1]]) for pairs_B2 in self._facet_blocks()])
-
-    def _vector_scores(self, vectors_TD: Tensor) -> Tensor:
-        first_P, second_P = self._pairs_P2.unbind(dim=1)
-        return scoring.cosine_score(vectors_TD[first_P], vectors_TD[second_P])
-
-    def _text_vectors(self, method: SimilarityMethod, attention: bool) -> Tensor:
-        """``[T, D]``: the vector of every distinct text."""
-        if method is SimilarityMethod.AVERAGE:
-            return self._words.average(self._weights(attention, by_probability=False))
-        averages_TD = self._words.probability_average(self._weights(attention, by_probability=True))
-        if method is SimilarityMethod.PROBABILITY_AVERAGE:
-            return averages_TD
-        return scoring.remove_component(averages_TD, self._common_component(attention))
-
-    def _common_component(self, attention: bool) -> Tensor:
-        key = COMPONENT_KEYS[attention]
-        component_D = self._model.common_components.get(key)
-        if component_D is None:
-            raise ConfigError(
-                f"sif needs the model's common component {key!r}, got {sorted(self._model.common_components)}: "
-                "fit_common_components(model, texts) computes it"
-            )
-        return torch.from_numpy(component_D)
+    def _explained_texts(self, method: SimilarityMethod, attention: bool, num_words: int) -> list[TextExplanation]:
+        """The distinct texts, each token with the weight it has in the score."""
+        texts = self._texts
+        explained = explain_encoded(texts.model, texts.texts, texts.facets.numpy(), top_k=num_words)
+        if method not in WORD_METHODS:
+            return explained
+        weights = texts.words.token_weights(texts.weights(method.row.weighting(attention)))
+        return [with_weights(text, weights_L) for text, weights_L in zip(explained, weights, strict=True)]
 
 
-def _require_transport(method: SimilarityMethod) -> None:
-    try:
-        require_extra("wmd", "ot")
-    except ImportError as error:
-        raise ConfigError(f"{method.value} needs the optimal transport package POT: {error}") from error
-
-
-def _shares(first_PKD: Tensor, second_PKD: Tensor, method: SimilarityMethod) -> Tensor:
-    """``[P, K, K]``: contributions of the meetings, summing to 1 for each pair (or all 0)."""
-    if method is not SimilarityMethod.MAX_FACET:
-        contributions_PKK = scoring.codebook_contributions(first_PKD, second_PKD)
-        shares_PKK = contributions_PKK / contributions_PKK.sum(dim=(1, 2), keepdim=True).clamp_min(1e-12)
-        shares_PKK = torch.where(shares_PKK >= _MIN_CONTRIBUTION, shares_PKK, 0.0)
-        return shares_PKK / shares_PKK.sum(dim=(1, 2), keepdim=True).clamp_min(1e-12)
-    _, first_P, second_P = scoring.best_facet_match(first_PKD, second_PKD)
-    shares_PKK = torch.zeros(len(first_PKD), first_PKD.shape[1], second_PKD.shape[1])
-    shares_PKK[torch.arange(len(first_PKD)), first_P, second_P] = 1.0
-    return shares_PKK
+def _checked(method: str, attention: bool) -> SimilarityMethod:
+    found = method_named(method)
+    if attention and found not in WORD_METHODS:
+        raise InvalidInputError(f"must be off for {found.value}: it weighs words, got attention=True", path="attention")
+    return found
 
 
 def _explanation(

@@ -16,7 +16,7 @@ from facets.text.vocabulary import Vocabulary
 
 __all__ = ["COMPONENT_KEYS", "TextWords", "fit_common_components", "known_rows"]
 
-COMPONENT_KEYS = {False: "plain", True: "attention"}  # by the use of attention
+COMPONENT_KEYS = {False: "plain", True: "attention"}  # by whether facets weigh the words; stored in checkpoints
 # Words of one batch, padding included: 16 MiB of vectors a side at 256 dimensions.
 _BATCH_WORDS = 16_384
 
@@ -37,10 +37,15 @@ class TextWords:
         self._unit_vectors_VD = torch.from_numpy(model.words.unit_vectors)
         self._probabilities_V = torch.from_numpy(vocabulary.probabilities).float()
         rows, shares = [], []
+        self._owners: list[NDArray[np.int64]] = []
+        self._num_tokens: list[int] = []
         for words in model.tokenizer.words(texts):
-            text_rows, text_shares = _rows_and_shares(vocabulary, words[: model.max_tokens])
+            read = words[: model.max_tokens]
+            text_rows, text_shares, owners = _known_words(vocabulary, read)
             rows.append(text_rows)
             shares.append(text_shares)
+            self._owners.append(owners)
+            self._num_tokens.append(len(read))
         self._lengths_T = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         mask_TL = np.arange(max(1, self._lengths_T.max(initial=0))) < self._lengths_T[:, None]
         rows_TL = np.zeros(mask_TL.shape, dtype=np.int64)
@@ -59,51 +64,73 @@ class TextWords:
         """p(w) of rows."""
         return self._probabilities_V[rows]
 
-    def attention(self, facets_TKD: NDArray[np.float32], *, by_probability: bool) -> Tensor:
-        """Weights of the words by their closest facet (``scoring.best_facet_attention``).
+    def weights(self, facets_TKD: NDArray[np.float32] | None, *, by_probability: bool) -> Tensor:
+        """What each word weighs.
 
         Args:
-            facets_TKD: Facets of the same texts, in the same order.
-            by_probability: The weights will be multiplied by ``alpha / (alpha + p(w))``. Both say how much a word
-                matters, so the square root of the attention is taken (chosen on STS train).
+            facets_TKD: Facets of the same texts, in the same order: words are weighed by the closest one
+                (``scoring.closest_facet_weight``); None: they are not.
+            by_probability: Multiply by ``alpha / (alpha + p(w))``. Both say how much a word matters, so together the
+                square root of the closest facet's is taken (chosen on STS train).
 
         Returns:
-            ``[T, L]``; 0 for padding. Where no word of a text has any, all its words get their uniform weight:
-            then attention says nothing about them.
+            ``[T, L]``; 0 for padding. A text none of whose words is close to a facet keeps the weights it would have
+            without facets.
         """
-        facets = torch.from_numpy(facets_TKD)
-        attention_TL = torch.zeros(self.mask_TL.shape)
+        weights_TL = self.uniform_TL
+        if facets_TKD is not None:
+            by_facets_TL = self._closest_facet_weights(torch.from_numpy(facets_TKD))
+            weights_TL = weights_TL * (by_facets_TL.sqrt() if by_probability else by_facets_TL)
+        if by_probability:
+            weights_TL = weights_TL * scoring.probability_weights(self.probabilities(self.rows_TL))
+        return weights_TL
+
+    def _closest_facet_weights(self, facets_TKD: Tensor) -> Tensor:
+        weights_TL = torch.zeros(self.mask_TL.shape)
         for texts_B, length in self._batches():
             words_BLD = self.vectors(self.rows_TL[texts_B, :length])
-            attention_TL[texts_B, :length] = scoring.best_facet_attention(
-                words_BLD, facets[texts_B], self.mask_TL[texts_B, :length]
+            weights_TL[texts_B, :length] = scoring.closest_facet_weight(
+                words_BLD, facets_TKD[texts_B], self.mask_TL[texts_B, :length]
             )
-        nothing_T1 = attention_TL.sum(dim=1, keepdim=True) <= 0
-        attention_TL = torch.where(nothing_T1, 1.0, attention_TL)
-        return self.uniform_TL * (attention_TL.sqrt() if by_probability else attention_TL)
+        nothing_T1 = weights_TL.sum(dim=1, keepdim=True) <= 0
+        return torch.where(nothing_T1, 1.0, weights_TL)
+
+    def token_weights(self, weights_TL: Tensor) -> list[NDArray[np.float32]]:
+        """Weights of words as weights of the tokens that the model reads, punctuation and unknown ones included.
+
+        Args:
+            weights_TL: ``weights``.
+
+        Returns:
+            One float32 array a text, a number for each of its first ``max_tokens`` tokens: 0 for one that is no known
+            word, the root of the sum of squares for one of several pieces.
+        """
+        found = []
+        for weights_L, length, owners, num_tokens in zip(
+            weights_TL.numpy(), self._lengths_T, self._owners, self._num_tokens, strict=True
+        ):
+            squares = np.bincount(owners, weights_L[:length].astype(np.float64) ** 2, minlength=num_tokens)
+            found.append(np.sqrt(squares).astype(np.float32))
+        return found
 
     def average(self, weights_TL: Tensor) -> Tensor:
         """``scoring.average`` of every text, ``[T, D]``."""
-        return self._averages(weights_TL, by_probability=False)
+        averages_TD = torch.zeros(len(self.rows_TL), self._unit_vectors_VD.shape[1])
+        for texts_B, length in self._batches():
+            words_BLD = self.vectors(self.rows_TL[texts_B, :length])
+            averages_TD[texts_B] = scoring.average(words_BLD, weights_TL[texts_B, :length])
+        return averages_TD
 
-    def probability_average(self, weights_TL: Tensor) -> Tensor:
-        """``scoring.probability_average`` of every text, ``[T, D]``."""
-        return self._averages(weights_TL, by_probability=True)
-
-    def wmd(self, pairs_P2: Tensor, weights_TL: Tensor, *, by_probability: bool) -> Tensor:
-        """``scoring.wmd`` or ``scoring.probability_wmd`` of pairs of texts, ``[P]``.
+    def wmd(self, pairs_P2: Tensor, weights_TL: Tensor) -> Tensor:
+        """``scoring.wmd`` of pairs of texts, ``[P]``.
 
         Args:
             pairs_P2: Numbers of two texts each, int64.
             weights_TL: Weights of the words.
-            by_probability: Also weigh words by ``alpha / (alpha + p(w))``.
 
         Raises:
             ImportError: POT is not installed.
         """
-        weights_TL = (
-            weights_TL * scoring.probability_weights(self.probabilities(self.rows_TL)) if by_probability else weights_TL
-        )
         lengths_P2 = torch.from_numpy(self._lengths_T)[pairs_P2]
         scores_P = torch.empty(len(pairs_P2))
         # Pairs of similar length together, longest first, so that little of a block is padding.
@@ -121,17 +148,6 @@ class TextWords:
             )
             start += len(pairs_B)
         return scores_P
-
-    def _averages(self, weights_TL: Tensor, *, by_probability: bool) -> Tensor:
-        averages_TD = torch.zeros(len(self.rows_TL), self._unit_vectors_VD.shape[1])
-        for texts_B, length in self._batches():
-            rows_BL, weights_BL = self.rows_TL[texts_B, :length], weights_TL[texts_B, :length]
-            words_BLD = self.vectors(rows_BL)
-            if by_probability:
-                averages_TD[texts_B] = scoring.probability_average(words_BLD, self.probabilities(rows_BL), weights_BL)
-            else:
-                averages_TD[texts_B] = scoring.average(words_BLD, weights_BL)
-        return averages_TD
 
     def _batches(self) -> Iterator[tuple[Tensor, int]]:
         """Texts of similar length, longest first, and their greatest number of words; none without words."""
@@ -158,21 +174,25 @@ def fit_common_components(model: TextModel, texts: Sequence[str]) -> dict[str, N
         Chang 2022, section 3.2.2.3; Arora et al. 2017, algorithm 1.
     """
     words = TextWords(model, texts)
-    weights = {False: words.uniform_TL, True: words.attention(model.encode(texts), by_probability=True)}
+    facets = {False: None, True: model.encode(texts)}
     return {
-        key: scoring.fit_common_component(words.probability_average(weights[attention])).numpy()
-        for attention, key in COMPONENT_KEYS.items()
+        key: scoring.fit_common_component(words.average(words.weights(facets[by_facets], by_probability=True))).numpy()
+        for by_facets, key in COMPONENT_KEYS.items()
     }
 
 
 def known_rows(vocabulary: Vocabulary, words: Sequence[str]) -> NDArray[np.int64]:
     """Rows of the words that the vocabulary has, or of their pieces, in order; punctuation is left out."""
-    return _rows_and_shares(vocabulary, words)[0]
+    return _known_words(vocabulary, words)[0]
 
 
-def _rows_and_shares(vocabulary: Vocabulary, words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """``known_rows`` and the weight of each row: the pieces of a word together have about its length."""
-    rows, counts = vocabulary.split_rows([word for word in words if any(map(str.isalnum, word))])
+def _known_words(
+    vocabulary: Vocabulary, words: Sequence[str]
+) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
+    """``known_rows``, the weight of each (the pieces of a word together have about its length), and its word."""
+    places = [place for place, word in enumerate(words) if any(map(str.isalnum, word))]
+    rows, counts = vocabulary.split_rows([words[place] for place in places])
     shares = np.repeat(counts.astype(np.float32) ** -0.5, counts)
+    owners = np.repeat(np.array(places, dtype=np.int64), counts)
     is_known = rows < len(vocabulary)
-    return rows[is_known], shares[is_known]
+    return rows[is_known], shares[is_known], owners[is_known]

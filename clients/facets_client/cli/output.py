@@ -119,18 +119,21 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
 
 
 def shaded(tokens: Sequence[TokenAttention], console: Console, *, strongest: float = 0.0) -> Text:
-    """Tokens with a background that grows with attention; without colour, with a digit behind.
+    """Tokens with a background that grows with attention, or with their weight where they stand in a weighed score.
+
+    Without colour a digit stands behind each.
 
     Args:
         tokens: In the order of the text.
         console: Where they will be shown.
-        strongest: Attention of the darkest token; 0: the strongest of these.
+        strongest: Attention or weight of the darkest token; 0: the strongest of these.
     """
     in_color = console.color_system is not None and not console.no_color
-    strongest = strongest or max((token.attention for token in tokens), default=0.0) or 1.0
+    shown = [token.attention if token.weight is None else token.weight for token in tokens]
+    strongest = strongest or max(shown, default=0.0) or 1.0
     line = Text()
-    for token in tokens:
-        share = max(0.0, token.attention / strongest)
+    for token, strength in zip(tokens, shown, strict=True):
+        share = max(0.0, strength / strongest)
         if in_color:
             shade = _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))]
             line.append(clean(token.text), style=Style.parse(shade) if shade else "")

@@ -1,7 +1,7 @@
 """Choices and replies about texts: embeddings, explanations, scores, summaries."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from facets_proto.v1 import common_pb2, texts_pb2
@@ -14,7 +14,6 @@ from facets_client.core.statuses import status_error
 from facets_client.texts import results
 
 DTypeName = Literal["float32", "float16"]
-Method = Literal["codebook", "max_facet", "average", "probability_average", "sif", "wmd", "probability_wmd", "encoder"]
 Order = Literal["original", "selection"]
 ScoreRange = Literal["0..1", "0..5"]
 
@@ -23,6 +22,11 @@ _RANGE_NUMBERS: dict[str, texts_pb2.CalibratedRange] = {
     "0..5": texts_pb2.CALIBRATED_RANGE_ZERO_TO_FIVE,
 }
 _METHOD_PREFIX = "SIMILARITY_METHOD_"
+# A method of similarity, by the names that the proto gives them.
+if TYPE_CHECKING:
+    Method = str
+else:
+    Method = Literal[tuple(name.removeprefix(_METHOD_PREFIX).lower() for name in texts_pb2.SimilarityMethod.keys()[1:])]
 
 
 def dtype_value(dtype: DTypeName) -> str:
@@ -89,7 +93,10 @@ def to_explanations(reply: texts_pb2.ExplainResponse) -> list[results.Explanatio
 
 
 def _to_tokens(tokens: Iterable[common_pb2.TokenAttention]) -> tuple[results.TokenAttention, ...]:
-    return tuple(results.TokenAttention(t.text, t.start, t.end, t.attention, t.known) for t in tokens)
+    return tuple(
+        results.TokenAttention(t.text, t.start, t.end, t.attention, t.known, t.weight if t.HasField("weight") else None)
+        for t in tokens
+    )
 
 
 def _to_facet_words(facet: common_pb2.FacetWords) -> results.FacetWords:

@@ -76,8 +76,9 @@ class TokenAttention:
     text: str
     start: int  # first character in the text
     end: int  # one past the last character
-    attention: float  # in [0, num_facets]; 0 for a token without a word vector
+    attention: float  # sum over the facets, in [0, num_facets]; 0 for a token without a word vector
     known: bool  # the token has a word vector
+    weight: float | None = None  # in the score of its pair, >= 0; None where no score weighs words
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,8 @@ from facets.model.facet_model import FacetModel
 from facets.model.loading import DEFAULT_MODEL, find_model, load
 from facets.model.score_curves import write_score_curves
 from facets.texts.evaluation.calibration import calibration_error, fit_curves
-from facets.texts.evaluation.pair_systems import PAIR_METHODS, FacetPairs
+from facets.texts.evaluation.pair_systems import PAIR_METHODS, FacetPairs, method_of
 from facets.texts.evaluation.sts import read_sts
-from facets.texts.similarity import SimilarityMethod
 
 __all__ = ["add_calibrate"]
 
@@ -56,7 +55,7 @@ def _methods(model: FacetModel) -> tuple[str, ...]:
     """Those that the model and the installed packages allow."""
     names = [str(name) for name in PAIR_METHODS]
     if importlib.util.find_spec("ot") is None:
-        names = [name for name in names if "wmd" not in name]
+        names = [name for name in names if method_of(name).row.extra is None]
     if not model.common_components:
-        names = [name for name in names if not name.startswith(SimilarityMethod.SIF)]
+        names = [name for name in names if not method_of(name).row.needs_common_component]
     return tuple(names)

@@ -13,16 +13,13 @@ from facets.errors import InvalidInputError
 from facets.evaluation.intervals import Metrics
 from facets.extras import require_extra
 from facets.model.facet_model import FacetModel
-from facets.texts.evaluation.pair_systems import ATTENTION_SUFFIX, FacetPairs
+from facets.texts.evaluation.pair_systems import FacetPairs, method_of
 from facets.texts.evaluation.sts import ScoredPairs
-from facets.texts.similarity import SimilarityMethod
 
 __all__ = ["HIGHEST_GOLD", "calibration_error", "fit_curve", "fit_curves"]
 
 HIGHEST_GOLD = 5.0  # of the STS data sets
 _NUM_BINS = 32  # fewer lose shape, more only noise (STS dev)
-# The score of a text with itself: minus an error or a distance of nothing, or the cosine of a vector with itself.
-_DISTANCES = (SimilarityMethod.CODEBOOK, SimilarityMethod.WMD, SimilarityMethod.PROBABILITY_WMD)
 
 
 def fit_curves(model: FacetModel, data: ScoredPairs, methods: Sequence[str]) -> dict[str, NDArray[np.float64]]:
@@ -47,7 +44,7 @@ def fit_curves(model: FacetModel, data: ScoredPairs, methods: Sequence[str]) -> 
         )
     gold_P = data.gold / HIGHEST_GOLD
     return {
-        method: fit_curve(scores_P, gold_P, highest=_highest(method))
+        method: fit_curve(scores_P, gold_P, highest=method_of(method).row.self_score)
         for method, scores_P in FacetPairs(model.name, model, tuple(methods)).scores(data.pairs)
     }
 
@@ -104,7 +101,3 @@ def calibration_error(
         "mae": float(np.abs(calibrated_P - gold_P).mean()),
         "mae_of_mean": float(np.abs(mean - gold_P).mean()),
     }
-
-
-def _highest(method: str) -> float:
-    return 0.0 if method.removesuffix(ATTENTION_SUFFIX) in _DISTANCES else 1.0

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.model.facet_model import FacetModel
-from facets.texts.similarity import WORD_METHODS, PairScorer, SimilarityMethod
+from facets.texts.similarity import PairScorer
+from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, method_named
 from facets.words.vectors import unit_rows
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "EmbeddingPairs",
     "FacetPairs",
     "PairSystem",
+    "method_of",
 ]
 
 ATTENTION_SUFFIX = "+attention"
@@ -29,6 +31,11 @@ PAIR_METHODS = (
 )
 
 Pairs = Sequence[tuple[str, str]]
+
+
+def method_of(name: str) -> SimilarityMethod:
+    """The method behind a name of ``PAIR_METHODS``."""
+    return method_named(name.removesuffix(ATTENTION_SUFFIX))
 
 
 class PairSystem(Protocol):
@@ -60,8 +67,7 @@ class FacetPairs:
         """
         scorer = PairScorer(self.model, pairs)
         for name in self.methods:
-            method = SimilarityMethod(name.removesuffix(ATTENTION_SUFFIX))
-            yield str(name), scorer.scores(method, attention=name.endswith(ATTENTION_SUFFIX))
+            yield str(name), scorer.scores(method_of(name), attention=name.endswith(ATTENTION_SUFFIX))
 
 
 @dataclass(frozen=True, slots=True)

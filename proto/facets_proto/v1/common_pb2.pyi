@@ -81,18 +81,20 @@ class AttendedToken(_message.Message):
     def __init__(self, token: _Optional[int] = ..., cosine: _Optional[float] = ...) -> None: ...
 
 class TokenAttention(_message.Message):
-    __slots__ = ("text", "start", "end", "attention", "known")
+    __slots__ = ("text", "start", "end", "attention", "known", "weight")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
     ATTENTION_FIELD_NUMBER: _ClassVar[int]
     KNOWN_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     text: str
     start: int
     end: int
     attention: float
     known: bool
-    def __init__(self, text: _Optional[str] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., attention: _Optional[float] = ..., known: _Optional[bool] = ...) -> None: ...
+    weight: float
+    def __init__(self, text: _Optional[str] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., attention: _Optional[float] = ..., known: _Optional[bool] = ..., weight: _Optional[float] = ...) -> None: ...
 
 class FacetMatch(_message.Message):
     __slots__ = ("first_facet", "second_facet", "cosine", "contribution", "first_words", "second_words")

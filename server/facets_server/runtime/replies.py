@@ -51,7 +51,12 @@ def tokens_to_proto(tokens: Sequence[TokenAttention]) -> list[common_pb2.TokenAt
     """Tokens and how much they matter."""
     return [
         common_pb2.TokenAttention(
-            text=token.text, start=token.start, end=token.end, attention=token.attention, known=token.known
+            text=token.text,
+            start=token.start,
+            end=token.end,
+            attention=token.attention,
+            known=token.known,
+            weight=token.weight,
         )
         for token in tokens
     ]

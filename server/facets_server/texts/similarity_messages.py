@@ -8,7 +8,8 @@ from facets_proto.v1 import common_pb2, texts_pb2
 from facets.errors import InvalidInputError
 from facets.model.contract import ModelInfo
 from facets.texts.score_curves import ScoreRange
-from facets.texts.similarity import FacetMatch, PairExplanation, PairScores, SimilarityMethod
+from facets.texts.similarity import FacetMatch, PairExplanation, PairScores
+from facets.texts.similarity_methods import SimilarityMethod
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import check_count, check_texts
 from facets_server.runtime.config import LimitsConfig
@@ -22,23 +23,17 @@ from facets_server.runtime.replies import (
 
 __all__ = ["ScoringQuery", "scores_to_proto", "scoring_from_proto"]
 
-_METHODS = {
+# Methods have the same names in the library and in the proto.
+_PREFIX = "SIMILARITY_METHOD_"
+_METHODS: dict[int, SimilarityMethod] = {
     texts_pb2.SIMILARITY_METHOD_UNSPECIFIED: SimilarityMethod.CODEBOOK,
-    texts_pb2.SIMILARITY_METHOD_CODEBOOK: SimilarityMethod.CODEBOOK,
-    texts_pb2.SIMILARITY_METHOD_MAX_FACET: SimilarityMethod.MAX_FACET,
-    texts_pb2.SIMILARITY_METHOD_AVERAGE: SimilarityMethod.AVERAGE,
-    texts_pb2.SIMILARITY_METHOD_PROBABILITY_AVERAGE: SimilarityMethod.PROBABILITY_AVERAGE,
-    texts_pb2.SIMILARITY_METHOD_SIF: SimilarityMethod.SIF,
-    texts_pb2.SIMILARITY_METHOD_WMD: SimilarityMethod.WMD,
-    texts_pb2.SIMILARITY_METHOD_PROBABILITY_WMD: SimilarityMethod.PROBABILITY_WMD,
-    texts_pb2.SIMILARITY_METHOD_ENCODER: SimilarityMethod.ENCODER,
+    **{texts_pb2.SimilarityMethod.Value(_PREFIX + method.name): method for method in SimilarityMethod},
 }
 _RANGES = {
     texts_pb2.CALIBRATED_RANGE_UNSPECIFIED: ScoreRange.ZERO_TO_ONE,
     texts_pb2.CALIBRATED_RANGE_ZERO_TO_ONE: ScoreRange.ZERO_TO_ONE,
     texts_pb2.CALIBRATED_RANGE_ZERO_TO_FIVE: ScoreRange.ZERO_TO_FIVE,
 }
-_NUMBERS = {method: number for number, method in _METHODS.items() if number}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,7 +93,7 @@ def scores_to_proto(
             pair.explanation.CopyFrom(_explanation(explanation))
     return texts_pb2.ScoreResponse(
         scores=pairs,
-        method=_NUMBERS[query.method],
+        method=_PREFIX + query.method.name,
         attention=query.attention,
         model=version_to_proto(model),
         timings=timings_to_proto(call),

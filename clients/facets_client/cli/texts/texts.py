@@ -95,7 +95,7 @@ def similarity(
     ] = None,
     method: Annotated[Method, typer.Option(help="How to score.")] = "codebook",
     attention: Annotated[
-        bool, typer.Option("--attention", help="Weigh words by attention (word-based methods).")
+        bool, typer.Option("--attention", help="Weigh words by their closest facet (word-based methods).")
     ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show which facet met which.")] = False,
     calibrated: Annotated[bool, typer.Option("--calibrated", help="Also the score as people would give it.")] = False,
@@ -144,7 +144,7 @@ def similarity(
 
 
 def _print_meetings(console: Console, pair: PairScore) -> None:
-    """The tokens of both texts by attention, then the facets that met, by what they contribute."""
+    """The tokens of both texts by weight or attention, then the facets that met, by what they contribute."""
     console.print(shaded(pair.first_tokens, console))
     console.print(shaded(pair.second_tokens, console))
     for match in pair.matches[:_MEETINGS_SHOWN]:

@@ -164,12 +164,12 @@ def test_coverage_gain_is_what_the_sentence_adds_and_never_grows(repetition: flo
         assert gains_small[s].item() == pytest.approx((after - before).item(), abs=1e-5)
 
 
-def test_best_facet_attention_is_the_largest_term_of_the_sum() -> None:
+def test_closest_facet_weight_is_the_largest_term_of_the_sum() -> None:
     generator = torch.Generator().manual_seed(3)
     words = torch.nn.functional.normalize(torch.randn(2, 5, 8, generator=generator), dim=-1)
     facets = torch.randn(2, 3, 8, generator=generator)
     mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
-    best = scoring.best_facet_attention(words, facets, mask)
+    best = scoring.closest_facet_weight(words, facets, mask)
     units = facets / facets.norm(dim=-1, keepdim=True)
     slow = [
         [max(0.0, *((words[b, i] @ units[b, k]).item() for k in range(3))) if mask[b, i] else 0.0 for i in range(5)]
@@ -178,5 +178,5 @@ def test_best_facet_attention_is_the_largest_term_of_the_sum() -> None:
     torch.testing.assert_close(best, torch.tensor(slow))
     assert (best <= scoring.attention(words, facets, mask) + 1e-6).all()
     torch.testing.assert_close(
-        scoring.best_facet_attention(words, facets[:, :1]), scoring.attention(words, facets[:, :1])
+        scoring.closest_facet_weight(words, facets[:, :1]), scoring.attention(words, facets[:, :1])
     )

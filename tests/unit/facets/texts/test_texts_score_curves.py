@@ -6,7 +6,7 @@ import pytest
 from facets.errors import ConfigError
 from facets.model.contract import TextModel
 from facets.texts import ScoreRange, score_pairs
-from facets.texts.similarity import SimilarityMethod
+from facets.texts.similarity_methods import SimilarityMethod
 
 PAIRS = [("the cat is a dog", "kitten puppy"), ("cat", "piano"), ("cat", "cat"), ("qwxz", "cat")]
 

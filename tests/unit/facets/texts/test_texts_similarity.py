@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+import torch
 
+from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
 from facets.model.contract import TextModel
 from facets.text.vocabulary import Vocabulary
 from facets.texts.explanation import explain
-from facets.texts.similarity import WORD_METHODS, PairScorer, SimilarityMethod, score_pairs
+from facets.texts.similarity import PairScorer, score_pairs
+from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod
 from facets.texts.text_words import TextWords, fit_common_components
 from facets.words.vectors import WordVectors
 
@@ -43,6 +46,7 @@ def test_related_texts_score_higher_and_order_does_not_matter(
 @pytest.mark.parametrize(("method", "attention"), CASES)
 def test_a_text_is_its_own_best_match(fitted: TextModel, method: SimilarityMethod, attention: bool) -> None:
     own = score_pairs(fitted, [(text, text) for text in TEXTS], method, attention=attention).scores
+    np.testing.assert_allclose(own, method.row.self_score, atol=1e-4)
     others = score_pairs(fitted, [(a, b) for a in TEXTS for b in TEXTS if a != b], method, attention=attention).scores
     assert own.min() >= others.max() - 1e-5
 
@@ -55,7 +59,7 @@ def test_odd_texts_give_finite_scores_in_range(
     pairs = [(odd, TEXTS[0]), (TEXTS[0], odd), (odd, odd), (odd, "unknwn wrds")]
     scores = score_pairs(fitted, pairs, method, attention=attention).scores
     assert np.isfinite(scores).all()
-    low, high = (-2, 0) if method in ("codebook", "wmd", "probability_wmd") else (-1, 1)
+    low, high = method.row.range
     assert scores.min() >= low - 1e-5 and scores.max() <= high + 1e-5
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-5)
 
@@ -89,18 +93,19 @@ def test_attention_multiplies_into_the_average(model: TextModel) -> None:
     assert score == pytest.approx(average @ kitten / np.linalg.norm(average), abs=1e-5)
 
 
-def test_words_without_any_attention_count_alike(model: TextModel) -> None:
+def test_words_far_from_all_facets_keep_their_weights(model: TextModel) -> None:
     words = TextWords(model, ["cat dog"])
     facets = -model.encode(["cat dog"])
     for by_probability in (False, True):
-        assert words.attention(facets, by_probability=by_probability).tolist() == [[1.0, 1.0]]
+        without = words.weights(None, by_probability=by_probability)
+        assert words.weights(facets, by_probability=by_probability).tolist() == without.tolist()
 
 
-def test_beside_probabilities_attention_counts_by_its_square_root(model: TextModel) -> None:
+def test_beside_probabilities_the_closest_facet_counts_by_its_square_root(model: TextModel) -> None:
     words = TextWords(model, ["cat dog road piano"])
     facets = model.encode(["cat dog road piano"])
-    plain, rooted = (words.attention(facets, by_probability=flag) for flag in (False, True))
-    np.testing.assert_allclose(rooted, plain.sqrt(), rtol=1e-6)
+    plain, rooted = (words.weights(facets, by_probability=flag) for flag in (False, True))
+    np.testing.assert_allclose(rooted, plain.sqrt() * words.weights(None, by_probability=True), rtol=1e-6)
     assert 0 <= plain.min() < plain.max() <= 1 + 1e-6
 
 
@@ -144,7 +149,7 @@ def test_each_distinct_text_is_encoded_once(model: TextModel) -> None:
     for method in SimilarityMethod.CODEBOOK, SimilarityMethod.MAX_FACET:
         scorer.scores(method)
     scorer.scores(SimilarityMethod.AVERAGE, attention=True)
-    scorer.explanations(SimilarityMethod.CODEBOOK)
+    scorer.explanations(SimilarityMethod.SIF, attention=True)
     assert sorted(model.encoded) == ["a car", "a cat", "a dog"]
 
 
@@ -220,10 +225,58 @@ def test_explanation_of_codebook_tells_which_facets_met(model: TextModel) -> Non
 
 def test_explanation_holds_the_attention_of_each_token(model: TextModel) -> None:
     first, second = "The cat, qwxz!", "piano"
-    explanation = score_pairs(model, [(first, second)], SimilarityMethod.AVERAGE, attention=True, explain=True)
+    explanation = score_pairs(model, [(first, second)], SimilarityMethod.CODEBOOK, explain=True)
     tokens = explanation.explanations[0].first_tokens
     assert tokens == explain(model, [first])[0].tokens
     assert [token.text for token in tokens] == ["The", "cat", ",", "qwxz", "!"]
+    assert {token.weight for token in tokens} == {None}
+
+
+@pytest.mark.parametrize("attention", [False, True])
+@pytest.mark.parametrize("method", sorted(WORD_METHODS))
+def test_explanation_holds_the_weights_that_the_score_used(
+    fitted: TextModel, method: SimilarityMethod, attention: bool
+) -> None:
+    pairs = [("The cat, qwxz road of piano!", "the dog is piano"), ("puppy", "the road dog , qwxz kitten the")]
+    result = score_pairs(fitted, pairs, method, attention=attention, explain=True)
+    for score, explanation in zip(result.scores, result.explanations, strict=True):
+        sides = [explanation.first_tokens, explanation.second_tokens]
+        weights = [torch.tensor([[token.weight for token in tokens if token.weight]]) for tokens in sides]
+        vectors = [
+            torch.from_numpy(
+                fitted.words.unit_vectors[
+                    fitted.words.vocabulary.rows([token.text.lower() for token in tokens if token.weight])
+                ]
+            ).unsqueeze(0)
+            for tokens in sides
+        ]
+        if "wmd" in method:
+            [again] = scoring.wmd(vectors[0], weights[0], vectors[1], weights[1]).tolist()
+        else:
+            averages = torch.cat([scoring.average(v, w) for v, w in zip(vectors, weights, strict=True)])
+            if method is SimilarityMethod.SIF:
+                component = fitted.common_components["attention" if attention else "plain"]
+                averages = scoring.remove_component(averages, torch.from_numpy(component))
+            again = scoring.cosine_score(averages[:1], averages[1:]).item()
+        assert again == pytest.approx(score, abs=1e-5)
+    by_text = {token.text: token.weight for token in result.explanations[0].first_tokens}
+    assert by_text[","] == by_text["qwxz"] == by_text["!"] == 0
+
+
+def test_a_token_of_pieces_weighs_about_what_a_word_weighs(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = model.words
+    vocabulary = Vocabulary([*words.vocabulary.words, "##like"], np.append(words.vocabulary.counts, 1))
+    pieced = WordVectors(vocabulary, np.concatenate([words.unit_vectors, words.unit_vectors[:1] * 0.5]))
+    monkeypatch.setattr(model, "words", pieced)
+    result = score_pairs(model, [("catlike , dog", "zebra")], "average", explain=True)
+    weights = [token.weight for token in result.explanations[0].first_tokens]
+    np.testing.assert_allclose(weights, [1, 0, 1], atol=1e-6)
+
+
+def test_an_unknown_method_is_refused_with_those_there_are(model: TextModel) -> None:
+    with pytest.raises(InvalidInputError, match="codebook, max_facet") as caught:
+        score_pairs(model, [("a", "b")], "magic")
+    assert caught.value.field == "method"
 
 
 def test_scores_come_without_explanations_unless_asked_for(model: TextModel) -> None:
@@ -232,7 +285,7 @@ def test_scores_come_without_explanations_unless_asked_for(model: TextModel) -> 
 
 @pytest.mark.parametrize("num_pairs", [1, 700])
 def test_many_pairs_are_scored_in_blocks(model: TextModel, num_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("facets.texts.similarity._NUMBERS_AT_A_TIME", 1000)
+    monkeypatch.setattr("facets.texts.pair_texts._NUMBERS_AT_A_TIME", 1000)
     monkeypatch.setattr("facets.texts.text_words._BATCH_WORDS", 7)
     pairs = [(TEXTS[i % 5], TEXTS[i % 3]) for i in range(num_pairs)]
     for method in (SimilarityMethod.CODEBOOK, SimilarityMethod.AVERAGE):

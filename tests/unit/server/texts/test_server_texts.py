@@ -7,20 +7,12 @@ from facets_proto.v1 import (
 )
 from facets_server.runtime.config import LimitsConfig
 
-from facets.texts.similarity import WORD_METHODS, SimilarityMethod, score_pairs
+from facets.texts.similarity import score_pairs
+from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod
 from facets.texts.summarization import summarize
 
 DOCUMENT = "The cat is in the house. A boat and a ship. The king and the queen. Cheese and wine on the table."
-METHODS = {
-    texts_pb2.SIMILARITY_METHOD_CODEBOOK: SimilarityMethod.CODEBOOK,
-    texts_pb2.SIMILARITY_METHOD_MAX_FACET: SimilarityMethod.MAX_FACET,
-    texts_pb2.SIMILARITY_METHOD_AVERAGE: SimilarityMethod.AVERAGE,
-    texts_pb2.SIMILARITY_METHOD_PROBABILITY_AVERAGE: SimilarityMethod.PROBABILITY_AVERAGE,
-    texts_pb2.SIMILARITY_METHOD_SIF: SimilarityMethod.SIF,
-    texts_pb2.SIMILARITY_METHOD_WMD: SimilarityMethod.WMD,
-    texts_pb2.SIMILARITY_METHOD_PROBABILITY_WMD: SimilarityMethod.PROBABILITY_WMD,
-    texts_pb2.SIMILARITY_METHOD_ENCODER: SimilarityMethod.ENCODER,
-}
+METHODS = {texts_pb2.SimilarityMethod.Value(f"SIMILARITY_METHOD_{method.name}"): method for method in SimilarityMethod}
 PAIRS = (("the cat and the dog", "a kitten"), ("a boat", "a boat"), ("zzz", "the of"))
 
 
@@ -66,6 +58,21 @@ def test_explanation_tells_which_facets_met(score):
     assert sum(match.contribution for match in explanation.matches) == pytest.approx(1.0, abs=1e-5)
     assert all(len(match.first_words) == len(match.second_words) == 2 for match in explanation.matches)
     assert [token.text for token in explanation.first_tokens] == ["the", "cat"]
+    assert not any(token.HasField("weight") for token in explanation.first_tokens)
+
+
+def test_explanation_of_a_weighed_score_has_its_weights(running, score):
+    request = texts_pb2.ScoreRequest(
+        pairs=pairs_of(("the cat , dog", "a dog")),
+        method=texts_pb2.SIMILARITY_METHOD_SIF,
+        attention=True,
+        explain=True,
+    )
+    explanation = score(request, timeout=60).scores[0].explanation
+    expected = score_pairs(running.model, [("the cat , dog", "a dog")], "sif", attention=True, explain=True)
+    weights = [token.weight for token in expected.explanations[0].first_tokens]
+    assert [token.weight for token in explanation.first_tokens] == pytest.approx(weights)
+    assert weights[2] == 0 < weights[1]
 
 
 def test_bad_pairs_are_named(score):

@@ -1,0 +1,133 @@
+"""Pairs of texts and what methods compare of them: facets, words and states of each distinct text, made once.
+
+Shape suffixes: P pairs, T distinct texts, B pairs of one block, L words, K facets, D dimensions.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from facets import scoring
+from facets.errors import ConfigError
+from facets.model.contract import TextEncoder, TextModel
+from facets.text.checks import check_text
+from facets.texts.text_words import COMPONENT_KEYS, TextWords
+
+__all__ = ["PairTexts", "Weighting"]
+
+# Numbers of the facets of one block of pairs (64 MiB).
+_NUMBERS_AT_A_TIME = 16_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Weighting:
+    """How the words of a text are weighed in a score.
+
+    Attributes:
+        by_facets: By their closest facet (``scoring.closest_facet_weight``): what callers know as ``attention``.
+        by_probability: By ``alpha / (alpha + p(w))``.
+    """
+
+    by_facets: bool
+    by_probability: bool
+
+
+class PairTexts:
+    """Pairs of texts of one model.
+
+    Attributes:
+        model: Whose words, weights and common directions count.
+        texts: The distinct texts.
+        pairs_P2: Numbers of two texts each, int64.
+    """
+
+    def __init__(
+        self, model: TextModel, pairs: Sequence[tuple[str, str]], *, encoder: TextEncoder | None = None
+    ) -> None:
+        """Checks the pairs.
+
+        Args:
+            model: The model.
+            pairs: Any number of pairs.
+            encoder: What encodes the texts, e.g. a queue before the model; None: the model itself.
+
+        Raises:
+            InvalidInputError: A text is blank; the field names it.
+        """
+        rows: dict[str, int] = {}
+        numbers: list[tuple[int, int]] = []
+        for i, (first, second) in enumerate(pairs):
+            check_text(first, ("pairs", i, "first"))
+            check_text(second, ("pairs", i, "second"))
+            numbers.append((rows.setdefault(first, len(rows)), rows.setdefault(second, len(rows))))
+        self.model = model
+        self.texts = tuple(rows)
+        self.pairs_P2 = torch.tensor(numbers, dtype=torch.int64).reshape(-1, 2)
+        self._encoder = encoder or model
+        self._weights: dict[Weighting, Tensor] = {}
+
+    @cached_property
+    def facets(self) -> Tensor:
+        """Facets of the texts, ``[T, K, D]``."""
+        if not self.texts:
+            return torch.zeros(0, self.model.num_facets, 1)
+        return torch.from_numpy(self._encoder.encode(self.texts))
+
+    @cached_property
+    def states(self) -> Tensor:
+        """Averages of the encoder's contextual states, ``[T, H]``."""
+        return torch.from_numpy(self._encoder.encode_states(self.texts) if self.texts else np.zeros((0, 1), np.float32))
+
+    @cached_property
+    def words(self) -> TextWords:
+        """Their words."""
+        return TextWords(self.model, self.texts)
+
+    def weights(self, weighting: Weighting) -> Tensor:
+        """What each word weighs in a score, ``[T, L]``; scores and their explanations both use these."""
+        if weighting not in self._weights:
+            facets = self.facets.numpy() if weighting.by_facets else None
+            self._weights[weighting] = self.words.weights(facets, by_probability=weighting.by_probability)
+        return self._weights[weighting]
+
+    def averages(self, weighting: Weighting) -> Tensor:
+        """Weighted average of each text's words, ``[T, D]``."""
+        return self.words.average(self.weights(weighting))
+
+    def without_common_direction(self, averages_TD: Tensor, weighting: Weighting) -> Tensor:
+        """``averages`` without the direction that all texts share, ``[T, D]``.
+
+        Raises:
+            ConfigError: The model does not know that direction.
+        """
+        key = COMPONENT_KEYS[weighting.by_facets]
+        component_D = self.model.common_components.get(key)
+        if component_D is None:
+            raise ConfigError(
+                f"sif needs the model's common component {key!r}, got {sorted(self.model.common_components)}: "
+                "fit_common_components(model, texts) computes it"
+            )
+        return scoring.remove_component(averages_TD, torch.from_numpy(component_D))
+
+    def cosines(self, vectors_TD: Tensor) -> Tensor:
+        """Cosine of the two vectors of each pair, ``[P]``."""
+        first_P, second_P = self.pairs_P2.unbind(dim=1)
+        return scoring.cosine_score(vectors_TD[first_P], vectors_TD[second_P])
+
+    def compare_facets(self, score: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        """A function of the facets ``[B, K, D]`` of first and second texts for all pairs, ``[P]``."""
+        return torch.cat([score(*self.facets_of(pairs_B2)) for pairs_B2 in self.blocks()])
+
+    def facets_of(self, pairs_B2: Tensor) -> tuple[Tensor, Tensor]:
+        """Facets of the first and of the second texts of some pairs, ``[B, K, D]`` each."""
+        return self.facets[pairs_B2[:, 0]], self.facets[pairs_B2[:, 1]]
+
+    def blocks(self) -> Sequence[Tensor]:
+        """Pairs in blocks small enough for two codebooks each, ``[B, 2]``."""
+        num_facets, dim = self.facets.shape[1:]
+        size = max(1, _NUMBERS_AT_A_TIME // (2 * num_facets * max(dim, num_facets)))
+        return [self.pairs_P2[start : start + size] for start in range(0, max(1, len(self.pairs_P2)), size)]

@@ -1,0 +1,36 @@
+"""What follows from the table of similarity methods: proto, names of the client, documentation."""
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from facets_client.texts.convert import Method
+from facets_proto.v1 import texts_pb2
+
+from facets.texts.similarity_methods import MethodKind, SimilarityMethod, methods_table
+
+DOCUMENTATION = Path(__file__).parents[4] / "docs" / "similarity.md"
+
+
+def test_the_proto_and_the_client_have_the_methods_of_the_table() -> None:
+    assert texts_pb2.SimilarityMethod.keys()[1:] == [f"SIMILARITY_METHOD_{method.name}" for method in SimilarityMethod]
+    assert get_args(Method) == tuple(SimilarityMethod)
+
+
+def test_the_documentation_has_the_table() -> None:
+    assert methods_table() in DOCUMENTATION.read_text(encoding="utf-8"), (
+        "put what `python -c 'from facets.texts.similarity_methods import methods_table; print(methods_table())'` "
+        f"prints into {DOCUMENTATION}"
+    )
+
+
+@pytest.mark.parametrize("method", SimilarityMethod)
+def test_a_text_with_itself_scores_highest(method: SimilarityMethod) -> None:
+    low, high = method.row.range
+    assert low < high == method.row.self_score
+
+
+def test_only_methods_about_words_need_what_weighs_words() -> None:
+    for method in SimilarityMethod:
+        row = method.row
+        assert row.kind is MethodKind.WORD or not (row.by_probability or row.needs_common_component)
