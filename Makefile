@@ -23,10 +23,11 @@ BENCH ?= encode coding similarity search index server
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet $(PIP_ARGS)
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --maxprocesses 4 --dist loadfile
 INSTALL_TORCH := $(BIN)/python scripts/install_torch.py --backend $(TORCH_BACKEND) --index-url "$(TORCH_INDEX)"
 PINS := pyproject.toml constraints.txt scripts/install_torch.py
 
-.PHONY: help serve test install fix check proto container container-test bench clean distclean
+.PHONY: help serve test test-slow install fix check proto container container-test bench clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,8 +38,11 @@ help: ## Show this list
 serve: $(VENV)/.installed-server ## Start the service with sample documents, show a search, keep serving
 	@exec $(BIN)/python scripts/serve.py --host $(HOST) --port $(PORT) --data-dir $(DATA_DIR) --model "$(MODEL)" --log-level $(LOG_LEVEL)
 
-test: $(VENV)/.installed-all ## Run all tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
+test: $(VENV)/.installed-all ## Run the tests
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+
+test-slow: $(VENV)/.installed-all ## Run the tests that take more than a few seconds each
+	$(PYTEST) -m slow $(PYTEST_ARGS)
 
 install: $(VENV)/.installed-all ## Set up the environment for development
 

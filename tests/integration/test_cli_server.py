@@ -158,6 +158,7 @@ def test_client_stopped_in_the_middle(facets: Command, collection: str, number: 
     assert load.ids() == [f"p{i:05}" for i in range(NUM_ROWS)]
 
 
+@pytest.mark.slow
 def test_nothing_acknowledged_is_lost_when_server_and_client_are_killed(spawn, tmp_path: Path) -> None:
     server = spawn()
     facets = Command(server.target, tmp_path)

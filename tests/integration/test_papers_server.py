@@ -171,6 +171,7 @@ def test_both_clients_give_the_same(client: FacetsClient, server: ServerProcess)
     assert near.results[0][0].id.startswith("speech")
 
 
+@pytest.mark.slow
 def test_additions_survive_a_kill(
     spawn: Callable[..., ServerProcess], tmp_path: Path, toy_model: Path, papers_model: Path
 ) -> None:

@@ -83,6 +83,7 @@ def test_command_line_quickstart_runs(command_line: str) -> None:
     assert '"score"' in command_line
 
 
+@pytest.mark.slow
 def test_relations_and_papers_quickstart_runs(
     environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

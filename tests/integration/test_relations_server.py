@@ -148,6 +148,7 @@ def test_bad_input_names_its_place(client):
         client.extract_relations([" "], gazetteer=NAMES)
 
 
+@pytest.mark.slow
 def test_an_added_relation_survives_kill_9(relation_model: Path, toy_model: Path, tmp_path: Path):
     examples = ["$ARG1 was taught by $ARG2", "$ARG1 , a pupil of $ARG2"]
     with ServerProcess(tmp_path / "data", toy_model, arguments=["--model", str(relation_model)]) as server:

@@ -116,6 +116,7 @@ def test_installed_library_finds_the_shipped_models(installed: Path) -> None:
     assert "(1, 3, 32)" in done.stdout
 
 
+@pytest.mark.slow
 def test_installed_commands_answer(installed: Path) -> None:
     assert set(project()["scripts"]) == COMMANDS
     for command in COMMANDS:

@@ -8,11 +8,11 @@ import pty
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
 from fake_server import FakeServer
+from fake_world import Pace
 
 COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]
 
@@ -61,7 +61,7 @@ def wait_for(condition):
 def test_interrupted_load_goes_on(start, world, tmp_path, compress, suffix):
     name = f"in.jsonl{suffix}"
     (tmp_path / name).write_bytes(compress("".join(rows(200)).encode()))
-    world.pace = threading.Semaphore(10)
+    world.pace = Pace(10)
     process = start("index", name, "-c", "news", "--batch-size", "4")
     wait_for(lambda: len(world.documents["news"]) >= 36)
     process.send_signal(signal.SIGINT)
@@ -82,7 +82,7 @@ def test_interrupted_load_goes_on(start, world, tmp_path, compress, suffix):
 
 def test_killed_load_goes_on(start, world, tmp_path):
     (tmp_path / "in.jsonl").write_text("".join(rows(300)))
-    world.pace = threading.Semaphore(10)
+    world.pace = Pace(10)
     process = start("index", "in.jsonl", "-c", "news", "--batch-size", "4", "--json")
     wait_for(lambda: len(world.documents["news"]) >= 36)
     process.kill()
@@ -99,10 +99,11 @@ def test_restart_and_changed_inputs_start_over(start, world, tmp_path):
 
     def interrupted():
         path.write_text("".join(rows(200)))
-        world.pace = threading.Semaphore(10)
+        world.pace = Pace(10)
         before = world.num_streams
         process = start("index", "in.jsonl", "-c", "news", "--batch-size", "4")
-        wait_for(lambda: world.num_streams > before and world.pace._value == 0)
+        wait_for(lambda: world.num_streams > before)
+        world.pace.wait_until_used_up()
         process.send_signal(signal.SIGINT)
         assert finish(process)[0] == 130
         world.pace.release(10_000)
@@ -120,7 +121,7 @@ def test_restart_and_changed_inputs_start_over(start, world, tmp_path):
 
 def test_standard_input_goes_on_when_fed_again(start, world):
     data = "".join(rows(400)).encode()
-    world.pace = threading.Semaphore(5)
+    world.pace = Pace(5)
     args = ("index", "-", "-c", "news", "--batch-size", "4")
     process = start(*args, stdin=subprocess.PIPE)
     process.stdin.write(data)
@@ -138,26 +139,26 @@ def test_standard_input_goes_on_when_fed_again(start, world):
 
 def test_server_restart_in_the_middle_is_waited_for(start, server, world, tmp_path):
     (tmp_path / "in.jsonl").write_text("".join(rows(200)))
-    world.pace = threading.Semaphore(10)
+    world.pace = Pace(10)
     process = start("index", "in.jsonl", "-c", "news", "--batch-size", "4")
-    wait_for(lambda: world.pace._value == 0)
+    world.pace.wait_until_used_up()
     server.server.stop(None)
     world.pace.release(10_000)
-    time.sleep(1)
+    assert any(b"waiting for the server" in line for line in process.stderr)
     again = FakeServer(world, port=server.port)
     code, out, err = finish(process)
     again.stop()
     assert code == 0, err
     assert "200 records: 200 stored" in out
-    assert "waiting for the server" in err
     assert len(world.documents["news"]) == 200
 
 
+@pytest.mark.slow
 def test_server_that_does_not_come_back(start, server, world, tmp_path):
     (tmp_path / "in.jsonl").write_text("".join(rows(200)))
-    world.pace = threading.Semaphore(10)
+    world.pace = Pace(10)
     process = start("index", "in.jsonl", "-c", "news", "--batch-size", "4", "--max-wait-s", "1")
-    wait_for(lambda: world.pace._value == 0)
+    world.pace.wait_until_used_up()
     server.server.stop(None)
     world.pace.release(10_000)
     code, _, err = finish(process)

@@ -12,6 +12,7 @@ from facets_client.documents.bulk_index import BulkIndexer, IndexSettings, check
 from facets_client.documents.index_state import IndexState, InputIdentity, StateFile, default_state_path
 from facets_client.documents.record_batches import batches
 from fake_server import FakeServer
+from fake_world import Pace
 
 
 @pytest.fixture(autouse=True)
@@ -148,13 +149,12 @@ def test_a_broken_stream_is_opened_again_and_nothing_is_lost(loader, world, ack_
 
 
 def test_a_server_that_restarts_and_has_forgotten_the_stream(loader, server, world):
-    world.pace = threading.Semaphore(3)
+    world.pace = Pace(3)
     loader.write(lines(60))
     reports = []
     thread = threading.Thread(target=lambda: reports.append(loader.run(max_wait_s=20)))
     thread.start()
-    while world.pace._value:
-        threading.Event().wait(0.01)
+    world.pace.wait_until_used_up()
     server.server.stop(None)
     world.pace.release(100)
     world.streams.clear()
@@ -245,7 +245,7 @@ def test_limit_counts_over_interruptions(loader, world):
 
 
 def test_the_window_bounds_what_is_read_ahead(loader, world):
-    world.pace = threading.Semaphore(0)
+    world.pace = Pace(0)
     loader.write(lines(1_000))
     thread = threading.Thread(target=loader.run, kwargs={"window": 100})
     thread.start()

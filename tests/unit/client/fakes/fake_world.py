@@ -43,6 +43,30 @@ def status_of(code: grpc.StatusCode, message: str, *, reason="", field="", retry
     return status_pb2.Status(code=code.value[0], message=message, details=packed)
 
 
+class Pace:
+    """Permits, one for each ack that the server may send."""
+
+    def __init__(self, permits):
+        self._permits = permits
+        self._changed = threading.Condition()
+
+    def acquire(self):
+        with self._changed:
+            self._changed.wait_for(lambda: self._permits > 0)
+            self._permits -= 1
+            self._changed.notify_all()
+
+    def release(self, permits):
+        with self._changed:
+            self._permits += permits
+            self._changed.notify_all()
+
+    def wait_until_used_up(self, timeout_s=30):
+        """Waits until the next ack needs a permit that is not there."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._permits == 0, timeout_s), "permits were left over"
+
+
 @dataclass
 class World:
     """What the server holds and how it misbehaves."""
@@ -67,7 +91,7 @@ class World:
     break_before_ack: bool = False  # the broken batch is stored, its ack is lost
     pushback_ms: str = ""  # what the server asks of automatic retries
     silent: bool = False  # streams never answer
-    pace: threading.Semaphore | None = None  # one permit for each ack
+    pace: "Pace | None" = None  # one permit for each ack
 
     def enter(self, method, request, context):
         self.calls.append((method, request))

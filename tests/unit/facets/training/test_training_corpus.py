@@ -98,6 +98,7 @@ def test_number_of_workers_and_blocks_changes_nothing(
     assert not list((tmp_path / "two").glob(".packing*"))
 
 
+@pytest.mark.slow
 def test_long_vocabulary_needs_four_bytes(tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     path.write_text("".join(f"words like a{i}a and b{i}b here\n" for i in range(33_000)))
