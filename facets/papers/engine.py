@@ -4,23 +4,23 @@ Shape letters: N papers, J candidates, C chosen candidates, K facets, D dimensio
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.errors import InvalidInputError, NotFoundError
+from facets.errors import InvalidInputError
 from facets.model.loading import load
-from facets.papers.additions import Additions, EngineState
-from facets.papers.candidates import CandidateTable
+from facets.papers.additions import Additions
 from facets.papers.contract import PaperEncoder
+from facets.papers.evidence import EvidenceFinder
 from facets.papers.inputs import CandidateKind, NewAuthor, Paper, PaperOptions, check_papers
 from facets.papers.model import PaperModel
-from facets.papers.ranking import HybridScores, best_columns, example_scores, hybrid_scores
+from facets.papers.ranking import HybridScores, best_columns, hybrid_scores
 from facets.papers.results import AddResult, BulkCandidates, Evidence, PaperFacets, RankedCandidate, RankedPaper
-from facets.words.vectors import unit_rows
+from facets.papers.selection import allowed_mask, allowed_papers, example_bonus, row_of, without
+from facets.papers.state import EngineState
 
 __all__ = ["PaperEngine"]
 
@@ -28,8 +28,8 @@ __all__ = ["PaperEngine"]
 _SCORES_AT_A_TIME = 16_000_000
 # More papers than this are compared with every candidate: one matrix product beats as many searches.
 _MAX_SEARCHES = 8
-_NEAREST_WORDS = 8
-_NEAREST_PAPERS = 3
+# Smaller tables are compared whole.
+_MIN_INDEXED = 20_000
 
 
 class PaperEngine:
@@ -39,22 +39,23 @@ class PaperEngine:
     before the call returns; an engine opened on the same folder later has it again.
     """
 
-    def __init__(self, model: object, *, data_dir: Path | None = None) -> None:
+    def __init__(self, model: PaperEncoder, *, data_dir: Path | None = None, min_indexed: int = _MIN_INDEXED) -> None:
         """Takes a model that ``facets.load`` returned.
 
         Args:
             model: Its ``task`` is ``papers``.
             data_dir: Folder for additions, made when absent; None: additions are refused.
+            min_indexed: Fewer authors or citing papers than this are compared whole, without an index.
 
         Raises:
             InvalidInputError: The model's task is another one.
             StorageError: The folder cannot be opened, or belongs to another model.
         """
-        task = getattr(model, "task", None)
-        if task != "papers" or not isinstance(model, PaperEncoder):
-            raise InvalidInputError(f"must be one for the task 'papers', got one for {task!r}", path="model")
+        if model.task != "papers":
+            raise InvalidInputError(f"must be one for the task 'papers', got one for {model.task!r}", path="model")
         self.model = model
-        self._additions = Additions(model, data_dir)
+        self._additions = Additions(model, data_dir, min_indexed=min_indexed)
+        self._evidence_finder = EvidenceFinder(model)
 
     @classmethod
     def load(cls, name_or_path: str | Path | None = None, *, data_dir: Path | None = None, device: str = "cpu") -> Self:
@@ -92,8 +93,7 @@ class PaperEngine:
         """
         check_papers(papers)
         rows = self.model.paper_rows([paper.title for paper in papers], [paper.abstract for paper in papers])
-        arrays = self.model.encode_papers(rows)
-        return PaperFacets(arrays.facets, arrays.author_magnitudes, arrays.citation_magnitudes, arrays.averages)
+        return self.model.encode_papers(rows)
 
     def recommend_authors(
         self, papers: Sequence[Paper] | PaperFacets, options: PaperOptions | None = None
@@ -124,12 +124,12 @@ class PaperEngine:
         encoded = papers if isinstance(papers, PaperFacets) else self.encode(papers)
         state = self._additions.state
         table = state.tables[kind]
-        allowed = _without(np.arange(len(table)), self._allowed_mask(table, options), np.empty(0, dtype=np.int64))
+        allowed = without(np.arange(len(table)), allowed_mask(table, options), np.empty(0, dtype=np.int64))
         excluded = [] if isinstance(papers, PaperFacets) else [table.rows(paper.excluded) for paper in papers]
         width = min(options.top_k, len(allowed))
         rows = np.full((len(encoded), width), -1, dtype=np.int64)
         scores = np.full((len(encoded), width), -np.inf, dtype=np.float32)
-        examples = self._example_scores(table, options)
+        examples = example_bonus(table, options)
         step = max(1, _SCORES_AT_A_TIME // max(1, len(allowed)))
         for first in range(0, len(encoded) if width else 0, step):
             part = slice(first, first + step)
@@ -169,36 +169,29 @@ class PaperEngine:
         options = options or PaperOptions()
         state = self._additions.state
         table = state.tables[kind]
-        columns = np.array([self._row_of(kind, table, key) for key in ids], dtype=np.int64)
+        columns = np.array([row_of(kind, table, key) for key in ids], dtype=np.int64)
         encoded = papers if isinstance(papers, PaperFacets) else self.encode(papers)
-        allowed, bonus = _allowed_papers(papers, encoded, options)
+        allowed, bonus = allowed_papers(papers, encoded, options)
         if not len(allowed) or not len(columns):
             return [[] for _ in columns]
         chosen = encoded.part(allowed)
         scores = self._scores(state, kind, chosen, options, columns)
         total = scores.total + bonus[allowed, None]
         best, best_scores = best_columns(np.ascontiguousarray(total.T), np.arange(len(allowed)), options.top_k)
-        scaled = chosen.scaled(kind)
-        result = []
-        for place, column in enumerate(columns):
-            ranked = []
-            for row, score in zip(best[place], best_scores[place], strict=True):
-                evidence = None
-                if options.evidence:
-                    evidence = self._evidence(state, table, scaled[row], chosen.documents[row], int(column))
-                paper = int(allowed[row])
-                ranked.append(
-                    RankedPaper(
-                        paper,
-                        "" if isinstance(papers, PaperFacets) else papers[paper].id,
-                        float(score),
-                        float(scores.facets[row, place]),
-                        float(scores.documents[row, place]),
-                        evidence,
-                    )
+        return [
+            [
+                RankedPaper(
+                    int(allowed[row]),
+                    "" if isinstance(papers, PaperFacets) else papers[allowed[row]].id,
+                    float(score),
+                    float(scores.facets[row, place]),
+                    float(scores.documents[row, place]),
+                    self._evidence(state, kind, chosen.part(slice(row, row + 1)), int(column), options),
                 )
-            result.append(ranked)
-        return result
+                for row, score in zip(best[place], best_scores[place], strict=True)
+            ]
+            for place, column in enumerate(columns)
+        ]
 
     def add_papers(self, papers: Sequence[Paper]) -> AddResult:
         """Stores papers and fits the vectors of their authors and citing papers, new and known, without retraining.
@@ -228,8 +221,8 @@ class PaperEngine:
         encoded = papers if isinstance(papers, PaperFacets) else self.encode(papers)
         state = self._additions.state
         table, index = state.tables[kind], state.index(kind)
-        examples = self._example_scores(table, options)
-        mask = self._allowed_mask(table, options)
+        examples = example_bonus(table, options)
+        mask = allowed_mask(table, options)
         searchable = (
             index is not None and examples is None and options.candidates is None and len(encoded) <= _MAX_SEARCHES
         )
@@ -241,10 +234,10 @@ class PaperEngine:
             rows = np.empty(0, dtype=np.int64)
             if searchable and index is not None:
                 weight = self._facet_weight(kind, options)
-                rows = index.search(one.scaled(kind)[0], one.documents[0], weight, 2 * options.top_k + len(excluded))
-                rows = _without(rows, mask, excluded)
+                rows = index.search(one.scaled(kind)[0], one.averages[0], weight, 2 * options.top_k + len(excluded))
+                rows = without(rows, mask, excluded)
             if len(rows) < options.top_k:  # a small table, a strict filter, or a far-off paper: compare all
-                rows = _without(np.arange(len(table)), mask, excluded)
+                rows = without(np.arange(len(table)), mask, excluded)
             result.append(self._best_of(state, kind, one, rows, options, examples))
         return result
 
@@ -263,7 +256,6 @@ class PaperEngine:
         scores = self._scores(state, kind, paper, options, rows)
         total = scores.total if examples is None else scores.total + examples[rows]
         columns, best = best_columns(total, table.id_ranks[rows], options.top_k)
-        scaled = paper.scaled(kind)[0]
         return [
             RankedCandidate(
                 table.ids[rows[column]],
@@ -271,12 +263,20 @@ class PaperEngine:
                 float(score),
                 float(scores.facets[0, column]),
                 float(scores.documents[0, column]),
-                self._evidence(state, table, scaled, paper.documents[0], int(rows[column]))
-                if options.evidence
-                else None,
+                self._evidence(state, kind, paper, int(rows[column]), options),
             )
             for column, score in zip(columns[0], best[0], strict=True)
         ]
+
+    def _evidence(
+        self, state: EngineState, kind: CandidateKind, paper: PaperFacets, row: int, options: PaperOptions
+    ) -> Evidence | None:
+        """Why a candidate suits a single paper; None unless asked for."""
+        if not options.evidence:
+            return None
+        return self._evidence_finder.evidence(
+            state.tables[kind], state.bank, row, facets_KD=paper.scaled(kind)[0], average_W=paper.averages[0]
+        )
 
     def _scores(
         self,
@@ -289,7 +289,7 @@ class PaperEngine:
         table = state.tables[kind]
         return hybrid_scores(
             papers.scaled(kind),
-            papers.documents,
+            papers.averages,
             table,
             state.bank,
             facet_weight=self._facet_weight(kind, options),
@@ -299,111 +299,3 @@ class PaperEngine:
 
     def _facet_weight(self, kind: CandidateKind, options: PaperOptions) -> float:
         return self.model.settings.facet_weights[kind] if options.facet_weight is None else options.facet_weight
-
-    def _allowed_mask(self, table: CandidateTable, options: PaperOptions) -> NDArray[np.bool_] | None:
-        """``[J]``: what candidates, exclusions and years leave; None: everything."""
-        years = options.from_year is not None or options.to_year is not None
-        if options.candidates is None and not options.exclude and not years:
-            return None
-        mask = np.ones(len(table), dtype=np.bool_)
-        if options.candidates is not None:
-            mask[:] = False
-            mask[table.rows(options.candidates)] = True
-        mask[table.rows(options.exclude)] = False
-        if years:
-            mask &= table.year_mask(options.from_year, options.to_year)
-        return mask
-
-    def _example_scores(self, table: CandidateTable, options: PaperOptions) -> NDArray[np.float32] | None:
-        if not options.positive and not options.negative:
-            return None
-        for name in ("positive", "negative"):
-            for place, key in enumerate(getattr(options, name)):
-                if not len(table.rows([key])):
-                    raise InvalidInputError(f"is no known id: {key!r}", path=(name, place))
-        return example_scores(table, table.rows(options.positive), table.rows(options.negative), options.example_weight)
-
-    def _row_of(self, kind: CandidateKind, table: CandidateTable, key: str) -> int:
-        rows = table.rows([key])
-        if len(rows) == 1:
-            return int(rows[0])
-        resource = "author" if kind is CandidateKind.AUTHORS else "citing_paper"
-        thing = resource.replace("_", " ")
-        if len(rows):
-            ids = ", ".join(repr(table.ids[row]) for row in rows[:5])
-            message = f"{thing} {key!r} is the name of several, expected one of the ids {ids}"
-        else:
-            near = ", ".join(repr(found) for found, _ in table.find(key, 5)) or "nobody with such a name"
-            message = f"no {thing} {key!r}; nearest: {near}"
-        raise NotFoundError(message, resource_type=resource, resource_name=key)
-
-    @cached_property
-    def _word_facets(self) -> NDArray[np.float32]:
-        """Unit word vectors in the space of the facets (H of eq. B.4), ``[V, D]``; zero for stop words."""
-        facets = unit_rows(self.model.words_as_facets())
-        facets[self.model.words.vocabulary.is_stop[:-1]] = 0.0
-        return facets
-
-    def _evidence(
-        self,
-        state: EngineState,
-        table: CandidateTable,
-        facets_KD: NDArray[np.float32],
-        average_W: NDArray[np.float32],
-        row: int,
-    ) -> Evidence:
-        facet = int((facets_KD @ table.vectors[row]).argmax())
-        words = self.model.words.vocabulary.words
-        cosines = self._word_facets @ unit_rows(facets_KD[facet : facet + 1])[0]
-        best = np.argsort(-cosines, kind="stable")[:_NEAREST_WORDS]
-        bank = state.bank
-        papers = table.papers_of(row)
-        likeness = bank.averages[papers] @ average_W
-        nearest = np.argsort(-likeness, kind="stable")[:_NEAREST_PAPERS]
-        return Evidence(
-            facet,
-            tuple((words[word], float(cosines[word])) for word in best),
-            tuple((bank.ids[papers[n]], bank.titles[papers[n]], float(likeness[n])) for n in nearest),
-        )
-
-
-def _without(rows: NDArray[np.int64], mask: NDArray[np.bool_] | None, excluded: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The rows that a mask allows and that are not excluded."""
-    if mask is not None:
-        rows = rows[mask[rows]]
-    return rows[~np.isin(rows, excluded)] if len(excluded) else rows
-
-
-def _allowed_papers(
-    papers: Sequence[Paper] | PaperFacets, encoded: PaperFacets, options: PaperOptions
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Places of the papers left by the options, and what examples add to each paper."""
-    bonus = np.zeros(len(encoded), dtype=np.float32)
-    filtered = options.candidates is not None or options.exclude or options.positive or options.negative
-    if isinstance(papers, PaperFacets):
-        if filtered or options.from_year is not None or options.to_year is not None:
-            raise InvalidInputError("encoded papers have no ids and years to filter by, expected none of the filters")
-        return np.arange(len(encoded)), bonus
-    places = {paper.id: place for place, paper in enumerate(papers) if paper.id}
-    if len(places) != sum(bool(paper.id) for paper in papers):
-        raise InvalidInputError("must have distinct ids, got one twice", path="papers")
-    for name, sign in (("positive", 1.0), ("negative", -1.0)):
-        ids = getattr(options, name)
-        unknown = [key for key in ids if key not in places]
-        if unknown:
-            raise InvalidInputError(f"must be ids of the papers, got {unknown[0]!r}", path=name)
-        if ids:
-            examples = encoded.documents[[places[key] for key in ids]]
-            bonus += np.float32(sign * options.example_weight) * (encoded.documents @ examples.T).max(axis=1)
-    excluded = set(options.exclude)
-    wanted = None if options.candidates is None else set(options.candidates)
-    from_year, to_year = options.from_year, options.to_year
-    allowed = [
-        place
-        for place, paper in enumerate(papers)
-        if not (paper.id and paper.id in excluded)
-        and (wanted is None or paper.id in wanted)
-        and (from_year is None or (paper.year is not None and paper.year >= from_year))
-        and (to_year is None or (paper.year is not None and paper.year <= to_year))
-    ]
-    return np.array(allowed, dtype=np.int64), bonus

@@ -4,7 +4,6 @@ Shape suffixes: B papers, L words, K facets, D dimensions, W of the word vectors
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -23,31 +22,15 @@ from facets.model.checkpoint import (
     write_checkpoint,
 )
 from facets.papers.network import PaperNetwork
+from facets.papers.results import PaperFacets
 from facets.papers.tables import PaperTables, ScoringSettings, TrainedPapers, read_papers_part, write_papers_part
 from facets.papers.typed_rows import typed_rows
 from facets.words.vectors import WordVectors
 
-__all__ = ["PaperArrays", "PaperModel"]
+__all__ = ["PaperModel"]
 
 # Words of one forward pass, padding included.
 _BATCH_TOKENS = 8192
-
-
-@dataclass(frozen=True, slots=True)
-class PaperArrays:
-    """Encoded papers.
-
-    Attributes:
-        facets: ``[B, K, D]`` float32, without magnitudes.
-        author_magnitudes: ``[B, K]`` float32.
-        citation_magnitudes: ``[B, K]`` float32.
-        averages: ``[B, D]`` float32, unit weighted word averages of all words (eq. B.4), mapped as facets map theirs.
-    """
-
-    facets: NDArray[np.float32]
-    author_magnitudes: NDArray[np.float32]
-    citation_magnitudes: NDArray[np.float32]
-    averages: NDArray[np.float32]
 
 
 class PaperModel(CheckpointModel[PaperNetwork]):
@@ -105,10 +88,10 @@ class PaperModel(CheckpointModel[PaperNetwork]):
         return self.encode_papers(rows).facets
 
     @torch.inference_mode()
-    def encode_papers(self, rows: Sequence[NDArray[np.uint16]]) -> PaperArrays:
+    def encode_papers(self, rows: Sequence[NDArray[np.uint16]]) -> PaperFacets:
         """Facets, magnitudes and word averages of typed rows, batched by length, in the given order."""
         shape = (len(rows), self.num_facets)
-        result = PaperArrays(
+        result = PaperFacets(
             np.empty((*shape, self.dim), dtype=np.float32),
             np.empty(shape, dtype=np.float32),
             np.empty(shape, dtype=np.float32),

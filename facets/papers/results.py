@@ -1,6 +1,6 @@
 """What comes back about papers: plain frozen values.
 
-Shape letters: N papers, K facets, D dimensions, T top_k.
+Shape letters: N papers, K facets, D dimensions, W of word averages, T top_k.
 """
 
 from collections.abc import Sequence
@@ -80,13 +80,14 @@ class PaperFacets:
         facets: ``[N, K, D]`` float32, the ``p_k`` of eq. 3.15 without magnitudes.
         author_magnitudes: ``[N, K]`` float32, rho.
         citation_magnitudes: ``[N, K]`` float32, tau.
-        documents: ``[N, D']`` float32, unit word averages (eq. B.4); zero without a known word.
+        averages: ``[N, W]`` float32, unit weighted averages of all words (eq. B.4), mapped as facets map theirs; zero
+            without a known word.
     """
 
     facets: NDArray[np.float32]
     author_magnitudes: NDArray[np.float32]
     citation_magnitudes: NDArray[np.float32]
-    documents: NDArray[np.float32]
+    averages: NDArray[np.float32]
 
     def __len__(self) -> int:
         """N."""
@@ -98,7 +99,7 @@ class PaperFacets:
             self.facets[places],
             self.author_magnitudes[places],
             self.citation_magnitudes[places],
-            self.documents[places],
+            self.averages[places],
         )
 
     def scaled(self, kind: CandidateKind) -> NDArray[np.float32]:

@@ -132,7 +132,7 @@ def facet_system(name: str, engine: PaperEngine, encoded: PaperFacets) -> Recomm
         table = engine.state.tables[kind]
         scores = hybrid_scores(
             encoded.scaled(kind),
-            encoded.documents,
+            encoded.averages,
             table,
             engine.state.bank,
             facet_weight=settings.facet_weights[kind],

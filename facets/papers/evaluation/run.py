@@ -115,10 +115,10 @@ def _systems(
     facets, documents = {}, {}
     for name, (engine, folder) in engines.items():
         encoded = engine.encode(data.papers)
-        documents[name] = encoded.documents
+        documents[name] = encoded.averages
         facets[name] = facet_system(name, engine, encoded)
         if run.tune:
-            _tune(folder, engine, facets[name], encoded.documents, data)
+            _tune(folder, engine, facets[name], encoded.averages, data)
             facets[name] = facet_system(name, PaperEngine.load(folder), encoded)
         yield facets[name]
     if not run.baselines:

@@ -1,5 +1,7 @@
 """Recommending, ranking, filters, evidence and additions, on a tiny trained model."""
 
+import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,6 @@ from toy_papers import toy_paper_model
 from toys import toy_model
 
 from facets.errors import InvalidInputError, NotFoundError, StorageError
-from facets.papers import additions as papers_additions
 from facets.papers.engine import PaperEngine
 from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
 from facets.papers.model import PaperModel
@@ -69,11 +70,10 @@ def test_the_same_paper_scores_the_same_alone_and_in_a_batch(engine: PaperEngine
 
 
 @pytest.mark.parametrize("mode", ["average", "max"])
-def test_search_in_the_index_finds_what_comparing_all_finds(
-    model: PaperModel, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(papers_additions, "_MIN_INDEXED", 1)
-    indexed = PaperEngine(model)
+def test_search_in_the_index_finds_what_comparing_all_finds(model: PaperModel, mode: str) -> None:
+    changed = copy.copy(model)
+    changed.settings = replace(model.settings, document_modes={AUTHORS: mode, CITATIONS: mode})
+    indexed = PaperEngine(changed, min_indexed=1)
     assert indexed.state.index(AUTHORS) is not None
     exact = indexed.recommend_bulk(AUTHORS, [PARSER, VOICE], PaperOptions(top_k=6))
     for row, hits in enumerate(indexed.recommend_authors([PARSER, VOICE], PaperOptions(top_k=6))):
@@ -171,6 +171,16 @@ def test_strange_texts_give_finite_scores(engine: PaperEngine) -> None:
 def test_no_papers_give_no_answers(engine: PaperEngine) -> None:
     assert engine.recommend_authors([]) == []
     assert len(engine.recommend_bulk(AUTHORS, []).rows) == 0
+
+
+def test_evidence_of_ranked_papers_names_the_facet_of_each(engine: PaperEngine) -> None:
+    papers = [Paper(VOICE.title, id="v"), Paper(PARSER.title, id="p")]
+    [ranked] = engine.rank_papers(AUTHORS, ["parsing A"], papers, PaperOptions(evidence=True))
+    [one_by_one] = engine.recommend_authors([PARSER], PaperOptions(candidates=["parsing A"], evidence=True))
+    assert ranked[0].evidence is not None and one_by_one[0].evidence is not None
+    assert ranked[0].evidence.facet == one_by_one[0].evidence.facet
+    words = [[word for word, _ in hit.evidence.nearest_words] for hit in (ranked[0], one_by_one[0])]
+    assert words[0] == words[1]
 
 
 def test_a_model_of_another_task_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Authors for papers, without encoding: ``python -m benchmarks.recommendation``; JSON on standard output.
+"""Authors for papers, without encoding: ``python -m benchmarks.papers``; JSON on standard output.
 
 One paper after the other against many authors, through the index and against all of them, with the recall of the
 first; and a whole conference, thousands of submissions against thousands of reviewers. Vectors are synthetic: papers of
