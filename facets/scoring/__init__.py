@@ -10,9 +10,9 @@ from facets.scoring.averages import (
     remove_component,
     sif,
 )
-from facets.scoring.calibration import apply_curve
 from facets.scoring.codebook import codebook_contributions, codebook_score
 from facets.scoring.coverage import added_coverage, coverage, coverage_gain, word_coverage
+from facets.scoring.curves import apply_curve
 from facets.scoring.facet_match import attention, best_facet_match, closest_facet_weight, max_facet_score, unit_facets
 from facets.scoring.transport import probability_wmd, wmd
 

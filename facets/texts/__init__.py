@@ -6,7 +6,7 @@ from facets.texts.score_curves import ScoreRange
 from facets.texts.similarity import PairScores, score_pairs
 from facets.texts.similarity_methods import SimilarityMethod
 from facets.texts.summarization import Summary, summarize
-from facets.texts.text_words import fit_common_components
+from facets.texts.words import fit_common_components
 
 __all__ = [
     "PairScores",

@@ -16,7 +16,7 @@ from facets import scoring
 from facets.errors import ConfigError
 from facets.model.contract import TextModel
 from facets.text.vocabulary import Vocabulary
-from facets.texts.text_words import known_rows
+from facets.texts.words import known_rows
 
 __all__ = [
     "PAPER_COVERAGE",

@@ -13,7 +13,7 @@ from facets import scoring
 from facets.errors import InvalidInputError
 from facets.model.contract import TextEncoder, TextModel
 from facets.texts.explanation import NearestWord, TextExplanation, TokenAttention, explain_encoded, with_weights
-from facets.texts.pair_texts import PairTexts
+from facets.texts.pairs import PairTexts
 from facets.texts.score_curves import ScoreRange, score_curve
 from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, method_named
 

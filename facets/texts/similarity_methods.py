@@ -15,7 +15,7 @@ from torch import Tensor
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
 from facets.extras import require_extra
-from facets.texts.pair_texts import PairTexts, Weighting
+from facets.texts.pairs import PairTexts, Weighting
 
 __all__ = ["WORD_METHODS", "MethodKind", "MethodRow", "SimilarityMethod", "method_named", "methods_table"]
 

@@ -19,7 +19,7 @@ from facets.text.checks import check_text
 from facets.text.tokenizer import Sentence
 from facets.texts.coverage import CoverageConfig, DocumentWords, block_coverage, word_weights
 from facets.texts.selection import Selected, select_sentences
-from facets.texts.text_words import known_rows
+from facets.texts.words import known_rows
 
 __all__ = ["Order", "Summary", "SummarySentence", "summarize"]
 

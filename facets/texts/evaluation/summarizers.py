@@ -16,7 +16,7 @@ from facets.model.contract import TextEncoder, TextModel
 from facets.text.tokenizer import Tokenizer
 from facets.texts.coverage import CoverageConfig
 from facets.texts.summarization import summarize
-from facets.texts.text_words import TextWords
+from facets.texts.words import TextWords
 from facets.words.vectors import unit_rows
 
 __all__ = [

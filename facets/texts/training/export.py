@@ -11,8 +11,8 @@ from facets.errors import CheckpointError
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.facet_model import FacetModel
 from facets.model.network import FacetNetwork
-from facets.texts.text_words import fit_common_components
 from facets.texts.training.config import SentenceTrainingConfig
+from facets.texts.words import fit_common_components
 from facets.training.corpus import PackedCorpus
 from facets.training.loop import CHECKPOINT, CURVE
 from facets.words.vectors import WordVectors

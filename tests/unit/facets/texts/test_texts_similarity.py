@@ -11,7 +11,7 @@ from facets.text.vocabulary import Vocabulary
 from facets.texts.explanation import explain
 from facets.texts.similarity import PairScorer, score_pairs
 from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod
-from facets.texts.text_words import TextWords, fit_common_components
+from facets.texts.words import TextWords, fit_common_components
 from facets.words.vectors import WordVectors
 
 TEXTS = ["the cat is a dog", "kitten puppy", "truck on the road", "piano concert music", "violin, music."]
@@ -285,8 +285,8 @@ def test_scores_come_without_explanations_unless_asked_for(model: TextModel) -> 
 
 @pytest.mark.parametrize("num_pairs", [1, 700])
 def test_many_pairs_are_scored_in_blocks(model: TextModel, num_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("facets.texts.pair_texts._NUMBERS_AT_A_TIME", 1000)
-    monkeypatch.setattr("facets.texts.text_words._BATCH_WORDS", 7)
+    monkeypatch.setattr("facets.texts.pairs._NUMBERS_AT_A_TIME", 1000)
+    monkeypatch.setattr("facets.texts.words._BATCH_WORDS", 7)
     pairs = [(TEXTS[i % 5], TEXTS[i % 3]) for i in range(num_pairs)]
     for method in (SimilarityMethod.CODEBOOK, SimilarityMethod.AVERAGE):
         scores = score_pairs(model, pairs, method).scores

@@ -15,7 +15,7 @@ from facets import scoring
 from facets.errors import ConfigError
 from facets.model.contract import TextEncoder, TextModel
 from facets.text.checks import check_text
-from facets.texts.text_words import COMPONENT_KEYS, TextWords
+from facets.texts.words import COMPONENT_KEYS, TextWords
 
 __all__ = ["PairTexts", "Weighting"]
 

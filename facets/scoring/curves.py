@@ -1,4 +1,4 @@
-"""Scores on a scale that means the same for every method.
+"""Calibrated scores: a curve puts the scores of every method on one scale.
 
 Shape suffixes: P pairs, N points of a curve.
 """
