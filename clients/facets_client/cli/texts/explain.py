@@ -14,13 +14,11 @@ from facets_client.cli.inputs import FileOption, ModelOption, Texts, WordsOption
 from facets_client.cli.output import clean, print_explanation, print_json, say, shaded, stdout
 from facets_client.cli.settings import settings_of
 from facets_client.core.results import FacetMatch
-from facets_client.texts.explain_pairing import paired_rows
-from facets_client.texts.explain_picture import Picture, explanation_picture, pair_picture
-from facets_client.texts.explain_png import png
-from facets_client.texts.explain_svg import svg
+from facets_client.texts.pairing import paired_rows
+from facets_client.texts.picture import Picture, explanation_picture, pair_picture
+from facets_client.texts.plot import FORMATS, Format, plot
 from facets_client.texts.results import Explanation, FacetWords, PairScore
 
-_FORMATS = (".svg", ".png")
 _FURTHER_MEETINGS = 10
 
 
@@ -50,7 +48,8 @@ def explain(
       facets --json explain --num-words 10 "A dog chased the mailman."
     """
     settings = settings_of(context)
-    if out and out.suffix not in _FORMATS:
+    form = _format_of(out)
+    if out and form is None:
         raise typer.BadParameter(f"--out must end in .svg or .png, got {str(out)!r}")
     listed = list(texts_from(texts, file))
     if pair and len(listed) != 2:
@@ -61,9 +60,8 @@ def explain(
         explanations = client.explain(listed, model=model, num_words=num_words)
         first_pair = [(listed[0], listed[1])] if pair else []
         scores = client.score(first_pair, model=model, explain=True, num_words=num_words).pairs if pair else ()
-    if out:
-        picture = _picture(listed, explanations, scores)
-        _write(picture, out)
+    if out and form:
+        out.write_bytes(_painted(_picture(listed, explanations, scores), form))
         print_json({"file": str(out)}) if settings.json else say(f"wrote {out}")
     elif not pair:
         _show_each(listed, explanations, as_json=settings.json)
@@ -125,9 +123,12 @@ def _picture(texts: Sequence[str], explanations: Sequence[Explanation], scores: 
     return pair_picture((texts[0], texts[1]), (explanations[0], explanations[1]), scores[0].matches)
 
 
-def _write(picture: Picture, file: Path) -> None:
+def _format_of(file: Path | None) -> Format | None:
+    return next((form for form in FORMATS if file and file.suffix == f".{form}"), None)
+
+
+def _painted(picture: Picture, form: Format) -> bytes:
     try:
-        content = svg(picture).encode("utf-8") if file.suffix == ".svg" else png(picture)
+        return plot(picture, form)
     except ImportError as error:
         raise typer.BadParameter(str(error)) from error
-    file.write_bytes(content)

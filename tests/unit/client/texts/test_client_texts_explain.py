@@ -1,5 +1,6 @@
 """Pictures of explanations: who stands opposite whom, the layout, the two file formats, the command."""
 
+import importlib.util
 import itertools
 import json
 import xml.etree.ElementTree as ElementTree
@@ -7,14 +8,16 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from facets_client.cli import app
 from facets_client.core.results import FacetMatch, NearestWord
-from facets_client.texts.explain_pairing import paired_rows
-from facets_client.texts.explain_picture import explanation_picture, pair_picture
-from facets_client.texts.explain_png import png
-from facets_client.texts.explain_svg import svg
+from facets_client.texts.pairing import paired_rows
+from facets_client.texts.picture import explanation_picture, pair_picture
+from facets_client.texts.plot import plot
 from facets_client.texts.results import AttendedToken, Explanation, FacetWords, TokenAttention, TokenStats
 from typer.testing import CliRunner
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
+needs_matplotlib = pytest.mark.skipif(
+    importlib.util.find_spec("matplotlib") is None, reason="the extra 'plot' is not installed"
+)
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
@@ -81,39 +84,47 @@ def test_nothing_leaves_the_picture_or_covers_its_neighbour(text):
             assert all(end <= start + 1e-6 for (_, end), (start, _) in itertools.pairwise(spans))
 
 
+def drawn_lines(root) -> int:
+    return sum(group.get("id", "").startswith("line2d_") for group in root.iter(f"{NAMESPACE}g"))
+
+
+@needs_matplotlib
 def test_svg_is_well_formed_escaped_and_always_the_same():
     text = "a <b> & \x00\x1b[2J ]]> \ud7ff $5"
     picture = pair_picture((text, text), (explained(text, word="<&>"), explained(text)), [met(0, 1, 1.0)])
-    document = svg(picture)
+    document = plot(picture, "svg")
     root = ElementTree.fromstring(document)
     assert root.tag == f"{NAMESPACE}svg"
     shown = [element.text for element in root.iter(f"{NAMESPACE}text")]
     assert "<b>" in shown and any("<&>" in part for part in shown)
-    assert len(list(root.iter(f"{NAMESPACE}line"))) == 1
-    assert "\x1b" not in document and "http" not in document.replace("http://www.w3.org/2000/svg", "")
-    assert document == svg(pair_picture((text, text), (explained(text, word="<&>"), explained(text)), [met(0, 1, 1.0)]))
+    assert drawn_lines(root) == 1
+    assert b"\x1b" not in document
+    targets = [value for element in root.iter() for name, value in element.attrib.items() if name.endswith("href")]
+    assert all(target.startswith("#") for target in targets)  # nothing is loaded from outside
+    assert document == plot(picture, "svg")
 
 
-def test_svg_has_colours_for_light_and_dark_pages():
-    document = svg(explanation_picture("one", explained("one")))
-    assert "prefers-color-scheme:dark" in document
-    assert 'class="ground"' in document  # text never lies on the ground of the page
+@needs_matplotlib
+@pytest.mark.filterwarnings("error")
+def test_a_character_without_a_glyph_is_no_warning():
+    for form in ("svg", "png"):
+        assert plot(explanation_picture("\u732b", explained("\u732b")), form)
 
 
+@needs_matplotlib
 def test_png_is_a_picture_and_always_the_same():
-    pytest.importorskip("matplotlib", reason="the extra 'png' is not installed")
     picture = pair_picture(("a $b_$", "two"), (explained("a $b_$"), explained("two")), [met(0, 1, 1.0)])
-    painted = png(picture)
+    painted = plot(picture, "png")
     assert painted.startswith(PNG_SIGNATURE)
     width = int.from_bytes(painted[16:20], "big")
     assert width == pytest.approx(2 * picture.width, abs=2)
-    assert png(picture) == painted
+    assert plot(picture, "png") == painted
 
 
 def test_png_refuses_what_is_too_large():
     item = explained("one", num_facets=100, num_words=100)
     with pytest.raises(ValueError, match="SVG"):
-        png(explanation_picture("one", item))
+        plot(explanation_picture("one", item), "png")
 
 
 @pytest.fixture
@@ -139,15 +150,23 @@ def test_command_shows_two_texts_side_by_side(facets):
     assert (found["matches"][0]["first_facet"], found["matches"][0]["second_facet"]) == (1, 2)
 
 
-def test_command_writes_pictures(facets, tmp_path, monkeypatch):
+@needs_matplotlib
+def test_command_writes_pictures(facets, tmp_path):
     assert "wrote pair.svg" in facets("explain", "--pair", "one", "two", "--out", "pair.svg").stderr
     root = ElementTree.parse(tmp_path / "pair.svg").getroot()
-    assert len(list(root.iter(f"{NAMESPACE}line"))) == 1
+    assert drawn_lines(root) == 1
     assert json.loads(facets("--json", "explain", "one", "--out", "one.svg").stdout) == {"file": "one.svg"}
     assert ElementTree.parse(tmp_path / "one.svg").getroot().tag == f"{NAMESPACE}svg"
+    facets("explain", "one", "--out", "one.png")
+    assert (tmp_path / "one.png").read_bytes().startswith(PNG_SIGNATURE)
+
+
+@pytest.mark.parametrize("file", ["one.svg", "one.png"])
+def test_a_missing_extra_is_one_line(facets, tmp_path, monkeypatch, file):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert "facets[png]" in facets("explain", "one", "--out", "one.png", code=2).stderr
-    assert not (tmp_path / "one.png").exists()
+    (line,) = facets("explain", "one", "--out", file, code=2).stderr.splitlines()
+    assert "facets[plot]" in line
+    assert not (tmp_path / file).exists()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Literal
 from rich.cells import cell_len, chop_cells
 
 from facets_client.core.results import FacetMatch
-from facets_client.texts.explain_pairing import paired_rows
+from facets_client.texts.pairing import paired_rows
 from facets_client.texts.results import Explanation, FacetWords
 
 __all__ = ["CELL", "FONT_SIZE", "Label", "Link", "Picture", "Shade", "explanation_picture", "pair_picture"]
@@ -206,7 +206,7 @@ class _Canvas:
     def picture(self, width: float, height: float, description: str) -> Picture:
         """Everything so far, with a margin below."""
         items = (tuple(self._shades), tuple(self._links), tuple(self._labels))
-        return Picture(width, height + _MARGIN, description, *items)
+        return Picture(width, height + _MARGIN, _visible(description), *items)
 
 
 def _crowd(spot: tuple[float, float], placed: Sequence[tuple[float, float]]) -> int:
