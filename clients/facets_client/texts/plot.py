@@ -69,7 +69,6 @@ def plot(picture: Picture, form: Format) -> bytes:
 def _paint(picture: Picture, axes: "Axes") -> None:
     """Shades, links and labels, in this order."""
     from matplotlib.patches import Rectangle
-    from matplotlib.patheffects import withStroke
 
     for shade in picture.shades:
         opacity = _STRONGEST_SHADE * shade.strength
@@ -96,6 +95,6 @@ def _paint(picture: Picture, axes: "Axes") -> None:
             weight="bold" if label.role == "title" else "normal",
             style="italic" if label.role == "unknown" else "normal",
             verticalalignment="baseline",
-            path_effects=[withStroke(linewidth=4, foreground="white")] if label.role == "cosine" else [],
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0} if label.role == "cosine" else None,
             parse_math=False,  # a dollar is a dollar
         )
