@@ -92,9 +92,9 @@ CHECKS: dict[str, list[Check]] = {
     ],
     "backbone": [*_MODEL, _python(_ENCODE.format("'facets-minilm-en'"), "(1, 10, 256)")],
     "wmd": [*_MODEL, _python(_MOVERS)],
-    "png": [_python("import matplotlib, facets_client.texts.explain_png"), Check(("facets", "--help"), "Usage")],
+    "plot": [_python("import matplotlib, facets_client.texts.plot"), Check(("facets", "--help"), "Usage")],
 }
-_WITHOUT_TORCH = {"base", "png"}
+_WITHOUT_TORCH = {"base", "plot"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
