@@ -121,7 +121,7 @@ class _Beginner:
         if prepared.pending is None:
             permit.release()
         else:
-            prepared.pending.rows.when_done(permit.release)
+            prepared.pending.rows.when_ended(permit.release)
         self._call.num_items += len(batch.documents)
         self._expected += 1
         return _Begun(batch.sequence, prepared)

@@ -48,7 +48,7 @@ class ServedPapers:
             CallCancelledError: The caller cancelled first.
             NotReadyError: The server is shutting down.
         """
-        with self._turns.turn(call):
+        with self._turns.hold(call):
             try:
                 yield self.engine
             except FacetsError:

@@ -173,7 +173,7 @@ class ServedRelations:
 
     @contextmanager
     def _turn(self, call: CallContext) -> Iterator[None]:
-        with self._turns.turn(call):
+        with self._turns.hold(call):
             try:
                 yield
             except FacetsError:

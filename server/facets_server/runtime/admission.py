@@ -11,7 +11,6 @@ gRPC's own ``maximum_concurrent_rpcs`` is not used: it can be bypassed and answe
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -19,20 +18,14 @@ from types import TracebackType
 from facets.errors import NotReadyError, OverloadedError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import AdmissionConfig
+from facets_server.runtime.fair_lock import FairLock
+from facets_server.runtime.fair_queue import QueueFullError
 
 __all__ = ["Admission", "Permit"]
 
 _SMOOTHING = 0.1  # weight of the newest call in the running mean of how long a call takes
 _SHORTEST_RETRY_S = 0.05
 _LONGEST_RETRY_S = 10.0
-
-
-class _Waiter:
-    __slots__ = ("event", "granted")
-
-    def __init__(self) -> None:
-        self.event = threading.Event()
-        self.granted = False
 
 
 class Permit:
@@ -66,8 +59,7 @@ class Admission:
     def __init__(self, config: AdmissionConfig) -> None:
         self._config = config
         self._lock = threading.Lock()
-        self._waiters: deque[_Waiter] = deque()
-        self._running = 0
+        self._permits = FairLock(config.max_concurrent_requests)
         self._streams = 0
         self._mean_call_s = 0.05
         self._draining = False
@@ -76,12 +68,12 @@ class Admission:
     @property
     def num_running(self) -> int:
         """Calls worked on now."""
-        return self._running
+        return self._permits.num_held
 
     @property
     def num_waiting(self) -> int:
         """Calls waiting for a permit now."""
-        return len(self._waiters)
+        return self._permits.num_waiting
 
     @property
     def num_streams(self) -> int:
@@ -95,11 +87,10 @@ class Admission:
 
     def is_idle(self) -> bool:
         """True when nothing is worked on, waits or streams."""
-        with self._lock:
-            return not (self._running or self._waiters or self._streams)
+        return self._permits.is_idle() and not self._streams
 
     def drain(self) -> None:
-        """Lets no new streams in and tells the open ones to end after what they have read."""
+        """Lets no new streams in and asks the open ones to end after what they have read."""
         with self._lock:
             self._draining = True
             listeners = tuple(self._drain_listeners)
@@ -132,9 +123,14 @@ class Admission:
             DeadlineExceededError: The deadline passed while waiting.
             CallCancelledError: The caller cancelled while waiting.
         """
-        asked = time.monotonic()
-        self._enter(call, may_refuse=may_refuse)
-        call.queue_ms += (time.monotonic() - asked) * 1000
+        try:
+            self._permits.acquire(call, max_waiting=self._config.max_queued_requests if may_refuse else None)
+        except QueueFullError as error:
+            raise OverloadedError(
+                f"{self.num_running} calls are worked on and {self.num_waiting} wait, the limit is "
+                f"{self._config.max_concurrent_requests} and {self._config.max_queued_requests}",
+                retry_after_s=self._retry_after_s(),
+            ) from error
         return Permit(self._leave)
 
     @contextmanager
@@ -159,43 +155,13 @@ class Admission:
             with self._lock:
                 self._streams -= 1
 
-    def _enter(self, call: CallContext, *, may_refuse: bool) -> None:
-        with self._lock:
-            if self._running < self._config.max_concurrent_requests and not self._waiters:
-                self._running += 1
-                return
-            if may_refuse and len(self._waiters) >= self._config.max_queued_requests:
-                raise OverloadedError(
-                    f"{self._running} calls are worked on and {len(self._waiters)} wait, the limit is "
-                    f"{self._config.max_concurrent_requests} and {self._config.max_queued_requests}",
-                    retry_after_s=self._retry_after_s(),
-                )
-            waiter = _Waiter()
-            self._waiters.append(waiter)
-        while True:
-            call.wait(waiter.event)
-            with self._lock:
-                if waiter.granted:
-                    return
-                if not call.is_wanted():
-                    self._waiters.remove(waiter)
-                    break
-                waiter.event.clear()
-        call.check()
-        raise AssertionError("a call left the waiting room though it was still wanted")
-
     def _leave(self, took_s: float) -> None:
         with self._lock:
             self._mean_call_s += _SMOOTHING * (took_s - self._mean_call_s)
-            if self._waiters:  # the permit goes straight to the longest waiting
-                waiter = self._waiters.popleft()
-                waiter.granted = True
-                waiter.event.set()
-            else:
-                self._running -= 1
+        self._permits.release()
 
     def _retry_after_s(self) -> float:
         """Seconds until the calls ahead are about done, from the mean time of recent calls."""
-        ahead = len(self._waiters) + self._running
+        ahead = self.num_waiting + self.num_running
         seconds = self._mean_call_s * ahead / self._config.max_concurrent_requests
         return min(max(seconds, _SHORTEST_RETRY_S), _LONGEST_RETRY_S)

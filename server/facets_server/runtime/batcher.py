@@ -1,19 +1,18 @@
 """The dynamic batcher: one worker thread a model, texts of many calls in one forward pass.
 
 Calls put their token rows in and wait. The worker takes what has gathered while the batch before was running,
-a few rows of each call in turn (so that a bulk load does not hold up a single query), sorts by length, and
+a few rows of each call round-robin (so that a bulk load does not hold up a single query), sorts by length, and
 cuts batches of at most a token budget with padding counted. Rows that nobody waits for any more are dropped
 before the model sees them. When a batch of several calls fails, each call is run alone: one bad text does not
 fail its neighbours.
 
-    rows of calls -> round robin -> sort by length -> token budget -> encode_rows -> back to the calls
+    rows of calls -> round-robin -> sort by length -> token budget -> encode_rows -> back to the calls
 """
 
 import logging
 import threading
 import time
 import traceback
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +23,8 @@ from facets.errors import NotReadyError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, ModelFailureError
+from facets_server.runtime.failures import Failures
+from facets_server.runtime.fair_queue import FairQueue, Waiter
 from facets_server.runtime.metrics import BatchMetrics
 
 __all__ = ["Batcher", "EncodedRows", "PendingRows"]
@@ -34,7 +35,6 @@ Row = NDArray[np.int64]
 EncodeRows = Callable[[Sequence[Row]], NDArray[np.float32]]
 
 _ROWS_A_TURN = 32  # rows taken of one call before the next call's turn
-_FAILURES_UNTIL_UNHEALTHY = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +52,18 @@ class EncodedRows:
     inference_ms: float
 
 
-class PendingRows:
+class PendingRows(Waiter):
     """Rows that wait for the model; made by ``Batcher.submit``."""
 
     def __init__(self, rows: Sequence[Row], call: CallContext) -> None:
+        super().__init__(call)
         self.rows = rows
-        self.call = call
         self.submitted = time.monotonic()
         self.next_row = 0  # first row not yet taken by the worker
         self._facets: NDArray[np.float32] | None = None
         self._num_missing = len(rows)
-        self._started: float | None = None
+        self._started = self.submitted
         self._inference_s = 0.0
-        self._error: Exception | None = None
-        self._done = threading.Event()
-        self._lock = threading.Lock()
-        self._when_done: Callable[[], None] | None = None
 
     def result(self) -> EncodedRows:
         """Waits until all rows are encoded, at most until the deadline of the call.
@@ -78,38 +74,9 @@ class PendingRows:
             ModelFailureError: The model failed on these rows.
             NotReadyError: The batcher was closed first.
         """
-        self.call.wait(self._done)
-        if self._error is not None:
-            raise self._error
-        if self._num_missing or self._facets is None or self._started is None:
-            self.call.check()
-            raise AssertionError("a call woke up before its rows were encoded though it was still wanted")
+        self.wait()
+        assert self._facets is not None
         return EncodedRows(self._facets, (self._started - self.submitted) * 1000, self._inference_s * 1000)
-
-    def is_wanted(self) -> bool:
-        """True while somebody waits for these rows."""
-        return self._error is None and self.call.is_wanted()
-
-    def when_done(self, callback: Callable[[], None]) -> None:
-        """Calls back once, when the rows are encoded, have failed or were dropped; at once when that is past."""
-        with self._lock:
-            if self._num_missing and self._error is None:
-                self._when_done = callback
-                return
-        callback()
-
-    def fail(self, error: Exception) -> None:
-        """Ends the wait with an error."""
-        with self._lock:
-            self._error = self._error or error
-        self._finish()
-
-    def _finish(self) -> None:
-        self._done.set()
-        with self._lock:
-            callback, self._when_done = self._when_done, None
-        if callback is not None:
-            callback()
 
     def deliver(self, positions: Sequence[int], facets: NDArray[np.float32], *, started: float) -> None:
         """Takes the facets of some rows; the worker calls it.
@@ -124,11 +91,9 @@ class PendingRows:
             self._started = started
         self._facets[list(positions)] = facets
         self._inference_s += time.monotonic() - started
-        with self._lock:
-            self._num_missing -= len(positions)
-            is_done = not self._num_missing
-        if is_done:
-            self._finish()
+        self._num_missing -= len(positions)
+        if not self._num_missing:
+            self.end()
 
 
 Item = tuple[PendingRows, int]
@@ -137,7 +102,15 @@ Item = tuple[PendingRows, int]
 class Batcher:
     """Fuses the rows of concurrent calls into batches for one model."""
 
-    def __init__(self, encode_rows: EncodeRows, config: BatcherConfig, *, name: str, metrics: BatchMetrics) -> None:
+    def __init__(
+        self,
+        encode_rows: EncodeRows,
+        config: BatcherConfig,
+        *,
+        name: str,
+        metrics: BatchMetrics,
+        failures: Failures | None = None,
+    ) -> None:
         """Starts the worker thread.
 
         Args:
@@ -145,27 +118,25 @@ class Batcher:
             config: Token budget, batch size, waiting time.
             name: Of the model, for the thread and the metrics.
             metrics: Where batches are counted.
+            failures: Where failed batches are counted; None: apart.
         """
         self._encode_rows = encode_rows
         self._config = config
         self._name = name
         self._metrics = metrics
-        self._condition = threading.Condition()
-        self._waiting: deque[PendingRows] = deque()
-        self._num_waiting_rows = 0
-        self._failures = 0
-        self._closed = False
+        self._failures = failures if failures is not None else Failures()
+        self._queue: FairQueue[PendingRows] = FairQueue()
         self._thread = threading.Thread(target=self._work, name=f"batcher-{name}", daemon=True)
         self._thread.start()
 
     @property
     def num_waiting_texts(self) -> int:
         """Texts in the queue now."""
-        return self._num_waiting_rows
+        return sum(len(pending.rows) - pending.next_row for pending in self._queue.snapshot())
 
     def is_healthy(self) -> bool:
         """False when the last batches failed one after the other or the worker is gone."""
-        return self._thread.is_alive() and self._failures < _FAILURES_UNTIL_UNHEALTHY
+        return self._thread.is_alive() and not self._failures.are_many()
 
     def submit(self, rows: Sequence[Row], call: CallContext) -> PendingRows:
         """Puts rows into the queue.
@@ -180,54 +151,45 @@ class Batcher:
         if not rows:
             raise ValueError("rows has 0 items, expected at least 1")
         pending = PendingRows(rows, call)
-        with self._condition:
-            if self._closed:
-                raise NotReadyError("the server is shutting down")
-            self._waiting.append(pending)
-            self._num_waiting_rows += len(rows)
-            self._condition.notify()
+        self._queue.put(pending)
         return pending
 
     def close(self) -> None:
         """Ends the worker after its running batch; what still waits fails with NotReadyError."""
-        with self._condition:
-            self._closed = True
-            self._condition.notify()
+        self._queue.close()
         self._thread.join()
-        while self._waiting:
-            self._waiting.popleft().fail(NotReadyError("the server is shutting down"))
-        self._num_waiting_rows = 0
+        self._queue.fail_all(NotReadyError("the server is shutting down"))
 
     def _work(self) -> None:
         while True:
-            with self._condition:
-                while not self._waiting and not self._closed:
-                    self._condition.wait()
-                if self._closed:
-                    return
+            with self._queue.changed:
+                self._queue.changed.wait_for(lambda: len(self._queue) or self._queue.is_closed)
                 if self._config.max_wait_ms:
-                    self._condition.wait_for(self._has_full_batch, self._config.max_wait_ms / 1000)
+                    self._queue.changed.wait_for(self._has_full_batch, self._config.max_wait_ms / 1000)
+                if self._queue.is_closed:
+                    return
                 window = self._take_window()
             for batch in _batches(window, self._config):
                 self._run([item for item in batch if self._keep(item)])
 
     def _has_full_batch(self) -> bool:
-        return self._closed or self._num_waiting_rows >= self._config.max_batch_texts
+        return self._queue.is_closed or self.num_waiting_texts >= self._config.max_batch_texts
 
     def _take_window(self) -> list[Item]:
         """Takes waiting rows of the calls in turn, about ``lookahead_batches`` batches' worth."""
         budget = self._config.max_batch_tokens * self._config.lookahead_batches
         most = self._config.max_batch_texts * self._config.lookahead_batches
         items: list[Item] = []
-        while self._waiting and len(items) < most and budget > 0:
-            pending = self._waiting.popleft()
+        while len(items) < most and budget > 0:
+            pending = self._queue.take()
+            if pending is None:
+                break
             end = min(pending.next_row + _ROWS_A_TURN, len(pending.rows))
             items += [(pending, row) for row in range(pending.next_row, end)]
             budget -= sum(len(row) for row in pending.rows[pending.next_row : end])
-            self._num_waiting_rows -= end - pending.next_row
             pending.next_row = end
             if end < len(pending.rows):
-                self._waiting.append(pending)
+                self._queue.put_back(pending)
         return items
 
     def _keep(self, item: Item) -> bool:
@@ -236,7 +198,7 @@ class Batcher:
             return True
         expired = pending.call.is_expired()
         self._metrics.dropped(self._name, "expired" if expired else "cancelled")
-        pending.fail(
+        pending.end(
             DeadlineExceededError("the deadline passed before the texts were encoded")
             if expired
             else CallCancelledError("the caller cancelled before the texts were encoded")
@@ -256,7 +218,7 @@ class Batcher:
         except Exception as error:  # any failure of the model belongs to these calls, not to the worker
             self._handle_failure(error, items, list(places))
             return
-        self._failures = 0
+        self._failures.forget()
         self._metrics.ran(
             self._name,
             texts=len(items),
@@ -272,11 +234,11 @@ class Batcher:
             for pending in calls:
                 self._run([item for item in items if item[0] is pending])
             return
-        self._failures += 1
+        self._failures.count()
         # Not the message: it may hold words of the text.
         stack = "".join(traceback.format_tb(error.__traceback__))
         logger.error("model %s failed on a batch: %s\n%s", self._name, type(error).__name__, stack)
-        calls[0].fail(error)
+        calls[0].end(error)
 
 
 def _check_facets(facets: NDArray[np.float32], num_rows: int) -> None:

@@ -1,89 +1,94 @@
-"""Turns at a model that takes one call at a time: first come, first served, and nobody waits past a deadline.
+"""A fair lock: first come, first served, and nobody waits past the end of the call.
 
-For models whose work is one library call rather than rows that a batcher could fuse. Long work is cut into several
-turns, so that a bulk request does not hold up a single question.
+For what only a few calls may do at a time: a model whose work is one library call rather than rows that a batcher
+could fuse, and the permits of admission control. Long work takes the lock several times, so that a bulk request does
+not hold up a single question.
 """
 
-import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from facets.errors import NotReadyError
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.errors import CallCancelledError
+from facets_server.runtime.fair_queue import FairQueue, Waiter
 
 __all__ = ["FairLock"]
 
 
-@dataclass(eq=False, slots=True)
-class _Ticket:
-    has_turn: bool = False
-    woken: threading.Event = field(default_factory=threading.Event)
-
-
 class FairLock:
-    """A fair lock whose waiters leave when their call ends."""
+    """A lock that up to ``num_holders`` calls hold at a time."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._waiting: deque[_Ticket] = deque()
-        self._is_taken = False
-        self._closed = False
+    def __init__(self, num_holders: int = 1) -> None:
+        self._most = num_holders
+        self._num_held = 0
+        self._queue: FairQueue[Waiter] = FairQueue()
+
+    @property
+    def num_held(self) -> int:
+        """Calls that hold the lock now."""
+        return self._num_held
+
+    @property
+    def num_waiting(self) -> int:
+        """Calls that wait for it now."""
+        return len(self._queue)
+
+    def is_idle(self) -> bool:
+        """True when nobody holds the lock or waits."""
+        with self._queue.changed:
+            return not (self._num_held or len(self._queue))
 
     @contextmanager
-    def turn(self, call: CallContext) -> Iterator[None]:
-        """Waits for a turn and gives it back at the end; adds both times to the call.
+    def hold(self, call: CallContext) -> Iterator[None]:
+        """Waits for the lock and gives it back at the end; adds both times to the call.
 
         Raises:
             DeadlineExceededError: The deadline passed first.
             CallCancelledError: The caller cancelled first.
             NotReadyError: Closed.
         """
-        asked = time.monotonic()
-        self._take(call)
+        self.acquire(call)
         started = time.monotonic()
-        call.queue_ms += (started - asked) * 1000
         try:
             call.check()
             yield
         finally:
             call.inference_ms += (time.monotonic() - started) * 1000
-            self._give_back()
+            self.release()
+
+    def acquire(self, call: CallContext, *, max_waiting: int | None = None) -> None:
+        """Takes the lock; adds the time it took to the call's. Whoever takes it calls ``release``.
+
+        Args:
+            call: For whom.
+            max_waiting: Refused instead of waiting when so many wait; None: never.
+
+        Raises:
+            QueueFullError: ``max_waiting`` calls wait.
+            DeadlineExceededError, CallCancelledError, NotReadyError: As for ``hold``.
+        """
+        asked = time.monotonic()
+        waiter = Waiter(call)
+        with self._queue.changed:
+            is_free = self._num_held < self._most and not len(self._queue) and not self._queue.is_closed
+            if is_free:
+                self._num_held += 1
+            else:
+                self._queue.put(waiter, max_waiting=max_waiting)
+        if not is_free:
+            waiter.wait()
+        call.queue_ms += (time.monotonic() - asked) * 1000
+
+    def release(self) -> None:
+        """Gives the lock back; it goes straight to whoever has waited longest."""
+        with self._queue.changed:
+            while (waiter := self._queue.take()) is not None:
+                if waiter.end():
+                    return
+            self._num_held -= 1
 
     def close(self) -> None:
-        """Refuses everybody from now on; whoever has the turn keeps it to its end."""
-        with self._lock:
-            self._closed = True
-            for ticket in self._waiting:
-                ticket.woken.set()
-
-    def _take(self, call: CallContext) -> None:
-        ticket = _Ticket()
-        with self._lock:
-            if not self._is_taken and not self._closed:
-                self._is_taken = True
-                return
-            self._waiting.append(ticket)
-            closed = self._closed
-        if not closed:
-            call.wait(ticket.woken)  # also woken by the end of the call
-        with self._lock:
-            if ticket.has_turn:
-                return
-            self._waiting.remove(ticket)
-            closed = self._closed
-        call.check()
-        if closed:
-            raise NotReadyError("the server is shutting down")
-        raise CallCancelledError("the call ended before its turn")
-
-    def _give_back(self) -> None:
-        with self._lock:
-            self._is_taken = bool(self._waiting) and not self._closed
-            if self._is_taken:
-                ticket = self._waiting.popleft()
-                ticket.has_turn = True
-                ticket.woken.set()
+        """Refuses everybody from now on; whoever holds the lock keeps it to the end."""
+        self._queue.close()
+        self._queue.fail_all(NotReadyError("the server is shutting down"))

@@ -87,7 +87,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         except BaseException:
             permit.release()
             raise
-        outcome[1].rows.when_done(permit.release)
+        outcome[1].rows.when_ended(permit.release)
         return _Begun(request.sequence, request.request, call, outcome)
 
     def _finish(self, begun: _Begun) -> texts_pb2.EmbedStreamResponse:

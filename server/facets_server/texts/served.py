@@ -153,7 +153,7 @@ class CallEncoder:
 
     def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Averages of the encoder's states; the batcher does not know them, so calls take turns."""
-        with self._served.turns.turn(self._call):
+        with self._served.turns.hold(self._call):
             return self._served.model.encode_states(texts)
 
 

@@ -102,7 +102,7 @@ def test_expired_and_cancelled_rows_are_dropped_and_their_permits_given_back(mak
         batcher, recorder, [([row(2)], cancelled), ([row(3)], expired), ([row(4)], CallContext())]
     )
     for one in pending:
-        one.when_done(lambda: released.append(1))
+        one.when_ended(lambda: released.append(1))
     pending[2].result()
     with pytest.raises(CallCancelledError):
         pending[0].result()
@@ -126,6 +126,22 @@ def test_wrong_output_of_a_model_fails_the_call_and_not_the_worker(make_batcher,
     assert batcher.is_healthy()
 
 
+def refuses(batcher):
+    try:
+        batcher.submit([row(1)], CallContext(is_active=lambda: False))
+    except NotReadyError:
+        return True
+    return False
+
+
+def wait_for(condition):
+    for _ in range(10_000):
+        if condition():
+            return
+        threading.Event().wait(0.001)
+    raise AssertionError("the condition did not come true within 10 s")
+
+
 def test_closing_fails_what_waits(make_batcher, recorder):
     batcher = make_batcher(max_batch_texts=1, lookahead_batches=1)
     batcher.submit([row(1)], CallContext())
@@ -133,8 +149,7 @@ def test_closing_fails_what_waits(make_batcher, recorder):
     waiting = batcher.submit([row(2)], CallContext())
     closing = threading.Thread(target=batcher.close)
     closing.start()
-    while not batcher._closed:
-        threading.Event().wait(0.001)
+    wait_for(lambda: refuses(batcher))
     recorder.gate.set()
     closing.join(10)
     with pytest.raises(NotReadyError):
@@ -155,8 +170,7 @@ def test_permits_are_given_in_the_order_of_asking():
     for number in range(3):
         threads.append(threading.Thread(target=enter, args=(number,)))
         threads[-1].start()
-        while admission.num_waiting < number + 1:
-            threading.Event().wait(0.001)
+        wait_for(lambda number=number: admission.num_waiting == number + 1)
     with pytest.raises(OverloadedError) as raised:
         admission.permit(CallContext())
     assert 0.05 <= raised.value.retry_after_s <= 10
@@ -183,8 +197,7 @@ def test_a_call_leaves_the_waiting_room_when_it_is_cancelled_or_expires():
 
     thread = threading.Thread(target=enter)
     thread.start()
-    while admission.num_waiting < 1:
-        threading.Event().wait(0.001)
+    wait_for(lambda: admission.num_waiting == 1)
     active[0] = False
     call.end()
     thread.join(10)
