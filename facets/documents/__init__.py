@@ -3,6 +3,7 @@
 from facets.documents.engine import CollectionEngine
 from facets.documents.filters import And, Contains, Equals, Exists, Filter, In, Not, Or, Range
 from facets.documents.records import CollectionRecord
+from facets.documents.reindexing import ReindexStep, TargetModel
 from facets.documents.types import (
     CollectionInfo,
     CountResult,
@@ -39,7 +40,9 @@ __all__ = [
     "Not",
     "Or",
     "Range",
+    "ReindexStep",
     "SearchResult",
     "StoredDocument",
+    "TargetModel",
     "UpsertResult",
 ]

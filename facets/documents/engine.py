@@ -24,6 +24,7 @@ from facets.documents.filters import Filter, validate
 from facets.documents.index_manager import IndexManager
 from facets.documents.page_tokens import read_page_token, write_page_token
 from facets.documents.records import CollectionRecord
+from facets.documents.reindexing import Reindexer, ReindexStep, TargetModel
 from facets.documents.schema import SCHEMA
 from facets.documents.searcher import Searcher, unit_queries
 from facets.documents.store import DocumentStore
@@ -117,6 +118,7 @@ class CollectionEngine:
         self._indexes = indexes
         self._revision = revision
         self._searcher = Searcher(store, indexes)
+        self._reindexer = Reindexer(store, indexes, self._saw_revision)
         self._closed = False
 
     def close(self) -> None:
@@ -207,8 +209,12 @@ class CollectionEngine:
         record = self._record(name)
         with self._indexes.collection_lock(record), self._indexes.write_lock:
             record = self._record(name, record)
+            with self._store.view() as view:
+                copy = view.copy_of(record)
             self._revision = self._store.delete_collection(record)
             self._indexes.drop(record)
+            if copy is not None:
+                self._indexes.drop(copy)
             return DeleteResult(revision=self._revision, num_deleted=record.num_documents)
 
     def upsert(self, name: str, documents: Sequence[Document], *, seen: CollectionRecord | None = None) -> UpsertResult:
@@ -375,9 +381,30 @@ class CollectionEngine:
             record = self._record(name, seen or record)  # the collection itself may be gone, or another one
         raise StorageError(f"collection {name!r} disagrees with its index: restart the server to rebuild it")
 
+    def reindex(self, name: str, target: TargetModel, *, budget_s: float | None = None) -> ReindexStep:
+        """Moves a collection to another model, or another revision of its own, by encoding its texts anew.
+
+        Meanwhile the collection answers and takes writes as it was; then it moves at once, with every write made until
+        then. Documents keep their ids, payloads and revisions; facets that a caller had given are replaced by those
+        of the text. Interrupted by an error or a crash, the collection stays as it was, and the next call goes on
+        where the last one ended. A collection that is there already has moved.
+
+        Args:
+            name: The collection.
+            target: The model. Naming another one than in the last step starts over.
+            budget_s: Return after about so many seconds even when it is not done; None: when it is done.
+
+        Raises:
+            Exception: What ``target.encode`` raised.
+        """
+        return self._reindexer.step(name, target, budget_s=budget_s)
+
     def maintain(self) -> None:
         """Folds new documents into FAISS and saves the indexes that are due; the background thread calls it."""
         self._indexes.maintain()
+
+    def _saw_revision(self, revision: int) -> None:
+        self._revision = revision
 
     def _record(self, name: str, seen: CollectionRecord | None = None) -> CollectionRecord:
         with self._store.view() as view:

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.records import CollectionRecord, StoreWrite
+from facets.documents.records import CollectionRecord, CollectionState, StoreWrite
 from facets.documents.store import DocumentStore
-from facets.errors import FacetsError, NotFoundError, StorageError
+from facets.errors import FacetsError, NotFoundError, NotReadyError, StorageError
 from facets.index.backends import make_backend
 from facets.index.config import EngineConfig
 from facets.index.live import LiveIndex, Stopped
@@ -22,6 +22,7 @@ __all__ = ["IndexManager"]
 
 logger = logging.getLogger(__name__)
 
+_RETIRED_CHUNK = 256  # documents of a replaced collection deleted in one transaction: writers wait no longer
 _CLOSE_TIMEOUT_S = 10.0  # how long closing waits for training to notice
 
 
@@ -54,6 +55,9 @@ class IndexManager:
         """
         known = set()
         for record in records:
+            if record.state is CollectionState.RETIRED:
+                self._wake.set()
+                continue
             known.add(self._path(record))
             try:
                 self.live(record)
@@ -72,6 +76,7 @@ class IndexManager:
 
         Raises:
             NotFoundError: The collection has been deleted.
+            NotReadyError: It has moved to another model.
             StorageError: The store cannot be read.
         """
         found = self._live.get(record.number)
@@ -116,13 +121,21 @@ class IndexManager:
         self._collection_locks.pop(record.number, None)
         self._path(record).unlink(missing_ok=True)
 
+    def replace(self, record: CollectionRecord, moved: CollectionRecord) -> None:
+        """Forgets a collection that another one has replaced; its documents are deleted by and by."""
+        self.drop(record)
+        self._records[moved.number] = moved
+        self._wake.set()
+
     def maintain(self) -> None:
-        """Folds, trains and purges what is due, and saves what has changed enough.
+        """Folds, trains and purges what is due, saves what has changed enough, deletes what was replaced.
 
         Raises:
             StorageError: The store cannot be read, or a snapshot not written; the old one stays.
         """
         with self._maintenance_lock:
+            while not self._closing.is_set() and self._store.delete_retired(_RETIRED_CHUNK):
+                pass
             for number, live in list(self._live.items()):
                 record = self._records.get(number)
                 if record is None:
@@ -155,6 +168,8 @@ class IndexManager:
         """The collection as it is now; an index of one that is gone would stay in memory, for nobody drops it."""
         with self._store.view() as view:
             current = view.collection_numbered(record.number)
+        if current is not None and current.state is CollectionState.RETIRED:
+            raise NotReadyError(f"collection {record.name!r} moved to another model meanwhile: send the call again")
         if current is None:
             raise NotFoundError(
                 f"collection {record.name!r} was deleted meanwhile",

@@ -4,23 +4,28 @@ Every write is one transaction that is on disk when the method returns, and take
 directory. Shape letters: N documents, K facets, D dimensions.
 """
 
+import sqlite3
 import time
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from facets.documents.encoding import EncodedBatch, document_checksum, facets_checksum
 from facets.documents.filters import Filter
-from facets.documents.records import CollectionRecord, StoreWrite
+from facets.documents.records import CollectionRecord, CollectionState, StoreWrite
 from facets.documents.statements import (
+    AMONG,
     COLLECTION_COLUMNS,
     changed,
     collection_from,
     delete_rows,
     meta,
     next_revision,
+    row_list,
     rows_by_filter,
     rows_by_id,
+    rows_of,
 )
 from facets.documents.views import CollectionSource, StoreView
 from facets.errors import ConflictError
@@ -69,45 +74,21 @@ class DocumentStore:
             return collection_from(cursor.fetchone())
 
     def delete_collection(self, record: CollectionRecord) -> int:
-        """Deletes a collection and its documents; returns the revision."""
+        """Deletes a collection and its documents, and a copy that was being made; returns the revision."""
         with self._database.write() as connection:
-            connection.execute(
-                "DELETE FROM facets WHERE row IN (SELECT row FROM documents WHERE collection = ?)",
-                (record.number,),
-            )
-            connection.execute("DELETE FROM documents WHERE collection = ?", (record.number,))
-            connection.execute("DELETE FROM collections WHERE number = ?", (record.number,))
+            _delete_copy(connection, record)
+            _delete_collection(connection, record.number)
             return next_revision(connection)
 
     def upsert(self, record: CollectionRecord, batch: EncodedBatch) -> StoreWrite:
         """Stores an encoded batch, replacing documents of the same ids."""
-        payload_rows = list(zip(batch.ids, batch.payloads, batch.texts, strict=True))
-        sums = [document_checksum(*values) for values in payload_rows]
-        norms = [line.tobytes() for line in batch.norms.astype("<f4", copy=False)]
-        units = [block.tobytes() for block in batch.units.astype("<f2", copy=False)]
+        lines = _Lines(batch)
         with self._database.write() as connection:
             removed = rows_by_id(connection, record, batch.ids)
             delete_rows(connection, removed)
             revision = changed(connection, record, len(batch.ids) - len(removed))
-            last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'documents'").fetchone()
-            first = (last[0] if last else 0) + 1
-            rows = range(first, first + len(batch.ids))
-            connection.executemany(
-                "INSERT INTO documents (row, collection, id, revision, checksum, payload, text) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (
-                    (row, record.number, id, revision, checksum, payload, text)
-                    for row, checksum, (id, payload, text) in zip(rows, sums, payload_rows, strict=True)
-                ),
-            )
-            connection.executemany(
-                "INSERT INTO facets (row, checksum, norms, units) VALUES (?, ?, ?, ?)",
-                (
-                    (row, facets_checksum(norm, unit), norm, unit)
-                    for row, norm, unit in zip(rows, norms, units, strict=True)
-                ),
-            )
-        return StoreWrite(revision=revision, added=np.arange(rows.start, rows.stop), removed=removed)
+            added = lines.insert(connection, record, [revision] * len(batch.ids))
+        return StoreWrite(revision=revision, added=added, removed=removed)
 
     def delete(
         self, record: CollectionRecord, *, ids: Sequence[str] | None = None, filter: Filter | None = None
@@ -121,3 +102,127 @@ class DocumentStore:
             delete_rows(connection, removed)
             revision = changed(connection, record, -len(removed))
         return StoreWrite(revision=revision, added=np.empty(0, dtype=np.int64), removed=removed)
+
+    def begin_copy(
+        self, record: CollectionRecord, *, model: str, model_revision: str, num_facets: int, dim: int
+    ) -> CollectionRecord:
+        """Makes an empty copy of a collection for another model; an earlier copy is deleted."""
+        name = f"{record.name}#copy"  # no name that a caller may give
+        with self._database.write() as connection:
+            _delete_copy(connection, record)
+            cursor = connection.execute(
+                "INSERT INTO collections "
+                "(name, model, model_revision, num_facets, dim, created_us, config, revision, state, replaces) "
+                "SELECT ?, ?, ?, ?, ?, created_us, config, revision, ?, number FROM collections WHERE number = ? "
+                f"RETURNING {COLLECTION_COLUMNS}",
+                (name, model, model_revision, num_facets, dim, CollectionState.BUILDING, record.number),
+            )
+            return collection_from(cursor.fetchone())
+
+    def add_copies(
+        self, copy: CollectionRecord, rows: NDArray[np.int64], batch: EncodedBatch
+    ) -> tuple[StoreWrite, NDArray[np.bool_]]:
+        """Adds documents to a copy, under the revisions that they have in the collection.
+
+        Args:
+            copy: The copy.
+            rows: ``[N]`` rows that the documents have in the collection; those that are gone meanwhile are left out.
+            batch: The documents, encoded by the model of the copy.
+
+        Returns:
+            What was done, and which of the documents were added, ``[N]``.
+        """
+        lines = _Lines(batch)
+        with self._database.write() as connection:
+            cursor = connection.execute(f"SELECT row, revision FROM documents WHERE {AMONG}", (row_list(rows),))
+            revisions = dict(cursor.fetchall())
+            kept = np.isin(rows, np.fromiter(revisions, dtype=np.int64, count=len(revisions)))
+            removed = rows_by_id(connection, copy, batch.ids)
+            delete_rows(connection, removed)
+            revision = changed(connection, copy, int(kept.sum()) - len(removed))
+            added = lines.insert(connection, copy, [revisions.get(row) for row in rows.tolist()])
+        return StoreWrite(revision=revision, added=added, removed=removed), kept
+
+    def delete_rows(self, record: CollectionRecord, rows: NDArray[np.int64]) -> StoreWrite:
+        """Deletes documents of a collection by row."""
+        with self._database.write() as connection:
+            delete_rows(connection, rows)
+            revision = changed(connection, record, -len(rows))
+        return StoreWrite(revision=revision, added=np.empty(0, dtype=np.int64), removed=rows)
+
+    def replace_by_copy(self, record: CollectionRecord, copy: CollectionRecord) -> CollectionRecord:
+        """Gives a copy the place and the name of its collection, which is retired; returns what the copy became."""
+        with self._database.write() as connection:
+            connection.execute(
+                "UPDATE collections SET name = ?, state = ? WHERE number = ?",
+                (f"{record.name}#{record.number}", CollectionState.RETIRED, record.number),
+            )
+            connection.execute(
+                "UPDATE collections SET name = ?, state = ?, replaces = NULL WHERE number = ?",
+                (record.name, CollectionState.LIVE, copy.number),
+            )
+            changed(connection, copy, 0)
+            cursor = connection.execute(
+                f"SELECT {COLLECTION_COLUMNS} FROM collections WHERE number = ?", (copy.number,)
+            )
+            return collection_from(cursor.fetchone())
+
+    def delete_retired(self, limit: int) -> bool:
+        """Deletes up to ``limit`` documents of a retired collection, at last itself; False when there is none."""
+        with self._database.write() as connection:
+            found = connection.execute("SELECT number FROM collections WHERE state = ?", (CollectionState.RETIRED,))
+            retired = found.fetchone()
+            if retired is None:
+                return False
+            cursor = connection.execute("SELECT row FROM documents WHERE collection = ? LIMIT ?", (retired[0], limit))
+            rows = rows_of(cursor)
+            delete_rows(connection, rows)
+            if len(rows) < limit:
+                connection.execute("DELETE FROM collections WHERE number = ?", retired)
+        return True
+
+
+class _Lines:
+    """An encoded batch as lines of the tables, made before the transaction begins."""
+
+    def __init__(self, batch: EncodedBatch) -> None:
+        documents = list(zip(batch.ids, batch.payloads, batch.texts, strict=True))
+        norms = [line.tobytes() for line in batch.norms.astype("<f4", copy=False)]
+        units = [block.tobytes() for block in batch.units.astype("<f2", copy=False)]
+        self._documents = [(id, document_checksum(id, payload, text), payload, text) for id, payload, text in documents]
+        self._facets = [(facets_checksum(norm, unit), norm, unit) for norm, unit in zip(norms, units, strict=True)]
+
+    def insert(
+        self, connection: sqlite3.Connection, record: CollectionRecord, revisions: Sequence[int | None]
+    ) -> NDArray[np.int64]:
+        """Inserts document i under ``revisions[i]``, or leaves it out where that is None; returns the new rows."""
+        last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'documents'").fetchone()
+        first = (last[0] if last else 0) + 1
+        chosen = [place for place, revision in enumerate(revisions) if revision is not None]
+        rows = range(first, first + len(chosen))
+        connection.executemany(
+            "INSERT INTO documents (row, collection, id, revision, checksum, payload, text) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                (row, record.number, id, revisions[place], checksum, payload, text)
+                for row, place in zip(rows, chosen, strict=True)
+                for id, checksum, payload, text in (self._documents[place],)
+            ),
+        )
+        connection.executemany(
+            "INSERT INTO facets (row, checksum, norms, units) VALUES (?, ?, ?, ?)",
+            ((row, *self._facets[place]) for row, place in zip(rows, chosen, strict=True)),
+        )
+        return np.arange(rows.start, rows.stop)
+
+
+def _delete_copy(connection: sqlite3.Connection, record: CollectionRecord) -> None:
+    copies = connection.execute("SELECT number FROM collections WHERE replaces = ?", (record.number,)).fetchall()
+    for (number,) in copies:
+        _delete_collection(connection, number)
+
+
+def _delete_collection(connection: sqlite3.Connection, number: int) -> None:
+    connection.execute("DELETE FROM facets WHERE row IN (SELECT row FROM documents WHERE collection = ?)", (number,))
+    connection.execute("DELETE FROM documents WHERE collection = ?", (number,))
+    connection.execute("DELETE FROM collections WHERE number = ?", (number,))

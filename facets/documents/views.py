@@ -76,6 +76,64 @@ class StoreView:
         values = self._connection.execute(statement, (number,)).fetchone()
         return None if values is None else collection_from(values)
 
+    def collection_unchanged(self, record: CollectionRecord) -> CollectionRecord:
+        """The same collection as it is now.
+
+        Raises:
+            NotFoundError: It is gone, or no longer what it was.
+        """
+        current = self.collection_numbered(record.number)
+        if current is None or current.state is not record.state:
+            raise NotFoundError(
+                f"collection {record.name!r} was deleted meanwhile",
+                resource_type="collection",
+                resource_name=record.name,
+            )
+        return current
+
+    def copy_of(self, record: CollectionRecord) -> CollectionRecord | None:
+        """The collection that is being built to take the place of this one."""
+        statement = f"SELECT {COLLECTION_COLUMNS} FROM collections WHERE replaces = ?"
+        values = self._connection.execute(statement, (record.number,)).fetchone()
+        return None if values is None else collection_from(values)
+
+    def uncopied(
+        self, record: CollectionRecord, copy: CollectionRecord, *, after: int, limit: int
+    ) -> tuple[NDArray[np.int64], int]:
+        """Documents of a collection that its copy does not have as they are now.
+
+        Args:
+            record: The collection.
+            copy: Its copy.
+            after: Only rows beyond this one.
+            limit: At most so many.
+
+        Returns:
+            The first of these rows, ascending; and the row up to which there is no other.
+        """
+        cursor = self._connection.execute(
+            # "+": in the order of rows, not by the index of ids
+            "SELECT row FROM documents AS original WHERE row > ? AND +collection = ? AND NOT EXISTS "
+            "(SELECT 1 FROM documents AS copy WHERE copy.collection = ? AND copy.id = original.id "
+            "AND copy.revision = original.revision) ORDER BY row LIMIT ?",
+            (after, record.number, copy.number, limit),
+        )
+        rows = rows_of(cursor)
+        if len(rows) == limit:
+            return rows, int(rows[-1])
+        last = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'documents'").fetchone()
+        return rows, int(last[0]) if last else 0
+
+    def outdated(self, record: CollectionRecord, copy: CollectionRecord) -> NDArray[np.int64]:
+        """Rows of the copy whose document the collection no longer has as it was; compares every one."""
+        cursor = self._connection.execute(
+            "SELECT row FROM documents AS copy WHERE collection = ? AND NOT EXISTS "
+            "(SELECT 1 FROM documents AS original WHERE original.collection = ? AND original.id = copy.id "
+            "AND original.revision = copy.revision)",
+            (copy.number, record.number),
+        )
+        return np.sort(rows_of(cursor))
+
     def count(self, record: CollectionRecord, filter: Filter) -> int:
         """Documents of the collection that match; compares every one."""
         where, parameters = condition(record, filter)

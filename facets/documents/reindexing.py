@@ -1,0 +1,181 @@
+"""Moving a collection to another model while it is read and written.
+
+A second collection of the store, invisible to callers, takes copies of the documents with the facets of the new model.
+A write of a document always takes a new row, so one pass over the rows in their order meets every document, those
+written meanwhile too. When nothing is left, writes wait for a moment, and the copy takes the place of the original in
+one transaction. Until then the original answers; a crash leaves it, and the copies made so far are found again.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.documents.encoding import encode_documents
+from facets.documents.index_manager import IndexManager
+from facets.documents.records import CollectionRecord
+from facets.documents.store import DocumentStore
+from facets.documents.types import Document
+
+__all__ = ["Encode", "ReindexStep", "Reindexer", "TargetModel"]
+
+_BATCH = 64  # documents encoded and stored at a time
+_LAST_BATCH = 256  # so many may be encoded while writes to the collection wait
+
+Encode = Callable[[Sequence[str]], NDArray[np.floating]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TargetModel:
+    """The model that a collection moves to.
+
+    Attributes:
+        name: Of the model.
+        revision: Of the model.
+        num_facets: K of one document.
+        dim: D.
+        encode: Texts -> facets ``[len(texts), K, D]``, magnitudes kept.
+    """
+
+    name: str
+    revision: str
+    num_facets: int
+    dim: int
+    encode: Encode
+
+    def made(self, record: CollectionRecord) -> bool:
+        """True when the facets of the collection are this model's."""
+        return (record.model, record.model_revision) == (self.name, self.revision)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReindexStep:
+    """How far a collection has moved.
+
+    Attributes:
+        record: The collection: as it was, or once done as it is.
+        done: True when it has moved.
+        num_encoded: Documents encoded so far.
+    """
+
+    record: CollectionRecord
+    done: bool
+    num_encoded: int
+
+
+class Reindexer:
+    """Moves collections of one store; thread-safe, one step at a time.
+
+    Args:
+        store: The documents.
+        indexes: Their indexes.
+        on_moved: Called with the revision from which a collection has moved, while nothing can be written.
+    """
+
+    def __init__(self, store: DocumentStore, indexes: IndexManager, on_moved: Callable[[int], None]) -> None:
+        self._store = store
+        self._indexes = indexes
+        self._on_moved = on_moved
+        self._lock = threading.Lock()
+        self._passed: dict[int, int] = {}  # number of a copy -> rows up to this one are copied or gone
+
+    def step(self, name: str, target: TargetModel, *, budget_s: float | None) -> ReindexStep:
+        """Encodes documents until all are, or the time is up; then the next step goes on.
+
+        Args:
+            name: The collection.
+            target: Where it moves; another one than in the last step starts over.
+            budget_s: Seconds, looked at after every batch; None: until it is done.
+
+        Raises:
+            NotFoundError: There is no such collection, or it was deleted meanwhile.
+            Exception: What ``target.encode`` raised; the copies made so far are kept.
+        """
+        ends = None if budget_s is None else time.monotonic() + budget_s
+        with self._lock:
+            with self._store.view() as view:
+                record = view.collection(name)
+            if target.made(record):
+                return ReindexStep(record=record, done=True, num_encoded=record.num_documents)
+            copy = self._copy_of(record, target)
+            while True:
+                if not self._copy_some(record, copy, target, limit=_BATCH) and self._finish(record, copy, target):
+                    with self._store.view() as view:
+                        record = view.collection(name)
+                    return ReindexStep(record=record, done=True, num_encoded=record.num_documents)
+                if ends is not None and time.monotonic() >= ends:
+                    with self._store.view() as view:
+                        record, current = view.collection(name), view.collection_numbered(copy.number)
+                    num_encoded = 0 if current is None else current.num_documents
+                    return ReindexStep(record=record, done=False, num_encoded=num_encoded)
+
+    def _copy_of(self, record: CollectionRecord, target: TargetModel) -> CollectionRecord:
+        """The copy that takes the documents: one begun earlier for this target, else a new one."""
+        with self._store.view() as view:
+            copy = view.copy_of(record)
+        if copy is not None and target.made(copy):
+            return copy
+        with self._indexes.write_lock:
+            if copy is not None:
+                self._indexes.drop(copy)
+            made = self._store.begin_copy(
+                record,
+                model=target.name,
+                model_revision=target.revision,
+                num_facets=target.num_facets,
+                dim=target.dim,
+            )
+            self._indexes.live(made)
+        return made
+
+    def _copy_some(self, record: CollectionRecord, copy: CollectionRecord, target: TargetModel, *, limit: int) -> bool:
+        """Copies up to ``limit`` documents; False when there was none left."""
+        with self._store.view() as view:
+            view.collection_unchanged(record)
+            rows, passed = view.uncopied(record, copy, after=self._passed.get(copy.number, 0), limit=limit)
+            documents = view.documents(rows)
+        if len(rows):
+            originals = [documents[row] for row in rows.tolist()]
+            facets_NKD = target.encode([document.text for document in originals])
+            batch = encode_documents(
+                [
+                    Document(id=one.id, text=one.text, payload=one.payload, facet_embeddings=facets)
+                    for one, facets in zip(originals, facets_NKD, strict=True)
+                ],
+                num_facets=copy.num_facets,
+                dim=copy.dim,
+            )
+            with self._indexes.write_lock:
+                write, kept = self._store.add_copies(copy, rows, batch)
+                self._indexes.apply(copy, write, batch.units[kept])
+        self._passed[copy.number] = passed
+        return len(rows) > 0
+
+    def _finish(self, record: CollectionRecord, copy: CollectionRecord, target: TargetModel) -> bool:
+        """Puts the copy in the place of the original; False when too many writes came just before."""
+        self._drop_outdated(record, copy)
+        with self._indexes.collection_lock(record):
+            if self._copy_some(record, copy, target, limit=_LAST_BATCH):
+                with self._store.view() as view:
+                    passed = self._passed[copy.number]
+                    if len(view.uncopied(record, copy, after=passed, limit=1)[0]):
+                        return False
+            self._drop_outdated(record, copy)
+            with self._indexes.write_lock:
+                moved = self._store.replace_by_copy(record, copy)
+                self._indexes.replace(record, moved)
+                self._on_moved(moved.revision)
+        self._passed.pop(copy.number, None)
+        return True
+
+    def _drop_outdated(self, record: CollectionRecord, copy: CollectionRecord) -> None:
+        """Deletes copies of documents that were deleted; without uncopied documents equal numbers mean none."""
+        with self._store.view() as view:
+            numbers = [view.collection_unchanged(one).num_documents for one in (record, copy)]
+            outdated = view.outdated(record, copy) if numbers[0] != numbers[1] else np.empty(0, dtype=np.int64)
+        if len(outdated):
+            with self._indexes.write_lock:
+                self._indexes.apply(copy, self._store.delete_rows(copy, outdated))
