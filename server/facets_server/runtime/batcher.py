@@ -125,7 +125,7 @@ class Batcher:
         self._name = name
         self._metrics = metrics
         self._failures = failures if failures is not None else Failures()
-        self._queue: FairQueue[PendingRows] = FairQueue()
+        self._queue: FairQueue[PendingRows] = FairQueue(self._count_left)
         self._thread = threading.Thread(target=self._work, name=f"batcher-{name}", daemon=True)
         self._thread.start()
 
@@ -196,14 +196,19 @@ class Batcher:
         pending = item[0]
         if pending.is_wanted():
             return True
-        expired = pending.call.is_expired()
-        self._metrics.dropped(self._name, "expired" if expired else "cancelled")
         pending.end(
             DeadlineExceededError("the deadline passed before the texts were encoded")
-            if expired
+            if pending.call.is_expired()
             else CallCancelledError("the caller cancelled before the texts were encoded")
         )
+        self._count_dropped(pending, num_rows=1)
         return False
+
+    def _count_left(self, pending: PendingRows) -> None:
+        self._count_dropped(pending, num_rows=len(pending.rows) - pending.next_row)
+
+    def _count_dropped(self, pending: PendingRows, *, num_rows: int) -> None:
+        self._metrics.dropped(self._name, "expired" if pending.call.is_expired() else "cancelled", num_rows)
 
     def _run(self, items: list[Item]) -> None:
         if not items:

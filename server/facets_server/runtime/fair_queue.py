@@ -98,7 +98,13 @@ class FairQueue(Generic[WaiterT]):
         is_closed: True once nobody may wait any more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_leave: Callable[[WaiterT], None] | None = None) -> None:
+        """Makes an empty queue.
+
+        Args:
+            on_leave: Called with a waiter that gave up and has left the queue.
+        """
+        self._on_leave = on_leave
         self.changed = threading.Condition()
         self.is_closed = False
         self._waiters: deque[WaiterT] = deque()
@@ -150,5 +156,8 @@ class FairQueue(Generic[WaiterT]):
 
     def _discard(self, waiter: WaiterT) -> None:
         with self.changed:
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
+            if waiter not in self._waiters:
+                return
+            self._waiters.remove(waiter)
+        if self._on_leave is not None:
+            self._on_leave(waiter)

@@ -56,9 +56,9 @@ class BatchMetrics:
         self._seconds.labels(model).observe(seconds)
         self._tokens.labels(model).inc(tokens)
 
-    def dropped(self, model: str, reason: str) -> None:
-        """Counts one text that was dropped, ``expired`` or ``cancelled``."""
-        self._dropped.labels(model, reason).inc()
+    def dropped(self, model: str, reason: str, num_texts: int) -> None:
+        """Counts texts that were dropped, ``expired`` or ``cancelled``."""
+        self._dropped.labels(model, reason).inc(num_texts)
 
 
 class CallMetrics:
