@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 from toys import toy_model
+from typing_extensions import get_protocol_members
 
 import facets
 from facets.errors import CheckpointError, InvalidInputError, NotFoundError
+from facets.model.contract import Model
 from facets.model.facet_model import FacetModel
 from facets.model.loading import TASKS, find_model, load
 from facets.papers.model import PaperModel
@@ -31,8 +33,9 @@ def test_every_task_has_a_class_and_a_shipped_default() -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_default_of_a_class_is_loaded_where_nothing_is_named(task: str) -> None:
+def test_the_default_of_a_class_is_loaded_where_nothing_is_named_and_meets_the_contract(task: str) -> None:
     model = load(None, KINDS[task])
+    assert [name for name in get_protocol_members(Model) if not hasattr(model, name)] == []
     assert isinstance(model, KINDS[task])
     assert (model.name, model.task) == (TASKS[task].default, task)
 
