@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, save_file
 from torch import Tensor, nn
 
 from facets.config import FacetModelConfig
@@ -31,7 +31,7 @@ from facets.words.vectors import WordVectors
 
 __all__ = [
     "CheckpointConfig",
-    "checkpoint_revision",
+    "FilesRead",
     "fit_weights",
     "read_checkpoint",
     "read_config",
@@ -107,17 +107,44 @@ def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, 
             part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def read_checkpoint(folder: Path) -> tuple[CheckpointConfig, dict[str, Tensor]]:
+class FilesRead:
+    """Reads the files of a checkpoint, each once, and knows the revision of what it read."""
+
+    def __init__(self) -> None:
+        self._digests: dict[Path, bytes] = {}
+
+    def __call__(self, path: Path) -> bytes:
+        """The content of a file.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        content = path.read_bytes()
+        self._digests[path] = hashlib.sha256(content).digest()
+        return content
+
+    def revision(self, *files: Path) -> str:
+        """Twelve hexadecimal digits that change with the content of any of these files, which were read before."""
+        return hashlib.sha256(b"".join(self._digests[file] for file in files)).hexdigest()[:12]
+
+
+def read_checkpoint(
+    folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes
+) -> tuple[CheckpointConfig, dict[str, Tensor]]:
     """Reads what ``write_checkpoint`` wrote; floating point tensors come back in float32.
+
+    Args:
+        folder: The checkpoint.
+        read: Gives the content of a file, as ``FilesRead`` does.
 
     Raises:
         NotFoundError: There is no such folder.
         CheckpointError: A file is missing or damaged, or the format is unknown.
     """
-    config = read_config(folder)
+    config = read_config(folder, read=read)
     weights = folder / "model.safetensors"
     try:
-        tensors = load_file(weights)
+        tensors = load(read(weights))
     except FileNotFoundError as error:
         raise CheckpointError(f"{weights}: expected the model's weights, the file is missing") from error
     except (SafetensorError, OSError, ValueError) as error:
@@ -128,13 +155,15 @@ def read_checkpoint(folder: Path) -> tuple[CheckpointConfig, dict[str, Tensor]]:
     return config, {name: t.float() if t.is_floating_point() else t for name, t in tensors.items()}
 
 
-def read_words(folder: Path, config: CheckpointConfig) -> WordVectors:
+def read_words(
+    folder: Path, config: CheckpointConfig, *, read: Callable[[Path], bytes] = Path.read_bytes
+) -> WordVectors:
     """Word vectors of a checkpoint whose facets lie in their space.
 
     Raises:
         CheckpointError: They are missing or damaged, or not as wide as the facets.
     """
-    words = WordVectors.load(words_folder(folder, config))
+    words = WordVectors.load(words_folder(folder, config), read=read)
     if words.dim != config.model.dim:
         raise CheckpointError(
             f"{folder}: word vectors have {words.dim} dimensions, the model expects {config.model.dim}"
@@ -162,16 +191,7 @@ def fit_weights(folder: Path, build: Callable[[], NetworkT], tensors: dict[str, 
     return network
 
 
-def checkpoint_revision(*files: Path) -> str:
-    """Twelve hexadecimal digits that change with the content of any of the files."""
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
-    return digest.hexdigest()[:12]
-
-
-def read_config(folder: Path) -> CheckpointConfig:
+def read_config(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> CheckpointConfig:
     """Reads what a checkpoint says about itself, without its weights.
 
     Raises:
@@ -182,7 +202,7 @@ def read_config(folder: Path) -> CheckpointConfig:
         raise NotFoundError(f"no model folder at {folder}", resource_type="model", resource_name=str(folder))
     path = folder / "config.json"
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(read(path).decode("utf-8"))
     except FileNotFoundError as error:
         raise CheckpointError(f"{path}: expected the model's configuration, the file is missing") from error
     except OSError as error:

@@ -16,7 +16,7 @@ from facets.model.backbone import BackboneEncoder
 from facets.model.base import FacetNetworkModel
 from facets.model.checkpoint import (
     CheckpointConfig,
-    checkpoint_revision,
+    FilesRead,
     fit_weights,
     read_checkpoint,
     read_words,
@@ -141,8 +141,9 @@ class FacetModel(FacetNetworkModel):
             NotFoundError: There is no such folder.
             CheckpointError: It is incomplete or damaged, or its weights are of another task.
         """
-        config, tensors = read_checkpoint(folder)
-        words = read_words(folder, config)
+        files = FilesRead()
+        config, tensors = read_checkpoint(folder, read=files)
+        words = read_words(folder, config, read=files)
         components = {
             name.removeprefix(_COMPONENT_PREFIX): tensors.pop(name).numpy()
             for name in list(tensors)
@@ -151,7 +152,7 @@ class FacetModel(FacetNetworkModel):
         vectors_VD = torch.from_numpy(words.unit_vectors)
         network = fit_weights(folder, lambda: FacetNetwork(config.model, vectors_VD), tensors)
         shared = words_folder(folder, config)
-        revision = checkpoint_revision(
+        revision = files.revision(
             folder / "config.json",
             folder / "model.safetensors",
             shared / "vectors.safetensors",

@@ -15,7 +15,7 @@ from facets.errors import CheckpointError, InvalidInputError
 from facets.model.base import CheckpointModel
 from facets.model.checkpoint import (
     CheckpointConfig,
-    checkpoint_revision,
+    FilesRead,
     fit_weights,
     read_checkpoint,
     words_folder,
@@ -162,12 +162,13 @@ class PaperModel(CheckpointModel[PaperNetwork]):
             NotFoundError: There is no such folder.
             CheckpointError: It is incomplete, damaged, or of another task.
         """
-        config, tensors = read_checkpoint(folder)
+        files = FilesRead()
+        config, tensors = read_checkpoint(folder, read=files)
         if config.task != "papers":
             raise CheckpointError(f"{folder}: expected a model for papers, got one for {config.task!r}")
         shared = words_folder(folder, config)
-        words = WordVectors.load(shared)
-        tables, settings, papers, files = read_papers_part(folder)
+        words = WordVectors.load(shared, read=files)
+        tables, settings, papers, own = read_papers_part(folder, read=files)
         for kind, vectors in tables.vectors.items():
             if vectors.ndim != 2 or vectors.shape[1] != config.model.dim:
                 raise CheckpointError(
@@ -176,12 +177,12 @@ class PaperModel(CheckpointModel[PaperNetwork]):
         vectors_VW = torch.from_numpy(words.unit_vectors)
         probabilities_V = torch.from_numpy(words.vocabulary.probabilities)
         network = fit_weights(folder, lambda: PaperNetwork(config.model, vectors_VW, probabilities_V), tensors)
-        revision = checkpoint_revision(
+        revision = files.revision(
             folder / "config.json",
             folder / "model.safetensors",
             shared / "vectors.safetensors",
             shared / "vocabulary.tsv",
-            *files,
+            *own,
         )
         return cls(
             network,

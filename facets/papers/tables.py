@@ -12,7 +12,7 @@ Shape letters: I papers, J authors or citing papers, D dimensions, P pairs.
 
 import json
 import lzma
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load, load_file, save, save_file
+from safetensors.numpy import load, save, save_file
 
 from facets.errors import CheckpointError
 from facets.storage import write_atomically
@@ -116,8 +116,10 @@ def write_papers_part(
     _write((json.dumps(values, indent=2) + "\n").encode(), folder / "recommendation.json")
 
 
-def read_papers_part(folder: Path) -> tuple[PaperTables, ScoringSettings, TrainedPapers, list[Path]]:
-    """Reads what ``write_papers_part`` wrote.
+def read_papers_part(
+    folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes
+) -> tuple[PaperTables, ScoringSettings, TrainedPapers, list[Path]]:
+    """Reads what ``write_papers_part`` wrote; ``read`` gives the content of a file.
 
     Returns:
         Tables, settings, papers, and the files read.
@@ -126,7 +128,7 @@ def read_papers_part(folder: Path) -> tuple[PaperTables, ScoringSettings, Traine
         CheckpointError: A file is missing, damaged, or they do not fit each other.
     """
     path = folder / "recommendation.json"
-    values = _json(path, path.read_bytes if path.exists() else None)
+    values = _json(path, read)
     if values.get("format") != _FORMAT:
         raise CheckpointError(f"{path}: expected format {_FORMAT}, got {values.get('format')!r}")
     try:
@@ -139,7 +141,7 @@ def read_papers_part(folder: Path) -> tuple[PaperTables, ScoringSettings, Traine
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: a setting is missing or wrong: {error}") from error
     tables_path = folder / "tables.safetensors"
-    arrays = _load(tables_path)
+    arrays = _load(tables_path, read)
     try:
         tables = PaperTables(
             {kind: arrays[f"{kind}.vectors"].astype(np.float32) for kind in KINDS},
@@ -147,7 +149,7 @@ def read_papers_part(folder: Path) -> tuple[PaperTables, ScoringSettings, Traine
         )
     except KeyError as error:
         raise CheckpointError(f"{tables_path}: expected a tensor named {error}") from error
-    papers, files = _read_known_papers(papers_folder)
+    papers, files = _read_known_papers(papers_folder, read)
     for kind in KINDS:
         if len(tables.vectors[kind]) != len(papers.column_ids[kind]):
             raise CheckpointError(
@@ -159,10 +161,10 @@ def read_papers_part(folder: Path) -> tuple[PaperTables, ScoringSettings, Traine
     return tables, settings, papers, [path, tables_path, *files]
 
 
-def _read_known_papers(folder: Path) -> tuple[TrainedPapers, list[Path]]:
+def _read_known_papers(folder: Path, read: Callable[[Path], bytes]) -> tuple[TrainedPapers, list[Path]]:
     arrays_path, texts_path = folder / "papers.safetensors.xz", folder / "papers.json.xz"
-    arrays = _load(arrays_path)
-    texts = _json(texts_path, (lambda: lzma.decompress(texts_path.read_bytes())) if texts_path.exists() else None)
+    arrays = _load(arrays_path, read)
+    texts = _json(texts_path, read)
     try:
         papers = TrainedPapers(
             ids=texts["ids"],
@@ -201,22 +203,28 @@ def _write(content: bytes, path: Path) -> None:
         part.write_bytes(content)
 
 
-def _load(path: Path) -> dict[str, NDArray[Any]]:
+def _load(path: Path, read: Callable[[Path], bytes]) -> dict[str, NDArray[Any]]:
     try:
-        return dict(load(lzma.decompress(path.read_bytes())) if path.suffix == ".xz" else load_file(path))
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{path}: the file is missing") from error
-    except (SafetensorError, lzma.LZMAError, EOFError, OSError, ValueError) as error:
+        return dict(load(_content(path, read)))
+    except (SafetensorError, ValueError) as error:
         raise CheckpointError(f"{path}: expected a safetensors file, it is damaged: {error}") from error
 
 
-def _json(path: Path, read: Any) -> dict[str, Any]:
-    if read is None:
-        raise CheckpointError(f"{path}: the file is missing")
+def _json(path: Path, read: Callable[[Path], bytes]) -> dict[str, Any]:
     try:
-        values = json.loads(read())
-    except (lzma.LZMAError, EOFError, OSError, ValueError) as error:
+        values = json.loads(_content(path, read))
+    except ValueError as error:
         raise CheckpointError(f"{path}: expected JSON, it is damaged: {error}") from error
     if not isinstance(values, dict):
         raise CheckpointError(f"{path}: expected a JSON object, got {type(values).__name__}")
     return values
+
+
+def _content(path: Path, read: Callable[[Path], bytes]) -> bytes:
+    try:
+        content = read(path)
+        return lzma.decompress(content) if path.suffix == ".xz" else content
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path}: the file is missing") from error
+    except (lzma.LZMAError, EOFError, OSError) as error:
+        raise CheckpointError(f"{path}: it is damaged: {error}") from error

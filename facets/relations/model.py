@@ -13,7 +13,7 @@ from facets.errors import CheckpointError
 from facets.model.base import FacetNetworkModel
 from facets.model.checkpoint import (
     CheckpointConfig,
-    checkpoint_revision,
+    FilesRead,
     fit_weights,
     read_checkpoint,
     read_words,
@@ -100,16 +100,17 @@ class RelationModel(FacetNetworkModel):
             NotFoundError: There is no such folder.
             CheckpointError: It is incomplete, damaged, or of another task.
         """
-        config, tensors = read_checkpoint(folder)
+        files = FilesRead()
+        config, tensors = read_checkpoint(folder, read=files)
         if config.task != "relations":
             raise CheckpointError(f"{folder}: expected a model for relations, got one for {config.task!r}")
-        words = read_words(folder, config)
+        words = read_words(folder, config, read=files)
         vectors = {name: _unit(tensors.pop(name).numpy()) for name in _TABLES if name in tensors}
-        relations, table = read_tables(folder, vectors)
+        relations, table = read_tables(folder, vectors, read=files)
         vectors_VD = torch.from_numpy(words.unit_vectors)
         network = fit_weights(folder, lambda: pattern_network(config.model, vectors_VD), tensors)
         shared = words_folder(folder, config)
-        revision = checkpoint_revision(
+        revision = files.revision(
             folder / "config.json",
             folder / "model.safetensors",
             folder / "relations.json",

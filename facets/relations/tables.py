@@ -4,7 +4,7 @@ Shape suffixes: R relations, J relation facets, P patterns, D dimensions.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -114,24 +114,27 @@ def write_tables(folder: Path, relations: RelationTable, patterns: PatternTable)
     _replace(folder / _PATTERNS_FILE, "".join(lines))
 
 
-def read_tables(folder: Path, vectors: Mapping[str, NDArray[np.float32]]) -> tuple[RelationTable, PatternTable]:
+def read_tables(
+    folder: Path, vectors: Mapping[str, NDArray[np.float32]], *, read: Callable[[Path], bytes] = Path.read_bytes
+) -> tuple[RelationTable, PatternTable]:
     """Reads what ``write_tables`` wrote.
 
     Args:
         folder: The checkpoint.
         vectors: Tensors ``relations.facets``, ``table.patterns`` and ``table.relations``.
+        read: Gives the content of a file.
 
     Raises:
         CheckpointError: A file is missing, damaged, or does not fit the vectors.
     """
     path = folder / _RELATIONS_FILE
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(read(path).decode("utf-8"))
         names = tuple(str(relation["name"]) for relation in values["relations"])
         num_pairs = tuple(int(relation["num_pairs"]) for relation in values["relations"])
         shared = tuple(tuple(map(int, relation["patterns"])) for relation in values["relations"])
         calibration = _calibration(values["calibration"])
-        lines = (folder / _PATTERNS_FILE).read_text(encoding="utf-8").split("\n")[:-1]
+        lines = read(folder / _PATTERNS_FILE).decode("utf-8").split("\n")[:-1]
         parts = [line.split("\t") for line in lines]
         rows = {pattern: row for row, (pattern, _) in enumerate(parts)}
         counts = np.array([int(count) for _, count in parts], dtype=np.int64)

@@ -1,6 +1,6 @@
 """The words a model knows, with their frequencies and rows, and the pieces that other words are made of."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -179,14 +179,14 @@ class Vocabulary:
             file.writelines(f"{word}\t{count}\n" for word, count in zip(self.words, self.counts, strict=True))
 
     @classmethod
-    def load(cls, path: Path) -> "Vocabulary":
-        """Reads what ``save`` wrote.
+    def load(cls, path: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> "Vocabulary":
+        """Reads what ``save`` wrote; ``read`` gives the content of a file.
 
         Raises:
             CheckpointError: The file is missing or damaged; the message names file and line.
         """
         try:
-            lines = path.read_bytes().decode("utf-8").split("\n")
+            lines = read(path).decode("utf-8").split("\n")
         except OSError as error:
             raise CheckpointError(f"cannot read the vocabulary {path}: {error.strerror}") from error
         except UnicodeDecodeError as error:

@@ -1,12 +1,13 @@
 """Static word vectors: the target space of sentences and phrases, and the words nearest to a vector."""
 
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load, save_file
 
 from facets.errors import CheckpointError, InvalidInputError
 from facets.text.vocabulary import Vocabulary
@@ -128,16 +129,16 @@ class WordVectors:
         self.vocabulary.save(folder / _VOCABULARY_FILE)
 
     @classmethod
-    def load(cls, folder: Path) -> "WordVectors":
-        """Reads what ``save`` wrote.
+    def load(cls, folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> "WordVectors":
+        """Reads what ``save`` wrote; ``read`` gives the content of a file.
 
         Raises:
             CheckpointError: A file is missing, damaged, or does not fit the other.
         """
         path = folder / _VECTORS_FILE
-        vocabulary = Vocabulary.load(folder / _VOCABULARY_FILE)
+        vocabulary = Vocabulary.load(folder / _VOCABULARY_FILE, read=read)
         try:
-            tensors = load_file(path)
+            tensors = load(read(path))
         except OSError as error:
             raise CheckpointError(f"cannot read the word vectors {path}: {error}") from error
         except (SafetensorError, ValueError) as error:

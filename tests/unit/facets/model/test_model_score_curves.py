@@ -10,7 +10,6 @@ from toys import toy_model
 
 from facets.errors import CheckpointError
 from facets.model import load
-from facets.model.checkpoint import checkpoint_revision
 from facets.model.score_curves import read_score_curves, write_score_curves
 
 CURVES = {
@@ -76,6 +75,5 @@ def test_a_loaded_model_has_its_curves(tmp_path: Path) -> None:
 
 def test_shipped_curves_were_fitted_on_the_model_they_lie_beside() -> None:
     folder = Path(__file__).parents[4] / "models" / "facets-en"
-    names = ("config.json", "model.safetensors", "vectors.safetensors", "vocabulary.tsv")
-    curves = read_score_curves(folder, checkpoint_revision(*(folder / name for name in names)))
+    curves = read_score_curves(folder, load(folder).revision)
     assert {"codebook", "average", "sif", "sif+attention"} <= set(curves)  # else: facets-eval calibrate

@@ -99,3 +99,17 @@ def test_tables_of_other_papers_are_refused(folder: Path, tmp_path: Path) -> Non
     (copy / "recommendation.json").write_text(json.dumps(values | {"format": 9}))
     with pytest.raises(CheckpointError, match="format 1"):
         facets.load(copy)
+
+
+def test_each_file_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    read_bytes = Path.read_bytes
+
+    def counted(path: Path) -> bytes:
+        opened.append(path.name)
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", counted)
+    PaperModel.from_folder(folder)
+    names = {path.name for path in folder.iterdir() if path.suffix != ".md"}
+    assert sorted(opened) == sorted(names)
