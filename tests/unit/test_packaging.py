@@ -76,6 +76,7 @@ def test_wheel_holds_the_four_packages_models_and_nothing_else(wheel: Path) -> N
     assert data and all(".data/data/share/facets/models/" in name for name in data)
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
     assert any(name.endswith("facets_proto/v1/documents.proto") for name in names)
+    assert any(name.endswith("facets_proto/google/rpc/status.proto") for name in names)
     assert {Path(name).name for name in names if ".dist-info/licenses/" in name} == {"LICENSE", "NOTICE"}
 
 

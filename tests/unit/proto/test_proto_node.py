@@ -1,0 +1,57 @@
+"""A Node program loads the protos with ``@grpc/proto-loader`` from what we ship, without anything else beside them."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import facets_proto
+import pytest
+
+PACKAGE = Path(facets_proto.__file__).parent
+ROOMS = sorted(path.stem for path in (PACKAGE / "v1").glob("*.proto"))
+
+_SCRIPT = """
+const loader = require("@grpc/proto-loader");
+const [include, ...files] = JSON.parse(process.argv[1]);
+const loaded = loader.loadSync(files, { includeDirs: include });
+console.log(JSON.stringify(Object.keys(loaded)));
+"""
+
+
+@pytest.fixture(scope="module")
+def node() -> str:
+    """The program, when ``@grpc/proto-loader`` is installed for it (globally, or in ``NODE_PATH``)."""
+    program = shutil.which("node")
+    if program is None:
+        pytest.skip("node is not installed")
+    found = subprocess.run([program, "-e", 'require("@grpc/proto-loader")'], capture_output=True, check=False)
+    if found.returncode:
+        pytest.skip("@grpc/proto-loader is not installed: npm install -g @grpc/proto-loader, NODE_PATH=$(npm root -g)")
+    return program
+
+
+def test_every_import_is_shipped_or_comes_with_protobuf() -> None:
+    imports = {
+        line.split('"')[1]
+        for path in PACKAGE.rglob("*.proto")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.startswith("import ")
+    }
+    folders = (PACKAGE.parent, PACKAGE)
+    missing = {name for name in imports if not any((folder / name).is_file() for folder in folders)}
+    assert {name for name in missing if not name.startswith("google/protobuf/")} == set()
+
+
+def test_node_loads_every_service(node: str, tmp_path: Path) -> None:
+    shipped = tmp_path / "site"
+    shutil.copytree(PACKAGE, shipped / "facets_proto", ignore=shutil.ignore_patterns("*.py", "*.pyi"))
+    include = [str(shipped), str(shipped / "facets_proto")]
+    files = [f"facets_proto/v1/{room}.proto" for room in ROOMS] + ["google/rpc/error_details.proto"]
+    done = subprocess.run(
+        [node, "-e", _SCRIPT, json.dumps([include, *files])], capture_output=True, text=True, check=True, env=os.environ
+    )
+    loaded = set(json.loads(done.stdout))
+    assert {"facets.v1.DocumentService", "facets.v1.EmbeddingService", "facets.v1.RecommendationService"} <= loaded
+    assert {"google.rpc.Status", "google.rpc.BadRequest"} <= loaded
