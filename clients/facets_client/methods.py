@@ -12,7 +12,15 @@ from facets_client.core.asynchronous import AsyncRunner
 from facets_client.core.blocking import BlockingRunner
 from facets_client.core.checks import check_pairs, check_sequences
 from facets_client.core.results import FacetsArray, Model
-from facets_client.documents.results import Collection, Document, FoundDocuments, SearchResults, StreamAck, WriteResult
+from facets_client.documents.results import (
+    Collection,
+    Document,
+    FoundDocuments,
+    ReindexProgress,
+    SearchResults,
+    StreamAck,
+    WriteResult,
+)
 from facets_client.filters import Filter
 from facets_client.operations import Operations
 from facets_client.papers.results import (
@@ -181,6 +189,21 @@ class BlockingMethods(BlockingRunner):
     def delete_collection(self, name: str) -> WriteResult:
         """Deletes a collection with its documents."""
         return self._run(self._operations.delete_collection(name))
+
+    def reindex_collection(self, name: str, *, model: str = "") -> Iterator[ReindexProgress]:
+        """Moves a collection to another model, or to the served revision of its own, by encoding its texts anew.
+
+        Meanwhile the collection is searched and written as it was. Whoever stops taking the progress leaves it as it
+        was; the next call goes on.
+
+        Args:
+            name: Of the collection.
+            model: Where it moves; empty: the served revision of its own model.
+
+        Yields:
+            The progress every few seconds; the last one is ``done``.
+        """
+        return self._run_stream(self._operations.reindex_collection(name, model=model))
 
     def upsert(self, collection: str, documents: Sequence[Document]) -> WriteResult:
         """Stores documents, replacing those with the same id; durable on return.
@@ -740,6 +763,21 @@ class AsyncMethods(AsyncRunner):
     async def delete_collection(self, name: str) -> WriteResult:
         """Deletes a collection with its documents."""
         return await self._run(self._operations.delete_collection(name))
+
+    def reindex_collection(self, name: str, *, model: str = "") -> AsyncIterator[ReindexProgress]:
+        """Moves a collection to another model, or to the served revision of its own, by encoding its texts anew.
+
+        Meanwhile the collection is searched and written as it was. Whoever stops taking the progress leaves it as it
+        was; the next call goes on.
+
+        Args:
+            name: Of the collection.
+            model: Where it moves; empty: the served revision of its own model.
+
+        Yields:
+            The progress every few seconds; the last one is ``done``.
+        """
+        return self._run_stream(self._operations.reindex_collection(name, model=model))
 
     async def upsert(self, collection: str, documents: Sequence[Document]) -> WriteResult:
         """Stores documents, replacing those with the same id; durable on return.

@@ -136,7 +136,7 @@ def wait_until_serving(channel, alive=lambda: True, log=lambda: "") -> None:
     raise AssertionError(f"the server was not SERVING within {START_S} s:\n{log()}")
 
 
-def make_toy_checkpoint(folder: Path) -> Path:
+def make_toy_checkpoint(folder: Path, *, name: str = "toy", num_facets: int = 4, seed: int = 5) -> Path:
     """A seeded, untrained checkpoint that is small and fast."""
     from facets.config import FacetModelConfig
     from facets.model.checkpoint import CheckpointConfig
@@ -148,13 +148,15 @@ def make_toy_checkpoint(folder: Path) -> Path:
     vectors = random.normal(size=(len(TOY_WORDS), 32)).astype(np.float32)
     words = WordVectors(Vocabulary(TOY_WORDS, np.arange(len(TOY_WORDS), 0, -1) * 10), vectors)
     config = CheckpointConfig(
-        name="toy",
+        name=name,
         task="sentences",
-        model=FacetModelConfig(num_facets=4, dim=32, hidden_dim=32, num_heads=2, feedforward_dim=64, max_tokens=32),
+        model=FacetModelConfig(
+            num_facets=num_facets, dim=32, hidden_dim=32, num_heads=2, feedforward_dim=64, max_tokens=32
+        ),
     )
-    model = new_model(config, words, seed=5)
+    model = new_model(config, words, seed=seed)
     component = vectors.mean(axis=0) / np.linalg.norm(vectors.mean(axis=0))
     model.common_components = {"plain": component, "attention": component}
     model.save(folder)
-    assert json.loads((folder / "config.json").read_text())["name"] == "toy"
+    assert json.loads((folder / "config.json").read_text())["name"] == name
     return folder

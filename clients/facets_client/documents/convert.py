@@ -30,6 +30,11 @@ def to_collection(message: documents_pb2.Collection) -> results.Collection:
     )
 
 
+def to_progress(message: documents_pb2.ReindexCollectionResponse) -> results.ReindexProgress:
+    """How far a collection has moved to another model."""
+    return results.ReindexProgress(message.num_encoded, message.done, to_collection(message.collection))
+
+
 def from_document(document: results.Document) -> documents_pb2.Document:
     """A document as a message.
 

@@ -29,6 +29,7 @@ from facets_client.documents.results import (
     Collection,
     Document,
     FoundDocuments,
+    ReindexProgress,
     SearchResults,
     StreamAck,
     WriteResult,
@@ -70,6 +71,26 @@ class CollectionOperations(RoomOperations):
         """Deletes a collection with its documents."""
         reply = yield from call(pb.DeleteCollectionRequest(name=name), pb.DeleteCollectionResponse)
         return WriteResult(reply.num_documents, reply.index_revision)
+
+    def reindex_collection(self, name: str, *, model: str = "") -> StreamOperation[ReindexProgress]:
+        """Moves a collection to another model, or to the served revision of its own, by encoding its texts anew.
+
+        Meanwhile the collection is searched and written as it was. Whoever stops taking the progress leaves it as it
+        was; the next call goes on.
+
+        Args:
+            name: Of the collection.
+            model: Where it moves; empty: the served revision of its own model.
+
+        Yields:
+            The progress every few seconds; the last one is ``done``.
+        """
+        done = False
+        while not done:
+            request = pb.ReindexCollectionRequest(name=name, model=model)
+            progress = convert.to_progress((yield from call(request, pb.ReindexCollectionResponse)))
+            done = progress.done
+            yield Emit(progress)
 
 
 class DocumentOperations(RoomOperations):

@@ -10,6 +10,7 @@ __all__ = [
     "Collection",
     "Document",
     "FoundDocuments",
+    "ReindexProgress",
     "RejectedDocument",
     "SearchHit",
     "SearchResults",
@@ -31,6 +32,15 @@ class Collection:
     index_revision: int  # grows with every stored change of any collection
     create_time: datetime | None
     index_kind: str  # how it is searched now: exact, faiss-ivf-fp16, ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReindexProgress:
+    """How far a collection has moved to another model."""
+
+    num_encoded: int  # documents encoded so far
+    done: bool  # True: it has moved
+    collection: Collection  # as it was until done, then as it is
 
 
 @dataclass(frozen=True, slots=True)

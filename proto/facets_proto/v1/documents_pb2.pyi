@@ -90,6 +90,24 @@ class DeleteCollectionResponse(_message.Message):
     index_revision: int
     def __init__(self, num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ...) -> None: ...
 
+class ReindexCollectionRequest(_message.Message):
+    __slots__ = ("name", "model")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    model: str
+    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ...) -> None: ...
+
+class ReindexCollectionResponse(_message.Message):
+    __slots__ = ("done", "num_encoded", "collection")
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    NUM_ENCODED_FIELD_NUMBER: _ClassVar[int]
+    COLLECTION_FIELD_NUMBER: _ClassVar[int]
+    done: bool
+    num_encoded: int
+    collection: Collection
+    def __init__(self, done: _Optional[bool] = ..., num_encoded: _Optional[int] = ..., collection: _Optional[_Union[Collection, _Mapping]] = ...) -> None: ...
+
 class Document(_message.Message):
     __slots__ = ("id", "text", "payload", "facet_embeddings", "revision")
     ID_FIELD_NUMBER: _ClassVar[int]

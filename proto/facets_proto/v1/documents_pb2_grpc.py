@@ -55,6 +55,11 @@ class CollectionServiceStub:
                 request_serializer=facets__proto_dot_v1_dot_documents__pb2.DeleteCollectionRequest.SerializeToString,
                 response_deserializer=facets__proto_dot_v1_dot_documents__pb2.DeleteCollectionResponse.FromString,
                 _registered_method=True)
+        self.ReindexCollection = channel.unary_unary(
+                '/facets.v1.CollectionService/ReindexCollection',
+                request_serializer=facets__proto_dot_v1_dot_documents__pb2.ReindexCollectionRequest.SerializeToString,
+                response_deserializer=facets__proto_dot_v1_dot_documents__pb2.ReindexCollectionResponse.FromString,
+                _registered_method=True)
 
 
 class CollectionServiceServicer:
@@ -89,6 +94,16 @@ class CollectionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReindexCollection(self, request, context):
+        """Moves a collection to another model, or to the served revision of its own, by encoding its texts anew. One call
+        works for some seconds; send it again until done is true. Meanwhile the collection is searched and written as it
+        was; then it moves at once, with every write made until then. Whatever interrupts this, a crash included, leaves
+        the collection as it was, and the next call goes on. Calls under way while it moves may get UNAVAILABLE: try again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CollectionServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -111,6 +126,11 @@ def add_CollectionServiceServicer_to_server(servicer, server):
                     servicer.DeleteCollection,
                     request_deserializer=facets__proto_dot_v1_dot_documents__pb2.DeleteCollectionRequest.FromString,
                     response_serializer=facets__proto_dot_v1_dot_documents__pb2.DeleteCollectionResponse.SerializeToString,
+            ),
+            'ReindexCollection': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReindexCollection,
+                    request_deserializer=facets__proto_dot_v1_dot_documents__pb2.ReindexCollectionRequest.FromString,
+                    response_serializer=facets__proto_dot_v1_dot_documents__pb2.ReindexCollectionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -232,10 +252,40 @@ class CollectionService:
             metadata,
             _registered_method=True)
 
+    @staticmethod
+    def ReindexCollection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/facets.v1.CollectionService/ReindexCollection',
+            facets__proto_dot_v1_dot_documents__pb2.ReindexCollectionRequest.SerializeToString,
+            facets__proto_dot_v1_dot_documents__pb2.ReindexCollectionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
 
 class DocumentServiceStub:
     """Stores documents and searches them by their best facet. An acknowledged write survives a crash of the server.
-    Revisions count the writes of the server's data directory, over all collections.
+    index_revision and min_revision count the writes of the server's data directory, over all collections: a reply with
+    index_revision r has seen every write that was acknowledged with a revision up to r, and a read with min_revision r
+    is answered from such a state or fails with UNAVAILABLE. A collection that nobody writes keeps its answers while
+    the number grows by writes to others. It survives restarts of the server.
     """
 
     def __init__(self, channel):
@@ -283,7 +333,10 @@ class DocumentServiceStub:
 
 class DocumentServiceServicer:
     """Stores documents and searches them by their best facet. An acknowledged write survives a crash of the server.
-    Revisions count the writes of the server's data directory, over all collections.
+    index_revision and min_revision count the writes of the server's data directory, over all collections: a reply with
+    index_revision r has seen every write that was acknowledged with a revision up to r, and a read with min_revision r
+    is answered from such a state or fails with UNAVAILABLE. A collection that nobody writes keeps its answers while
+    the number grows by writes to others. It survives restarts of the server.
     """
 
     def Upsert(self, request, context):
@@ -386,7 +439,10 @@ def add_DocumentServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class DocumentService:
     """Stores documents and searches them by their best facet. An acknowledged write survives a crash of the server.
-    Revisions count the writes of the server's data directory, over all collections.
+    index_revision and min_revision count the writes of the server's data directory, over all collections: a reply with
+    index_revision r has seen every write that was acknowledged with a revision up to r, and a read with min_revision r
+    is answered from such a state or fails with UNAVAILABLE. A collection that nobody writes keeps its answers while
+    the number grows by writes to others. It survives restarts of the server.
     """
 
     @staticmethod

@@ -4,6 +4,7 @@ from facets_proto.v1 import documents_pb2, documents_pb2_grpc
 
 from facets.documents import CollectionEngine
 from facets_server.documents.document_messages import collection_to_proto
+from facets_server.documents.reindexing import step_budget_s, target_of
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.paging import page_of
@@ -13,7 +14,7 @@ __all__ = ["CollectionService"]
 
 
 class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
-    """Makes, tells and deletes collections."""
+    """Makes, shows, moves and deletes collections."""
 
     def __init__(self, models: ServedModels, engine: CollectionEngine, limits: LimitsConfig) -> None:
         self._models = models
@@ -65,4 +66,17 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
         deleted = self._engine.delete_collection(request.name)
         return documents_pb2.DeleteCollectionResponse(
             num_documents=deleted.num_deleted, index_revision=deleted.revision
+        )
+
+    def ReindexCollection(
+        self, request: documents_pb2.ReindexCollectionRequest, call: CallContext
+    ) -> documents_pb2.ReindexCollectionResponse:
+        """One step of moving a collection to another model."""
+        served = self._models.get(request.model or self._engine.record(request.name).model)
+        step = self._engine.reindex(request.name, target_of(served, call), budget_s=step_budget_s(call))
+        info = self._engine.get_collection(request.name)
+        return documents_pb2.ReindexCollectionResponse(
+            done=step.done,
+            num_encoded=step.num_encoded,
+            collection=collection_to_proto(info, self._engine.revision),
         )

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from facets_client.cli.output import add_row, is_interactive, print_json, say, stdout, table
+from facets_client.cli.output import add_row, is_interactive, print_json, progress_bar, say, stdout, table
 from facets_client.cli.settings import settings_of
 from facets_client.documents.results import Collection
 
@@ -15,13 +15,14 @@ Name = Annotated[str, typer.Argument(help="Name of the collection.", show_defaul
 
 @app.callback()
 def collections(context: typer.Context) -> None:
-    """List, make, show and delete collections; without a subcommand: list.
+    """List, make, show, move and delete collections; without a subcommand: list.
 
     \b
     Examples:
       facets collections
       facets collections create news --model facets-en
       facets collections show news
+      facets collections reindex news --model facets-minilm-en
       facets collections delete news --yes
     """
     if context.invoked_subcommand is None:
@@ -83,6 +84,35 @@ def show(context: typer.Context, name: Name) -> None:
         print_json(found)
     else:
         _print_table([found])
+
+
+@app.command()
+def reindex(
+    context: typer.Context,
+    name: Name,
+    model: Annotated[str, typer.Option(help="Model to move to; the served revision of its own when not given.")] = "",
+    progress: Annotated[bool | None, typer.Option(help="Progress bar; by default only on a terminal.")] = None,
+) -> None:
+    """Move a collection to another model, or to the served revision of its own.
+
+    Its texts are encoded anew. Meanwhile it is searched and written as it was. When this is interrupted, run it again:
+    it goes on where it ended.
+
+    \b
+    Examples:
+      facets collections reindex news
+      facets collections reindex news --model facets-minilm-en
+    """
+    settings = settings_of(context)
+    with settings.connect() as client, progress_bar(shown=progress, counted="documents") as bar:
+        task = bar.add_task("", total=None)
+        for step in client.reindex_collection(name, model=model):
+            moved = step.collection
+            bar.update(task, completed=step.num_encoded, total=moved.num_documents)
+    if settings.json:
+        print_json(moved)
+    else:
+        say(f"collection {name} with {moved.num_documents} documents is of model {moved.model} now")
 
 
 @app.command()

@@ -23,6 +23,7 @@ COMMANDS = [
     ["collections", "list"],
     ["collections", "create"],
     ["collections", "show"],
+    ["collections", "reindex"],
     ["collections", "delete"],
     ["index"],
     ["search"],
@@ -123,6 +124,7 @@ def test_embed_standard_input(facets):
         (["summarize", "a", "--sentences", "0"], "--sentences"),
         (["models", "nope"], "'nope' does not exist"),
         (["collections", "show", "nope"], "'nope' does not exist"),
+        (["collections", "reindex", "nope"], "'nope' does not exist"),
         (["collections", "create", "news"], "'news' exists already"),
         (["collections", "delete", "news"], "--yes"),
         (["search", "query"], "--collection"),
@@ -195,6 +197,12 @@ def test_summarize(facets, tmp_path):
     found = json.loads(facets("--json", "summarize", "One. Two.").stdout)
     assert [sentence["text"] for sentence in found["sentences"]] == ["One.", "Two."]
     assert facets("summarize", "--file", "-", stdin="One. Two.").stdout.count(".") >= 2
+
+
+def test_reindex(facets, filled):
+    assert "5 documents is of model other now" in facets("collections", "reindex", "news", "--model", "other").stderr
+    moved = json.loads(facets("--json", "collections", "reindex", "news", "--model", "other").stdout)
+    assert (moved["name"], moved["model"], moved["num_documents"]) == ("news", "other", 5)
 
 
 def test_collections(facets):

@@ -172,6 +172,14 @@ def test_collections(client, world):
         client.get_collection("a")
 
 
+def test_reindex_goes_on_until_it_is_done(client, world):
+    client.upsert("news", documents(5))
+    steps = list(client.reindex_collection("news", model="other"))
+    assert [(step.num_encoded, step.done) for step in steps] == [(2, False), (4, False), (5, True)]
+    assert (steps[0].collection.model, steps[-1].collection.model) == ("fake", "other")
+    assert world.calls[-1][1].model == "other"
+
+
 def test_upsert_get_list_count_delete(client, world):
     payload = {"tags": ["x", 1, True, None], "deep": {"year": 1999, "share": 0.5}, "name": "\u00fc\u4e2d"}
     written = client.upsert("news", documents(20, **payload))

@@ -170,6 +170,20 @@ class Collections(documents_pb2_grpc.CollectionServiceServicer):
         token = str(start + 2) if start + 2 < len(names) else ""
         return documents_pb2.ListCollectionsResponse(collections=page, next_page_token=token)
 
+    def ReindexCollection(self, request, context):
+        """Encodes two documents a call."""
+        self.world.enter("ReindexCollection", request, context)
+        self.world.need_collection(request.name, context)
+        found = self.world.collections[request.name]
+        found.num_documents = len(self.world.documents[request.name])
+        encoded = 2 * [name for name, _ in self.world.calls].count("ReindexCollection")
+        done = encoded >= found.num_documents
+        if done:
+            found.model = request.model or found.model
+        return documents_pb2.ReindexCollectionResponse(
+            done=done, num_encoded=min(encoded, found.num_documents), collection=found
+        )
+
     def DeleteCollection(self, request, context):
         self.world.enter("DeleteCollection", request, context)
         self.world.need_collection(request.name, context)

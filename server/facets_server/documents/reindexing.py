@@ -1,0 +1,28 @@
+"""Moving a collection to another model: which one, and how long one call may work at it."""
+
+from facets.documents import TargetModel
+from facets_server.runtime.call_context import CallContext
+from facets_server.texts.served import ServedModel
+
+__all__ = ["step_budget_s", "target_of"]
+
+_LONGEST_STEP_S = 5.0  # well within the time that the server gives to running calls when it stops
+_SHARE_OF_DEADLINE = 0.5  # the rest is for the batch that is being encoded and for the last writes
+
+
+def step_budget_s(call: CallContext) -> float:
+    """Seconds after which the call returns though there is more to do."""
+    remaining = call.time_remaining()
+    return _LONGEST_STEP_S if remaining is None else min(_LONGEST_STEP_S, _SHARE_OF_DEADLINE * remaining)
+
+
+def target_of(served: ServedModel, call: CallContext) -> TargetModel:
+    """The model, encoding on behalf of the call."""
+    model = served.model
+    return TargetModel(
+        name=model.name,
+        revision=model.revision,
+        num_facets=model.num_facets,
+        dim=model.dim,
+        encode=lambda texts: served.encode(texts, call).facets,
+    )
