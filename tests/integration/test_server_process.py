@@ -3,7 +3,6 @@
 import os
 import socket
 import threading
-import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
@@ -19,6 +18,7 @@ from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 from server_process import TOY_WORDS, free_port, run_server
+from waiting import wait_until
 
 pytestmark = pytest.mark.skipif(bool(os.environ.get("FACETS_TARGET")), reason="needs server processes of its own")
 
@@ -116,19 +116,32 @@ def test_nothing_acknowledged_is_lost_and_nothing_twice_when_killed_in_a_stream(
 
 
 def test_sigterm_turns_health_ends_running_calls_well_and_exits_with_0(spawn):
-    server = spawn()
+    metrics_port = free_port()
+    server = spawn(arguments=["--metrics-port", str(metrics_port)])
     stub = texts_pb2_grpc.EmbeddingServiceStub(server.channel)
     health = health_pb2_grpc.HealthStub(server.channel)
     updates = health.Watch(health_pb2.HealthCheckRequest(service=""), timeout=60)
     assert next(updates).status == health_pb2.HealthCheckResponse.SERVING
     texts = [" ".join(TOY_WORDS)] * 512
     calls = [stub.Embed.future(texts_pb2.EmbedRequest(texts=texts), timeout=60) for _ in range(8)]
-    time.sleep(0.2)
+    wait_until(lambda: num_arrived(metrics_port) >= len(calls))
     server.terminate()
     assert next(updates).status == health_pb2.HealthCheckResponse.NOT_SERVING
     assert all(len(call.result().token_stats) == 512 for call in calls)
     assert server.process.wait(30) == 0
     assert "Traceback" not in server.log()
+
+
+def num_arrived(metrics_port):
+    """Calls of Embed that are running, waiting or done."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=10) as reply:
+        lines = [line.rpartition(" ") for line in reply.read().decode().splitlines()]
+    counted = ("facets_running_requests", "facets_queued_requests")
+    return sum(
+        float(value)
+        for name, _, value in lines
+        if name in counted or (name.startswith("facets_requests_total") and "Embed" in name)
+    )
 
 
 def test_sigterm_ends_an_open_ingest_stream_after_its_acks(spawn):

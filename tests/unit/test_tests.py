@@ -21,15 +21,12 @@ UNIT_FOLDERS = {
 PRIVATE_ATTRIBUTES = {
     "test_client_documents_bulk_index.py": {"_pending"},
     "test_documents_durability.py": {"_store", "_database"},
-    "test_documents_engine.py": {"_indexes", "_store"},
+    "test_documents_engine.py": {"_indexes"},
     "test_index_search.py": {"_index", "_num_slots"},
-    "test_relations_evaluation.py": {"_scores"},
-    "test_relations_engine.py": {"_data_dir"},
-    "test_relations_training.py": {"_save_checkpoint", "_step", "_stream", "_train_step"},
     "test_server_batcher.py": {"_closed"},
-    "test_texts_training_trainer.py": {"_train_sentences", "_train_step", "_validation_sentences"},
+    "test_texts_training_trainer.py": {"_train_sentences", "_validation_sentences"},
 }
-SLEEPS_FOR_ORDER = {"test_server_process.py", "test_server_relations.py"}
+SLEEPS_FOR_ORDER = {"test_server_relations.py"}
 
 
 @cache

@@ -8,11 +8,11 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from fake_server import FakeServer
 from fake_world import Pace
+from waiting import wait_until
 
 COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]
 
@@ -50,20 +50,13 @@ def finish(process, data=None):
     return process.returncode, out.decode(), err.decode()
 
 
-def wait_for(condition):
-    until = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < until, "waited for too long"
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize(("compress", "suffix"), [(bytes, ""), (gzip.compress, ".gz"), (lzma.compress, ".xz")])
 def test_interrupted_load_goes_on(start, world, tmp_path, compress, suffix):
     name = f"in.jsonl{suffix}"
     (tmp_path / name).write_bytes(compress("".join(rows(200)).encode()))
     world.pace = Pace(10)
     process = start("index", name, "-c", "news", "--batch-size", "4")
-    wait_for(lambda: len(world.documents["news"]) >= 36)
+    wait_until(lambda: len(world.documents["news"]) >= 36)
     process.send_signal(signal.SIGINT)
     code, _, err = finish(process)
     assert code == 130
@@ -84,7 +77,7 @@ def test_killed_load_goes_on(start, world, tmp_path):
     (tmp_path / "in.jsonl").write_text("".join(rows(300)))
     world.pace = Pace(10)
     process = start("index", "in.jsonl", "-c", "news", "--batch-size", "4", "--json")
-    wait_for(lambda: len(world.documents["news"]) >= 36)
+    wait_until(lambda: len(world.documents["news"]) >= 36)
     process.kill()
     process.wait()
     world.pace.release(10_000)
@@ -102,7 +95,7 @@ def test_restart_and_changed_inputs_start_over(start, world, tmp_path):
         world.pace = Pace(10)
         before = world.num_streams
         process = start("index", "in.jsonl", "-c", "news", "--batch-size", "4")
-        wait_for(lambda: world.num_streams > before)
+        wait_until(lambda: world.num_streams > before)
         world.pace.wait_until_used_up()
         process.send_signal(signal.SIGINT)
         assert finish(process)[0] == 130
@@ -126,7 +119,7 @@ def test_standard_input_goes_on_when_fed_again(start, world):
     process = start(*args, stdin=subprocess.PIPE)
     process.stdin.write(data)
     process.stdin.flush()
-    wait_for(lambda: len(world.documents["news"]) >= 20)
+    wait_until(lambda: len(world.documents["news"]) >= 20)
     process.send_signal(signal.SIGINT)
     assert finish(process)[0] == 130
     world.pace.release(10_000)

@@ -13,6 +13,7 @@ from facets_client.documents.index_state import IndexState, InputIdentity, State
 from facets_client.documents.record_batches import batches
 from fake_server import FakeServer
 from fake_world import Pace
+from waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -249,8 +250,7 @@ def test_the_window_bounds_what_is_read_ahead(loader, world):
     loader.write(lines(1_000))
     thread = threading.Thread(target=loader.run, kwargs={"window": 100})
     thread.start()
-    while world.num_streams == 0:
-        threading.Event().wait(0.01)
+    wait_until(lambda: world.num_streams > 0)
     threading.Event().wait(0.3)
     assert len(loader.indexer._pending) <= world.window
     world.pace.release(10_000)

@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import wait_until
 
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchResult, index_manager
 from facets.errors import IndexFormatError, StorageError
@@ -378,9 +378,7 @@ def test_background_thread_folds_and_saves(
     engine = open_engine(background=True, exact_max_facets=100, snapshot_every_writes=1)
     engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
     engine.upsert("docs", make_documents(200))
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "data" / "indexes" / "1.index").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until((tmp_path / "data" / "indexes" / "1.index").exists, timeout_s=60)
     assert engine.get_collection("docs").index_kind == "faiss-ivf-fp16"
 
 

@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -245,9 +246,9 @@ def test_the_models_own_relations_stay(folder: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_adds_nothing(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    scorer = RelationEngine.load(folder)
-    scorer._data_dir = tmp_path / "file" / "folder"
+    scorer = RelationEngine.load(folder, data_dir=tmp_path / "data")
+    shutil.rmtree(tmp_path / "data", ignore_errors=True)
+    (tmp_path / "data").write_text("in the way")
     with pytest.raises(StorageError, match="cannot write"):
         scorer.add_relation("mentor", ["$ARG1 taught $ARG2"])
     assert len(scorer.relations()) == 4

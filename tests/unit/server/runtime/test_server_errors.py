@@ -1,6 +1,5 @@
 import logging
 import queue
-import threading
 
 import grpc
 import numpy as np
@@ -19,6 +18,7 @@ from facets_server.runtime.errors import DOMAIN, code_of, status_of
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 from server_fakes import FakeModel
+from waiting import wait_until
 
 from facets import errors
 
@@ -239,7 +239,7 @@ def test_overload_is_told_with_the_time_to_retry(make_server):
     waiting = []
     for done in ("facets_running_requests", "facets_queued_requests"):
         waiting.append(stub.Embed.future(request, timeout=30))
-        wait_for(lambda name=done: running.metric(name) == 1)
+        wait_until(lambda name=done: running.metric(name) == 1)
     error, details = failure(stub.Embed, request)
     assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     delay = details["RetryInfo"].retry_delay
@@ -254,21 +254,12 @@ def test_one_stream_too_many_is_refused(make_server):
     running = make_server(admission=AdmissionConfig(max_streams=1))
     stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
     first = stub.EmbedStream(iter(queue.Queue().get, None), timeout=30)
-    wait_for(lambda: running.metric("facets_open_streams") == 1)
+    wait_until(lambda: running.metric("facets_open_streams") == 1)
     with pytest.raises(grpc.RpcError) as raised:
         list(stub.EmbedStream(iter([]), timeout=60))
     assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "RetryInfo" in details_of(raised.value)
     first.cancel()
-
-
-def wait_for(condition):
-    waiting = threading.Event()
-    for _ in range(1000):
-        if condition():
-            return
-        waiting.wait(0.01)
-    raise AssertionError("the condition did not come true within 10 s")
 
 
 def test_models_are_listed_with_every_limit(make_server):

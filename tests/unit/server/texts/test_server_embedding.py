@@ -5,6 +5,7 @@ import grpc
 import numpy as np
 import pytest
 from facets_proto.v1 import common_pb2, texts_pb2, texts_pb2_grpc
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -143,23 +144,14 @@ def test_cancelled_work_never_reaches_the_model(running, stub):
     first = stub.Embed.future(texts_pb2.EmbedRequest(texts=["a"]), timeout=30)
     assert running.model.started.wait(10)
     second = stub.Embed.future(texts_pb2.EmbedRequest(texts=["dog"] * 5), timeout=30)
-    _wait_for(lambda: running.metric("facets_batch_queue_texts", model="fake") == 5)
+    wait_until(lambda: running.metric("facets_batch_queue_texts", model="fake") == 5)
     second.cancel()
-    _wait_for(lambda: running.metric("facets_running_requests") == 1)
+    wait_until(lambda: running.metric("facets_running_requests") == 1)
     before = sum(running.model.batches)
     running.model.gate.set()
     first.result()
     stub.Embed(texts_pb2.EmbedRequest(texts=["cat"]), timeout=60)
     assert sum(running.model.batches) - before == 1
-
-
-def _wait_for(condition):
-    waiting = threading.Event()
-    for _ in range(1000):
-        if condition():
-            return
-        waiting.wait(0.01)
-    raise AssertionError("the condition did not come true within 10 s")
 
 
 def test_unknown_model_is_not_found(stub):

@@ -49,11 +49,11 @@ class Table:
 
     def __init__(self, relations: Sequence[str], scores: list[list[float]], threshold: float | None = None) -> None:
         self.relations = relations
-        self._scores = np.array(scores, dtype=np.float32)
+        self.scores = np.array(scores, dtype=np.float32)
         self._threshold = None if threshold is None else np.full(len(relations), threshold, dtype=np.float32)
 
     def methods(self, patterns: Sequence[str]) -> dict[str, PatternMethod]:
-        return {"m": PatternMethod(self._scores, self._threshold)}
+        return {"m": PatternMethod(self.scores, self._threshold)}
 
 
 def test_pairs_need_a_pattern_and_a_relation(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_perfect_scores_are_perfect_but_for_unknown_relations(tmp_path: Path) ->
     assert metrics["map"] == pytest.approx(1.0)
     # Three found, one of a relation that the system does not know.
     assert metrics["micro_f1"] == pytest.approx(2 * 3 / (3 + 4))
-    assert evaluate_relations(Table(table.relations, table._scores.tolist()), data)["m"] == metrics
+    assert evaluate_relations(Table(table.relations, table.scores.tolist()), data)["m"] == metrics
 
 
 def test_intervals_surround_the_figure(tmp_path: Path) -> None:
