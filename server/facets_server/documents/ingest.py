@@ -214,6 +214,7 @@ def model_of(record: CollectionRecord, models: ServedModels) -> ServedModel:
     if served.model.revision != record.model_revision:
         raise ModelMismatchError(
             f"collection {record.name!r} was made with revision {record.model_revision} of model {record.model}, "
-            f"the server has {served.model.revision}: move it with ReindexCollection (facets collections reindex) or start the server with the old model"
+            f"the server has {served.model.revision}: move it with ReindexCollection (facets collections reindex) "
+            "or start the server with the old model"
         )
     return served
