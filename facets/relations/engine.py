@@ -276,7 +276,7 @@ class RelationEngine:
         tokens = tokenize_patterns(examples, self.model.tokenizer, path=("examples",))
         if not 1 <= len(tokens) <= _MAX_EXAMPLES:
             raise InvalidInputError(f"must be 1 to {_MAX_EXAMPLES}, got {len(tokens)}", path="examples")
-        value = self.model.relations.calibration.default_threshold if threshold is None else threshold
+        value = self.model.relations.confidence.default_threshold if threshold is None else threshold
         if not -1.0 <= value <= 1.0:
             raise InvalidInputError(f"must be in [-1, 1], got {threshold}", path="threshold")
         patterns = tuple(" ".join(pattern) for pattern in tokens)
@@ -359,7 +359,7 @@ class RelationEngine:
         for relation in added:
             patterns = self.model.encode_patterns([example.split() for example in relation.examples])
             facets.append(prototype_facets(patterns, self.num_relation_facets)[None])
-        thresholds = [*own.calibration.thresholds, *(relation.threshold for relation in added)]
+        thresholds = [*own.confidence.thresholds, *(relation.threshold for relation in added)]
         return RelationFacets.of(
             (*own.names, *(relation.name for relation in added)),
             np.concatenate(facets),

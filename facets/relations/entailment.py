@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets.errors import InvalidInputError
-from facets.relations.contract import Calibration, RelationModel
+from facets.relations.confidence import Confidence
+from facets.relations.contract import RelationModel
 from facets.relations.negation import negation_cue
 from facets.relations.patterns import tokenize_patterns
-from facets.relations.scoring import asymmetric_score, coverage_score
+from facets.relations.scoring import asymmetric_score, generality_score
 from facets.scoring.facet_match import unit_facets
 
 __all__ = [
@@ -66,7 +67,7 @@ class EntailmentResult:
         direction: Probability of ``ENTAILS`` less that of ``ENTAILED_BY``, in ``[-1, 1]``; above 0 the premise is the
             more specific pattern.
         label: The decision.
-        confidence: Calibrated probability of ``label``, in ``[0, 1]``.
+        confidence: Probability of ``label``, fitted on development data, in ``[0, 1]``.
         negation_differs: One side is negated and the other is not; the label is then ``NEUTRAL``.
     """
 
@@ -87,7 +88,7 @@ class EntailmentArrays:
     Attributes:
         forward: ``asymmetric_score(premise, hypothesis)``.
         backward: ``asymmetric_score(hypothesis, premise)``.
-        generality: Coverage of the premise less that of the hypothesis, against the background.
+        generality: ``generality_score`` of the premise less that of the hypothesis.
     """
 
     forward: NDArray[np.float32]
@@ -114,11 +115,11 @@ def entailment_arrays(
     """Scores tokenized pairs in both directions."""
     facets_BKD = torch.from_numpy(model.encode_patterns([*premises, *hypotheses]))
     first_PKD, second_PKD = facets_BKD[: len(premises)], facets_BKD[len(premises) :]
-    coverage_B = coverage_score(facets_BKD, background_MD).numpy()
+    generality_B = generality_score(facets_BKD, background_MD).numpy()
     return EntailmentArrays(
         forward=asymmetric_score(first_PKD, second_PKD).numpy(),
         backward=asymmetric_score(second_PKD, first_PKD).numpy(),
-        generality=coverage_B[: len(premises)] - coverage_B[len(premises) :],
+        generality=generality_B[: len(premises)] - generality_B[len(premises) :],
     )
 
 
@@ -133,7 +134,7 @@ def label_features(arrays: EntailmentArrays) -> tuple[NDArray[np.float64], NDArr
     return labels_P5, direction_P2
 
 
-def label_probabilities(arrays: EntailmentArrays, calibration: Calibration) -> NDArray[np.float64]:
+def label_probabilities(arrays: EntailmentArrays, confidence: Confidence) -> NDArray[np.float64]:
     """Probabilities of the labels in their order, ``[P, 4]``.
 
     A softmax tells entailment, paraphrase and neither apart; a logistic curve of the direction, which has no constant,
@@ -142,15 +143,15 @@ def label_probabilities(arrays: EntailmentArrays, calibration: Calibration) -> N
     features_P5, direction_P2 = label_features(arrays)
     logits_P3 = np.stack(
         [
-            features_P5 @ np.array(calibration.entailment_weights),
-            features_P5 @ np.array(calibration.paraphrase_weights),
+            features_P5 @ np.array(confidence.entailment_weights),
+            features_P5 @ np.array(confidence.paraphrase_weights),
             np.zeros(len(features_P5)),
         ],
         axis=1,
     )
     shares_P3 = np.exp(logits_P3 - logits_P3.max(axis=1, keepdims=True))
     shares_P3 /= shares_P3.sum(axis=1, keepdims=True)
-    forward_P = 1.0 / (1.0 + np.exp(-direction_P2 @ np.array(calibration.direction_weights)))
+    forward_P = 1.0 / (1.0 + np.exp(-direction_P2 @ np.array(confidence.direction_weights)))
     entailed_P = shares_P3[:, 0]
     return np.stack([entailed_P * forward_P, entailed_P * (1 - forward_P), shares_P3[:, 1], shares_P3[:, 2]], axis=1)
 
@@ -179,7 +180,7 @@ def detect_entailment(
     if not first:
         return []
     arrays = entailment_arrays(model, first, second, background_MD)
-    probabilities_P4 = label_probabilities(arrays, model.relations.calibration)
+    probabilities_P4 = label_probabilities(arrays, model.relations.confidence)
     return [
         _result(
             premise, hypothesis, float(arrays.forward[place]), float(arrays.backward[place]), probabilities_P4[place]

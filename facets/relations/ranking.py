@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from facets.relations.contract import Calibration, RelationModel
+from facets.relations.confidence import Confidence
+from facets.relations.contract import RelationModel
 from facets.relations.scoring import asymmetric_scores, distinct_facets
 
 __all__ = ["RelationFacets", "ScoreArrays", "combined_scores", "score_arrays"]
@@ -69,7 +70,7 @@ class ScoreArrays:
         universal_schema: The look-up's cosine, in ``[-1, 1]``; NaN where pattern or relation was not seen.
         scores: The higher of look-up and facets, in ``[-1, 1]``; facets count by their symmetric or asymmetric score,
             whichever ranked development data better.
-        probabilities: Calibrated, in ``[0, 1]``.
+        probabilities: Confidence, in ``[0, 1]``.
         accepted: ``scores`` reach the relation's threshold and are close to the pattern's best.
     """
 
@@ -95,11 +96,11 @@ def score_arrays(model: RelationModel, patterns: Sequence[Sequence[str]], relati
     forward_PR, backward_PR = asymmetric_scores(torch.from_numpy(facets_PKD), *relations.distinct)
     symmetric_PR, asymmetric_PR = ((forward_PR + backward_PR) / 2).numpy(), forward_PR.numpy()
     schema_PR = _look_up(model, patterns, relations)
-    calibration = model.relations.calibration
-    scores_PR = combined_scores(asymmetric_PR if calibration.use_asymmetric else symmetric_PR, schema_PR, calibration)
+    confidence = model.relations.confidence
+    scores_PR = combined_scores(asymmetric_PR if confidence.use_asymmetric else symmetric_PR, schema_PR, confidence)
     distances_PR = scores_PR - relations.thresholds
     gaps_PR = scores_PR - scores_PR.max(axis=1, keepdims=True, initial=-1.0)
-    logits_PR = calibration.slope * distances_PR + calibration.gap_slope * gaps_PR + calibration.offset
+    logits_PR = confidence.slope * distances_PR + confidence.gap_slope * gaps_PR + confidence.offset
     return ScoreArrays(
         facets=facets_PKD,
         symmetric=symmetric_PR,
@@ -107,16 +108,16 @@ def score_arrays(model: RelationModel, patterns: Sequence[Sequence[str]], relati
         universal_schema=schema_PR,
         scores=scores_PR,
         probabilities=(1.0 / (1.0 + np.exp(-logits_PR))).astype(np.float32),
-        accepted=(distances_PR >= 0) & (gaps_PR >= -calibration.margin),
+        accepted=(distances_PR >= 0) & (gaps_PR >= -confidence.margin),
     )
 
 
 def combined_scores(
-    facet_PR: NDArray[np.float32], schema_PR: NDArray[np.float32], calibration: Calibration
+    facet_PR: NDArray[np.float32], schema_PR: NDArray[np.float32], confidence: Confidence
 ) -> NDArray[np.float32]:
     """The higher of facets and look-up, in ``[-1, 1]``; the look-up is moved to the facets' scale first."""
-    moved_PR = calibration.schema_scale * schema_PR + calibration.schema_shift
-    scores_PR: NDArray[np.float32] = np.clip(np.fmax(facet_PR, moved_PR) / calibration.peak, -1.0, 1.0)
+    moved_PR = confidence.schema_scale * schema_PR + confidence.schema_shift
+    scores_PR: NDArray[np.float32] = np.clip(np.fmax(facet_PR, moved_PR) / confidence.peak, -1.0, 1.0)
     return scores_PR
 
 

@@ -70,9 +70,9 @@ class RelationScore:
 
     Attributes:
         relation: Its name.
-        score: What ranks, in ``[-1, 1]``: the facets' score (symmetric or asymmetric, as the model's calibration says),
-            or the look-up's, moved to the same scale, where that is higher; -1 when negated.
-        probability: Calibrated on development data, in ``[0, 1]``; 0 when negated.
+        score: What ranks, in ``[-1, 1]``: the facets' score (symmetric or asymmetric, as ``Confidence`` says), or
+            the look-up's, moved to the same scale, where that is higher; -1 when negated.
+        probability: Fitted on development data, in ``[0, 1]``; 0 when negated.
         accepted: ``score`` reaches the relation's threshold.
         symmetric: Eq. 3.11 of the pattern's and the relation's facets, in ``[-1, 1]``.
         asymmetric: Eq. 3.10 with the pattern as premise: how well it covers the relation's facets, in ``[-1, 1]``.

@@ -11,8 +11,8 @@ from facets.scoring.facet_match import unit_facets
 __all__ = [
     "asymmetric_score",
     "asymmetric_scores",
-    "coverage_score",
     "distinct_facets",
+    "generality_score",
     "reference_asymmetric_score",
     "symmetric_score",
     "symmetric_scores",
@@ -47,15 +47,15 @@ def asymmetric_score(premise_PKD: Tensor, hypothesis_PJD: Tensor) -> Tensor:
     return _cosines(premise_PKD, hypothesis_PJD).amax(dim=1).mean(dim=1)
 
 
-def coverage_score(patterns_BKD: Tensor, background_MD: Tensor) -> Tensor:
-    """How well each pattern covers patterns in general: the mean of ``asymmetric_score(pattern, other)`` over many.
+def generality_score(patterns_BKD: Tensor, background_MD: Tensor) -> Tensor:
+    """How general each pattern is: the mean of ``asymmetric_score(pattern, other)`` over many others.
 
     Args:
         patterns_BKD: Facets, ``[B, K, D]``, any lengths.
         background_MD: All facets of the other patterns, ``[M, D]``, unit length.
 
     Returns:
-        ``[B]`` in ``[-1, 1]``; what a pattern covers anyway, it does not cover because of entailment.
+        ``[B]`` in ``[-1, 1]``; what is near a pattern anyway, is not near it because of entailment.
     """
     # [B, K, D] @ [D, M] -> [B, K, M]
     return (unit_facets(patterns_BKD) @ background_MD.mT).amax(dim=1).mean(dim=1)

@@ -186,7 +186,7 @@ class Entailment:
         direction: Probability of ``entails`` less that of ``entailed_by``, in [-1, 1]; above 0 the premise is the
             more specific pattern.
         label: ``entails``, ``entailed_by``, ``paraphrase`` or ``neutral``.
-        confidence: Calibrated probability of the label, in [0, 1].
+        confidence: Probability of the label, in [0, 1].
         negation_differs: One side is negated and the other is not; the label is then ``neutral``.
     """
 

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
+from facets.relations.confidence import Confidence
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import EntailmentArrays, label_features
 from facets.relations.evaluation.entailment import EntailmentData
 from facets.relations.evaluation.relations import PairData, best_decision, best_threshold, near_best, pair_scores
 from facets.relations.model import RelationModel
 from facets.relations.ranking import combined_scores
-from facets.relations.tables import RelationCalibration
 
 __all__ = ["fit_entailment", "fit_label_weights", "fit_relations", "with_calibration"]
 
@@ -28,19 +28,19 @@ _PEAKS = (0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
 _OWN_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-def with_calibration(model: RelationModel, calibration: RelationCalibration) -> RelationModel:
+def with_calibration(model: RelationModel, confidence: Confidence) -> RelationModel:
     """The same model with other numbers."""
     return RelationModel(
         model.network,
         model.words,
         config=model.config,
-        relations=replace(model.relations, calibration=calibration),
+        relations=replace(model.relations, confidence=confidence),
         table=model.table,
         revision=model.revision,
     )
 
 
-def fit_relations(model: RelationModel, data: PairData) -> RelationCalibration:
+def fit_relations(model: RelationModel, data: PairData) -> Confidence:
     """Thresholds, probabilities and the look-up's scale from pairs whose relations are known.
 
     The look-up's cosines get the scale at which the maximum of both ranks pairs best. The threshold follows the mean
@@ -48,26 +48,24 @@ def fit_relations(model: RelationModel, data: PairData) -> RelationCalibration:
     towards the middle between them and the others.
     """
     names = model.relations.names
-    calibration = replace(model.relations.calibration, schema_scale=1.0, schema_shift=0.0)
-    arrays = RelationEngine(with_calibration(model, calibration)).score_arrays(data.patterns, names)
+    confidence = replace(model.relations.confidence, schema_scale=1.0, schema_shift=0.0)
+    arrays = RelationEngine(with_calibration(model, confidence)).score_arrays(data.patterns, names)
     gold_ER = data.gold(names)
     choices = [
-        _schema_scale(
-            scores, arrays.universal_schema, data, gold_ER, replace(calibration, use_asymmetric=is_asymmetric)
-        )
+        _schema_scale(scores, arrays.universal_schema, data, gold_ER, replace(confidence, use_asymmetric=is_asymmetric))
         for is_asymmetric, scores in ((False, arrays.symmetric), (True, arrays.asymmetric))
     ]
     # At a tie the symmetric score, which comes first, decides.
-    _, calibration = max(choices, key=lambda choice: round(choice[0], 6))
-    facet_PR = arrays.asymmetric if calibration.use_asymmetric else arrays.symmetric
-    scores_ER = pair_scores(data, combined_scores(facet_PR, arrays.universal_schema, calibration))
+    _, confidence = max(choices, key=lambda choice: round(choice[0], 6))
+    facet_PR = arrays.asymmetric if confidence.use_asymmetric else arrays.symmetric
+    scores_ER = pair_scores(data, combined_scores(facet_PR, arrays.universal_schema, confidence))
     thresholds_R, margin = _thresholds(scores_ER, gold_ER, num_missed=data.num_unknown(names))
     distances_ER = scores_ER - thresholds_R
     gaps_ER = scores_ER - scores_ER.max(axis=1, keepdims=True)
     features = np.stack([distances_ER.ravel(), gaps_ER.ravel()], axis=1)
     curve = LogisticRegression(C=100.0).fit(features, gold_ER.ravel())
     return replace(
-        calibration,
+        confidence,
         thresholds=_rounded(thresholds_R),
         default_threshold=round(float(np.median(thresholds_R)), 4),
         margin=margin,
@@ -82,13 +80,13 @@ def _schema_scale(
     schema_PR: NDArray[np.float32],
     data: PairData,
     gold_ER: NDArray[np.bool_],
-    calibration: RelationCalibration,
-) -> tuple[float, RelationCalibration]:
-    """Best mean average precision of the maximum on a small grid, and the calibration that gives it."""
+    confidence: Confidence,
+) -> tuple[float, Confidence]:
+    """Best mean average precision of the maximum on a small grid, and the settings that give it."""
     tried = []
     for scale in _SCALES:
         for peak in _PEAKS:
-            own = replace(calibration, schema_scale=scale, schema_shift=round(peak - scale, 4))
+            own = replace(confidence, schema_scale=scale, schema_shift=round(peak - scale, 4))
             scores_ER = pair_scores(data, combined_scores(facet_PR, schema_PR, own))
             tried.append((_mean_precision(scores_ER, gold_ER), own))
     return max(tried, key=lambda choice: choice[0])
@@ -124,12 +122,12 @@ def _thresholds(
     return np.clip(thresholds_R, -1.0, 1.0), margin
 
 
-def fit_entailment(model: RelationModel, data: EntailmentData) -> RelationCalibration:
+def fit_entailment(model: RelationModel, data: EntailmentData) -> Confidence:
     """Weights of ``label_probabilities``: logistic regressions of the labels, and of the direction of entailment."""
     return fit_label_weights(model, RelationEngine(model).entailment_scores(data.premises, data.hypotheses), data)
 
 
-def fit_label_weights(model: RelationModel, arrays: EntailmentArrays, data: EntailmentData) -> RelationCalibration:
+def fit_label_weights(model: RelationModel, arrays: EntailmentArrays, data: EntailmentData) -> Confidence:
     """``fit_entailment`` of scores that are there already."""
     features_P5, direction_P2 = label_features(arrays)
     gold_P = data.directions
@@ -148,7 +146,7 @@ def fit_label_weights(model: RelationModel, arrays: EntailmentArrays, data: Enta
         np.concatenate([sides, -sides]), np.concatenate([gold_P[entailed], -gold_P[entailed]])
     )
     return replace(
-        model.relations.calibration,
+        model.relations.confidence,
         entailment_weights=_rounded(weights[0] - weights[2]),
         paraphrase_weights=_rounded(weights[1] - weights[2]),
         direction_weights=_rounded(direction.coef_[0] / scales),

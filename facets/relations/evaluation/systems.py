@@ -33,22 +33,22 @@ class FacetRelations:
     def methods(self, patterns: Sequence[str]) -> dict[str, PatternMethod]:
         """``symmetric`` (eq. 3.11), ``asymmetric`` (eq. 3.10), ``universal_schema`` (look-up), and maxima with it."""
         arrays = RelationEngine(self._model).score_arrays(patterns, self.relations)
-        calibration = self._model.relations.calibration
+        confidence = self._model.relations.confidence
         schema = arrays.universal_schema
         both = {
-            name: combined_scores(scores, schema, calibration)
+            name: combined_scores(scores, schema, confidence)
             for name, scores in (("symmetric", arrays.symmetric), ("asymmetric", arrays.asymmetric))
         }
         # The model decides by one of the two maxima; the thresholds are that one's.
-        decides = "asymmetric" if calibration.use_asymmetric else "symmetric"
-        thresholds = np.array(calibration.thresholds, dtype=np.float32)
+        decides = "asymmetric" if confidence.use_asymmetric else "symmetric"
+        thresholds = np.array(confidence.thresholds, dtype=np.float32)
         return {
             "symmetric": PatternMethod(arrays.symmetric, None),
             "asymmetric": PatternMethod(arrays.asymmetric, None),
             "universal_schema": PatternMethod(schema, None),
             **{
                 f"{name}+universal_schema": PatternMethod(
-                    scores, thresholds if name == decides else None, calibration.margin
+                    scores, thresholds if name == decides else None, confidence.margin
                 )
                 for name, scores in both.items()
             },

@@ -8,9 +8,10 @@ import torch
 from numpy.typing import NDArray
 
 from facets.model.checkpoint import CheckpointConfig
+from facets.relations.confidence import Confidence
 from facets.relations.model import RelationModel
 from facets.relations.network import pattern_network
-from facets.relations.tables import PatternTable, RelationCalibration, RelationTable
+from facets.relations.tables import PatternTable, RelationTable
 from facets.relations.training.config import RelationTrainingConfig
 from facets.relations.training.data import RelationMatrix
 from facets.relations.training.trainer import RelationTrainer
@@ -91,7 +92,7 @@ def relation_model(
             names=tuple(matrix.relations),
             num_pairs=tuple(int(size) for size in matrix.row_sizes[num_patterns:]),
             facets=facets,
-            calibration=RelationCalibration(thresholds=(0.5,) * len(matrix.relations)),
+            confidence=Confidence(thresholds=(0.5,) * len(matrix.relations)),
             patterns=tuple(tuple(place[row] for row in own) for own in shared),
         ),
         table=PatternTable(

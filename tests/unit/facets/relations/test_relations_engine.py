@@ -6,12 +6,12 @@ import pytest
 from relation_toys import TOY_RELATION_THRESHOLD, make_toy_relation_checkpoint
 
 from facets.errors import ConflictError, InvalidInputError, NotFoundError, StorageError
+from facets.relations.confidence import Confidence
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import EntailmentLabel
 from facets.relations.entities import EntitySpan, Gazetteer
 from facets.relations.prototypes import prototype_facets
 from facets.relations.ranking import combined_scores
-from facets.relations.tables import RelationCalibration
 
 NAMES = Gazetteer(["Ann", "Bob", "Paris", "London", "Acme"])
 
@@ -53,9 +53,9 @@ def test_probabilities_fall_and_evidence_names_facets(scorer: RelationEngine) ->
 
 
 def test_the_look_up_is_moved_to_the_facets_scale() -> None:
-    calibration = RelationCalibration(thresholds=(0.5,), schema_scale=0.5, schema_shift=0.7)
+    confidence = Confidence(thresholds=(0.5,), schema_scale=0.5, schema_shift=0.7)
     facets, schema = np.array([[0.6], [0.6], [0.6]]), np.array([[np.nan], [1.0], [-1.0]])
-    scores = combined_scores(facets.astype(np.float32), schema.astype(np.float32), calibration)
+    scores = combined_scores(facets.astype(np.float32), schema.astype(np.float32), confidence)
     assert scores[:, 0].tolist() == pytest.approx([0.6 / 1.2, 1.0, 0.6 / 1.2])
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from facets.relations.scoring import (
     asymmetric_score,
-    coverage_score,
+    generality_score,
     reference_asymmetric_score,
     symmetric_score,
     symmetric_scores,
@@ -73,4 +73,4 @@ def test_coverage_is_the_mean_asymmetric_score_towards_others() -> None:
     pattern, others = facets(1, 1, 3, 8), facets(2, 6, 3, 8)
     expected = asymmetric_score(pattern.expand(6, 3, 8), others).mean()
     background = torch.nn.functional.normalize(others, dim=-1).flatten(0, 1)
-    assert coverage_score(pattern, background).item() == pytest.approx(expected.item(), abs=1e-6)
+    assert generality_score(pattern, background).item() == pytest.approx(expected.item(), abs=1e-6)
