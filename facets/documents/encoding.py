@@ -13,16 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.types import (
-    MAX_BATCH_DOCUMENTS,
     MAX_COLLECTION_NAME_LENGTH,
     MAX_ID_BYTES,
     MAX_PAYLOAD_BYTES,
     MAX_PAYLOAD_DEPTH,
-    MAX_TEXT_BYTES,
     Document,
     JsonValue,
 )
 from facets.errors import ErrorPath, InvalidInputError
+from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_TEXT_BYTES
 
 __all__ = [
     "EncodedBatch",

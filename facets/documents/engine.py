@@ -30,9 +30,6 @@ from facets.documents.searcher import Searcher, unit_queries
 from facets.documents.store import DocumentStore
 from facets.documents.types import (
     MAX_CONFIG_BYTES,
-    MAX_PAGE_SIZE,
-    MAX_TEXT_BYTES,
-    MAX_TOP_K,
     CollectionInfo,
     CountResult,
     DeleteResult,
@@ -46,7 +43,7 @@ from facets.documents.types import (
 )
 from facets.documents.views import StoreView
 from facets.errors import InvalidInputError, NotFoundError, NotReadyError, StorageError
-from facets.index.config import EngineConfig
+from facets.index.config import MAX_PAGE_SIZE, MAX_TEXT_BYTES, MAX_TOP_K, EngineConfig
 from facets.storage import Database, DirectoryLock, clear_errors, sync_directory
 
 __all__ = ["CollectionEngine"]

@@ -9,15 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "MAX_BATCH_DOCUMENTS",
     "MAX_COLLECTION_NAME_LENGTH",
     "MAX_CONFIG_BYTES",
     "MAX_ID_BYTES",
-    "MAX_PAGE_SIZE",
     "MAX_PAYLOAD_BYTES",
     "MAX_PAYLOAD_DEPTH",
-    "MAX_TEXT_BYTES",
-    "MAX_TOP_K",
     "CollectionInfo",
     "CountResult",
     "DeleteResult",
@@ -33,13 +29,9 @@ __all__ = [
 
 MAX_COLLECTION_NAME_LENGTH = 64  # characters of [a-z0-9_-], the first one [a-z0-9]
 MAX_ID_BYTES = 512  # UTF-8 bytes of a document id; at least 1, no NUL
-MAX_TEXT_BYTES = 1024 * 1024  # UTF-8 bytes of a document's text
 MAX_PAYLOAD_BYTES = 64 * 1024  # UTF-8 bytes of a document's payload as compact JSON
 MAX_PAYLOAD_DEPTH = 32  # nested lists and objects in a payload
 MAX_CONFIG_BYTES = 64 * 1024  # UTF-8 bytes of a collection's config as compact JSON
-MAX_BATCH_DOCUMENTS = 10_000  # documents of one upsert; ids of one get or delete
-MAX_PAGE_SIZE = 1_000  # documents of one page of a listing
-MAX_TOP_K = 1_000  # hits of one query
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 

@@ -1,11 +1,23 @@
-"""Settings of the document engine, checked on construction."""
+"""Settings and limits of the document engine; importing them loads nothing else."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from facets.errors import ConfigError
 
-__all__ = ["BackendName", "EngineConfig"]
+__all__ = [
+    "MAX_BATCH_DOCUMENTS",
+    "MAX_PAGE_SIZE",
+    "MAX_TEXT_BYTES",
+    "MAX_TOP_K",
+    "BackendName",
+    "EngineConfig",
+]
+
+MAX_TEXT_BYTES = 1024 * 1024  # UTF-8 bytes of a document's text
+MAX_BATCH_DOCUMENTS = 10_000  # documents of one upsert; ids of one get or delete
+MAX_PAGE_SIZE = 1_000  # documents of one page of a listing
+MAX_TOP_K = 1_000  # hits of one query
 
 BackendName = Literal["faiss"]
 

@@ -54,7 +54,7 @@ def _serve(config: ServerConfig) -> int:
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, _setter(stop))
-    with CollectionEngine.open(config.data_dir) as engine:
+    with CollectionEngine.open(config.data_dir, config.engine) as engine:
         loaded = load_models(config)
         server = create_server(loaded.texts, engine, config, others=loaded.others)
         try:

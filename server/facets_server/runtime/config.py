@@ -8,9 +8,10 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from facets.errors import ConfigError
+from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_PAGE_SIZE, MAX_TEXT_BYTES, MAX_TOP_K, EngineConfig
 
 __all__ = [
     "ENVIRONMENT_PREFIX",
@@ -31,6 +32,15 @@ def _at_least(owner: object, lowest: float, *names: str) -> None:
         value = getattr(owner, name)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value < lowest:
             raise ConfigError(f"{name} must be a number >= {lowest}, got {value!r}")
+
+
+# What the document engine takes at most: a server may allow less, never more.
+_ENGINE_LIMITS = {
+    "max_text_bytes": MAX_TEXT_BYTES,
+    "max_documents_per_upsert": MAX_BATCH_DOCUMENTS,
+    "max_top_k": MAX_TOP_K,
+    "max_page_size": MAX_PAGE_SIZE,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +68,11 @@ class LimitsConfig:
     def __post_init__(self) -> None:
         _at_least(self, 1, *(f.name for f in fields(self)))
         _at_least(self, 4096, "max_message_bytes")
+        for name, most in _ENGINE_LIMITS.items():
+            if getattr(self, name) > most:
+                raise ConfigError(
+                    f"{name} must be <= {most}, what the document engine takes, got {getattr(self, name)}"
+                )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,6 +143,7 @@ class ServerConfig:
     admission: AdmissionConfig = field(default_factory=AdmissionConfig)
     security: SecurityConfig = field(default_factory=SecurityConfig)
     relations: RelationsConfig = field(default_factory=RelationsConfig)
+    engine: EngineConfig = field(default_factory=EngineConfig)  # how collections are indexed and saved
 
     def __post_init__(self) -> None:
         _at_least(self, 0, "port", "drain_s")
@@ -139,12 +155,14 @@ class ServerConfig:
             raise ConfigError(f"log_level must be DEBUG, INFO, WARNING or ERROR, got {self.log_level!r}")
 
 
+_BOOLEANS = {"true": True, "false": False}
 _SECTIONS: dict[str, type] = {
     "limits": LimitsConfig,
     "batcher": BatcherConfig,
     "admission": AdmissionConfig,
     "security": SecurityConfig,
     "relations": RelationsConfig,
+    "engine": EngineConfig,
 }
 
 
@@ -219,7 +237,11 @@ def _from_toml(name: str, value: object, kind: object) -> object:
         return tuple(value)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if isinstance(kind, type) and isinstance(value, kind) and not isinstance(value, bool):
+    if isinstance(kind, type) and isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        return value
+    if get_origin(kind) is Literal and value in get_args(kind):
+        return value
+    if kind == int | None and isinstance(value, int) and not isinstance(value, bool):
         return value
     raise ConfigError(f"{name} must be of type {_type_name(kind)}, got {value!r}")
 
@@ -240,12 +262,16 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
 
 def _from_text(variable: str, text: str, kind: object) -> object:
     try:
-        if kind is int:
+        if kind in (int, int | None):
             return int(text)
         if kind is float:
             return float(text)
     except ValueError as error:
         raise ConfigError(f"{variable} must be of type {_type_name(kind)}, got {text!r}") from error
+    if kind is bool and text.lower() not in _BOOLEANS:
+        raise ConfigError(f"{variable} must be true or false, got {text!r}")
+    if kind is bool:
+        return _BOOLEANS[text.lower()]
     if kind in (Path, Path | None):
         return Path(text)
     if kind == tuple[str, ...]:
@@ -254,5 +280,14 @@ def _from_text(variable: str, text: str, kind: object) -> object:
 
 
 def _type_name(kind: object) -> str:
-    names = {int: "integer", float: "number", str: "string", tuple[str, ...]: "list of strings"}
+    if get_origin(kind) is Literal:
+        return " or ".join(map(repr, get_args(kind)))
+    names = {
+        int: "integer",
+        int | None: "integer",
+        bool: "true or false",
+        float: "number",
+        str: "string",
+        tuple[str, ...]: "list of strings",
+    }
     return names.get(kind, "path")  # type: ignore[call-overload]

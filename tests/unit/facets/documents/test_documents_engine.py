@@ -9,8 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, Equals, In, Not, Range, SearchResult
-from facets.documents.types import MAX_BATCH_DOCUMENTS, MAX_ID_BYTES, MAX_PAYLOAD_BYTES, MAX_TEXT_BYTES, MAX_TOP_K
+from facets.documents.types import MAX_ID_BYTES, MAX_PAYLOAD_BYTES
 from facets.errors import ConflictError, InvalidInputError, NotFoundError, NotReadyError, StorageError
+from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_TEXT_BYTES, MAX_TOP_K
 from facets.index.exact import reference_search
 
 MakeDocuments = Callable[..., list[Document]]

@@ -4,6 +4,7 @@ import pytest
 from facets_server.runtime.config import ServerConfig, load_config
 
 from facets.errors import ConfigError
+from facets.index.config import EngineConfig
 
 
 def test_defaults_need_nothing():
@@ -32,6 +33,17 @@ def test_flags_win_over_environment_and_environment_over_file(tmp_path):
     assert config.host == ServerConfig().host
 
 
+def test_settings_of_the_engine_come_from_file_and_environment(tmp_path):
+    file = tmp_path / "server.toml"
+    file.write_text("[engine]\nexact_max_facets = 5000\ncode = 'int8'\nmax_database_bytes = 10000000\n")
+    config = load_config(
+        file, {"FACETS_SERVER_ENGINE_RECALL_TARGET": "0.9", "FACETS_SERVER_ENGINE_SNAPSHOT_ON_CLOSE": "false"}
+    )
+    assert config.engine == EngineConfig(
+        exact_max_facets=5000, code="int8", max_database_bytes=10_000_000, recall_target=0.9, snapshot_on_close=False
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "match"),
     [
@@ -41,6 +53,12 @@ def test_flags_win_over_environment_and_environment_over_file(tmp_path):
         ("prt = 1", "unknown setting 'prt'"),
         ("[limits]\nmax_top = 1", "unknown setting 'limits.max_top'"),
         ("[limits]\nmax_top_k = 0", "max_top_k must be a number >= 1"),
+        ("[limits]\nmax_top_k = 1001", "max_top_k must be <= 1000"),
+        ("[limits]\nmax_page_size = 1001", "max_page_size must be <= 1000"),
+        ("[limits]\nmax_documents_per_upsert = 10001", "max_documents_per_upsert must be <= 10000"),
+        ("[engine]\nexact_max_facets = -1", "exact_max_facets must be >= 0"),
+        ("[engine]\ncode = 'fp8'", "engine.code must be"),
+        ("[engine]\nsnapshot_on_close = 'no'", "engine.snapshot_on_close must be"),
         ("port = ", "is not TOML"),
         ("[security]\ntls_key = 'k'", "must be given together"),
         ("log_level = 'LOUD'", "log_level must be"),
