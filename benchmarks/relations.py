@@ -42,18 +42,18 @@ def main() -> None:
 
 
 def _scoring(options: argparse.Namespace) -> dict[str, object]:
-    scorer = RelationEngine.load(options.model)
-    known = list(scorer.model.table.rows)
+    engine = RelationEngine.load(options.model)
+    known = list(engine.model.table.rows)
     # A number makes each pattern new, so that nothing is looked up.
     patterns = [known[n % len(known)].replace(" ", f" {n} ", 1) for n in range(options.patterns)]
-    scorer.score_arrays(patterns[:500])
+    engine.score_arrays(patterns[:500])
     cpu_started = time.process_time()
-    seconds = _seconds(lambda: scorer.score_arrays(patterns))
+    seconds = _seconds(lambda: engine.score_arrays(patterns))
     cpu_seconds = time.process_time() - cpu_started
-    alone = _seconds(lambda: [scorer.score_arrays([pattern]) for pattern in patterns[: options.single]])
+    alone = _seconds(lambda: [engine.score_arrays([pattern]) for pattern in patterns[: options.single]])
     return {
         "patterns": len(patterns),
-        "relations": len(scorer.relations()),
+        "relations": len(engine.relations()),
         "seconds": round(seconds, 2),
         "cpu_seconds": round(cpu_seconds, 2),  # of all cores together: what a busy machine does not change
         "patterns_per_second": round(len(patterns) / seconds, 1),

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from facets.model.contract import Model
 from facets.relations.tables import PatternTable, RelationTable
 
-__all__ = ["RelationModel"]
+__all__ = ["PatternEncoder"]
 
 
-class RelationModel(Model, Protocol):
+class PatternEncoder(Model, Protocol):
     """A model of patterns."""
 
     @property

@@ -4,13 +4,12 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
-from facets.errors import ConflictError, InvalidInputError, NotFoundError
+from facets.errors import InvalidInputError
 from facets.model.loading import load
-from facets.relations.contract import RelationModel
+from facets.relations.additions import Additions
+from facets.relations.contract import PatternEncoder
 from facets.relations.decisions import PatternDecisions
 from facets.relations.entailment import (
     EntailmentArrays,
@@ -21,19 +20,13 @@ from facets.relations.entailment import (
 )
 from facets.relations.entities import EntityFinder, EntitySpan
 from facets.relations.extraction import PairMention, group_tails, head_spans, pair_mentions, resolve_spans
-from facets.relations.model import RelationModel as TrainedRelationModel
+from facets.relations.model import RelationModel
 from facets.relations.patterns import PatternLimits, tokenize_patterns
-from facets.relations.prototypes import prototype_facets
 from facets.relations.ranking import RelationFacets, ScoreArrays, score_arrays
 from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
-from facets.relations.store import AddedRelation, read_added, write_added
 from facets.text.checks import check_text
-from facets.text.near_names import NearNames
 
 __all__ = ["RelationEngine"]
-
-_MAX_NAME_CHARS = 200
-_MAX_EXAMPLES = 100
 
 
 class RelationEngine:
@@ -51,15 +44,13 @@ class RelationEngine:
         StorageError: ``data_dir`` cannot be read or is damaged.
     """
 
-    def __init__(self, model: RelationModel, *, data_dir: Path | None = None) -> None:
+    def __init__(self, model: PatternEncoder, *, data_dir: Path | None = None) -> None:
         if model.task != "relations":
             raise InvalidInputError(f"{model.name}: expected a model for relations, got one for {model.task}")
         self.model = model
-        self._data_dir = data_dir
+        self._additions = Additions(model, data_dir)
         self._lock = threading.Lock()
         self._background_MD: Tensor | None = None
-        self._added = read_added(data_dir) if data_dir is not None else []
-        self._all = self._with_added(self._added)
 
     @classmethod
     def load(cls, name_or_path: str | Path | None = None, *, data_dir: Path | None = None) -> "RelationEngine":
@@ -75,7 +66,7 @@ class RelationEngine:
             InvalidInputError: The model's task is not relations.
             StorageError: ``data_dir`` cannot be read or is damaged.
         """
-        return cls(load(name_or_path, TrainedRelationModel), data_dir=data_dir)
+        return cls(load(name_or_path, RelationModel), data_dir=data_dir)
 
     @property
     def num_facets(self) -> int:
@@ -121,16 +112,16 @@ class RelationEngine:
             TypeError: ``patterns`` is one ``str``.
 
         Example:
-            >>> scorer = RelationEngine.load()
-            >>> [scores] = scorer.score(["$ARG1 was born in $ARG2"], ["birthPlace", "spouse"])
+            >>> engine = RelationEngine.load()
+            >>> [scores] = engine.score(["$ARG1 was born in $ARG2"], ["birthPlace", "spouse"])
             >>> scores.best.relation
             'birthPlace'
         """
-        chosen = self._chosen(relations)
+        chosen = self._additions.chosen(relations)
         tokens = tokenize_patterns(patterns, self.model.tokenizer)
         arrays = self.score_tokens(tokens, chosen)
-        report = PatternDecisions(chosen, arrays, top_k=_checked_top_k(top_k), evidence=evidence)
-        return [report.scores(place, pattern) for place, pattern in enumerate(tokens)]
+        decisions = PatternDecisions(chosen, arrays, top_k=_checked_top_k(top_k), evidence=evidence)
+        return [decisions.scores(place, pattern) for place, pattern in enumerate(tokens)]
 
     def score_arrays(self, patterns: Sequence[str], relations: Sequence[str] | None = None) -> ScoreArrays:
         """``score`` as arrays ``[len(patterns), R]``, without negation and evidence: the fast way for many patterns.
@@ -142,7 +133,7 @@ class RelationEngine:
         """
         tokens = tokenize_patterns(patterns, self.model.tokenizer)
         names = [info.name for info in self.relations()] if relations is None else relations
-        return self.score_tokens(tokens, self._chosen(names))
+        return self.score_tokens(tokens, self._additions.chosen(names))
 
     def score_tokens(self, patterns: Sequence[Sequence[str]], relations: RelationFacets) -> ScoreArrays:
         """Scores of tokenized patterns."""
@@ -182,7 +173,7 @@ class RelationEngine:
             NotFoundError: No such relation; the message lists near names.
             TypeError: ``texts`` is one ``str``.
         """
-        chosen = self._chosen(relations)
+        chosen = self._additions.chosen(relations)
         _check_texts(texts)
         found = resolve_spans(texts, spans, finder)
         mentions = pair_mentions(texts, found, self.model.tokenizer, limits or PatternLimits())
@@ -217,7 +208,7 @@ class RelationEngine:
             NotFoundError: No such relation; the message lists near names.
         """
         check_text(head, ("head",))
-        chosen = self._chosen([relation])
+        chosen = self._additions.chosen([relation])
         _check_texts(texts)
         found = head_spans(texts, resolve_spans(texts, spans, finder), head)
         mentions = [
@@ -248,13 +239,7 @@ class RelationEngine:
 
     def relations(self) -> list[RelationInfo]:
         """Every relation, trained and added, by name."""
-        examples = {relation.name: relation.examples for relation in self._added}
-        counts = dict(zip(self.model.relations.names, self.model.relations.num_pairs, strict=True))
-        everything = self._all
-        return [
-            RelationInfo(name, float(threshold), counts.get(name, 0), examples.get(name, ()))
-            for name, threshold in sorted(zip(everything.names, everything.thresholds, strict=True))
-        ]
+        return self._additions.infos()
 
     def add_relation(self, name: str, examples: Sequence[str], *, threshold: float | None = None) -> RelationInfo:
         """Adds a relation by example patterns, without training; durable in ``data_dir`` when this returns.
@@ -269,22 +254,7 @@ class RelationEngine:
             ConflictError: A relation of that name exists.
             StorageError: It could not be written; nothing was added.
         """
-        if not name.strip() or len(name) > _MAX_NAME_CHARS or not name.isprintable():
-            raise InvalidInputError(
-                f"must have 1 to {_MAX_NAME_CHARS} printable characters, got {name[:80]!r}", path="name"
-            )
-        tokens = tokenize_patterns(examples, self.model.tokenizer, path=("examples",))
-        if not 1 <= len(tokens) <= _MAX_EXAMPLES:
-            raise InvalidInputError(f"must be 1 to {_MAX_EXAMPLES}, got {len(tokens)}", path="examples")
-        value = self.model.relations.confidence.default_threshold if threshold is None else threshold
-        if not -1.0 <= value <= 1.0:
-            raise InvalidInputError(f"must be in [-1, 1], got {threshold}", path="threshold")
-        patterns = tuple(" ".join(pattern) for pattern in tokens)
-        with self._lock:
-            if name in self._all.names:
-                raise ConflictError(f"relation {name!r} exists; choose another name")
-            self._replace_added([*self._added, AddedRelation(name, patterns, float(value))])
-        return RelationInfo(name, float(value), 0, patterns)
+        return self._additions.add(name, examples, threshold=threshold)
 
     def remove_relation(self, name: str) -> None:
         """Takes a relation away that was added at run time.
@@ -294,18 +264,11 @@ class RelationEngine:
             InvalidInputError: It is one of the model's own.
             StorageError: The change could not be written.
         """
-        with self._lock:
-            left = [relation for relation in self._added if relation.name != name]
-            if len(left) == len(self._added):
-                if name in self.model.relations.names:
-                    raise InvalidInputError(f"is {name!r}, a relation of the model's own, which stays", path="name")
-                raise self._unknown(name)
-            self._replace_added(left)
+        self._additions.remove(name)
 
     def near_names(self, name: str, *, top_k: int = 5) -> list[str]:
         """Known names most like an unknown one, for error messages."""
-        names = self._all.names
-        return [names[place] for place in NearNames(names).find(name, top_k=top_k)]
+        return self._additions.near_names(name, top_k=top_k)
 
     def _pairs(
         self,
@@ -318,54 +281,12 @@ class RelationEngine:
     ) -> list[list[PairRelations]]:
         # Equal patterns are encoded once.
         rows = {tokens: row for row, tokens in enumerate(dict.fromkeys(m.tokens for m in mentions))}
-        report = PatternDecisions(chosen, self.score_tokens(list(rows), chosen), top_k=top_k, evidence=evidence)
+        decisions = PatternDecisions(chosen, self.score_tokens(list(rows), chosen), top_k=top_k, evidence=evidence)
         result: list[list[PairRelations]] = [[] for _ in texts]
         for mention in mentions:
-            scores = report.scores(rows[mention.tokens], mention.tokens, before=mention.before)
+            scores = decisions.scores(rows[mention.tokens], mention.tokens, before=mention.before)
             result[mention.text_position].append(mention.result(texts, scores))
         return result
-
-    def _chosen(self, relations: Sequence[str] | None) -> RelationFacets:
-        everything = self._all
-        if relations is None:
-            return everything
-        if isinstance(relations, str):
-            raise TypeError(f"relations must be a sequence of str, got one str: try [{relations!r}]")
-        if not relations:
-            raise InvalidInputError("must name at least one relation, or be left out", path="relations")
-        places = {name: place for place, name in enumerate(everything.names)}
-        for position, name in enumerate(relations):
-            if name not in places:
-                raise self._unknown(name)
-            if name in relations[:position]:
-                raise InvalidInputError(f"must be distinct, got {name!r} twice", path="relations")
-        return everything.restricted([places[name] for name in relations])
-
-    def _unknown(self, name: str) -> NotFoundError:
-        near = ", ".join(self.near_names(name)) or "none"
-        return NotFoundError(
-            f"no relation {name[:80]!r}; near names: {near}", resource_type="relation", resource_name=name[:80]
-        )
-
-    def _replace_added(self, added: list[AddedRelation]) -> None:
-        everything = self._with_added(added)
-        if self._data_dir is not None:
-            write_added(self._data_dir, added)
-        self._added, self._all = added, everything
-
-    def _with_added(self, added: Sequence[AddedRelation]) -> RelationFacets:
-        own = self.model.relations
-        facets: list[NDArray[np.float32]] = [own.facets]
-        for relation in added:
-            patterns = self.model.encode_patterns([example.split() for example in relation.examples])
-            facets.append(prototype_facets(patterns, self.num_relation_facets)[None])
-        thresholds = [*own.confidence.thresholds, *(relation.threshold for relation in added)]
-        return RelationFacets.of(
-            (*own.names, *(relation.name for relation in added)),
-            np.concatenate(facets),
-            np.array(thresholds, dtype=np.float32),
-            np.array([*range(len(own.names)), *[-1] * len(added)], dtype=np.int64),
-        )
 
 
 def _check_texts(texts: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from facets.errors import InvalidInputError
 from facets.relations.confidence import Confidence
-from facets.relations.contract import RelationModel
+from facets.relations.contract import PatternEncoder
 from facets.relations.negation import negation_cue
 from facets.relations.patterns import tokenize_patterns
 from facets.relations.scoring import asymmetric_score, generality_score
@@ -97,7 +97,7 @@ class EntailmentArrays:
 
 
 @torch.inference_mode()
-def background_facets(model: RelationModel) -> Tensor:
+def background_facets(model: PatternEncoder) -> Tensor:
     """Unit facets of the patterns that the model saw with most entity pairs, ``[M, D]``."""
     order = np.argsort(-model.table.counts, kind="stable")[:_BACKGROUND_PATTERNS]
     patterns = list(model.table.rows)
@@ -107,7 +107,7 @@ def background_facets(model: RelationModel) -> Tensor:
 
 @torch.inference_mode()
 def entailment_arrays(
-    model: RelationModel,
+    model: PatternEncoder,
     premises: Sequence[Sequence[str]],
     hypotheses: Sequence[Sequence[str]],
     background_MD: Tensor,
@@ -157,7 +157,7 @@ def label_probabilities(arrays: EntailmentArrays, confidence: Confidence) -> NDA
 
 
 def detect_entailment(
-    model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str], background_MD: Tensor
+    model: PatternEncoder, premises: Sequence[str], hypotheses: Sequence[str], background_MD: Tensor
 ) -> list[EntailmentResult]:
     """Whether each premise entails the hypothesis beside it, and the other way round.
 

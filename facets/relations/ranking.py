@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets.relations.confidence import Confidence
-from facets.relations.contract import RelationModel
+from facets.relations.contract import PatternEncoder
 from facets.relations.scoring import asymmetric_scores, distinct_facets
 
 __all__ = ["RelationFacets", "ScoreArrays", "combined_scores", "score_arrays"]
@@ -84,7 +84,7 @@ class ScoreArrays:
 
 
 @torch.inference_mode()
-def score_arrays(model: RelationModel, patterns: Sequence[Sequence[str]], relations: RelationFacets) -> ScoreArrays:
+def score_arrays(model: PatternEncoder, patterns: Sequence[Sequence[str]], relations: RelationFacets) -> ScoreArrays:
     """Scores tokenized patterns against relations.
 
     Args:
@@ -121,7 +121,9 @@ def combined_scores(
     return scores_PR
 
 
-def _look_up(model: RelationModel, patterns: Sequence[Sequence[str]], relations: RelationFacets) -> NDArray[np.float32]:
+def _look_up(
+    model: PatternEncoder, patterns: Sequence[Sequence[str]], relations: RelationFacets
+) -> NDArray[np.float32]:
     """Cosines of the rows of the factorized matrix."""
     schema_PR = np.full((len(patterns), len(relations.names)), np.nan, dtype=np.float32)
     rows_P = model.table.find(patterns)

@@ -167,7 +167,7 @@ class RankedTail:
 
 @dataclass(frozen=True, slots=True)
 class RelationInfo:
-    """One relation the scorer knows.
+    """One relation that is known.
 
     Attributes:
         name: As ``score`` takes it.

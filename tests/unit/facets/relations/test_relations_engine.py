@@ -1,4 +1,3 @@
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ from facets.relations.confidence import Confidence
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import EntailmentLabel
 from facets.relations.entities import EntitySpan, Gazetteer
-from facets.relations.prototypes import prototype_facets
+from facets.relations.fitting import fitted_facets
 from facets.relations.ranking import combined_scores
 
 NAMES = Gazetteer(["Ann", "Bob", "Paris", "London", "Acme"])
@@ -22,17 +21,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def scorer(folder: Path) -> RelationEngine:
+def engine(folder: Path) -> RelationEngine:
     return RelationEngine.load(folder)
 
 
-def test_trained_patterns_get_their_relation(scorer: RelationEngine) -> None:
-    scores = scorer.score(["$ARG1 was born in $ARG2", "$ARG1 , the wife of $ARG2", "$ARG1 works for $ARG2"])
+def test_trained_patterns_get_their_relation(engine: RelationEngine) -> None:
+    scores = engine.score(["$ARG1 was born in $ARG2", "$ARG1 , the wife of $ARG2", "$ARG1 works for $ARG2"])
     assert [s.best.relation if s.best else None for s in scores] == ["birthPlace", "spouse", "employer"]
 
 
-def test_the_best_is_the_maximum_of_facets_and_look_up(scorer: RelationEngine) -> None:
-    [scores] = scorer.score(["$ARG1 was born in $ARG2"])
+def test_the_best_is_the_maximum_of_facets_and_look_up(engine: RelationEngine) -> None:
+    [scores] = engine.score(["$ARG1 was born in $ARG2"])
     best = scores.relations[0]
     assert scores.evidence.pattern_known
     assert best.universal_schema is not None
@@ -40,14 +39,14 @@ def test_the_best_is_the_maximum_of_facets_and_look_up(scorer: RelationEngine) -
     assert scores.no_relation_probability == pytest.approx(1 - best.probability)
 
 
-def test_probabilities_fall_and_evidence_names_facets(scorer: RelationEngine) -> None:
-    [scores] = scorer.score(["$ARG1 , born to $ARG2"])
+def test_probabilities_fall_and_evidence_names_facets(engine: RelationEngine) -> None:
+    [scores] = engine.score(["$ARG1 , born to $ARG2"])
     probabilities = [score.probability for score in scores.relations]
     assert probabilities == sorted(probabilities, reverse=True)
-    assert len(scores.evidence.nearest_relations) == scorer.num_facets
+    assert len(scores.evidence.nearest_relations) == engine.num_facets
     meeting = scores.relations[0].meeting
-    assert 0 <= meeting.pattern_facet < scorer.num_facets
-    assert 0 <= meeting.relation_facet < scorer.num_relation_facets
+    assert 0 <= meeting.pattern_facet < engine.num_facets
+    assert 0 <= meeting.relation_facet < engine.num_relation_facets
     nearest = scores.evidence.nearest_relations[meeting.pattern_facet]
     assert any(near.cosine == pytest.approx(meeting.cosine, abs=1e-5) for near in nearest)
 
@@ -59,8 +58,8 @@ def test_the_look_up_is_moved_to_the_facets_scale() -> None:
     assert scores[:, 0].tolist() == pytest.approx([0.6 / 1.2, 1.0, 0.6 / 1.2])
 
 
-def test_a_negated_pattern_has_no_relation(scorer: RelationEngine) -> None:
-    [plain, negated] = scorer.score(["$ARG1 is married to $ARG2", "$ARG1 is not married to $ARG2"])
+def test_a_negated_pattern_has_no_relation(engine: RelationEngine) -> None:
+    [plain, negated] = engine.score(["$ARG1 is married to $ARG2", "$ARG1 is not married to $ARG2"])
     assert plain.best is not None
     assert negated.best is None
     assert negated.evidence.negation_cue == "not"
@@ -68,17 +67,17 @@ def test_a_negated_pattern_has_no_relation(scorer: RelationEngine) -> None:
     assert all(score.score == -1.0 and score.probability == 0.0 for score in negated.relations)
 
 
-def test_candidates_and_top_k_restrict_the_answer(scorer: RelationEngine) -> None:
-    [scores] = scorer.score(["$ARG1 was born in $ARG2"], ["spouse", "employer"])
+def test_candidates_and_top_k_restrict_the_answer(engine: RelationEngine) -> None:
+    [scores] = engine.score(["$ARG1 was born in $ARG2"], ["spouse", "employer"])
     assert sorted(score.relation for score in scores.relations) == ["employer", "spouse"]
-    [scores] = scorer.score(["$ARG1 was born in $ARG2"], top_k=1)
+    [scores] = engine.score(["$ARG1 was born in $ARG2"], top_k=1)
     assert [score.relation for score in scores.relations] == ["birthPlace"]
 
 
-def test_the_same_pattern_scores_the_same_alone_and_in_a_batch(scorer: RelationEngine) -> None:
+def test_the_same_pattern_scores_the_same_alone_and_in_a_batch(engine: RelationEngine) -> None:
     patterns = ["$ARG1 was born in $ARG2", "$ARG1 , $ENT and a long way to the partner of $ARG2", "$ARG1 $ARG2"]
-    together = scorer.score_arrays(patterns).symmetric
-    alone = np.concatenate([scorer.score_arrays([pattern]).symmetric for pattern in patterns])
+    together = engine.score_arrays(patterns).symmetric
+    alone = np.concatenate([engine.score_arrays([pattern]).symmetric for pattern in patterns])
     assert np.allclose(together, alone, atol=1e-5)
 
 
@@ -92,21 +91,21 @@ def test_the_same_pattern_scores_the_same_alone_and_in_a_batch(scorer: RelationE
     ],
 )
 def test_bad_candidates_are_told(
-    scorer: RelationEngine, relations: list[str], error: type[Exception], message: str
+    engine: RelationEngine, relations: list[str], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        scorer.score(["$ARG1 was born in $ARG2"], relations)
+        engine.score(["$ARG1 was born in $ARG2"], relations)
 
 
-def test_no_pattern_gives_no_result(scorer: RelationEngine) -> None:
-    assert scorer.score([]) == []
-    assert scorer.entailment([], []) == []
-    assert scorer.extract([], spans=[]) == []
+def test_no_pattern_gives_no_result(engine: RelationEngine) -> None:
+    assert engine.score([]) == []
+    assert engine.entailment([], []) == []
+    assert engine.extract([], spans=[]) == []
 
 
-def test_extraction_tells_mentions_and_sentences(scorer: RelationEngine) -> None:
+def test_extraction_tells_mentions_and_sentences(engine: RelationEngine) -> None:
     text = "Hello. Ann was born in Paris. Bob works for Acme."
-    [pairs] = scorer.extract([text], finder=NAMES)
+    [pairs] = engine.extract([text], finder=NAMES)
     found = {(p.head.text, p.tail.text): [r.score.relation for r in p.relations][:1] for p in pairs}
     assert found[("Ann", "Paris")] == ["birthPlace"]
     assert found[("Bob", "Acme")] == ["employer"]
@@ -117,13 +116,13 @@ def test_extraction_tells_mentions_and_sentences(scorer: RelationEngine) -> None
     assert [(p.head.start, p.tail.start) for p in pairs] == sorted((p.head.start, p.tail.start) for p in pairs)
 
 
-def test_extraction_takes_the_callers_spans_in_any_order(scorer: RelationEngine) -> None:
-    [pairs] = scorer.extract(["Ann was born in Paris."], spans=[[EntitySpan(16, 21), EntitySpan(0, 3)]])
+def test_extraction_takes_the_callers_spans_in_any_order(engine: RelationEngine) -> None:
+    [pairs] = engine.extract(["Ann was born in Paris."], spans=[[EntitySpan(16, 21), EntitySpan(0, 3)]])
     assert [(p.head.text, p.tail.text) for p in pairs] == [("Ann", "Paris"), ("Paris", "Ann")]
 
 
-def test_a_negated_clause_around_the_pair_counts(scorer: RelationEngine) -> None:
-    [pairs] = scorer.extract(["It is not true that Ann was born in Paris."], finder=NAMES)
+def test_a_negated_clause_around_the_pair_counts(engine: RelationEngine) -> None:
+    [pairs] = engine.extract(["It is not true that Ann was born in Paris."], finder=NAMES)
     assert all(p.relations == () for p in pairs)
     assert {p.scores.evidence.negation_cue for p in pairs} == {"not"}
 
@@ -138,43 +137,43 @@ def test_a_negated_clause_around_the_pair_counts(scorer: RelationEngine) -> None
     ],
 )
 def test_bad_spans_and_texts_are_told(
-    scorer: RelationEngine, texts: list[str], spans: list[list[EntitySpan]], field: str
+    engine: RelationEngine, texts: list[str], spans: list[list[EntitySpan]], field: str
 ) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        scorer.extract(texts, spans=spans)
+        engine.extract(texts, spans=spans)
     assert caught.value.field == field
 
 
-def test_entities_need_exactly_one_source(scorer: RelationEngine) -> None:
+def test_entities_need_exactly_one_source(engine: RelationEngine) -> None:
     with pytest.raises(InvalidInputError, match="neither"):
-        scorer.extract(["Ann met Bob."])
+        engine.extract(["Ann met Bob."])
     with pytest.raises(InvalidInputError, match="both"):
-        scorer.extract(["Ann met Bob."], spans=[[]], finder=NAMES)
+        engine.extract(["Ann met Bob."], spans=[[]], finder=NAMES)
 
 
-def test_slots_are_filled_best_first(scorer: RelationEngine) -> None:
+def test_slots_are_filled_best_first(engine: RelationEngine) -> None:
     texts = ["Ann was born in Paris.", "Ann works for Acme.", "ann grew up in London. Bob was born in Acme."]
-    tails = scorer.fill_slot("Ann", "birthPlace", texts, finder=NAMES)
+    tails = engine.fill_slot("Ann", "birthPlace", texts, finder=NAMES)
     assert {tail.tail for tail in tails} == {"Paris", "Acme", "London"}
     assert [tail.score for tail in tails] == sorted((tail.score for tail in tails), reverse=True)
     assert {tail.tail for tail in tails if tail.accepted} == {"Paris", "London"}
     assert all(mention.head.text.lower() == "ann" for tail in tails for mention in tail.mentions)
 
 
-def test_a_head_that_no_finder_knows_is_found(scorer: RelationEngine) -> None:
-    tails = scorer.fill_slot("Zoe", "birthPlace", ["Zoe was born in Paris."], finder=NAMES)
+def test_a_head_that_no_finder_knows_is_found(engine: RelationEngine) -> None:
+    tails = engine.fill_slot("Zoe", "birthPlace", ["Zoe was born in Paris."], finder=NAMES)
     assert [tail.tail for tail in tails] == ["Paris"]
 
 
-def test_a_pattern_is_a_paraphrase_of_itself_in_both_directions(scorer: RelationEngine) -> None:
-    [result] = scorer.entailment(["$ARG1 was born in $ARG2"], ["$ARG1 was born in $ARG2"])
+def test_a_pattern_is_a_paraphrase_of_itself_in_both_directions(engine: RelationEngine) -> None:
+    [result] = engine.entailment(["$ARG1 was born in $ARG2"], ["$ARG1 was born in $ARG2"])
     assert result.forward == pytest.approx(1.0, abs=1e-5)
     assert result.direction == pytest.approx(0.0, abs=1e-6)
 
 
-def test_exchanging_the_sides_exchanges_the_answer(scorer: RelationEngine) -> None:
+def test_exchanging_the_sides_exchanges_the_answer(engine: RelationEngine) -> None:
     first, second = "$ARG1 was born in $ARG2", "$ARG1 grew up in $ARG2"
-    [one], [other] = scorer.entailment([first], [second]), scorer.entailment([second], [first])
+    [one], [other] = engine.entailment([first], [second]), engine.entailment([second], [first])
     assert one.forward == pytest.approx(other.backward, abs=1e-6)
     assert one.direction == pytest.approx(-other.direction, abs=1e-6)
     swapped = {
@@ -184,29 +183,29 @@ def test_exchanging_the_sides_exchanges_the_answer(scorer: RelationEngine) -> No
     assert other.label == swapped.get(one.label, one.label)
 
 
-def test_a_pattern_does_not_entail_its_negation(scorer: RelationEngine) -> None:
-    [result] = scorer.entailment(["$ARG1 is married to $ARG2"], ["$ARG1 is not married to $ARG2"])
+def test_a_pattern_does_not_entail_its_negation(engine: RelationEngine) -> None:
+    [result] = engine.entailment(["$ARG1 is married to $ARG2"], ["$ARG1 is not married to $ARG2"])
     assert result.negation_differs
     assert result.label is EntailmentLabel.NEUTRAL
 
 
-def test_premises_and_hypotheses_go_together(scorer: RelationEngine) -> None:
+def test_premises_and_hypotheses_go_together(engine: RelationEngine) -> None:
     with pytest.raises(InvalidInputError, match="one item for each of 1"):
-        scorer.entailment(["$ARG1 met $ARG2"], [])
+        engine.entailment(["$ARG1 met $ARG2"], [])
     with pytest.raises(InvalidInputError) as caught:
-        scorer.entailment(["$ARG1 met $ARG2"], ["met"])
+        engine.entailment(["$ARG1 met $ARG2"], ["met"])
     assert caught.value.field == "hypotheses[0]"
 
 
 def test_an_added_relation_is_used_and_survives(folder: Path, tmp_path: Path) -> None:
-    scorer = RelationEngine.load(folder, data_dir=tmp_path)
-    info = scorer.add_relation("mentor", ["$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1"], threshold=0.1)
+    engine = RelationEngine.load(folder, data_dir=tmp_path)
+    info = engine.add_relation("mentor", ["$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1"], threshold=0.1)
     assert info.examples == ("$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1")
     [scores] = RelationEngine.load(folder, data_dir=tmp_path).score(["$ARG1 taught $ARG2"])
     assert scores.relations[0].relation == "mentor"
     assert scores.relations[0].universal_schema is None
     assert "mentor" in [r.name for r in RelationEngine.load(folder, data_dir=tmp_path).relations()]
-    scorer.remove_relation("mentor")
+    engine.remove_relation("mentor")
     assert "mentor" not in [r.name for r in RelationEngine.load(folder, data_dir=tmp_path).relations()]
 
 
@@ -225,17 +224,17 @@ def test_an_added_relation_is_used_and_survives(folder: Path, tmp_path: Path) ->
 def test_a_bad_relation_is_not_added(
     folder: Path, name: str, examples: list[str], threshold: float | None, field: str
 ) -> None:
-    scorer = RelationEngine.load(folder)
+    engine = RelationEngine.load(folder)
     with pytest.raises(InvalidInputError) as caught:
-        scorer.add_relation(name, examples, threshold=threshold)
+        engine.add_relation(name, examples, threshold=threshold)
     assert caught.value.field == field
-    assert len(scorer.relations()) == 4
+    assert len(engine.relations()) == 4
 
 
 def test_a_name_is_taken_once(folder: Path) -> None:
-    scorer = RelationEngine.load(folder)
+    engine = RelationEngine.load(folder)
     with pytest.raises(ConflictError, match="exists"):
-        scorer.add_relation("spouse", ["$ARG1 wed $ARG2"])
+        engine.add_relation("spouse", ["$ARG1 wed $ARG2"])
 
 
 def test_the_models_own_relations_stay(folder: Path) -> None:
@@ -246,12 +245,11 @@ def test_the_models_own_relations_stay(folder: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_adds_nothing(folder: Path, tmp_path: Path) -> None:
-    scorer = RelationEngine.load(folder, data_dir=tmp_path / "data")
-    shutil.rmtree(tmp_path / "data", ignore_errors=True)
-    (tmp_path / "data").write_text("in the way")
+    engine = RelationEngine.load(folder, data_dir=tmp_path / "folder")
+    (tmp_path / "folder").write_text("in the way")
     with pytest.raises(StorageError, match="cannot write"):
-        scorer.add_relation("mentor", ["$ARG1 taught $ARG2"])
-    assert len(scorer.relations()) == 4
+        engine.add_relation("mentor", ["$ARG1 taught $ARG2"])
+    assert len(engine.relations()) == 4
 
 
 def test_a_damaged_store_is_told(folder: Path, tmp_path: Path) -> None:
@@ -265,22 +263,22 @@ def test_a_model_of_another_task_is_refused() -> None:
         RelationEngine.load("facets-en")
 
 
-def test_relations_tell_thresholds_and_pairs(scorer: RelationEngine) -> None:
-    infos = scorer.relations()
+def test_relations_tell_thresholds_and_pairs(engine: RelationEngine) -> None:
+    infos = engine.relations()
     assert [info.name for info in infos] == ["birthPlace", "capital", "employer", "spouse"]
     assert all(info.threshold == pytest.approx(TOY_RELATION_THRESHOLD) and info.num_pairs > 0 for info in infos)
 
 
-def test_prototypes_are_the_examples_facets_when_they_fit() -> None:
+def test_fitted_facets_are_the_examples_facets_when_they_fit() -> None:
     facets = np.eye(4, dtype=np.float32).reshape(2, 2, 4) * 5
-    assert prototype_facets(facets, 4).tolist() == np.eye(4).tolist()
-    assert prototype_facets(facets, 6)[4:].tolist() == np.eye(4)[:2].tolist()
+    assert fitted_facets(facets, 4).tolist() == np.eye(4).tolist()
+    assert fitted_facets(facets, 6)[4:].tolist() == np.eye(4)[:2].tolist()
 
 
-def test_prototypes_are_cluster_centres_when_there_are_more() -> None:
+def test_fitted_facets_are_cluster_centres_when_there_are_more() -> None:
     rng = np.random.default_rng(1)
     centres = np.eye(3, 8, dtype=np.float32)
     facets = (np.repeat(centres, 10, axis=0) + 0.05 * rng.standard_normal((30, 8))).astype(np.float32)
-    found = prototype_facets(facets.reshape(10, 3, 8), 3)
+    found = fitted_facets(facets.reshape(10, 3, 8), 3)
     assert sorted((found @ centres.T).argmax(axis=1).tolist()) == [0, 1, 2]
     assert (found @ centres.T).max(axis=1).min() > 0.98

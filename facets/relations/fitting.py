@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from facets.words.vectors import unit_rows
 
-__all__ = ["prototype_facets"]
+__all__ = ["fitted_facets"]
 
 _ITERATIONS = 10
 
 
-def prototype_facets(facets_EKD: NDArray[np.float32], num_facets: int) -> NDArray[np.float32]:
+def fitted_facets(facets_EKD: NDArray[np.float32], num_facets: int) -> NDArray[np.float32]:
     """Cluster centres of the examples' facets: spherical k-means from the facets that are farthest apart.
 
     Args:
