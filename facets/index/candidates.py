@@ -92,7 +92,7 @@ def search_in_passes(query_QKD: NDArray[np.float32], search: Callable[[NDArray[n
 def best_pairs(
     query_KD: NDArray[np.float32], facets_CKD: NDArray[np.floating]
 ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
-    """Scores documents exactly and tells which facets met.
+    """Scores documents exactly and says which facets met.
 
     Computed in float64 and rounded, so equal documents get equal scores wherever they stand.
 

@@ -26,7 +26,7 @@ class Schema:
 
     Attributes:
         title: What messages call the file, e.g. ``document store``.
-        application_id: In the header of the file: tells it from other SQLite files.
+        application_id: In the header of the file: sets it apart from other SQLite files.
         migrations: Entry i makes version i + 1 of version i: SQL statements, or a function of the connection. Version
             0 is an empty file. Entries are only ever appended: files made by each of them exist.
         unmarked_tables: Tables of files of version 1 that were made without an application id; empty when there

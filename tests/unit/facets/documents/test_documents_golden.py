@@ -13,7 +13,7 @@ from facets.documents import CollectionEngine, Contains, EngineConfig
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 
 
-@pytest.mark.parametrize("version", ["index_v1"])
+@pytest.mark.parametrize("version", ["index_v1", "index_v2"])
 def test_golden_data_directory_loads(version: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     expected = json.loads((GOLDEN / version / "expected.json").read_text(encoding="utf-8"))
     shutil.copytree(GOLDEN / version / "directory", tmp_path / "data")

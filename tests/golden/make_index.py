@@ -1,9 +1,10 @@
-"""Writes the golden data directory of format version 1; run once per format version, never to mend a test.
+"""Writes the golden data directory of a format version; run once per version, never to mend a test.
 
-python tests/golden/index_v1/make.py
+python tests/golden/make_index.py index_v2
 """
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,10 @@ from facets.documents import CollectionEngine, Document, EngineConfig
 HERE = Path(__file__).resolve().parent
 
 
-def main() -> None:
-    """Writes ``directory/`` and ``expected.json`` beside this file."""
+def main(version: str) -> None:
+    """Writes ``directory/`` and ``expected.json`` into the folder of the version, which must be new."""
+    folder = HERE / version
+    folder.mkdir()
     rng = np.random.default_rng(1)
     facets = rng.standard_normal((60, 2, 32)).astype(np.float32)
     queries = rng.standard_normal((3, 2, 32)).astype(np.float32)
@@ -28,7 +31,7 @@ def main() -> None:
         for number in range(60)
     ]
     config = EngineConfig(background=False, exact_max_facets=0)
-    with CollectionEngine.open(HERE / "directory", config) as engine:
+    with CollectionEngine.open(folder / "directory", config) as engine:
         engine.create_collection(
             "golden", model="toy", model_revision="1", num_facets=2, dim=32, config={"language": "en"}
         )
@@ -43,9 +46,9 @@ def main() -> None:
             "hits": [[[hit.id, hit.score, hit.query_facet, hit.document_facet] for hit in hits] for hits in found.hits],
             "d05": {"text": documents[5].text, "payload": documents[5].payload, "facets": facets[5].tolist()},
         }
-    (HERE / "directory" / "lock").unlink()
-    (HERE / "expected.json").write_text(json.dumps(expected) + "\n", encoding="utf-8")
+    (folder / "directory" / "lock").unlink()
+    (folder / "expected.json").write_text(json.dumps(expected) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])
