@@ -3,7 +3,9 @@
 Shape suffixes: B texts, L tokens, K facets, D dimensions.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -77,12 +79,16 @@ class CheckpointModel(Generic[NetworkT]):
         return self.words.vocabulary.num_words
 
 
-class FacetNetworkModel(CheckpointModel[FacetNetwork]):
+class FacetNetworkModel(CheckpointModel[FacetNetwork], ABC):
     """A model around a ``FacetNetwork``: rows of tokens in, facets out. A subclass says how a text becomes rows."""
 
+    @abstractmethod
     def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """What ``encode_rows`` reads: one int64 array ``[L]`` a text, L <= ``max_tokens``."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Writes a checkpoint folder."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facet embeddings of texts.

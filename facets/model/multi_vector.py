@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from facets.errors import InvalidInputError
-from facets.model.facet_model import FacetModel
+from facets.model.base import FacetNetworkModel
 from facets.model.loading import load
 
 __all__ = ["FacetModule"]
@@ -29,7 +29,7 @@ __all__ = ["FacetModule"]
 class FacetModule(InputModule):  # type: ignore[misc]  # its types are skipped, see pyproject.toml
     """The one module of the pipeline: tokens in, K facets as the "token" embeddings out."""
 
-    def __init__(self, model: FacetModel) -> None:
+    def __init__(self, model: FacetNetworkModel) -> None:
         super().__init__()
         self.model = model
         self.network = model.network
@@ -47,10 +47,7 @@ class FacetModule(InputModule):  # type: ignore[misc]  # its types are skipped, 
         Raises:
             InvalidInputError: A text has no word.
         """
-        rows = self.model.tokenize([(prompt or "") + text for text in inputs])
-        empty = [position for position, row in enumerate(rows) if len(row) == 0]
-        if empty:
-            raise InvalidInputError("has no words, expected at least one", path=("texts", empty[0]))
+        rows = self.model.tokenize_nonempty([(prompt or "") + text for text in inputs])
         tensors = [torch.from_numpy(row) for row in rows]
         lengths_B = torch.tensor([len(row) for row in rows])
         return {"input_ids": torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True), "lengths": lengths_B}
@@ -68,8 +65,15 @@ class FacetModule(InputModule):  # type: ignore[misc]  # its types are skipped, 
 
     @classmethod
     def load(cls, model_name_or_path: str, **_settings: Any) -> "FacetModule":
-        """Opens a checkpoint folder; nothing is downloaded."""
-        return cls(load(model_name_or_path, FacetModel))
+        """Opens a checkpoint folder; nothing is downloaded.
+
+        Raises:
+            InvalidInputError: The model has a network of its own, as those of papers have.
+        """
+        model = load(model_name_or_path)
+        if not isinstance(model, FacetNetworkModel):
+            raise InvalidInputError(f"{model.name}: expected a model around a facet network, got one for {model.task}")
+        return cls(model)
 
     def get_embedding_dimension(self) -> int:
         """D."""
