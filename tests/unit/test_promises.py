@@ -1,0 +1,76 @@
+"""What the documents promise about the tree is so: rooms, imports, paths, commands, sizes."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import test_code_shape
+from source_tree import PACKAGES, ROOT, TASK_ROOMS, modules
+from test_layers import LIBRARY_ROOMS, strongly_connected
+
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "proto" / "README.md"]
+BASE = {"errors", "extras", "config", "storage"}
+SHARED = {"text", "words", "coding", "scoring", "losses", "model"}
+# A path of ours in backticks: it begins with a folder of the checkout and names a file.
+PATH = re.compile(r"`((?:facets|server|clients|proto|tests|scripts|benchmarks|configs|docs|samples)/[\w./-]+\.\w+)`")
+
+
+def test_the_same_four_rooms_are_in_every_package() -> None:
+    folders = [*(PACKAGES[name] for name in ("facets", "facets_server", "facets_client"))]
+    folders += [PACKAGES["facets_client"] / "cli"]
+    folders += [ROOT / "tests" / "unit" / name for name in ("facets", "server", "client")]
+    for folder in folders:
+        assert set(TASK_ROOMS) <= {path.name for path in folder.iterdir() if path.is_dir()}, folder
+    protos = {path.stem for path in (PACKAGES["facets_proto"] / "v1").glob("*.proto")}
+    assert protos == {*TASK_ROOMS, "common", "models"}
+
+
+def test_the_table_of_imports_is_the_one_that_is_checked() -> None:
+    rows = re.findall(r"^\| (`[^|]*`) \| ([^|]*) \|$", ARCHITECTURE.partition("| imports |")[2], re.MULTILINE)
+    shown = {}
+    for rooms, imported in rows:
+        named = set(re.findall(r"`(\w+)`", imported)) | (SHARED if "the same" in imported else set())
+        for room in re.findall(r"`(\w+)`", rooms):
+            shown[room] = named
+    checked = {
+        room: rooms - BASE for room, rooms in LIBRARY_ROOMS.items() if room and "." not in room and room not in BASE
+    }
+    assert shown == checked
+
+
+def test_rooms_do_not_import_each_other_in_circles() -> None:
+    assert strongly_connected({room: rooms - {room} for room, rooms in LIBRARY_ROOMS.items()}) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_that_a_page_names_exist(page: Path) -> None:
+    missing = [path for path in PATH.findall(page.read_text(encoding="utf-8")) if not (ROOT / path).exists()]
+    assert not missing
+
+
+def test_durable_files_go_through_the_storage_room() -> None:
+    opens = {"sqlite3.connect", "os.replace", "os.rename", "os.fsync"}
+    wrong = [
+        module.place(node.lineno)
+        for module in modules().values()
+        if module.package != "facets_client" and module.room != "storage"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in opens
+    ]
+    assert not wrong
+
+
+def test_make_targets_that_are_named_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"(?:^|`)make ([a-z-]+)", CONTRIBUTING, re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_sizes_are_those_that_are_checked() -> None:
+    habit = " ".join(CONTRIBUTING.split())
+    assert f"{test_code_shape.MAX_FILE_LINES} the most" in habit
+    assert f"fits a screen ({test_code_shape.MAX_FUNCTION_LINES} lines without its docstring)" in habit
+    assert f"a handler has at most {test_code_shape.MAX_HANDLER_LINES} lines" in habit
