@@ -44,6 +44,7 @@ class ErrorInfo:
     field_violations: tuple[FieldViolation, ...] = ()
     retry_after_s: float | None = None  # how long the server asks to wait
     request_id: str = ""  # finds the call in the server's log
+    resource_type: str = ""  # what is not there: model, collection, document, paper, ...
 
 
 class FacetsClientError(Exception):
@@ -57,6 +58,7 @@ class FacetsClientError(Exception):
         field_violations: The fields that break their rules; empty when it is not about fields.
         retry_after_s: Seconds the server asks to wait; None when it did not say.
         request_id: Finds the call in the server's log; empty when unknown.
+        resource_type: What is not there (``model``, ``collection``, ``paper``, ...); empty for other errors.
     """
 
     def __init__(self, code: grpc.StatusCode, details: str, *, info: ErrorInfo | None = None) -> None:
@@ -69,6 +71,7 @@ class FacetsClientError(Exception):
         self.field_violations = info.field_violations
         self.retry_after_s = info.retry_after_s
         self.request_id = info.request_id
+        self.resource_type = info.resource_type
 
 
 class InvalidArgumentError(FacetsClientError, ValueError):

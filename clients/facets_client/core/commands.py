@@ -116,9 +116,9 @@ def move_indices(error: FacetsClientError, field: str, offset: int) -> None:
         return
     moved: dict[str, str] = {}
     for step in (step for violation in error.field_violations for step in violation.field.split(".")):
-        number = step.removeprefix(f"{field}[").removesuffix("]")
-        if step == f"{field}[{number}]" and number.isdecimal():
-            moved[step] = f"{field}[{int(number) + offset}]"
+        place = index_of(step, field)
+        if place is not None:
+            moved[step] = f"{field}[{place + offset}]"
     # The largest first: what one step writes is larger than all that later steps look for.
     places = sorted(moved.items(), key=lambda item: (len(item[0]), item[0]), reverse=True)
 
@@ -133,6 +133,12 @@ def move_indices(error: FacetsClientError, field: str, offset: int) -> None:
         FieldViolation(in_whole(violation.field), in_whole(violation.description))
         for violation in error.field_violations
     )
+
+
+def index_of(step: str, field: str) -> int | None:
+    """3 for the step ``texts[3]`` of a path, when the field is ``texts``."""
+    number = step.removeprefix(f"{field}[").removesuffix("]")
+    return int(number) if step == f"{field}[{number}]" and number.isdecimal() else None
 
 
 def receive() -> Generator[Receive, Any, Any]:

@@ -43,14 +43,15 @@ def _parse_status(value: str | bytes) -> status_pb2.Status | None:
 
 
 def error_info(details: Iterable[AnyMessage]) -> ErrorInfo:
-    """Reads the details of AIP-193: ErrorInfo, BadRequest, RetryInfo, RequestInfo."""
+    """Reads the details of AIP-193: ErrorInfo, BadRequest, RetryInfo, RequestInfo, ResourceInfo."""
     reason = error_details_pb2.ErrorInfo()
     bad_request = error_details_pb2.BadRequest()
     retry = error_details_pb2.RetryInfo()
     request = error_details_pb2.RequestInfo()
+    resource = error_details_pb2.ResourceInfo()
     retry_after_s = None
     for detail in details:
-        for target in (reason, bad_request, retry, request):
+        for target in (reason, bad_request, retry, request, resource):
             if detail.Unpack(target) and target is retry:
                 retry_after_s = retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9
     return ErrorInfo(
@@ -60,4 +61,5 @@ def error_info(details: Iterable[AnyMessage]) -> ErrorInfo:
         field_violations=tuple(FieldViolation(v.field, v.description) for v in bad_request.field_violations),
         retry_after_s=retry_after_s,
         request_id=request.request_id or reason.metadata.get("request_id", ""),
+        resource_type=resource.resource_type,
     )

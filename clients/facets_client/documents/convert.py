@@ -13,6 +13,8 @@ from facets_client.core.payloads import check_text, from_payload, to_payload
 from facets_client.core.statuses import error_info, status_code
 from facets_client.documents import results
 
+DocumentMessage = documents_pb2.Document  # a document on the wire
+
 
 def to_collection(message: documents_pb2.Collection) -> results.Collection:
     """What the server knows about a collection."""

@@ -36,7 +36,9 @@ from facets_client.documents.results import (
 )
 from facets_client.filters import Filter
 
-__all__ = ["CollectionOperations", "DocumentOperations"]
+__all__ = ["UPSERT_STREAM", "CollectionOperations", "DocumentOperations"]
+
+UPSERT_STREAM = rpc_of(pb.UpsertStreamRequest, pb.UpsertStreamResponse)
 
 
 class CollectionOperations(RoomOperations):
@@ -129,7 +131,7 @@ class DocumentOperations(RoomOperations):
         """
         limits = yield from self._requests.limits()
         batch_size = min(batch_size, limits.max_documents_per_upsert or batch_size)
-        yield Open(rpc_of(pb.UpsertStreamRequest, pb.UpsertStreamResponse))
+        yield Open(UPSERT_STREAM)
         yield Send(convert.stream_open(collection, resume_token))
         opened = (yield from receive()).opened
         window = opened.max_unacked_batches or 1

@@ -1,32 +1,16 @@
 """An open upsert stream, batch by batch: for callers that keep their own account of what is stored."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import grpc
-from facets_proto.v1 import documents_pb2
-from google.protobuf.message import Message
 
-from facets_client.core.rpc import Rpc, rpc_of
-from facets_client.documents.convert import stream_batch, stream_open, to_ack
+from facets_client.core.blocking import BlockingStream
+from facets_client.core.rpc import Rpc
+from facets_client.documents.convert import DocumentMessage, stream_batch, stream_open, to_ack
+from facets_client.documents.operations import UPSERT_STREAM
 from facets_client.documents.results import StreamAck
 from facets_client.errors import UnavailableError
-
-
-class Stream(Protocol):
-    """A bidirectional stream."""
-
-    def send(self, message: Message) -> None:
-        """Sends a message."""
-
-    def half_close(self) -> None:
-        """Says that nothing more will be sent."""
-
-    def receive(self) -> Message | None:
-        """The next message; None at the end."""
-
-    def close(self) -> None:
-        """Cancels what is under way."""
 
 
 class UpsertSession:
@@ -42,12 +26,12 @@ class UpsertSession:
 
     def __init__(
         self,
-        open_stream: Callable[[Rpc[Any, Any]], Stream],
+        open_stream: Callable[[Rpc[Any, Any]], BlockingStream],
         collection: str,
         *,
         resume_token: str,
     ) -> None:
-        self._stream = open_stream(rpc_of(documents_pb2.UpsertStreamRequest, documents_pb2.UpsertStreamResponse))
+        self._stream = open_stream(UPSERT_STREAM)
         try:
             self._stream.send(stream_open(collection, resume_token))
             opened = self._receive().opened
@@ -59,7 +43,7 @@ class UpsertSession:
         self.max_unacked_batches: int = max(1, opened.max_unacked_batches)
         self._sequence = self.last_acked_sequence
 
-    def send(self, documents: Sequence[documents_pb2.Document]) -> int:
+    def send(self, documents: Sequence[DocumentMessage]) -> int:
         """Sends a batch of converted documents (``documents.convert.from_document``).
 
         Returns:
@@ -88,11 +72,10 @@ class UpsertSession:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def _receive(self) -> documents_pb2.UpsertStreamResponse:
+    def _receive(self) -> Any:
         reply = self._stream.receive()
         if reply is None:
             raise UnavailableError(
                 grpc.StatusCode.UNAVAILABLE, "the server ended the stream before everything was acknowledged"
             )
-        assert isinstance(reply, documents_pb2.UpsertStreamResponse)
         return reply

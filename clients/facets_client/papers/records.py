@@ -6,17 +6,21 @@ an id where it is asked for. An author in a paper is a name or ``{"name", "id"}`
 """
 
 from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
+from facets_client.core.bulk.batches import Entry
 from facets_client.core.records import JsonLine, RecordSource, Rejection, read_objects
 from facets_client.papers.convert import from_new_author, from_paper
 from facets_client.papers.results import NewAuthor, Paper, PaperAuthor
+
+ItemT = TypeVar("ItemT")
 
 __all__ = ["new_author_of", "paper_of", "read_authors", "read_papers"]
 
 
 def read_papers(
     source: RecordSource, *, need_id: bool, line: int = 0, end: int = 0
-) -> Iterator[tuple[Paper, JsonLine] | Rejection]:
+) -> Iterator[Entry[Paper] | Rejection]:
     """Papers of an input after a line, in order; what is no paper comes as a rejection.
 
     Args:
@@ -39,13 +43,13 @@ def read_papers(
         if need_id and seen.setdefault(paper.id, item.line) != item.line:
             yield _rejection(item, "duplicate_id", f"id was there before, at line {seen[paper.id]}")
             continue
-        yield paper, item
+        yield _entry(item, paper)
 
 
-def read_authors(source: RecordSource) -> Iterator[tuple[NewAuthor, JsonLine] | Rejection]:
-    """Authors to add, in order; what is none comes as a rejection, and so does one that came before."""
+def read_authors(source: RecordSource, *, line: int = 0, end: int = 0) -> Iterator[Entry[NewAuthor] | Rejection]:
+    """Authors to add after a line, in order; what is none comes as a rejection, and so does one that came before."""
     seen: dict[str, int] = {}
-    for item in read_objects(source):
+    for item in read_objects(source, line=line, end=end):
         if isinstance(item, Rejection):
             yield item
             continue
@@ -59,7 +63,7 @@ def read_authors(source: RecordSource) -> Iterator[tuple[NewAuthor, JsonLine] | 
         if seen.setdefault(key, item.line) != item.line:
             yield _rejection(item, "duplicate_author", f"author was there before, at line {seen[key]}")
             continue
-        yield author, item
+        yield _entry(item, author)
 
 
 def paper_of(fields: Mapping[str, object], *, need_id: bool = False) -> Paper:
@@ -107,16 +111,13 @@ def new_author_of(fields: Mapping[str, object]) -> NewAuthor:
     return NewAuthor(_author(fields), tuple(papers), paper_ids)
 
 
-def _rejection(item: JsonLine, reason: str, message: str) -> Rejection:
-    record_id = item.fields.get("id") or item.fields.get("name")
-    return Rejection(
-        item.line,
-        item.end,
-        reason,
-        message,
-        id=record_id[:512] if isinstance(record_id, str) else "",
-        excerpt=item.excerpt,
-    )
+def _entry(line: JsonLine, item: ItemT) -> Entry[ItemT]:
+    record_id = line.fields.get("id") or line.fields.get("name")
+    return Entry(item, record_id if isinstance(record_id, str) else "", line.line, line.end, line.excerpt)
+
+
+def _rejection(line: JsonLine, reason: str, message: str) -> Rejection:
+    return _entry(line, None).rejected(reason, message)
 
 
 def _author(value: object) -> PaperAuthor:

@@ -89,7 +89,7 @@ def explanation_picture(text: str, explanation: Explanation) -> Picture:
         explanation: What the model saw in it.
     """
     canvas = _Canvas()
-    y = canvas.tokens(_MARGIN, _MARGIN, explanation, _strongest([explanation]), 2 * _COLUMN_CELLS)
+    y = canvas.tokens(_MARGIN, _MARGIN, explanation, strongest=_strongest([explanation]), num_cells=2 * _COLUMN_CELLS)
     y = canvas.caption(_MARGIN, y, _caption(explanation))
     for facet in explanation.facets:
         attended = ", ".join(_visible(explanation.tokens[item.token].text) for item in facet.tokens)
@@ -120,7 +120,7 @@ def pair_picture(
     left, right = _MARGIN, _MARGIN + _COLUMN_CELLS * CELL + _GAP
     strongest = _strongest(explanations)
     y = max(
-        canvas.caption(x, canvas.tokens(x, _MARGIN, item, strongest, _COLUMN_CELLS), _caption(item))
+        canvas.caption(x, canvas.tokens(x, _MARGIN, item, strongest=strongest, num_cells=_COLUMN_CELLS), _caption(item))
         for x, item in ((left, first), (right, second))
     )
     middles_first: dict[int, float] = {}
@@ -155,7 +155,7 @@ class _Canvas:
         """Text whose line has its upper edge at ``y``."""
         self._labels.append(Label(x, y + 0.72 * _LINE, text, role))
 
-    def tokens(self, x: float, y: float, explanation: Explanation, strongest: float, num_cells: int) -> float:
+    def tokens(self, x: float, y: float, explanation: Explanation, *, strongest: float, num_cells: int) -> float:
         """Shaded tokens, broken into lines of at most so many cells; returns where the next line begins."""
         used = 0
         end = 0

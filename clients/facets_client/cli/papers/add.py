@@ -1,35 +1,47 @@
 """``facets recommend add-papers``, ``add-authors``: what every record of a file says, added batch by batch."""
 
+import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 
-from facets_client.cli.failures import ExitCode
-from facets_client.cli.output import print_json, progress_bar, say
+from facets_client.cli.bulk import (
+    BatchOption,
+    BulkInput,
+    InputArgument,
+    ProgressOption,
+    RejectedOption,
+    ResumeOption,
+    WaitOption,
+    bulk_input,
+)
+from facets_client.cli.output import print_json
 from facets_client.cli.settings import settings_of
-from facets_client.core.records import JsonLine, RecordSource, Rejection
-from facets_client.core.rejected import RejectedFile
-from facets_client.errors import InvalidArgumentError, NotFoundError
+from facets_client.client import FacetsClient
+from facets_client.core.bulk.batches import Entry, batches
+from facets_client.core.bulk.calls import CallTask
+from facets_client.core.bulk.runner import BulkSettings
+from facets_client.core.bulk.state import Place, StateFile, default_state_path
+from facets_client.core.records import RecordSource, Rejection
 from facets_client.papers.records import read_authors, read_papers
-from facets_client.papers.results import NewAuthor, Paper
+from facets_client.papers.results import AddedAuthors, AddedPapers, NewAuthor, Paper
 
 ItemT = TypeVar("ItemT", Paper, NewAuthor)
+AddedT = TypeVar("AddedT", AddedPapers, AddedAuthors)
 
-InputArgument = Annotated[str, typer.Argument(help="JSONL, plain, gzip or xz; - reads standard input.")]
-RejectedOption = Annotated[Path | None, typer.Option(help="Where rejected records go.  [default: FILE.rejected.jsonl]")]
-ProgressOption = Annotated[bool | None, typer.Option(help="Progress bar; by default only on a terminal.")]
-ModelOption = Annotated[str, typer.Option(help="Model; the server's default model of papers when not given.")]
+PapersModelOption = Annotated[str, typer.Option(help="Model; the server's default model of papers when not given.")]
 
 
 def add_papers(
     context: typer.Context,
     file: InputArgument,
-    batch_size: Annotated[int, typer.Option(help="Papers of one request.", min=1)] = 128,
+    batch_size: BatchOption = 128,
     rejected: RejectedOption = None,
+    resume: ResumeOption = True,
+    max_wait_s: WaitOption = 300.0,
     progress: ProgressOption = None,
-    model: ModelOption = "",
+    model: PapersModelOption = "",
 ) -> None:
     """Add papers with their authors and the papers that cite them, without training.
 
@@ -42,38 +54,41 @@ def add_papers(
       facets recommend add-papers new-papers.jsonl
       zcat papers.jsonl.gz | facets recommend add-papers -
     """
+    bulk = BulkSettings(batch_size=batch_size, window=1, max_wait_s=max_wait_s)
     settings = settings_of(context)
-    path = rejected_path_of(file, rejected)
-    totals = {"num_papers": 0, "num_authors": 0, "num_citing_papers": 0, "num_unknown_citations": 0}
     with RecordSource(file) as source, settings.connect() as client:
+        given = bulk_input(settings, source, rejected)
 
-        def send(items: list[Paper]) -> None:
-            added = client.add_papers(items, model=model)
-            for name in totals:
-                totals[name] += getattr(added, name)
+        def read(place: Place) -> Iterator[Entry[Paper] | Rejection]:
+            return read_papers(source, need_id=True, line=place.line, end=place.byte)
 
-        num_rejected = _send_all(
-            read_papers(source, need_id=True), send, batch_size, RejectedFile(path), progress=progress, counted="papers"
-        )
+        def add(papers: list[Paper]) -> AddedPapers:
+            return client.add_papers(papers, model=model)
+
+        names = ("num_papers", "num_authors", "num_citing_papers", "num_unknown_citations")
+        place = _run(given, client, "papers", read, add, names, bulk, model=model, resume=resume, progress=progress)
+    totals = {name: place.totals.get(name, 0) for name in names}
     if settings.json:
-        print_json({**totals, "num_rejected": num_rejected, "rejected_file": str(path) if num_rejected else None})
+        print_json({**totals, "num_rejected": place.num_rejected, "rejected_file": given.rejected_file(place)})
     else:
         typer.echo(
             f"{totals['num_papers']} papers added; {totals['num_authors']} authors and "
-            f"{totals['num_citing_papers']} citing papers fitted; {num_rejected} rejected"
+            f"{totals['num_citing_papers']} citing papers fitted; {place.num_rejected} rejected"
         )
         if totals["num_unknown_citations"]:
-            say(f"facets: {totals['num_unknown_citations']} entries of cited_by are no known paper")
-    end(num_rejected, path)
+            settings.note(f"{totals['num_unknown_citations']} entries of cited_by are no known paper")
+    given.end(place)
 
 
 def add_authors(
     context: typer.Context,
     file: InputArgument,
-    batch_size: Annotated[int, typer.Option(help="Authors of one request.", min=1)] = 32,
+    batch_size: BatchOption = 32,
     rejected: RejectedOption = None,
+    resume: ResumeOption = True,
+    max_wait_s: WaitOption = 300.0,
     progress: ProgressOption = None,
-    model: ModelOption = "",
+    model: PapersModelOption = "",
 ) -> None:
     """Add authors by what they wrote, without training; known authors get more papers.
 
@@ -84,93 +99,51 @@ def add_authors(
     Examples:
       facets recommend add-authors reviewers.jsonl
     """
+    bulk = BulkSettings(batch_size=batch_size, window=1, max_wait_s=max_wait_s)
     settings = settings_of(context)
-    path = rejected_path_of(file, rejected)
-    totals = {"num_authors": 0, "num_papers": 0}
     with RecordSource(file) as source, settings.connect() as client:
+        given = bulk_input(settings, source, rejected)
 
-        def send(items: list[NewAuthor]) -> None:
-            added = client.add_authors(items, model=model)
-            for name in totals:
-                totals[name] += getattr(added, name)
+        def read(place: Place) -> Iterator[Entry[NewAuthor] | Rejection]:
+            return read_authors(source, line=place.line, end=place.byte)
 
-        num_rejected = _send_all(
-            read_authors(source), send, batch_size, RejectedFile(path), progress=progress, counted="authors"
-        )
+        def add(authors: list[NewAuthor]) -> AddedAuthors:
+            return client.add_authors(authors, model=model)
+
+        names = ("num_authors", "num_papers")
+        place = _run(given, client, "authors", read, add, names, bulk, model=model, resume=resume, progress=progress)
+    totals = {name: place.totals.get(name, 0) for name in names}
     if settings.json:
-        print_json({**totals, "num_rejected": num_rejected, "rejected_file": str(path) if num_rejected else None})
+        print_json({**totals, "num_rejected": place.num_rejected, "rejected_file": given.rejected_file(place)})
     else:
-        typer.echo(f"{totals['num_authors']} authors of {totals['num_papers']} papers added; {num_rejected} rejected")
-    end(num_rejected, path)
+        told = f"{totals['num_authors']} authors of {totals['num_papers']} papers added"
+        typer.echo(f"{told}; {place.num_rejected} rejected")
+    given.end(place)
 
 
-def rejected_path_of(file: str, rejected: Path | None) -> Path:
-    """Where rejected records of an input go.
-
-    Raises:
-        BadParameter: That is the input itself.
-    """
-    path = rejected or Path("stdin.rejected.jsonl" if file == "-" else f"{file}.rejected.jsonl")
-    if file != "-" and path.resolve() == Path(file).resolve():
-        raise typer.BadParameter(f"--rejected must not be the input itself, got {str(path)!r}")
-    return path
-
-
-def end(num_rejected: int, path: Path) -> None:
-    """Ends the command with the exit code that rejected records have."""
-    if num_rejected:
-        say(f"facets: {num_rejected} records were rejected, see {path}")
-        raise typer.Exit(ExitCode.REJECTED)
-
-
-def _send_all(
-    items: Iterator[tuple[ItemT, JsonLine] | Rejection],
-    send: Callable[[list[ItemT]], None],
-    batch_size: int,
-    rejected: RejectedFile,
+def _run(
+    given: BulkInput,
+    client: FacetsClient,
+    name: str,
+    read: Callable[[Place], Iterator[Entry[ItemT] | Rejection]],
+    add: Callable[[list[ItemT]], AddedT],
+    names: tuple[str, ...],
+    bulk: BulkSettings,
     *,
+    model: str,
+    resume: bool,
     progress: bool | None,
-    counted: str,
-) -> int:
-    """Sends items in batches and lists those that cannot be sent; returns how many those are."""
-    num_rejected = 0
-    batch: list[tuple[ItemT, JsonLine]] = []
-    with progress_bar(shown=progress, counted=counted) as bar:
-        task = bar.add_task("", total=None)
+) -> Place:
+    """Adds everything an input holds, and counts what the replies count under these names."""
 
-        def settle() -> None:
-            nonlocal num_rejected
-            refused = _send(batch, send) if batch else []
-            rejected.write(refused)
-            num_rejected += len(refused)
-            bar.advance(task, len(batch))
-            batch.clear()
+    def take(items: list[ItemT], added: AddedT) -> dict[str, int]:
+        return {counted: getattr(added, counted) for counted in names}
 
-        for item in items:
-            if isinstance(item, Rejection):
-                rejected.write([item])
-                num_rejected += 1
-                continue
-            batch.append(item)
-            if len(batch) == batch_size:
-                settle()
-        settle()
-    rejected.close()
-    return num_rejected
-
-
-def _send(batch: list[tuple[ItemT, JsonLine]], send: Callable[[list[ItemT]], None]) -> list[Rejection]:
-    """Sends a batch; when it is refused, each item alone, so that one bad item does not stop its neighbours."""
+    state_path = default_state_path(os.environ, f"add-{name}", client.target, model, given.full_name)
+    state_file = StateFile(state_path, given.identity(name=given.full_name, model=model))
+    task = CallTask(name, lambda place: batches(read(place), size=bulk.batch_size), add, take)
     try:
-        send([item for item, _ in batch])
-    except (InvalidArgumentError, NotFoundError) as error:
-        if not any(name in error.details for name in ("papers[", "authors[", "paper")) or error.reason == "":
-            raise
-        if len(batch) == 1:
-            line = batch[0][1]
-            name = line.fields.get("id") or line.fields.get("name")
-            return [
-                Rejection(line.line, line.end, "refused", error.details, id=str(name or "")[:512], excerpt=line.excerpt)
-            ]
-        return [refusal for item in batch for refusal in _send([item], send)]
-    return []
+        report = given.run(task, bulk, state_file=state_file, resume=resume, progress=progress, done="added")
+    finally:
+        task.close()
+    return report.place

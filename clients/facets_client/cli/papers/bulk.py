@@ -1,28 +1,33 @@
 """``facets recommend bulk``."""
 
 import csv
-from dataclasses import asdict
+import errno
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from facets_client.cli.failures import ExitCode
-from facets_client.cli.inputs import text_of_file
-from facets_client.cli.output import print_json, progress_bar, say
-from facets_client.cli.papers.add import (
+from facets_client.cli.bulk import (
+    BatchOption,
+    BulkInput,
     InputArgument,
-    ModelOption,
     ProgressOption,
     RejectedOption,
-    end,
-    rejected_path_of,
+    ResumeOption,
+    WaitOption,
+    WindowOption,
+    bulk_input,
 )
+from facets_client.cli.inputs import text_of_file
+from facets_client.cli.output import print_json
+from facets_client.cli.papers.add import PapersModelOption
 from facets_client.cli.settings import settings_of
 from facets_client.cli.where import WhereOption, parse_where
+from facets_client.core.bulk.runner import BulkReport, BulkSettings
+from facets_client.core.bulk.state import StateFile
 from facets_client.core.records import InputError, RecordSource
-from facets_client.errors import FacetsClientError
-from facets_client.papers.bulk import BulkRecommender, BulkRecommendSettings, Place
+from facets_client.papers.bulk import BulkRecommendSettings, CandidatesFile
 from facets_client.papers.results import CandidateKind, RecommendationOptions
 
 
@@ -43,17 +48,13 @@ def bulk(
     facet_weight: Annotated[
         float | None, typer.Option(help="Share of the facets in the score, 0 to 1.", min=0, max=1)
     ] = None,
-    batch_size: Annotated[int, typer.Option(help="Papers of one request.", min=1)] = 128,
-    window: Annotated[int, typer.Option(help="Requests under way at the same time.", min=1)] = 2,
+    batch_size: BatchOption = 128,
+    window: WindowOption = 2,
     rejected: RejectedOption = None,
-    resume: Annotated[
-        bool, typer.Option("--resume/--restart", help="Go on where an interrupted run stopped, or start over.")
-    ] = True,
-    max_wait_s: Annotated[
-        float, typer.Option(help="Seconds to wait for a server that is away or full.", min=0)
-    ] = 300.0,
+    resume: ResumeOption = True,
+    max_wait_s: WaitOption = 300.0,
     progress: ProgressOption = None,
-    model: ModelOption = "",
+    model: PapersModelOption = "",
 ) -> None:
     """Match a whole conference: the best candidates of every paper, to a sparse CSV file of scores.
 
@@ -70,67 +71,92 @@ def bulk(
     settings = settings_of(context)
     if file == candidates == "-":
         raise typer.BadParameter("papers and --candidates cannot both be standard input")
+    options = RecommendationOptions(
+        top_k=top_k,
+        candidates=None if candidates is None else _names(candidates),
+        where=parse_where(where),
+        facet_weight=facet_weight,
+    )
     wanted = BulkRecommendSettings(
         kind=kind,
-        options=RecommendationOptions(
-            top_k=top_k,
-            candidates=None if candidates is None else _names(candidates),
-            where=parse_where(where),
-            facet_weight=facet_weight,
-        ),
+        options=options,
         model=model,
         own_excluded=not own,
         conflicts={} if conflicts is None else _conflicts(conflicts),
-        batch_size=batch_size,
-        window=window,
-        max_wait_s=max_wait_s,
     )
-    rejected_path = rejected_path_of(file, rejected)
-    for name in (file, str(rejected_path)):
-        if name != "-" and Path(name).resolve() == out.resolve():
-            raise typer.BadParameter(f"--out must not be the input or the rejected file, got {str(out)!r}")
-    with (
-        RecordSource(file) as source,
-        settings.connect() as client,
-        progress_bar(shown=progress, counted="percent") as bar,
-    ):
-        task = bar.add_task("", total=100 if source.size else None)
+    how = BulkSettings(batch_size=batch_size, window=window, max_wait_s=max_wait_s)
+    made = CandidatesFile(out, wanted)
+    with RecordSource(file) as source:
+        given = bulk_input(settings, source, rejected)
+        report = _run(given, made, wanted, how, resume=resume, progress=progress)
+    _print_report(given, made, report)
 
-        def show(place: Place, raw_position: int) -> None:
-            done = 100 * raw_position / source.size if source.size else 0
-            bar.update(task, completed=done, description=f"{place.num_papers} papers, {place.num_rows} rows")
 
-        run = BulkRecommender(client, source, out, rejected_path=rejected_path, settings=wanted, on_progress=show)
+def _run(
+    given: BulkInput,
+    made: CandidatesFile,
+    wanted: BulkRecommendSettings,
+    how: BulkSettings,
+    *,
+    resume: bool,
+    progress: bool | None,
+) -> BulkReport:
+    for name in (given.source.name, str(given.rejected_path)):
+        if name != "-" and Path(name).resolve() == made.path.resolve():
+            raise typer.BadParameter(f"--out must not be the input or the rejected file, got {str(made.path)!r}")
+    if not made.path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(made.path))
+    state_file = StateFile(made.state_path, given.identity(settings=wanted.digest()))
+    with given.settings.connect() as client:
+        task = made.task(client, given.source, how)
         try:
-            report = run.run(resume=resume)
-        except KeyboardInterrupt:
-            say(f"facets: interrupted after {run.place.num_papers} papers; the same command goes on from there")
-            raise typer.Exit(ExitCode.INTERRUPTED) from None
-        except FacetsClientError:
-            say(f"facets: stopped after {run.place.num_papers} papers; the same command goes on from there")
-            raise
-    if run.num_unknown_candidates:
-        first = ", ".join(repr(name) for name in run.unknown_candidates[:3])
-        say(f"facets: {run.num_unknown_candidates} of --candidates are unknown ({first}): add them with add-authors")
-    if run.unmatched_conflicts and not run.is_resumed:
-        unmatched = sorted(run.unmatched_conflicts)
-        say(f"facets: {len(unmatched)} ids of --conflicts are no paper of {file}, {unmatched[0]!r} for one")
+            return given.run(
+                task,
+                how,
+                state_file=state_file,
+                resume=resume,
+                progress=progress,
+                done="answered",
+                may_go_on=made.holds,
+            )
+        finally:
+            task.close()
+            made.close()
+
+
+def _print_report(given: BulkInput, made: CandidatesFile, report: BulkReport) -> None:
+    settings, place = given.settings, report.place
+    if made.num_unknown_candidates:
+        first = ", ".join(repr(name) for name in made.unknown_candidates[:3])
+        count = made.num_unknown_candidates
+        settings.note(f"{count} of --candidates are unknown ({first}): add them with add-authors")
+    if made.unmatched_conflicts and not made.is_resumed:
+        unmatched = sorted(made.unmatched_conflicts)
+        settings.note(
+            f"{len(unmatched)} ids of --conflicts are no paper of {given.source.name}, {unmatched[0]!r} for one"
+        )
+    num_rows, num_empty = (place.totals.get(name, 0) for name in ("num_rows", "num_empty"))
     if settings.json:
         print_json(
             {
-                **asdict(report),
-                "num_unknown_candidates": run.num_unknown_candidates,
-                "unknown_candidates": run.unknown_candidates,
-                "out": str(out),
-                "rejected_file": str(rejected_path) if report.num_rejected else None,
+                "num_papers": place.num_done,
+                "num_rows": num_rows,
+                "num_empty": num_empty,
+                "num_rejected": place.num_rejected,
+                "duration_s": report.duration_s,
+                "papers_per_s": report.records_per_s,
+                "num_unknown_candidates": made.num_unknown_candidates,
+                "unknown_candidates": made.unknown_candidates,
+                "out": str(made.path),
+                "rejected_file": given.rejected_file(place),
             }
         )
     else:
         typer.echo(
-            f"{report.num_papers} papers: {report.num_rows} rows in {out}, {report.num_empty} without a candidate, "
-            f"{report.num_rejected} rejected, {report.duration_s:.1f} s, {report.papers_per_s:.0f} papers/s"
+            f"{place.num_done} papers: {num_rows} rows in {made.path}, {num_empty} without a candidate, "
+            f"{place.num_rejected} rejected, {report.duration_s:.1f} s, {report.records_per_s:.0f} papers/s"
         )
-    end(report.num_rejected, rejected_path)
+    given.end(place)
 
 
 def _names(file: str) -> list[str]:

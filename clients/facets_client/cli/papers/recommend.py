@@ -8,7 +8,7 @@ from rich.text import Text
 
 from facets_client.cli.inputs import text_of_file
 from facets_client.cli.output import clean, print_json, shortened, stdout
-from facets_client.cli.papers.add import add_authors, add_papers
+from facets_client.cli.papers.add import PapersModelOption, add_authors, add_papers
 from facets_client.cli.papers.bulk import bulk
 from facets_client.cli.papers.output import TITLE_CHARS, print_item
 from facets_client.cli.settings import settings_of
@@ -42,7 +42,6 @@ WeightOption = Annotated[
     typer.Option(help="Share of the facets in the score, 0 to 1; the rest is document similarity.", min=0, max=1),
 ]
 EvidenceOption = Annotated[bool, typer.Option(help="Show why: the facet, its words, the nearest papers.")]
-ModelOption = Annotated[str, typer.Option(help="Model; the server's default model of papers when not given.")]
 
 
 @app.callback()
@@ -97,7 +96,7 @@ def _candidates_command(kind: CandidateKind) -> Callable[..., None]:
         unlike: UnlikeOption = None,
         facet_weight: WeightOption = None,
         evidence: EvidenceOption = True,
-        model: ModelOption = "",
+        model: PapersModelOption = "",
     ) -> None:
         options = RecommendationOptions(
             top_k=top_k,
@@ -136,7 +135,7 @@ def papers(
     facet_weight: WeightOption = None,
     evidence: EvidenceOption = True,
     min_revision: Annotated[int, typer.Option(help="Wait for this index revision.", min=0)] = 0,
-    model: ModelOption = "",
+    model: PapersModelOption = "",
 ) -> None:
     """Rank the papers of a collection, or of a file, for an author or a citing paper.
 
@@ -188,7 +187,7 @@ def find(
     text: Annotated[list[str], typer.Argument(help="Names or ids, not quite right perhaps.", show_default=False)],
     kind: Annotated[CandidateKind, typer.Option(help="What to find.")] = "authors",
     top_k: TopOption = 10,
-    model: ModelOption = "",
+    model: PapersModelOption = "",
 ) -> None:
     """Find authors or citing papers by name or id.
 
@@ -235,7 +234,7 @@ def _papers_of_file(file: str) -> list[Paper]:
         for item in read_papers(source, need_id=False):
             if isinstance(item, Rejection):
                 raise InputError(f"{file}, line {item.line}: {item.message}")
-            found.append(item[0])
+            found.append(item.item)
     if not found:
         raise InputError(f"{file}: expected at least one paper, got none")
     return found

@@ -7,11 +7,9 @@ import threading
 
 import grpc
 import pytest
-from facets_client import Document, FacetsClient, RecommendationOptions
+from facets_client import Document, FacetsClient
 from facets_client.cli import app
 from facets_client.core.records import RecordSource, Rejection
-from facets_client.errors import ServerError, UnavailableError
-from facets_client.papers.bulk import BulkRecommender, BulkRecommendSettings
 from facets_client.papers.records import read_authors, read_papers
 from fake_papers import AUTHORS, fake_score
 from fake_world import status_of
@@ -24,6 +22,7 @@ COMMANDS = ["", "authors", "citations", "papers", "find", "bulk", "add-papers", 
 def facets(server, tmp_path, monkeypatch):
     """Runs ``facets recommend``; checks its exit code and that standard error is no traceback."""
     monkeypatch.setenv("FACETS_TARGET", server.target)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
 
     def run(*args, code=0, stdin=None):
@@ -192,29 +191,15 @@ def test_bulk_tells_papers_without_a_candidate(facets, tmp_path):
 
 
 @pytest.fixture
-def bulk(server, tmp_path):
-    """Makes runs over ``in.jsonl``, of 20 papers in batches of two."""
+def bulk(facets, tmp_path):
+    """Runs over ``in.jsonl``, of 20 papers in batches of two."""
     (tmp_path / "in.jsonl").write_text(paper_lines(20))
-    opened = []
 
-    def make(top_k=2, **settings):
-        client = FacetsClient(server.target, timeout_s=10)
-        source = RecordSource(str(tmp_path / "in.jsonl"))
-        opened.extend((client, source))
-        return BulkRecommender(
-            client,
-            source,
-            tmp_path / "o.csv",
-            rejected_path=tmp_path / "rejected.jsonl",
-            settings=BulkRecommendSettings(
-                options=RecommendationOptions(top_k=top_k), batch_size=2, window=2, **{"max_wait_s": 0.0, **settings}
-            ),
-            on_progress=lambda place, position: None,
-        )
+    def run(*args, code=0):
+        done = facets("--json", "bulk", "in.jsonl", "--out", "o.csv", "--batch-size", 2, "-k", 2, *args, code=code)
+        return json.loads(done.stdout) if code == 0 else json.loads(done.stderr)["error"]
 
-    yield make
-    for each in opened:
-        each.close()
+    return run
 
 
 def break_after(world, num_requests, code=grpc.StatusCode.INTERNAL):
@@ -238,39 +223,44 @@ def break_after(world, num_requests, code=grpc.StatusCode.INTERNAL):
 
 def test_bulk_goes_on_where_it_stopped(bulk, world, tmp_path):
     break_after(world, 5)
-    run = bulk()
-    with pytest.raises(ServerError):
-        run.run()
+    bulk(code=4)
     assert not (tmp_path / "o.csv").exists()
-    done = run.place.num_papers
+    done = json.loads((tmp_path / "o.csv.state").read_text())["place"]["num_records"]
     assert 0 < done < 20
     world.faults.clear()
     with (tmp_path / "o.csv.part").open("a") as stream:
         stream.write("torn,ro")  # what a crash may leave behind the last saved place
     world.calls.clear()
-    report = bulk().run()
-    assert report.num_papers == 20
+    assert bulk()["num_papers"] == 20
     assert world.count("RecommendBulk") == (20 - done) / 2
     assert [row[:2] for row in rows_of(tmp_path / "o.csv")[1:]] == [row[:2] for row in expected_rows(20, 2)]
     assert not (tmp_path / "o.csv.part").exists() and not (tmp_path / "o.csv.state").exists()
 
 
-def test_bulk_starts_over_with_other_settings(bulk, world, tmp_path):
+@pytest.mark.parametrize("changed", [("-k", 1), ("--where", "year>=1900"), ("--restart",)])
+def test_bulk_starts_over_with_other_settings(bulk, world, changed):
     break_after(world, 5)
-    with pytest.raises(ServerError):
-        bulk().run()
+    bulk(code=4)
     world.faults.clear()
-    assert bulk(top_k=1).run().num_rows == 20
-    assert len(rows_of(tmp_path / "o.csv")) == 21
+    world.calls.clear()
+    assert bulk(*changed)["num_papers"] == 20
+    assert world.count("RecommendBulk") == 10
 
 
-def test_bulk_waits_for_a_server_that_is_away(bulk, world, monkeypatch):
-    monkeypatch.setattr("facets_client.papers.bulk._FIRST_PAUSE_S", 0.01)
+def test_bulk_starts_over_when_its_rows_are_gone(bulk, world, tmp_path):
+    break_after(world, 5)
+    bulk(code=4)
+    world.faults.clear()
+    (tmp_path / "o.csv.part").unlink()
+    assert bulk()["num_rows"] == 40
+    assert len(rows_of(tmp_path / "o.csv")) == 41
+
+
+def test_bulk_waits_for_a_server_that_is_away(bulk, world):
     world.faults["RecommendBulk"].extend([status_of(grpc.StatusCode.UNAVAILABLE, "away")] * 12)
-    assert bulk(max_wait_s=30.0).run().num_papers == 20
+    assert bulk("--max-wait-s", 30)["num_papers"] == 20
     world.faults["RecommendBulk"].extend([status_of(grpc.StatusCode.UNAVAILABLE, "away")] * 50)
-    with pytest.raises(UnavailableError):
-        bulk(max_wait_s=0.0).run()
+    assert bulk("--max-wait-s", 0, code=3)["code"] == "UNAVAILABLE"
 
 
 # Records
@@ -286,8 +276,8 @@ def test_papers_of_a_file(tmp_path):
     )
     with RecordSource(str(tmp_path / "p.jsonl")) as source:
         first, *others = list(read_papers(source, need_id=True))
-    assert [(author.name, author.id) for author in first[0].authors] == [("X", ""), ("Y", "y"), ("z", "z")]
-    assert (first[0].abstract, first[0].year, first[0].cited_by) == ("", 2001, ("c",))
+    assert [(author.name, author.id) for author in first.item.authors] == [("X", ""), ("Y", "y"), ("z", "z")]
+    assert (first.item.abstract, first.item.year, first.item.cited_by) == ("", 2001, ("c",))
     assert all(isinstance(other, Rejection) and other.reason == "invalid_paper" for other in others)
 
 
@@ -298,7 +288,7 @@ def test_authors_of_a_file(tmp_path):
     )
     with RecordSource(str(tmp_path / "a.jsonl")) as source:
         found = list(read_authors(source))
-    assert found[0][0].author.name == "X"
+    assert found[0].item.author.name == "X"
     assert [item.reason for item in found[1:]] == ["duplicate_author", *["invalid_author"] * 3]
     assert "papers[0]: field 'title'" in found[4].message
 
@@ -315,3 +305,32 @@ def test_papers_and_authors_are_added(facets, server, tmp_path):
     )
     assert "1 authors of 1 papers added; 1 rejected" in facets("add-authors", "a.jsonl", code=1).stdout
     assert set(server.recommendation.authors) == {"New"}
+
+
+def test_additions_wait_for_a_server_that_is_away_and_go_on_where_they_stopped(facets, server, world, tmp_path):
+    (tmp_path / "p.jsonl").write_text(paper_lines(8))
+    world.faults["AddPapers"].extend([status_of(grpc.StatusCode.UNAVAILABLE, "away")] * 7)
+    assert "8 papers added" in facets("add-papers", "p.jsonl", "--batch-size", 4).stdout
+    away = [status_of(grpc.StatusCode.UNAVAILABLE, "away")] * 9
+
+    class Later:
+        """The second request and its repetitions fail."""
+
+        num_asked = 0
+
+        def __bool__(self):
+            self.num_asked += 1
+            return self.num_asked > 1 and bool(away)
+
+        def popleft(self):
+            return away.pop()
+
+    (tmp_path / "q.jsonl").write_text(paper_lines(8, abstract="new"))
+    world.faults["AddPapers"] = Later()
+    stopped = facets("add-papers", "q.jsonl", "--batch-size", 4, "--max-wait-s", 0, code=3).stderr
+    assert "stopped after line 4 (4 added, 0 rejected)" in stopped
+    world.faults.clear()
+    world.calls.clear()
+    again = facets("add-papers", "q.jsonl", "--batch-size", 4)
+    assert "going on after line 4" in again.stderr and "8 papers added" in again.stdout
+    assert world.count("AddPapers") == 1

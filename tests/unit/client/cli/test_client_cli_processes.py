@@ -108,7 +108,7 @@ def test_restart_and_changed_inputs_start_over(start, world, tmp_path):
     path.write_text("".join(rows(201)))
     code, out, err = finish(start("index", "in.jsonl", "-c", "news"))
     assert code == 0
-    assert "changed since the interrupted load" in err
+    assert "changed since the interrupted run" in err
     assert "201 records: 201 stored" in out
 
 

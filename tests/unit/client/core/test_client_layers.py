@@ -16,7 +16,7 @@ import json, sys, socket
 def refuse(*args, **kwargs):
     raise AssertionError("the import opened a socket")
 socket.socket.connect = refuse
-import facets_client, facets_client.cli, facets_client.documents.bulk_index
+import facets_client, facets_client.cli, facets_client.documents.bulk
 print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 """
 

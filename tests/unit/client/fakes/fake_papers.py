@@ -35,9 +35,10 @@ class Recommendation(papers_pb2_grpc.RecommendationServiceServicer):
     def _refuse(self, context, field, message, code=grpc.StatusCode.INVALID_ARGUMENT, reason="INVALID_INPUT"):
         self.fail(context, self.status_of(code, message, reason=reason, field=field))
 
-    def _check(self, papers, context, field="papers"):
-        if len(papers) > self.world.max_texts:
-            self._refuse(context, field, f"{field} has {len(papers)} items, the limit is {self.world.max_texts}")
+    def _check(self, papers, context, field="papers", limit=None):
+        limit = limit or self.world.max_texts
+        if len(papers) > limit:
+            self._refuse(context, field, f"{field} has {len(papers)} items, the limit is {limit}")
         for i, paper in enumerate(papers):
             if "REFUSE" in paper.title or not paper.title.strip():
                 self._refuse(context, f"{field}[{i}].title", f"{field}[{i}].title is refused")
@@ -139,7 +140,7 @@ class Recommendation(papers_pb2_grpc.RecommendationServiceServicer):
 
     def AddPapers(self, request, context):
         self.world.enter("AddPapers", request, context)
-        self._check(request.papers, context)
+        self._check(request.papers, context, limit=self.world.max_documents)
         self.papers |= {paper.id: paper for paper in request.papers}
         return pb.AddPapersResponse(
             num_papers=len(request.papers),
@@ -153,8 +154,10 @@ class Recommendation(papers_pb2_grpc.RecommendationServiceServicer):
         self.world.enter("AddAuthors", request, context)
         for author in request.authors:
             for paper_id in author.paper_ids:
-                message = f"paper {paper_id!r} is unknown"
-                self._refuse(context, "", message, grpc.StatusCode.NOT_FOUND, "NOT_FOUND")
+                status = self.status_of(
+                    grpc.StatusCode.NOT_FOUND, f"{paper_id!r} is unknown", reason="NOT_FOUND", resource_type="paper"
+                )
+                self.fail(context, status)
         self.authors |= {author.author.id or author.author.name: author for author in request.authors}
         return pb.AddAuthorsResponse(
             num_authors=len(request.authors), num_papers=sum(len(author.papers) for author in request.authors)

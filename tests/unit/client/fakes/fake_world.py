@@ -25,7 +25,9 @@ def fake_facets(text: str) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(NUM_FACETS, DIM)).astype(np.float32)
 
 
-def status_of(code: grpc.StatusCode, message: str, *, reason="", field="", retry_after_s=0.0, request_id=""):
+def status_of(
+    code: grpc.StatusCode, message: str, *, reason="", field="", retry_after_s=0.0, request_id="", resource_type=""
+):
     details = [error_details_pb2.ErrorInfo(reason=reason, domain="facets.dev")]
     if request_id:
         details[0].metadata["request_id"] = request_id
@@ -36,6 +38,8 @@ def status_of(code: grpc.StatusCode, message: str, *, reason="", field="", retry
         seconds = int(retry_after_s)
         delay = duration_pb2.Duration(seconds=seconds, nanos=int((retry_after_s - seconds) * 1e9))
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))
+    if resource_type:
+        details.append(error_details_pb2.ResourceInfo(resource_type=resource_type))
     packed = []
     for detail in details:
         packed.append(any_pb2.Any())

@@ -1,0 +1,153 @@
+"""What the commands that go through a whole file have in common: options, progress, notes, exit codes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from facets_client.cli.failures import CommandError, ExitCode, Failure
+from facets_client.cli.output import progress_bar
+from facets_client.cli.settings import Settings
+from facets_client.core.bulk.rejected import RejectedFile
+from facets_client.core.bulk.runner import BulkReport, BulkRunner, BulkSettings, BulkTask, Progress
+from facets_client.core.bulk.state import Place, StateFile
+from facets_client.core.records import RecordSource
+from facets_client.errors import FacetsClientError
+
+__all__ = [
+    "BatchOption",
+    "BulkInput",
+    "InputArgument",
+    "ProgressOption",
+    "RejectedOption",
+    "ResumeOption",
+    "WaitOption",
+    "WindowOption",
+    "bulk_input",
+]
+
+ItemT = TypeVar("ItemT")
+
+InputArgument = Annotated[str, typer.Argument(help="JSONL, plain, gzip or xz; - reads standard input.")]
+BatchOption = Annotated[int, typer.Option(help="Records of one request.", min=1)]
+WindowOption = Annotated[int, typer.Option(help="Requests under way at the same time.", min=1)]
+RejectedOption = Annotated[Path | None, typer.Option(help="Where rejected records go.  [default: FILE.rejected.jsonl]")]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume/--restart", help="Go on where an interrupted run stopped, or start over.")
+]
+WaitOption = Annotated[float, typer.Option(help="Seconds to wait for a server that is away or full.", min=0)]
+ProgressOption = Annotated[bool | None, typer.Option(help="Progress bar; by default only on a terminal.")]
+
+
+def bulk_input(settings: Settings, source: RecordSource, rejected: Path | None) -> "BulkInput":
+    """An opened input with its rejected file.
+
+    Raises:
+        BadParameter: The rejected file is the input itself.
+    """
+    path = rejected or Path("stdin.rejected.jsonl" if source.name == "-" else f"{source.name}.rejected.jsonl")
+    if source.name != "-" and path.resolve() == Path(source.name).resolve():
+        raise typer.BadParameter(f"--rejected must not be the input itself, got {str(path)!r}")
+    return BulkInput(settings, source, path)
+
+
+@dataclass(frozen=True, slots=True)
+class BulkInput:
+    """An opened input, and where its rejected records go."""
+
+    settings: Settings
+    source: RecordSource
+    rejected_path: Path
+
+    @property
+    def full_name(self) -> str:
+        """Absolute path, or ``-``."""
+        return self.source.name if self.source.name == "-" else str(Path(self.source.name).resolve())
+
+    def identity(self, **more: object) -> dict[str, object]:
+        """What tells this input, and whatever else is named, from others."""
+        return {"size": self.source.size, "head_sha256": self.source.head_digest, **more}
+
+    def run(
+        self,
+        task: BulkTask[ItemT],
+        bulk: BulkSettings,
+        *,
+        state_file: StateFile,
+        resume: bool,
+        progress: bool | None,
+        done: str,
+        may_go_on: Callable[[Place], bool] = lambda place: True,
+    ) -> BulkReport:
+        """Runs a task over the input, from the saved place or from the beginning.
+
+        Args:
+            task: What is done with the batches.
+            bulk: How to go through the input.
+            state_file: Where the place is kept.
+            resume: Whether to go on where an interrupted run stopped.
+            progress: As ``--progress``.
+            done: What became of the records that were taken, e.g. ``stored``.
+            may_go_on: Whether what the place says is done is still there.
+        """
+        place = self._first_place(state_file, done, may_go_on) if resume else Place()
+        rejected = RejectedFile(self.rejected_path, keep_bytes=place.rejected_bytes)
+        size, waiting = self.source.size, ""
+        with progress_bar(shown=progress, counted="percent") as bar:
+            shown = bar.add_task("", total=100 if size else None)
+
+            def show(now: Progress) -> None:
+                nonlocal waiting
+                text = f"{now.place.num_done} {done}, {now.place.num_rejected} rejected {now.waiting}"
+                bar.update(shown, completed=100 * now.raw_position / size if size else 0, description=text.strip())
+                if now.waiting and not waiting:
+                    self.settings.note(f"waiting for the server: {now.waiting}")
+                waiting = now.waiting
+
+            runner = BulkRunner(
+                task,
+                self.source,
+                rejected=rejected,
+                settings=bulk,
+                place=place,
+                state_file=state_file,
+                on_progress=show,
+            )
+            try:
+                return runner.run()
+            except KeyboardInterrupt:
+                sentence = f"interrupted {_told(runner.place, done)}; the same command goes on from there"
+                failure = Failure(sentence=sentence, exit_code=ExitCode.INTERRUPTED, code="CANCELLED")
+                raise CommandError(failure) from None
+            except FacetsClientError:
+                self.settings.note(f"stopped {_told(runner.place, done)}; the same command goes on from there")
+                raise
+
+    def rejected_file(self, place: Place) -> str | None:
+        """Name of the rejected file; None when nothing was rejected."""
+        return str(self.rejected_path) if place.num_rejected else None
+
+    def end(self, place: Place) -> None:
+        """Ends the command with the exit code that rejected records have."""
+        if place.num_rejected:
+            self.settings.note(f"{place.num_rejected} records were rejected, see {self.rejected_path}")
+            raise typer.Exit(ExitCode.REJECTED)
+
+    def _first_place(self, state_file: StateFile, done: str, may_go_on: Callable[[Place], bool]) -> Place:
+        saved = state_file.load()
+        if saved is None:
+            return Place()
+        if saved.identity != state_file.identity:
+            self.settings.note("the input or what is done with it changed since the interrupted run: starting over")
+            return Place()
+        if not may_go_on(saved.place):
+            return Place()
+        if saved.place.line:
+            self.settings.note(f"going on {_told(saved.place, done)}")
+        return saved.place
+
+
+def _told(place: Place, done: str) -> str:
+    return f"after line {place.line} ({place.num_done} {done}, {place.num_rejected} rejected)"

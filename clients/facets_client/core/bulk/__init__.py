@@ -1,0 +1,1 @@
+"""One runner for everything that goes through a long input: documents, recommendations, additions."""

@@ -1,0 +1,273 @@
+"""A long input, batch by batch, whatever happens on the way.
+
+What the state file says is done is done: durable, or listed as rejected. After a broken connection, a crash of the
+server, Ctrl-C or SIGKILL of this process, the run goes on from there. Batches that were under way at that moment are
+sent again. Memory is bounded by the window, whatever the length of the input.
+"""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, Protocol, TypeVar
+
+from facets_client.core.bulk.batches import Batch
+from facets_client.core.bulk.rejected import RejectedFile
+from facets_client.core.bulk.state import Place, StateFile
+from facets_client.core.records import RecordSource, Rejection
+from facets_client.errors import DeadlineExceededError, OverloadedError, UnavailableError
+
+__all__ = ["BulkReport", "BulkRunner", "BulkSettings", "BulkTask", "Progress", "Settled", "check_batches"]
+
+ItemT = TypeVar("ItemT")
+_TRANSIENT = (UnavailableError, OverloadedError, DeadlineExceededError)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BulkSettings:
+    """How to go through an input.
+
+    Attributes:
+        batch_size: Records of one batch; the server's limit if that is smaller.
+        window: Batches under way at the same time; the server's limit if that is smaller.
+        max_wait_s: Seconds without progress to wait for a server that is away, restarting or full.
+        limit: Stop after this many records of the input; 0: all.
+        first_pause_s: First wait for such a server; later ones are longer.
+        longest_pause_s: Longest of them.
+        save_every_s: The place is saved so often, and whenever the run stops.
+    """
+
+    batch_size: int = 64
+    window: int = 8
+    max_wait_s: float = 300.0
+    limit: int = 0
+    first_pause_s: float = 0.5
+    longest_pause_s: float = 10.0
+    save_every_s: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "window"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.limit < 0 or self.max_wait_s < 0:
+            raise ValueError(f"limit and max_wait_s must be >= 0, got {self.limit} and {self.max_wait_s}")
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of a batch: what was refused, and what to count."""
+
+    rejections: Sequence[Rejection] = ()
+    totals: Mapping[str, int] = field(default_factory=dict)
+
+
+class BulkTask(Protocol[ItemT]):
+    """What one kind of run does with its batches; all of it may fail with a ``FacetsClientError``."""
+
+    def read(self, place: Place) -> Iterator[Batch[ItemT]]:
+        """The batches after a place; called once, before anything else."""
+
+    @property
+    def resume_token(self) -> str:
+        """The server's name for an open stream; empty when there is none."""
+
+    @property
+    def max_under_way(self) -> int:
+        """Most batches to send before the oldest is settled."""
+
+    def send(self, batch: Batch[ItemT]) -> None:
+        """Starts on a batch."""
+
+    def settle(self, batch: Batch[ItemT]) -> Settled:
+        """Waits for the oldest batch under way: what it asks for is durable on return."""
+
+    def abandon(self) -> None:
+        """Forgets what is under way: it will be sent again, or the run ends."""
+
+    def finish(self) -> None:
+        """Ends in good order, after the last batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is; ``waiting`` says why it stands still, empty while it moves."""
+
+    place: Place
+    raw_position: int  # bytes of the stored input that were read
+    waiting: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkReport:
+    """What was done, earlier parts of an interrupted run included.
+
+    Attributes:
+        place: The end.
+        duration_s: Seconds of this run.
+        records_per_s: Records taken by this run each second.
+        num_reconnects: How often the connection was opened again.
+    """
+
+    place: Place
+    duration_s: float
+    records_per_s: float = 0.0
+    num_reconnects: int = 0
+
+
+class BulkRunner(Generic[ItemT]):
+    """One run over one input.
+
+    Args:
+        task: What is done with the batches.
+        source: The opened input, at its beginning.
+        rejected: Where rejections go, positioned by ``place.rejected_bytes``.
+        settings: How to go through the input.
+        place: Where to begin.
+        state_file: Where to save the place; None: nowhere, an interrupted run starts over.
+        on_progress: Called after each batch and while waiting.
+
+    Attributes:
+        place: How far the run has come.
+    """
+
+    def __init__(
+        self,
+        task: BulkTask[ItemT],
+        source: RecordSource,
+        *,
+        rejected: RejectedFile,
+        settings: BulkSettings,
+        place: Place,
+        state_file: StateFile | None,
+        on_progress: Callable[[Progress], None],
+    ) -> None:
+        self._task = task
+        self._source = source
+        self._rejected = rejected
+        self._settings = settings
+        self.place = place
+        self._state_file = state_file
+        self._on_progress = on_progress
+        self._pending: deque[Batch[ItemT]] = deque()  # read, not settled; those sent come first
+        self._num_reconnects = 0
+        self._saved_at = 0.0
+
+    def run(self) -> BulkReport:
+        """Goes to the end of the input and forgets the saved place.
+
+        Raises:
+            FacetsClientError: When the server refuses, or stays away for ``max_wait_s``. The place is saved.
+            KeyboardInterrupt: On Ctrl-C. The place is saved.
+            InputError, StateError, OSError: When files cannot be read or written.
+        """
+        started = time.monotonic()
+        done_before = self.place.num_done
+        self._save(now=True)
+        try:
+            self._work(self._task.read(self.place))
+        finally:
+            self._task.abandon()
+            self._rejected.close()
+            self._save(now=True)
+        if self._state_file:
+            self._state_file.remove()
+        duration_s = time.monotonic() - started
+        speed = (self.place.num_done - done_before) / max(duration_s, 1e-9)
+        return BulkReport(self.place, duration_s, speed, self._num_reconnects)
+
+    def _work(self, source: Iterator[Batch[ItemT]]) -> None:
+        """Keeps the window full until the input ends; sends again whenever the connection breaks."""
+        last_progress = time.monotonic()
+        pause_s = self._settings.first_pause_s
+        while True:
+            try:
+                if not self._advance(source):
+                    return
+                last_progress = time.monotonic()
+                pause_s = self._settings.first_pause_s
+            except _TRANSIENT as error:
+                self._task.abandon()
+                for batch in self._pending:
+                    batch.is_sent = False
+                self._num_reconnects += 1
+                waited = time.monotonic() - last_progress
+                pause_s = max(pause_s, min(error.retry_after_s or 0.0, self._settings.longest_pause_s))
+                if waited + pause_s > self._settings.max_wait_s:
+                    raise
+                self._save(now=True)
+                self._report(waiting=error.details)
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, self._settings.longest_pause_s)
+
+    def _advance(self, source: Iterator[Batch[ItemT]]) -> bool:
+        """Fills the window and settles its oldest batch; False when everything is settled."""
+        self._fill(source)
+        if not self._pending:
+            self._task.finish()
+            return False
+        batch = self._pending[0]
+        self._settle(batch, self._task.settle(batch) if batch.entries else Settled())
+        self._pending.popleft()
+        return True
+
+    def _fill(self, source: Iterator[Batch[ItemT]]) -> None:
+        """Reads and sends batches until the window is full or the input ends."""
+        position = num_sent = 0
+        while position < self._settings.window and num_sent < min(self._settings.window, self._task.max_under_way):
+            if position == len(self._pending):
+                batch_read = next(source, None)
+                if batch_read is None:
+                    return
+                self._pending.append(batch_read)
+            batch = self._pending[position]
+            if batch.entries and not batch.is_sent:
+                self._task.send(batch)
+                batch.is_sent = True
+            num_sent += batch.is_sent
+            position += 1
+
+    def _settle(self, batch: Batch[ItemT], settled: Settled) -> None:
+        """A batch is done: its rejections are written, then the place says so."""
+        rejections = sorted((*batch.rejections, *settled.rejections), key=lambda rejection: rejection.line)
+        self._rejected.write(rejections)
+        self.place = replace(
+            self.place,
+            line=batch.line,
+            byte=batch.end,
+            num_records=self.place.num_records + batch.num_records,
+            num_rejected=self.place.num_rejected + len(rejections),
+            rejected_bytes=self._rejected.num_bytes,
+            totals=dict(Counter(self.place.totals) + Counter(settled.totals)),
+        )
+        self._save(now=False)
+        self._report()
+
+    def _save(self, *, now: bool) -> None:
+        if self._state_file and (now or time.monotonic() - self._saved_at > self._settings.save_every_s):
+            token = self._task.resume_token or self.place.resume_token
+            self._state_file.save(replace(self.place, resume_token=token))
+            self._saved_at = time.monotonic()
+
+    def _report(self, waiting: str = "") -> None:
+        self._on_progress(Progress(self.place, self._source.raw_position, waiting))
+
+
+def check_batches(read: Iterable[Batch[ItemT]], rejected: RejectedFile) -> BulkReport:
+    """Reads an input as a run would, without a server: a dry run.
+
+    Returns:
+        What a run would do, as far as the client can tell.
+    """
+    started = time.monotonic()
+    place = Place()
+    try:
+        for batch in read:
+            rejected.write(batch.rejections)
+            place = replace(
+                place,
+                num_records=place.num_records + batch.num_records,
+                num_rejected=place.num_rejected + len(batch.rejections),
+            )
+    finally:
+        rejected.close()
+    return BulkReport(place, time.monotonic() - started)

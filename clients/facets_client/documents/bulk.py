@@ -1,0 +1,192 @@
+"""Documents from JSON lines to a collection: a window of batches on a stream, each settled by its durable ack."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+
+import grpc
+
+from facets_client.client import FacetsClient
+from facets_client.core.bulk.batches import Batch, Entry, batches
+from facets_client.core.bulk.runner import BulkSettings, Settled
+from facets_client.core.bulk.state import Place
+from facets_client.core.records import EXCERPT_CHARS, Record, RecordFormat, RecordSource, Rejection, read_records
+from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES
+from facets_client.documents.convert import DocumentMessage, from_document
+from facets_client.documents.results import Document
+from facets_client.documents.upsert_session import UpsertSession
+from facets_client.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, ServerError
+
+__all__ = ["DUPLICATE_WINDOW", "IndexTask", "document_batches"]
+
+# Ids remembered to find duplicates: enough for neighbours, little memory for any number of documents.
+DUPLICATE_WINDOW = 100_000
+_TOKEN_REFUSED = (NotFoundError, InvalidArgumentError, FailedPreconditionError)
+
+
+class IndexTask:
+    """A task of the bulk runner: stores the documents of an input.
+
+    Args:
+        client: Connected to the server.
+        source: The opened input, at its beginning.
+        collection: Where to store.
+        settings: How to go through the input.
+        record_format: Names of the fields, limits of a line.
+
+    Attributes:
+        index_revision: Revision that holds everything stored; give it as min_revision to search it.
+    """
+
+    def __init__(
+        self,
+        client: FacetsClient,
+        source: RecordSource,
+        collection: str,
+        *,
+        settings: BulkSettings,
+        record_format: RecordFormat,
+    ) -> None:
+        self._client = client
+        self._source = source
+        self._collection = collection
+        self._settings = settings
+        self._record_format = record_format
+        self._session: UpsertSession | None = None
+        self._under_way: deque[int] = deque()  # numbers of the batches in the stream
+        self.resume_token = ""
+        self.index_revision = 0
+
+    def read(self, place: Place) -> Iterator[Batch[DocumentMessage]]:
+        """The batches after a place, within the server's limits."""
+        self.resume_token = place.resume_token
+        limits = self._client.model().limits
+        return document_batches(
+            self._source,
+            replace(self._record_format, max_text_bytes=limits.max_text_bytes),
+            self._settings,
+            place=place,
+            max_documents=limits.max_documents_per_upsert,
+            max_message_bytes=limits.max_message_bytes,
+        )
+
+    @property
+    def max_under_way(self) -> int:
+        """As many as the server allows."""
+        return self._session.max_unacked_batches if self._session else 1
+
+    def send(self, batch: Batch[DocumentMessage]) -> None:
+        """Sends a batch on the stream."""
+        self._under_way.append(self._open_session().send(batch.items))
+
+    def settle(self, batch: Batch[DocumentMessage]) -> Settled:
+        """Waits for the ack of the oldest batch."""
+        ack = self._open_session().receive_ack()
+        sequence = self._under_way.popleft()
+        if ack.sequence != sequence:
+            text = f"the server acknowledged batch {ack.sequence}, expected {sequence}"
+            raise ServerError(grpc.StatusCode.INTERNAL, text)
+        self.index_revision = ack.index_revision
+        for item in ack.rejected:
+            if item.position >= len(batch.entries):
+                text = f"the server rejected document {item.position} of a batch of {len(batch.entries)}"
+                raise ServerError(grpc.StatusCode.INTERNAL, text)
+        return Settled(
+            [
+                batch.entries[item.position].rejected(item.reason.lower() or item.code.lower(), item.message)
+                for item in ack.rejected
+            ]
+        )
+
+    def abandon(self) -> None:
+        """Closes the stream; the next one goes on with its token."""
+        self._under_way.clear()
+        if self._session:
+            self._session.close()
+            self._session = None
+
+    def finish(self) -> None:
+        """Ends the stream in good order."""
+        if self._session:
+            self._session.finish()
+
+    def _open_session(self) -> UpsertSession:
+        """The open stream; opens it, on the same token as before, when there is none."""
+        if self._session is None:
+            try:
+                self._session = self._client.open_upsert_session(self._collection, resume_token=self.resume_token)
+            except _TOKEN_REFUSED:
+                if not self.resume_token:
+                    raise
+                # The server has forgotten the stream; what is acknowledged stays stored.
+                self._session = self._client.open_upsert_session(self._collection)
+            self.resume_token = self._session.resume_token
+        return self._session
+
+
+def document_batches(
+    source: RecordSource,
+    record_format: RecordFormat,
+    settings: BulkSettings,
+    *,
+    place: Place,
+    max_documents: int = 0,
+    max_message_bytes: int = 0,
+) -> Iterator[Batch[DocumentMessage]]:
+    """The documents of an input after a place, in batches.
+
+    Args:
+        source: The opened input, at its beginning.
+        record_format: Names of the fields, limits of a line.
+        settings: How to go through the input.
+        place: What is done already.
+        max_documents: The server's limit of a batch; 0: none.
+        max_message_bytes: Likewise, of bytes.
+    """
+    records = read_records(source, record_format, line=place.line, end=place.byte)
+    return batches(
+        _entries(records, max_message_bytes),
+        size=min(settings.batch_size, max_documents or settings.batch_size),
+        max_message_bytes=max_message_bytes,
+        limit=max(0, settings.limit - place.num_records) if settings.limit else None,
+    )
+
+
+def _entries(
+    records: Iterator[Record | Rejection], max_message_bytes: int
+) -> Iterator[Entry[DocumentMessage] | Rejection]:
+    """Documents on the wire, and what is none.
+
+    A record whose id came up among the last ``DUPLICATE_WINDOW`` ones is rejected: one batch must not hold an
+    id twice, and neighbours with one id are a mistake in the input. Farther apart the later one replaces the
+    earlier one, as in any other upsert.
+    """
+    seen: dict[str, int] = {}
+    for record in records:
+        if isinstance(record, Rejection):
+            yield record
+            continue
+        entry = _entry(record, seen, max_message_bytes)
+        if isinstance(entry, Entry):
+            seen[record.id] = record.line
+            if len(seen) > DUPLICATE_WINDOW:
+                del seen[next(iter(seen))]
+        yield entry
+
+
+def _entry(record: Record, seen: dict[str, int], max_message_bytes: int) -> Entry[DocumentMessage] | Rejection:
+    def rejected(reason: str, message: str) -> Rejection:
+        return Rejection(record.line, record.end, reason, message, id=record.id, excerpt=record.text[:EXCERPT_CHARS])
+
+    if record.id in seen:
+        return rejected("duplicate_id", f"id was there before, at line {seen[record.id]}")
+    try:
+        document = from_document(Document(record.id, record.text, record.payload))
+    except (TypeError, ValueError) as error:
+        return rejected("invalid_document", str(error))
+    size = document.ByteSize()
+    needed = size + ENVELOPE_BYTES + ITEM_BYTES
+    if max_message_bytes and needed > max_message_bytes:
+        message = f"document needs a message of {needed} bytes, the limit is {max_message_bytes}"
+        return rejected("document_too_long", message)
+    return Entry(document, record.id, record.line, record.end, record.text[:EXCERPT_CHARS], size)
