@@ -1,4 +1,4 @@
-"""EmbeddingService: texts to facets, and facets told in words."""
+"""EmbeddingService: texts to facets, and facets described in words."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -116,7 +116,7 @@ class ServedModel:
 
     @property
     def info(self) -> ModelInfo:
-        """What ModelService tells."""
+        """What ModelService returns."""
         return self.model
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""``calibration.json``: what is written is read, damage is told, curves of another model are left out."""
+"""``calibration.json``: what is written is read, damage is reported, curves of another model are left out."""
 
 import json
 import logging

@@ -18,7 +18,7 @@ TOPICS = ("the of is", "cat dog kitten puppy", "car truck road driver", "violin 
 
 
 class FakeModel:
-    """Meets ``TextModel``; remembers what it encoded."""
+    """What the tasks about texts ask of a ``TextModel``; remembers what it encoded."""
 
     name = "fake"
     revision = "r1"
