@@ -105,23 +105,35 @@ def summarize(
         check_text(query, ("query",))
         focus = _Focus(model, query, encoder or model)
     covered = _coverages(model, split, focus, coverage, encoder or model)
-    summaries = []
-    for sentences, (words, covered_SU) in zip(split, covered, strict=True):
-        if max_words is None:
-            costs_S, budget = np.ones(len(sentences), dtype=np.int64), num_sentences or _DEFAULT_NUM_SENTENCES
+    budget = _Budget(num_sentences, max_words)
+    return [
+        Summary(_ordered(sentences, budget.select(sentences, *of_document, coverage), order), len(sentences))
+        for sentences, of_document in zip(split, covered, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    """How much a summary may hold: words, or sentences."""
+
+    num_sentences: int | None
+    max_words: int | None
+
+    def select(
+        self, sentences: Sequence[Sentence], words: DocumentWords, covered_SU: Tensor, config: CoverageConfig
+    ) -> list[Selected]:
+        if self.max_words is None:
+            costs_S, budget = np.ones(len(sentences), dtype=np.int64), self.num_sentences or _DEFAULT_NUM_SENTENCES
         else:
-            costs_S = np.array([_num_words(sentence.text) for sentence in sentences])
-            budget = max_words
-        selected = select_sentences(
+            costs_S, budget = np.array([_num_words(sentence.text) for sentence in sentences]), self.max_words
+        return select_sentences(
             covered_SU,
             words.weights_U,
             costs_S=costs_S,
             budget=budget,
-            repetition=coverage.repetition,
-            divisors_S=words.lengths_S**coverage.length_power if coverage.length_power else None,
+            repetition=config.repetition,
+            divisors_S=words.lengths_S**config.length_power if config.length_power else None,
         )
-        summaries.append(Summary(_ordered(sentences, selected, order), len(sentences)))
-    return summaries
 
 
 def _check_options(num_sentences: int | None, max_words: int | None, order: str) -> None:
