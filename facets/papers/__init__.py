@@ -1,1 +1,27 @@
 """Papers: who would write and who would cite a paper nobody has cited yet (Chang 2022, section 3.4)."""
+
+from facets.papers.engine import PaperEngine
+from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
+from facets.papers.results import (
+    AddResult,
+    BulkCandidates,
+    Evidence,
+    PaperFacets,
+    RankedCandidate,
+    RankedPaper,
+)
+
+__all__ = [
+    "AddResult",
+    "Author",
+    "BulkCandidates",
+    "CandidateKind",
+    "Evidence",
+    "NewAuthor",
+    "Paper",
+    "PaperEngine",
+    "PaperFacets",
+    "PaperOptions",
+    "RankedCandidate",
+    "RankedPaper",
+]

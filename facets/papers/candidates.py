@@ -85,7 +85,7 @@ class CandidateTable:
         return self.papers[self.starts[row] : self.starts[row + 1]]
 
     def year_mask(self, from_year: int | None, to_year: int | None) -> NDArray[np.bool_]:
-        """``[J]``: candidates with a known paper of these years, as far as first and last year tell."""
+        """``[J]``: candidates with a known paper of these years, as far as first and last year show."""
         mask = self.last_years > 0
         if from_year is not None:
             mask &= self.last_years >= from_year

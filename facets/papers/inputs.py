@@ -87,7 +87,7 @@ class PaperOptions:
         example_weight: What a cosine of 1 to an example adds to (takes from) a score, >= 0.
         facet_weight: Share of the facets in the hybrid score, in [0, 1]: 1 is facets only, 0 document similarity
             only, None the weight tuned for the model.
-        evidence: Also tell why, at the cost of some milliseconds a paper.
+        evidence: Also say why, at the cost of some milliseconds a paper.
 
     Raises:
         InvalidInputError: A value breaks its rule.

@@ -25,7 +25,7 @@ class PatternDecisions:
         relations: What was scored against.
         arrays: The scores.
         top_k: Relations in each result at most; None: all.
-        evidence: Tell which facet met which and the relations near each facet, which takes longer than scoring.
+        evidence: Add which facet met which and the relations near each facet, which takes longer than scoring.
     """
 
     def __init__(

@@ -100,7 +100,7 @@ class RelationEngine:
             patterns: Each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
             relations: Names to restrict to; None: all.
             top_k: Relations in each result at most, the most probable ones; None: all.
-            evidence: Tell which facet met which and the relations near each facet; False is three times as fast.
+            evidence: Add which facet met which and the relations near each facet; False is three times as fast.
 
         Returns:
             One result a pattern, in order.
@@ -161,7 +161,7 @@ class RelationEngine:
             relations: Names to restrict to; None: all.
             limits: How far apart two entities may be.
             top_k: Relations in each result at most, the most probable ones; None: all.
-            evidence: Tell which facet met which and the relations near each facet; False is three times as fast.
+            evidence: Add which facet met which and the relations near each facet; False is three times as fast.
 
         Returns:
             One list a text: every ordered pair of mentions of a sentence within the limits, in the order of the text;
@@ -201,7 +201,7 @@ class RelationEngine:
             limits: As for ``extract``.
 
         Returns:
-            Every candidate that stands in a sentence with the head; ``accepted`` tells which reach the threshold.
+            Every candidate that stands in a sentence with the head; ``accepted`` says which reach the threshold.
 
         Raises:
             InvalidInputError: Blank head, or as for ``extract``.

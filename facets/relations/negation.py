@@ -24,7 +24,7 @@ _PSEUDO = frozenset(
         ("not", "until"),
         ("not", "least"),
         ("not", "far"),
-        ("not", "to"),  # "not to be confused with" is told below
+        ("not", "to"),  # "not to be confused with" stands below
         ("no", "doubt"),
         ("no", "."),
         ("no", "less"),

@@ -141,7 +141,7 @@ def test_ranking_obeys_exclusions_years_and_examples(engine: PaperEngine) -> Non
     assert liked[0][0].id == "v"
 
 
-def test_unknown_author_is_told_with_near_names(engine: PaperEngine) -> None:
+def test_unknown_author_is_reported_with_near_names(engine: PaperEngine) -> None:
     with pytest.raises(NotFoundError, match="parsing A") as caught:
         engine.rank_papers(AUTHORS, ["parsing Q"], [PARSER])
     assert caught.value.resource_type == "author"

@@ -1,4 +1,4 @@
-"""The checkpoint of a model of papers: what is written is read back, and damage is told."""
+"""The checkpoint of a model of papers: what is written is read back, and damage is reported."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ def model(folder: Path) -> PaperModel:
     return loaded
 
 
-def test_load_tells_the_task_by_the_folder(model: PaperModel) -> None:
+def test_load_finds_the_task_in_the_folder(model: PaperModel) -> None:
     assert (model.task, model.name, model.num_facets, model.dim) == ("papers", "toy-papers", 3, 32)
 
 
@@ -43,7 +43,7 @@ def test_a_paper_is_encoded_the_same_alone_and_in_a_batch(model: PaperModel) -> 
         assert_allclose(alone.averages[0], batch.averages[number], atol=1e-6)
 
 
-def test_title_and_abstract_are_told_apart(model: PaperModel) -> None:
+def test_title_and_abstract_are_distinguished(model: PaperModel) -> None:
     first, second = model.encode(["parser\nimage", "image\nparser"])
     assert np.abs(first - second).max() > 1e-4
 
@@ -80,7 +80,7 @@ def test_saving_again_gives_the_same_model(model: PaperModel, tmp_path: Path) ->
     ["tables.safetensors", "papers.safetensors.xz", "papers.json.xz", "recommendation.json", "model.safetensors"],
 )
 @pytest.mark.parametrize("damage", ["missing", "cut"])
-def test_damage_is_told_in_one_sentence(folder: Path, tmp_path: Path, name: str, damage: str) -> None:
+def test_damage_is_reported_in_one_sentence(folder: Path, tmp_path: Path, name: str, damage: str) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
     if damage == "missing":

@@ -90,7 +90,7 @@ def test_the_same_pattern_scores_the_same_alone_and_in_a_batch(engine: RelationE
         ("spouse", TypeError, "one str"),
     ],
 )
-def test_bad_candidates_are_told(
+def test_bad_candidates_are_reported(
     engine: RelationEngine, relations: list[str], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -103,7 +103,7 @@ def test_no_pattern_gives_no_result(engine: RelationEngine) -> None:
     assert engine.extract([], spans=[]) == []
 
 
-def test_extraction_tells_mentions_and_sentences(engine: RelationEngine) -> None:
+def test_extraction_returns_mentions_and_sentences(engine: RelationEngine) -> None:
     text = "Hello. Ann was born in Paris. Bob works for Acme."
     [pairs] = engine.extract([text], finder=NAMES)
     found = {(p.head.text, p.tail.text): [r.score.relation for r in p.relations][:1] for p in pairs}
@@ -136,7 +136,7 @@ def test_a_negated_clause_around_the_pair_counts(engine: RelationEngine) -> None
         (["Ann met Bob."], [], "spans"),
     ],
 )
-def test_bad_spans_and_texts_are_told(
+def test_bad_spans_and_texts_are_reported(
     engine: RelationEngine, texts: list[str], spans: list[list[EntitySpan]], field: str
 ) -> None:
     with pytest.raises(InvalidInputError) as caught:
@@ -252,7 +252,7 @@ def test_a_folder_that_cannot_be_written_adds_nothing(folder: Path, tmp_path: Pa
     assert len(engine.relations()) == 4
 
 
-def test_a_damaged_store_is_told(folder: Path, tmp_path: Path) -> None:
+def test_a_damaged_store_is_reported(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "relations.jsonl").write_text('{"name": "x"\n')
     with pytest.raises(StorageError, match=r"relations.jsonl, line 1"):
         RelationEngine.load(folder, data_dir=tmp_path)

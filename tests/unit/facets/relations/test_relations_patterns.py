@@ -125,7 +125,7 @@ def test_a_pipeline_on_disk_finds_entities(tmp_path) -> None:
         ([(3, 4)], "spans[0][0]", "white space"),
     ],
 )
-def test_bad_spans_are_told(spans: list[tuple[int, int]], field: str, message: str) -> None:
+def test_bad_spans_are_reported(spans: list[tuple[int, int]], field: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message) as caught:
         check_spans("Ann Bobs", [EntitySpan(*span) for span in spans], ("spans", 0))
     assert caught.value.field == field
