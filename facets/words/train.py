@@ -2,7 +2,6 @@
 
 import logging
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,8 @@ from gensim.models import Word2Vec
 from gensim.models.callbacks import CallbackAny2Vec
 from numpy.typing import NDArray
 
-from facets.errors import ConfigError, InvalidInputError
+from facets.config import AtLeastOne, Positive, Settings
+from facets.errors import InvalidInputError
 from facets.text.vocabulary import Vocabulary
 from facets.words.vectors import WordVectors, unit_rows
 
@@ -21,26 +21,17 @@ logger = logging.getLogger(__name__)
 _CONTEXTS_AT_A_TIME = 20_000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CbowConfig:
+class CbowConfig(Settings):
     """Settings of the training; the defaults are those of ``docs/word-vectors.md``."""
 
-    dim: int = 256
-    window: int = 10  # words to each side; wide, so that words of one topic come close
-    num_epochs: int = 5
-    num_negatives: int = 10
-    subsample: float = 1e-4  # words more frequent than this share of the corpus are thinned out
-    learning_rate: float = 0.05
-    num_threads: int = 2  # with more than one the result varies a little from run to run
+    dim: AtLeastOne = 256
+    window: AtLeastOne = 10  # words to each side; wide, so that words of one topic come close
+    num_epochs: AtLeastOne = 5
+    num_negatives: AtLeastOne = 10
+    subsample: Positive = 1e-4  # words more frequent than this share of the corpus are thinned out
+    learning_rate: Positive = 0.05
+    num_threads: AtLeastOne = 2  # with more than one the result varies a little from run to run
     seed: int = 1
-
-    def __post_init__(self) -> None:
-        for name in ("dim", "window", "num_epochs", "num_negatives", "num_threads"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be >= 1, got {getattr(self, name)}")
-        for name in ("subsample", "learning_rate"):
-            if getattr(self, name) <= 0:
-                raise ConfigError(f"{name} must be > 0, got {getattr(self, name)}")
 
 
 class _EpochLog(CallbackAny2Vec):  # type: ignore[misc]  # gensim has no types

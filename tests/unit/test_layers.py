@@ -54,8 +54,16 @@ LIBRARY_ROOMS = {
     "evaluation": _BASE | {"text", "words"},
     **{f"{task}.training": _SHARED | {task, "training"} for task in _TRAINED},
     **{f"{task}.evaluation": _SHARED | {task, "evaluation"} for task in _TRAINED},
-    "training.__main__": _SHARED | {"training"} | {f"{task}.training" for task in _TRAINED},
-    "evaluation.__main__": _SHARED | {"texts", "evaluation"} | {f"{task}.evaluation" for task in _TRAINED},
+    "words.training": _BASE | {"text", "words", "training"},
+    "words.evaluation": _BASE | {"text", "words", "evaluation"},
+    "program": {"errors", "extras"},
+    **{
+        f"{program}.commands": _BASE
+        | {"text", "words", program}
+        | {f"{room}.{program}" for room in ("words", *_TRAINED)}
+        for program in ("training", "evaluation")
+    },
+    **{f"{program}.__main__": {"program", f"{program}.commands"} for program in ("training", "evaluation")},
 }
 
 # The same for the task rooms of server and client: what a task room may import of its own package, besides itself.
@@ -109,9 +117,7 @@ PROTOBUF_EXCEPTIONS = {
     "facets_server.texts.similarity_messages",
     "facets_server.texts.summarization_messages",
 }
-ROOT_EXCEPTIONS = {
-    ("facets.training.__main__", "click"),
-}
+ROOT_EXCEPTIONS: set[tuple[str, str]] = set()
 ROOM_CYCLE_EXCEPTIONS: set[str] = set()
 
 # Standard library and NumPy only: cheap to import, free of side effects.

@@ -4,21 +4,33 @@ Shape suffixes: E entity pairs, P patterns or pairs of patterns, R relations, F 
 """
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
+from facets.model.loading import TASKS, find_model, load
 from facets.relations.confidence import Confidence
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import EntailmentArrays, label_features
-from facets.relations.evaluation.entailment import EntailmentData
-from facets.relations.evaluation.relations import PairData, best_decision, best_threshold, near_best, pair_scores
+from facets.relations.evaluation.entailment import EntailmentData, read_entailment
+from facets.relations.evaluation.relations import (
+    PairData,
+    best_decision,
+    best_threshold,
+    evaluate_relations,
+    near_best,
+    pair_scores,
+    read_pairs,
+)
+from facets.relations.evaluation.systems import FacetRelations
 from facets.relations.model import RelationModel
 from facets.relations.ranking import combined_scores
+from facets.relations.tables import write_tables
 
-__all__ = ["fit_entailment", "fit_label_weights", "fit_relations", "with_calibration"]
+__all__ = ["calibrate_relation_model", "fit_entailment", "fit_label_weights", "fit_relations", "with_calibration"]
 
 # A relation with so many pairs in the data gets a threshold halfway between its own and the common one.
 _PRIOR_POSITIVES = 4.0
@@ -38,6 +50,32 @@ def with_calibration(model: RelationModel, confidence: Confidence) -> RelationMo
         table=model.table,
         revision=model.revision,
     )
+
+
+def calibrate_relation_model(
+    name_or_path: str | None, file: Path, *, entailment: Path | None, dry_run: bool
+) -> dict[str, object]:
+    """Fits a model and, unless it is a dry run, stores what was fitted with it.
+
+    Args:
+        name_or_path: The model; None is the shipped one.
+        file: Pairs, as for ``facets-eval relations``.
+        entailment: Pairs, as for ``facets-eval entailment``.
+        dry_run: Leave the model as it is.
+
+    Returns:
+        The report of the fitted model on ``file``.
+    """
+    data = read_pairs(file)
+    folder = find_model(TASKS["relations"].default if name_or_path is None else name_or_path)
+    model = load(folder, RelationModel)
+    model = with_calibration(model, fit_relations(model, data))
+    if entailment is not None:
+        model = with_calibration(model, fit_entailment(model, read_entailment(entailment)))
+    if not dry_run:
+        write_tables(folder, model.relations, model.table)
+    results = evaluate_relations(FacetRelations(model), data)
+    return {"data": str(file), "rows": data.num_rows, "models": {model.name: results}}
 
 
 def fit_relations(model: RelationModel, data: PairData) -> Confidence:

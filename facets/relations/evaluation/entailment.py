@@ -3,30 +3,30 @@
 Shape suffixes: P pairs.
 """
 
-import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 from sklearn.metrics import average_precision_score
 
 from facets.errors import InvalidInputError
 from facets.evaluation.embedders import minilm
 from facets.evaluation.files import read_lines
 from facets.evaluation.intervals import Metrics, with_intervals
+from facets.evaluation.systems import if_installed
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import label_probabilities
+from facets.relations.evaluation.systems import load_relation_models
 from facets.relations.model import RelationModel
 from facets.relations.patterns import ARG1, ARG2
 from facets.words.vectors import unit_rows
 
 __all__ = ["EntailmentData", "EntailmentSystem", "entailment_systems", "evaluate_entailment", "read_entailment"]
-
-logger = logging.getLogger(__name__)
 
 _LABELS = (">", "<", ":", "N")
 _SEED = 0
@@ -161,16 +161,13 @@ class MiniLmCosine:
         return {"cosine": ((first * second).sum(axis=1).astype(np.float64), np.zeros(len(data.labels)))}
 
 
-def entailment_systems(models: Sequence[RelationModel], *, baselines: bool) -> list[EntailmentSystem]:
-    """The models, and with baselines chance, the frequency difference and MiniLM."""
-    systems: list[EntailmentSystem] = [FacetEntailment(model) for model in models]
+def entailment_systems(names_or_paths: Sequence[str], baselines: bool) -> Iterator[EntailmentSystem]:
+    """The models; chance, the frequency difference and MiniLM."""
+    yield from map(FacetEntailment, load_relation_models(names_or_paths, baselines))
     if baselines:
-        systems += [RandomScores(), FrequencyDifference()]
-        try:
-            systems.append(MiniLmCosine())
-        except ImportError as error:
-            logger.warning("the baseline minilm is left out: %s", error)
-    return systems
+        yield RandomScores()
+        yield FrequencyDifference()
+        yield from if_installed("minilm", MiniLmCosine)
 
 
 def evaluate_entailment(
@@ -209,9 +206,7 @@ def _metrics(
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Share of values below each, ties in the middle, in [0, 1]."""
-    order = np.sort(values)
-    below, upto = np.searchsorted(order, values, side="left"), np.searchsorted(order, values, side="right")
-    ranks: NDArray[np.float64] = (below + upto) / (2 * len(values))
+    ranks: NDArray[np.float64] = (rankdata(values) - 0.5) / len(values)
     return ranks
 
 

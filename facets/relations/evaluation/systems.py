@@ -1,12 +1,11 @@
 """What the table of relations compares: relation models, chance, and MiniLM's nearest training pattern."""
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from facets.errors import NotFoundError
 from facets.evaluation.embedders import minilm
+from facets.evaluation.systems import if_installed, load_systems
 from facets.model.loading import load
 from facets.relations.engine import RelationEngine
 from facets.relations.evaluation.relations import PatternMethod, RelationSystem
@@ -14,9 +13,7 @@ from facets.relations.model import RelationModel
 from facets.relations.ranking import combined_scores
 from facets.words.vectors import unit_rows
 
-__all__ = ["FacetRelations", "load_relation_models", "relation_baselines"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["FacetRelations", "load_relation_models", "relation_systems"]
 
 _BASELINES = ("facets-relations-en-k1",)
 _SEED = 0
@@ -92,31 +89,15 @@ class NearestPattern:
         return {"nearest_pattern": PatternMethod(np.stack(columns, axis=1).astype(np.float32), None)}
 
 
-def load_relation_models(names_or_paths: Sequence[str | None], *, baselines: bool) -> list[RelationModel]:
-    """Relation models in the given order, None is the shipped one; with baselines the single-facet one too.
-
-    Raises:
-        CheckpointError: A damaged model.
-        InvalidInputError: A model of another task.
-        NotFoundError: One does not exist.
-    """
-    models: dict[str, RelationModel] = {}
-    for name_or_path in names_or_paths:
-        model = load(name_or_path, RelationModel)
-        models[model.name] = model
-    for name in _BASELINES if baselines else ():
-        try:
-            models.setdefault(name, load(name, RelationModel))
-        except NotFoundError as error:
-            logger.warning("the baseline %s is left out: %s", name, error)
-    return list(models.values())
+def load_relation_models(names_or_paths: Sequence[str], baselines: bool) -> list[RelationModel]:
+    """Relation models in the given order, or the shipped one; with baselines the single-facet one too."""
+    return load_systems(names_or_paths, _BASELINES if baselines else (), lambda asked: load(asked, RelationModel))
 
 
-def relation_baselines(model: RelationModel) -> list[RelationSystem]:
-    """Chance and MiniLM, over the relations and training patterns of a model."""
-    systems: list[RelationSystem] = [RandomRelations(model.relations.names)]
-    try:
-        systems.append(NearestPattern(model))
-    except ImportError as error:
-        logger.warning("the baseline minilm is left out: %s", error)
-    return systems
+def relation_systems(names_or_paths: Sequence[str], baselines: bool) -> Iterator[RelationSystem]:
+    """The models; chance and MiniLM over the relations and training patterns of the first one."""
+    models = load_relation_models(names_or_paths, baselines)
+    yield from map(FacetRelations, models)
+    if baselines:
+        yield RandomRelations(models[0].relations.names)
+        yield from if_installed("minilm", lambda: NearestPattern(models[0]))

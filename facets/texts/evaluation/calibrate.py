@@ -1,61 +1,46 @@
-"""``facets-eval calibrate``: fits ``calibration.json`` of a model on pairs that people scored."""
+"""Fits ``calibration.json`` of a model on pairs that people scored."""
 
-import argparse
-import importlib.util
 from pathlib import Path
 
 from facets.model.facet_model import FacetModel
 from facets.model.loading import DEFAULT_MODEL, find_model, load
 from facets.model.score_curves import write_score_curves
-from facets.texts.evaluation.calibration import calibration_error, fit_curves
-from facets.texts.evaluation.pair_systems import PAIR_METHODS, FacetPairs, method_of
+from facets.texts.evaluation.pair_systems import FacetPairs
+from facets.texts.evaluation.score_curves import calibration_error, fit_curves
 from facets.texts.evaluation.sts import read_sts
+from facets.texts.evaluation.systems import available_methods
 
-__all__ = ["add_calibrate"]
-
-_SOURCE = "STS Benchmark, training pairs (Cer et al. 2017)"
-
-
-def add_calibrate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Adds the command."""
-    parser = commands.add_parser(
-        "calibrate",
-        help="fit what similarity scores mean, and store it with the model: score<TAB>sentence<TAB>sentence",
-        epilog="example: facets-eval calibrate stsb-train.tsv --test stsb-dev.tsv --model models/facets-en",
-    )
-    parser.add_argument("file", type=Path, metavar="FILE", help="pairs to fit on, scores 0 to 5; .gz and .xz open too")
-    parser.add_argument("--test", type=Path, metavar="FILE", help="other pairs, to tell how well the curves fit")
-    parser.add_argument("--model", default=DEFAULT_MODEL, metavar="NAME|PATH", help="default: facets-en")
-    parser.add_argument("--source", default=_SOURCE, help=f"what FILE is, for readers; default: {_SOURCE}")
-    parser.add_argument("--dry-run", action="store_true", help="leave the model as it is")
-    parser.set_defaults(run=_run)
+__all__ = ["calibrate_model"]
 
 
-def _run(options: argparse.Namespace) -> dict[str, object]:
-    train = read_sts(options.file)
-    test = read_sts(options.test) if options.test else None
-    folder = find_model(options.model)
+def calibrate_model(
+    name_or_path: str | None, file: Path, *, test: Path | None, source: str, dry_run: bool
+) -> dict[str, object]:
+    """Fits the curves of every method and, unless it is a dry run, stores them with the model.
+
+    Args:
+        name_or_path: The model; None is the shipped one.
+        file: Pairs to fit on.
+        test: Other pairs, to say how well the curves fit.
+        source: What ``file`` is, for readers.
+        dry_run: Leave the model as it is.
+
+    Returns:
+        The report: points of each curve, or with ``test`` the errors of each method.
+    """
+    train = read_sts(file)
+    tested = None if test is None else read_sts(test)
+    folder = find_model(DEFAULT_MODEL if name_or_path is None else name_or_path)
     model = load(folder, FacetModel)
-    methods = _methods(model)
+    methods = available_methods(model)
     curves = fit_curves(model, train, methods)
-    if not options.dry_run:
-        write_score_curves(folder, model.revision, curves, source=options.source)
+    if not dry_run:
+        write_score_curves(folder, model.revision, curves, source=source)
     report: dict[str, object] = {name: {"points": curve_2N.shape[1]} for name, curve_2N in curves.items()}
-    if test is not None:
+    if tested is not None:
         mean = float(train.gold.mean())
         report = {
-            method: calibration_error(curves[method], scores_P, test.gold, mean=mean)
-            for method, scores_P in FacetPairs(model.name, model, methods).scores(test.pairs)
+            method: calibration_error(curves[method], scores_P, tested.gold, mean=mean)
+            for method, scores_P in FacetPairs(model.name, model, methods).scores(tested.pairs)
         }
-    data = str(options.test or options.file)
-    return {"data": data, "rows": len((test or train).pairs), "models": {model.name: report}}
-
-
-def _methods(model: FacetModel) -> tuple[str, ...]:
-    """Those that the model and the installed packages allow."""
-    names = [str(name) for name in PAIR_METHODS]
-    if importlib.util.find_spec("ot") is None:
-        names = [name for name in names if method_of(name).row.extra is None]
-    if not model.common_components:
-        names = [name for name in names if not method_of(name).row.needs_common_component]
-    return tuple(names)
+    return {"data": str(test or file), "rows": len((tested or train).pairs), "models": {model.name: report}}

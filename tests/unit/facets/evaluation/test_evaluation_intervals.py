@@ -31,6 +31,11 @@ def test_same_resamples_for_every_call() -> None:
     assert seen[:5] == seen[5:] and seen[1] != seen[2]
 
 
+def test_a_single_row_has_an_interval_of_no_width() -> None:
+    result = with_intervals(lambda x: {"x": float(x[0])}, np.array([3.0]), num_resamples=5)
+    assert result == {"x": 3.0, "x_ci95_from": 3.0, "x_ci95_to": 3.0}
+
+
 def test_undefined_resamples_are_left_out() -> None:
     nothing = with_intervals(lambda x: {"x": None}, np.arange(3), num_resamples=5)
     assert nothing == {"x": None, "x_ci95_from": None, "x_ci95_to": None}

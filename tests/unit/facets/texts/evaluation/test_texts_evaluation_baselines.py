@@ -10,11 +10,10 @@ import pytest
 from numpy.typing import NDArray
 from toys import toy_model
 
-from facets.errors import NotFoundError
 from facets.evaluation.__main__ import main
 from facets.text.tokenizer import Tokenizer
 from facets.texts.coverage import PAPER_COVERAGE, CoverageConfig
-from facets.texts.evaluation import baselines
+from facets.texts.evaluation import baselines, systems
 from facets.texts.evaluation.baselines import summarization_baselines
 from facets.texts.evaluation.summarizers import (
     AverageEncoder,
@@ -117,22 +116,18 @@ def test_graph_rankings_rank_every_sentence_and_shared_words_win(algorithm: str)
     assert list(rank(["One."])) == [0] and sorted(rank(["One two.", "The in."])) == [0, 1]
 
 
-def test_missing_models_and_packages_are_left_out_and_told(
+def test_missing_packages_are_left_out_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def missing(name: str, kind: type) -> None:
-        raise NotFoundError(f"no model {name!r}")
-
     def not_installed() -> None:
         raise ImportError("package not installed")
 
-    monkeypatch.setattr(baselines, "load", missing)
     monkeypatch.setattr(baselines, "_EMBEDDERS", {"minilm": not_installed, "model2vec": lambda: _embed})
     with caplog.at_level(logging.WARNING):
-        assert baselines.baseline_models(["facets-en-k1"]) == {}
         assert [system.name for system in baselines.embedding_baselines()] == ["model2vec"]
-    told = [record.getMessage() for record in caplog.records]
-    assert len(told) == 2 and "facets-en-kmeans is left out" in told[0] and "minilm is left out" in told[1]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the baseline minilm is left out: package not installed"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +147,7 @@ def test_commands_add_baselines(
     names: list[str],
 ) -> None:
     monkeypatch.setattr(baselines, "_EMBEDDERS", {"letters": lambda: _embed})
-    monkeypatch.setattr(baselines, "_MODELS", ())
+    monkeypatch.setattr(systems, "BASELINE_MODELS", ())
     toy_model().save(tmp_path / "toy")
     (tmp_path / "data.tsv").write_text(line)
     assert main([command, str(tmp_path / "data.tsv"), "--model", str(tmp_path / "toy"), "--baselines"]) == 0
@@ -166,7 +161,7 @@ def test_summarization_adds_baselines(
     for module in ("rouge_score", "sumy"):
         pytest.importorskip(module, reason="the extra 'train' is not installed")
     monkeypatch.setattr(baselines, "minilm", lambda: _embed)
-    monkeypatch.setattr(baselines, "_MODELS", ())
+    monkeypatch.setattr(systems, "BASELINE_MODELS", ())
     toy_model().save(tmp_path / "toy")
     record = {"id": "1", "sentences": DOCUMENT, "references": [DOCUMENT[4]]}
     (tmp_path / "data.jsonl").write_text(json.dumps(record) + "\n")

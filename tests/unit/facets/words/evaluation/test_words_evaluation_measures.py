@@ -7,16 +7,16 @@ import pytest
 from scipy.stats import pearsonr
 
 from facets.errors import ConfigError, InvalidInputError
-from facets.evaluation.words import (
+from facets.evaluation.__main__ import main
+from facets.text.tokenizer import Tokenizer
+from facets.text.vocabulary import Vocabulary
+from facets.words.evaluation.measures import (
     SentencePairs,
     analogy_accuracy,
     evaluate,
-    main,
     sentence_similarity,
     word_similarity,
 )
-from facets.text.tokenizer import Tokenizer
-from facets.text.vocabulary import Vocabulary
 from facets.words.vectors import WordVectors
 
 # Royal and gender as axes: the analogies come out right by construction.
@@ -80,7 +80,7 @@ def test_average_is_the_cosine_of_plain_averages(words: WordVectors, data: Path)
 
 def test_main_prints_what_evaluate_gives(words: WordVectors, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words.save(data / "vectors")
-    assert main(["--vectors", str(data / "vectors"), "--data", str(data)]) == 0
+    assert main(["words", str(data / "vectors"), "--data", str(data)]) == 0
     assert json.loads(capsys.readouterr().out) == evaluate(WordVectors.load(data / "vectors"), data)
 
 
@@ -91,10 +91,10 @@ def test_missing_and_damaged_files_are_refused(
         word_similarity(words, data / "sts")
     path = data / "sts/stsb-dev.tsv"
     path.write_text("5.0\tone sentence\n")
-    with pytest.raises(InvalidInputError, match="line 1: expected 3 fields, got 2"):
+    with pytest.raises(InvalidInputError, match=r"line 1: expected .* got 2 fields"):
         SentencePairs.read(path, words.vocabulary, Tokenizer())
     path.write_text("1\tsome sentence\tx\nfive\tone sentence\tanother\n")
-    with pytest.raises(InvalidInputError, match="line 2: expected a number, got 'five'"):
+    with pytest.raises(InvalidInputError, match="line 2: expected a number as score, got 'five'"):
         SentencePairs.read(path, words.vocabulary, Tokenizer())
-    assert main(["--vectors", str(data / "missing"), "--data", str(data)]) == 1
+    assert main(["words", str(data / "missing"), "--data", str(data)]) == 1
     assert "error: cannot read" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from facets.evaluation.__main__ import main
 from facets.model import FacetModel, load
 from facets.scoring import apply_curve
 from facets.texts import fit_common_components, score_pairs
-from facets.texts.evaluation.calibration import calibration_error, fit_curve, fit_curves
+from facets.texts.evaluation.score_curves import calibration_error, fit_curve, fit_curves
 from facets.texts.evaluation.sts import ScoredPairs
 
 pytest.importorskip("sklearn", reason="the extra 'train' is not installed")

@@ -1,7 +1,6 @@
 """``facets-train relations`` and ``export-relations``."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -9,14 +8,7 @@ from typing import Annotated
 import typer
 
 from facets.errors import ConfigError
-from facets.relations.training.config import RelationTrainingConfig
-from facets.relations.training.data import KB_PREFIX, read_cells
-from facets.relations.training.export import export_relation_model
-from facets.relations.training.mining import mine_cells
-from facets.relations.training.trainer import RelationTrainer
-from facets.text.files import read_lines
-from facets.training.corpus import expand_files
-from facets.training.loop import train
+from facets.training.commands.options import CheckpointOut, Resume, RunConfigFile, RunFolder, WordsOf
 
 __all__ = ["export_relations", "relations"]
 
@@ -24,7 +16,7 @@ __all__ = ["export_relations", "relations"]
 def relations(
     out: Annotated[Path, typer.Option(help="Folder of the run, or of the mined matrix.")],
     config: Annotated[Path | None, typer.Option(help="TOML file of the settings, see configs/.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    resume: Resume = False,
     mine: Annotated[
         list[str] | None,
         typer.Option(help="Instead of training: corpus files to mine ('# Title', one paragraph a line); repeatable."),
@@ -48,6 +40,11 @@ def relations(
         return
     if config is None:
         raise ConfigError("relations needs --config FILE to train, or --mine FILES to mine a matrix")
+    from facets.relations.training.config import RelationTrainingConfig
+    from facets.relations.training.export import export_relation_model
+    from facets.relations.training.trainer import RelationTrainer
+    from facets.training.loop import train
+
     settings = RelationTrainingConfig.from_toml(config)
     train(lambda: RelationTrainer(settings, out), out, resume=resume)
     export_relation_model(settings, out, out / "model")
@@ -55,22 +52,29 @@ def relations(
 
 
 def export_relations(
-    config: Annotated[Path, typer.Option(help="TOML file of the run's settings.")],
-    run: Annotated[Path, typer.Option(help="Folder of the run.")],
-    out: Annotated[Path, typer.Option(help="Checkpoint folder to write.")],
-    words_of: Annotated[
-        Path | None, typer.Option(help="Refer to this checkpoint's word vectors instead of storing them.")
-    ] = None,
+    config: RunConfigFile,
+    run: RunFolder,
+    out: CheckpointOut,
+    words_of: WordsOf = None,
     max_patterns: Annotated[int, typer.Option(help="Patterns of the look-up table at most.")] = 20_000,
 ) -> None:
     """Write a relation model from the last checkpoint of a run; fit it with facets-eval calibrate-relations."""
+    from facets.relations.training.config import RelationTrainingConfig
+    from facets.relations.training.export import export_relation_model
+
     export_relation_model(
         RelationTrainingConfig.from_toml(config), run, out, words_of=words_of, max_patterns=max_patterns
     )
 
 
 def _mine(files: list[str], out: Path, gazetteer: Path | None, triples: Path | None, workers: int | None) -> None:
-    facts = list(_facts(triples)) if triples else []
+    from facets.relations.training.data import KB_PREFIX, read_cells
+    from facets.relations.training.mining import mine_cells
+    from facets.text.files import read_lines
+    from facets.training.corpus import expand_files
+
+    rows = [] if triples is None else list(read_cells(triples))
+    facts = [(head, tail) for head, tail, name, _ in rows if name.startswith(KB_PREFIX)]
     report = mine_cells(
         expand_files(files),
         out,
@@ -80,9 +84,3 @@ def _mine(files: list[str], out: Path, gazetteer: Path | None, triples: Path | N
         num_workers=workers,
     )
     typer.echo(json.dumps(asdict(report), indent=2))
-
-
-def _facts(path: Path) -> Iterator[tuple[str, str]]:
-    for head, tail, name, _ in read_cells(path):
-        if name.startswith(KB_PREFIX):
-            yield head, tail

@@ -4,13 +4,14 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
-from facets.errors import ConfigError
+from facets.config import AtLeastOne, NonNegative, NonNegativeInt, Settings
 from facets.text.files import read_lines
 from facets.text.tokenizer import Tokenizer
 from facets.training.corpus import PackedCorpus
@@ -23,29 +24,24 @@ from facets.words.vectors import WordVectors
 __all__ = ["WordVectorsConfig", "build_word_vectors", "read_texts", "sample_sentences"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WordVectorsConfig:
+class WordVectorsConfig(Settings):
     """Settings of the whole recipe; the defaults are those of ``docs/word-vectors.md``."""
 
-    dim: int = 256
-    num_sentences: int = 12_000  # of the corpus, encoded for the distillation
-    min_sentence_tokens: int = 6
-    max_sentence_tokens: int = 25
-    cbow_weight: float = 0.6  # length of the trained vectors beside the distilled ones; 0 trains none
-    num_removed: int = 3  # leading principal components removed from the trained vectors
+    dim: AtLeastOne = 256
+    num_sentences: NonNegativeInt = 12_000  # of the corpus, encoded for the distillation
+    min_sentence_tokens: AtLeastOne = 6
+    max_sentence_tokens: AtLeastOne = 25
+    cbow_weight: NonNegative = 0.6  # length of the trained vectors beside the distilled ones; 0 trains none
+    num_removed: NonNegativeInt = 3  # leading principal components removed from the trained vectors
     seed: int = 1
-    cbow: CbowConfig = field(default_factory=CbowConfig)
-    distill: DistillConfig = field(default_factory=DistillConfig)
+    cbow: CbowConfig = CbowConfig()
+    distill: DistillConfig = DistillConfig()
 
-    def __post_init__(self) -> None:
-        if self.num_sentences < 0:
-            raise ConfigError(f"num_sentences must be >= 0, got {self.num_sentences}")
-        if self.cbow_weight < 0:
-            raise ConfigError(f"cbow_weight must be >= 0, got {self.cbow_weight}")
-        if not 1 <= self.min_sentence_tokens <= self.max_sentence_tokens:
-            raise ConfigError(
-                f"min_sentence_tokens must be in [1, {self.max_sentence_tokens}], got {self.min_sentence_tokens}"
-            )
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        most = self.max_sentence_tokens
+        self.require("min_sentence_tokens", self.min_sentence_tokens <= most, f"<= max_sentence_tokens ({most})")
+        return self
 
 
 def build_word_vectors(

@@ -12,10 +12,10 @@ from facets.errors import ConfigError
 from facets.training.__main__ import main
 from facets.training.corpus import PackedCorpus
 from facets.training.packing import pack_corpus
-from facets.training.words import WordVectorsConfig, build_word_vectors, sample_sentences
 from facets.words.distill import DistillConfig
 from facets.words.pieces import remove_pieces
 from facets.words.train import CbowConfig
+from facets.words.training.build import WordVectorsConfig, build_word_vectors, sample_sentences
 from facets.words.vectors import WordVectors
 
 TEXT = """# Animals
@@ -80,5 +80,5 @@ def test_bad_settings_are_refused() -> None:
         WordVectorsConfig(cbow_weight=-1)
     with pytest.raises(ConfigError, match="num_sentences must be >= 0"):
         WordVectorsConfig(num_sentences=-1)
-    with pytest.raises(ConfigError, match="min_sentence_tokens must be in"):
+    with pytest.raises(ConfigError, match=r"min_sentence_tokens must be <= max_sentence_tokens \(8\), got 9"):
         WordVectorsConfig(min_sentence_tokens=9, max_sentence_tokens=8)

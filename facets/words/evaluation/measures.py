@@ -1,13 +1,5 @@
-"""Measures static word vectors: word similarity, analogies, sentence similarity by averaging.
+"""Measures static word vectors: word similarity, analogies, sentence similarity by averaging."""
 
-``python -m facets.evaluation.words --vectors FOLDER --data DIR`` prints one JSON object. DIR holds
-``words/similarity/EN-*.txt`` (word, word, score), ``words/analogies.txt.xz`` (four words a line, sections
-``: name``) and ``sts/stsb-train.tsv``, ``sts/stsb-dev.tsv`` (score, sentence, sentence).
-"""
-
-import argparse
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr
 
-from facets.errors import ConfigError, FacetsError, InvalidInputError
-from facets.text.files import DAMAGED_FILE_ERRORS, open_binary
+from facets.errors import ConfigError
+from facets.evaluation.files import fields_of, number_of, read_lines
 from facets.text.tokenizer import Tokenizer
 from facets.text.vocabulary import Vocabulary
-from facets.words.pieces import remove_pieces
 from facets.words.vectors import WordVectors, unit_rows
 
 __all__ = ["SentencePairs", "analogy_accuracy", "evaluate", "sentence_similarity", "word_similarity"]
@@ -44,16 +35,13 @@ class SentencePairs:
         Raises:
             InvalidInputError: A line has another form; the message names file and line.
         """
-        rows = [line.split("\t") for line in _read_text(path).splitlines()]
-        scores = np.empty(len(rows))
-        for number, row in enumerate(rows, start=1):
-            if len(row) != 3:
-                raise InvalidInputError(f"{path}, line {number}: expected 3 fields, got {len(row)}")
-            try:
-                scores[number - 1] = float(row[0])
-            except ValueError as error:
-                raise InvalidInputError(f"{path}, line {number}: expected a number, got {row[0]!r}") from error
-        first, second = (_known_rows([row[i] for row in rows], vocabulary, tokenizer) for i in (1, 2))
+        rows = [
+            (number_of(score, place, what="score"), first, second)
+            for place, line in read_lines(path)
+            for score, first, second in [fields_of(line, ("score", "first sentence", "second sentence"), place)]
+        ]
+        scores = np.array([score for score, _, _ in rows])
+        first, second = (_known_rows(list(texts), vocabulary, tokenizer) for texts in list(zip(*rows, strict=True))[1:])
         return cls(scores, first, second)
 
 
@@ -94,7 +82,7 @@ def word_similarity(words: WordVectors, folder: Path) -> dict[str, float]:
     result: dict[str, float] = {}
     num_pairs = num_known = 0
     for path in files:
-        lines = [line.split() for line in _read_text(path).lower().splitlines()]
+        lines = [line.split() for line in _lowered(path)]
         rows = np.array([words.vocabulary.rows(line[:2]) for line in lines])
         gold = np.array([float(line[2]) for line in lines])
         known = np.asarray((rows < len(words)).all(axis=1))
@@ -116,7 +104,7 @@ def analogy_accuracy(words: WordVectors, path: Path) -> dict[str, float]:
     questions: list[NDArray[np.int64]] = []
     is_syntactic: list[bool] = []
     syntactic = False
-    for line in _read_text(path).lower().splitlines():
+    for line in _lowered(path):
         if line.startswith(":"):
             syntactic = line.removeprefix(":").strip().startswith("gram")
         elif line:
@@ -193,28 +181,5 @@ def _known_rows(texts: Sequence[str], vocabulary: Vocabulary, tokenizer: Tokeniz
     )
 
 
-def _read_text(path: Path) -> str:
-    try:
-        with open_binary(path) as file:
-            return file.read().decode("utf-8")
-    except (UnicodeDecodeError, *DAMAGED_FILE_ERRORS) as error:
-        raise InvalidInputError(f"{path}: expected UTF-8 text, got a damaged file: {error}") from error
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints the measurements of a folder of word vectors as JSON; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m facets.evaluation.words", description=__doc__)
-    parser.add_argument("--vectors", type=Path, required=True, help="folder: vectors.safetensors, vocabulary.tsv")
-    parser.add_argument("--data", type=Path, required=True, help="folder with words/ and sts/")
-    options = parser.parse_args(arguments)
-    try:
-        result = evaluate(remove_pieces(WordVectors.load(options.vectors)), options.data)
-    except FacetsError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
-    sys.stdout.write(json.dumps(result, indent=2) + "\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _lowered(path: Path) -> list[str]:
+    return [line.lower() for _, line in read_lines(path)]

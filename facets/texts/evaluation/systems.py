@@ -1,0 +1,74 @@
+"""What the tables of texts compare: facet models, the baselines of the paper, today's peers."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+
+from facets.evaluation.systems import load_systems
+from facets.extras import missing_modules
+from facets.model.facet_model import FacetModel
+from facets.model.loading import load
+from facets.texts.coverage import CoverageConfig
+from facets.texts.evaluation.baselines import BASELINE_MODELS, embedding_baselines, summarization_baselines
+from facets.texts.evaluation.pair_systems import PAIR_METHODS, FacetPairs, PairSystem, method_of
+from facets.texts.evaluation.summarizers import CoverageSummarizer, Summarizer
+from facets.texts.similarity_methods import SimilarityMethod
+
+__all__ = ["available_methods", "phrase_systems", "sts_systems", "summarizers"]
+
+logger = logging.getLogger(__name__)
+
+_PHRASE_METHODS = (str(SimilarityMethod.CODEBOOK), str(SimilarityMethod.ENCODER))
+
+
+def sts_systems(
+    names_or_paths: Sequence[str], baselines: bool, *, methods: Sequence[str] = (), skip_wmd: bool = False
+) -> Iterator[PairSystem]:
+    """Facet models with the methods asked for, or all that they allow; embedders."""
+    return _pair_systems(
+        names_or_paths, baselines, lambda model: tuple(methods) or available_methods(model, skip_wmd=skip_wmd)
+    )
+
+
+def phrase_systems(names_or_paths: Sequence[str], baselines: bool) -> Iterator[PairSystem]:
+    """Facet models, embedders, and the words of the first model without its network (GloVe Avg of table 3.4)."""
+    systems = list(_pair_systems(names_or_paths, baselines, lambda model: _PHRASE_METHODS))
+    yield from systems
+    if baselines:
+        first = next(system for system in systems if isinstance(system, FacetPairs))
+        yield FacetPairs("words", first.model, (str(SimilarityMethod.AVERAGE),))
+
+
+def summarizers(names_or_paths: Sequence[str], baselines: bool, *, coverage: CoverageConfig) -> Iterator[Summarizer]:
+    """Facet models, rankings and single-vector coverage."""
+    models = _models(names_or_paths, baselines)
+    yield from (CoverageSummarizer(model.name, model, coverage) for model in models)
+    if baselines:
+        yield from summarization_baselines(models[0], coverage)
+
+
+def available_methods(model: FacetModel, *, skip_wmd: bool = False) -> tuple[str, ...]:
+    """The methods that the model and the installed packages allow; the others are left out, with a warning."""
+    kept = {name: method_of(name).row for name in PAIR_METHODS}
+    if skip_wmd:
+        kept = {name: row for name, row in kept.items() if row.extra is None}
+    missing = {row.extra for row in kept.values() if row.extra is not None and missing_modules(row.extra[1])}
+    for extra, _ in sorted(missing):
+        logger.warning("the extra %r is not installed: the methods that need it are left out", extra)
+    kept = {name: row for name, row in kept.items() if row.extra not in missing}
+    if not model.common_components:
+        logger.warning("%s stores no common components: sif is left out", model.name)
+        kept = {name: row for name, row in kept.items() if not row.needs_common_component}
+    return tuple(map(str, kept))
+
+
+def _pair_systems(
+    names_or_paths: Sequence[str], baselines: bool, methods_of: Callable[[FacetModel], tuple[str, ...]]
+) -> Iterator[PairSystem]:
+    for model in _models(names_or_paths, baselines):
+        yield FacetPairs(model.name, model, methods_of(model))
+    if baselines:
+        yield from embedding_baselines()
+
+
+def _models(names_or_paths: Sequence[str], baselines: bool) -> list[FacetModel]:
+    return load_systems(names_or_paths, BASELINE_MODELS if baselines else (), lambda asked: load(asked, FacetModel))

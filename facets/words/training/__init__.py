@@ -1,0 +1,1 @@
+"""Making word vectors for a packed corpus."""

