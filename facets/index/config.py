@@ -1,9 +1,10 @@
 """Settings and limits of the document engine; importing them loads nothing else."""
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
-from facets.errors import ConfigError
+from pydantic import Field
+
+from facets.config import AtLeastOne, NonNegativeInt, Settings
 
 __all__ = [
     "MAX_BATCH_DOCUMENTS",
@@ -14,6 +15,7 @@ __all__ = [
     "EngineConfig",
 ]
 
+# What the engine takes at most; the limits of a server may be smaller.
 MAX_TEXT_BYTES = 1024 * 1024  # UTF-8 bytes of a document's text
 MAX_BATCH_DOCUMENTS = 10_000  # documents of one upsert; ids of one get or delete
 MAX_PAGE_SIZE = 1_000  # documents of one page of a listing
@@ -22,8 +24,7 @@ MAX_TOP_K = 1_000  # hits of one query
 BackendName = Literal["faiss"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EngineConfig:
+class EngineConfig(Settings):
     """How collections are indexed and when their indexes are saved; every default was measured.
 
     Attributes:
@@ -42,25 +43,11 @@ class EngineConfig:
         max_database_bytes: The document store never grows beyond this; None leaves it to the disk.
     """
 
-    exact_max_facets: int = 100_000
+    exact_max_facets: NonNegativeInt = 100_000
     backend: BackendName = "faiss"
     code: Literal["fp16", "int8"] = "fp16"
-    recall_target: float = 0.99
-    snapshot_every_writes: int = 20_000
+    recall_target: Annotated[float, Field(gt=0, le=1)] = 0.99
+    snapshot_every_writes: AtLeastOne = 20_000
     snapshot_on_close: bool = True
     background: bool = True
-    max_database_bytes: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.exact_max_facets < 0:
-            raise ConfigError(f"exact_max_facets must be >= 0, got {self.exact_max_facets}")
-        if self.backend not in get_args(BackendName):
-            raise ConfigError(f"backend must be one of {', '.join(get_args(BackendName))}, got {self.backend!r}")
-        if self.code not in ("fp16", "int8"):
-            raise ConfigError(f"code must be 'fp16' or 'int8', got {self.code!r}")
-        if not 0.0 < self.recall_target <= 1.0:
-            raise ConfigError(f"recall_target must be in (0, 1], got {self.recall_target}")
-        if self.snapshot_every_writes < 1:
-            raise ConfigError(f"snapshot_every_writes must be >= 1, got {self.snapshot_every_writes}")
-        if self.max_database_bytes is not None and self.max_database_bytes < 1:
-            raise ConfigError(f"max_database_bytes must be >= 1, got {self.max_database_bytes}")
+    max_database_bytes: AtLeastOne | None = None

@@ -1,10 +1,9 @@
 """``facets-server``: reads the settings, opens data and models, serves until SIGTERM.
 
-Exit codes: 0 after a clean stop; 1 when data or a model cannot be opened; 2 when a setting is wrong or the
-port is in use. Each failure is one sentence on standard error.
+Exit codes: 0 after a clean stop; 1 when data or a model cannot be opened or a package is missing; 2 when the usage or a
+setting is wrong or the port is in use. Each failure is one sentence on standard error.
 """
 
-import argparse
 import logging
 import os
 import signal
@@ -14,37 +13,97 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING, Annotated
 
-from facets.errors import CheckpointError, ConfigError, FacetsError, NotFoundError, StorageError
+import typer
+
+import facets
+from facets.errors import CheckpointError, ConfigError, NotFoundError, StorageError
 from facets.extras import require_extra
-from facets_server.runtime.config import ServerConfig, load_config
+
+if TYPE_CHECKING:
+    from facets_server.runtime.config import ServerConfig
 
 __all__ = ["main"]
 
 logger = logging.getLogger("facets_server")
 
 EXIT_OK, EXIT_CANNOT_OPEN, EXIT_BAD_SETTING = 0, 1, 2
+_MODULES = ("torch", "faiss", "spacy", "pydantic", "grpc_health", "grpc_reflection", "prometheus_client")
+
+app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the server; returns the exit code."""
     try:
-        config = _config(_parser().parse_args(argv))
-    except ConfigError as error:
-        return _fail(error, EXIT_BAD_SETTING)
-    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    for package in ("facets", "facets_server"):  # other packages only when they warn
-        logging.getLogger(package).setLevel(config.log_level)
+        app(argv, prog_name="facets-server")
+    except SystemExit as error:  # of the parser too, which has worded what was wrong with the arguments
+        return error.code if isinstance(error.code, int) else EXIT_BAD_SETTING
+    return EXIT_OK
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"facets-server {facets.__version__}")
+        raise typer.Exit
+
+
+@app.command(
+    epilog="Every setting may also stand in the configuration file (port = 50051) or in the environment "
+    "(FACETS_SERVER_PORT=50051); flags win over the environment, the environment over the file."
+)
+def serve(
+    *,
+    port: Annotated[int | None, typer.Option(help="Port of the gRPC server (default 50051; 0: any free one).")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on (default 0.0.0.0).")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Folder of the documents (default ./facets-data).")] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME|PATH",
+            help="Shipped model or checkpoint folder; repeat for more, the first of each task is that task's default "
+            "(default: the shipped models).",
+        ),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file (TOML).")] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Serve Prometheus metrics on this port (default: off).")
+    ] = None,
+    drain_s: Annotated[
+        float | None, typer.Option(help="After SIGTERM, seconds for running calls (default 20).")
+    ] = None,
+    log_level: Annotated[str | None, typer.Option(help="DEBUG, INFO, WARNING or ERROR (default INFO).")] = None,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Serve facet embeddings, similarity, summaries, relations, recommendations and search over gRPC."""
+    flags = {
+        "host": host,
+        "port": port,
+        "data_dir": data_dir,
+        "models": tuple(model) if model else None,
+        "metrics_port": metrics_port,
+        "drain_s": drain_s,
+        "log_level": log_level,
+    }
     try:
-        return _serve(config)
+        require_extra("server", *_MODULES)
+        from facets_server.runtime.config import load_config
+
+        settings = load_config(config, os.environ, flags)
+        logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+        for package in ("facets", "facets_server"):  # other packages only when they warn
+            logging.getLogger(package).setLevel(settings.log_level)
+        _serve(settings)
     except ConfigError as error:
-        return _fail(error, EXIT_BAD_SETTING)
-    except (StorageError, CheckpointError, NotFoundError) as error:
-        return _fail(error, EXIT_CANNOT_OPEN)
+        _fail(error, EXIT_BAD_SETTING)
+    except (StorageError, CheckpointError, NotFoundError, ImportError) as error:
+        _fail(error, EXIT_CANNOT_OPEN)
 
 
-def _serve(config: ServerConfig) -> int:
-    require_extra("server", "torch", "faiss", "spacy", "grpc_health", "grpc_reflection", "prometheus_client")
+def _serve(config: "ServerConfig") -> None:
     _check_port(config)
     # Loading these takes seconds; a wrong setting or --help answers at once.
     from facets.documents import CollectionEngine
@@ -69,7 +128,6 @@ def _serve(config: ServerConfig) -> int:
         finally:
             server.stop(config.drain_s if stop.is_set() else 0.0)
     logger.info("stopped")
-    return EXIT_OK
 
 
 def _setter(stop: threading.Event) -> "signal._HANDLER":
@@ -79,7 +137,7 @@ def _setter(stop: threading.Event) -> "signal._HANDLER":
     return handle
 
 
-def _check_port(config: ServerConfig) -> None:
+def _check_port(config: "ServerConfig") -> None:
     """Finds a busy port before data and models are loaded; binding it later is what decides."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -91,50 +149,9 @@ def _check_port(config: ServerConfig) -> None:
             raise ConfigError(f"port {config.port} on {config.host} cannot be used: {reason}") from error
 
 
-def _config(arguments: argparse.Namespace) -> ServerConfig:
-    flags = {
-        "host": arguments.host,
-        "port": arguments.port,
-        "data_dir": arguments.data_dir,
-        "models": tuple(arguments.model) if arguments.model else None,
-        "metrics_port": arguments.metrics_port,
-        "drain_s": arguments.drain_s,
-        "log_level": arguments.log_level,
-    }
-    return load_config(arguments.config, os.environ, flags)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="facets-server",
-        description="Serves facet embeddings, similarity, summaries and search over gRPC.",
-        epilog="Every setting may also stand in the configuration file (port = 50051) or in the environment "
-        "(FACETS_SERVER_PORT=50051); flags win over the environment, the environment over the file.",
-    )
-    parser.add_argument("--port", type=int, help="port of the gRPC server (default 50051; 0: any free one)")
-    parser.add_argument("--host", help="address to listen on (default 0.0.0.0)")
-    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="documents (default ./facets-data)")
-    parser.add_argument(
-        "--model",
-        action="append",
-        metavar="NAME|PATH",
-        help="shipped model or checkpoint folder; repeat for more, the first of each task is that task's default "
-        "(default: the shipped models)",
-    )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
-    parser.add_argument(
-        "--metrics-port", type=int, metavar="PORT", help="serve Prometheus metrics on this port (default off)"
-    )
-    parser.add_argument(
-        "--drain-s", type=float, metavar="SECONDS", help="after SIGTERM, time for running calls (default 20)"
-    )
-    parser.add_argument("--log-level", help="DEBUG, INFO, WARNING or ERROR (default INFO)")
-    return parser
-
-
-def _fail(error: FacetsError, code: int) -> int:
-    sys.stderr.write(f"facets-server: {error}\n")
-    return code
+def _fail(error: Exception, code: int) -> None:
+    typer.echo(f"facets-server: {error}", err=True)
+    raise typer.Exit(code)
 
 
 if __name__ == "__main__":

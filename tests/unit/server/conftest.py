@@ -1,7 +1,7 @@
 """A server on localhost:0 around a fake model."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import grpc
@@ -50,8 +50,7 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         max_database_bytes: int | None = None,
         others: Sequence[Served] = (),
     ) -> Running:
-        config = replace(
-            config or ServerConfig(),
+        config = (config or ServerConfig()).replaced(
             host="127.0.0.1",
             port=0,
             data_dir=data_dir or tmp_path / f"data{len(started)}",

@@ -1,10 +1,10 @@
 from pathlib import Path
 
 import pytest
-from facets_server.runtime.config import ServerConfig, load_config
+from facets_server.runtime.config import LimitsConfig, ServerConfig, load_config
 
 from facets.errors import ConfigError
-from facets.index.config import EngineConfig
+from facets.index.config import MAX_TOP_K, EngineConfig
 
 
 def test_defaults_need_nothing():
@@ -47,19 +47,21 @@ def test_settings_of_the_engine_come_from_file_and_environment(tmp_path):
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("port = 'x'", "port must be of type integer"),
-        ("port = true", "port must be of type integer"),
+        ("port = 'x'", "port must be an integer, got"),
+        ("port = true", "port must be an integer, got"),
         ("port = 70000", "port must be <= 65535"),
-        ("prt = 1", "unknown setting 'prt'"),
-        ("[limits]\nmax_top = 1", "unknown setting 'limits.max_top'"),
-        ("[limits]\nmax_top_k = 0", "max_top_k must be a number >= 1"),
-        ("[limits]\nmax_top_k = 1001", "max_top_k must be <= 1000"),
-        ("[limits]\nmax_page_size = 1001", "max_page_size must be <= 1000"),
-        ("[limits]\nmax_documents_per_upsert = 10001", "max_documents_per_upsert must be <= 10000"),
-        ("[engine]\nexact_max_facets = -1", "exact_max_facets must be >= 0"),
-        ("[engine]\ncode = 'fp8'", "engine.code must be"),
-        ("[engine]\nsnapshot_on_close = 'no'", "engine.snapshot_on_close must be"),
+        ("prt = 1", "prt is no setting"),
+        ("[limits]\nmax_top = 1", "limits.max_top is no setting"),
+        ("[limits]\nmax_top_k = 0", "limits.max_top_k must be >= 1, got 0"),
+        ("[limits]\nmax_page_size = 1001", "limits.max_page_size must be <= 1000"),
+        ("[limits]\nmax_documents_per_upsert = 10001", "limits.max_documents_per_upsert must be <= 10000"),
+        ("[limits]\nmax_text_bytes = 9000000", "limits.max_text_bytes must be <= "),
+        ("[engine]\nexact_max_facets = -1", "engine.exact_max_facets must be >= 0"),
+        ("[engine]\ncode = 'fp8'", "engine.code must be one of"),
         ("port = ", "is not TOML"),
+        ("[limits]\nmax_texts_per_request = 'x'", 'limits.max_texts_per_request must be an integer, got "x"'),
+        ("[engine]\nsnapshot_on_close = 'no'", 'engine.snapshot_on_close must be a boolean, got "no"'),
+        ("limits = 3", "limits must be a table of settings"),
         ("[security]\ntls_key = 'k'", "must be given together"),
         ("log_level = 'LOUD'", "log_level must be"),
     ],
@@ -72,10 +74,28 @@ def test_bad_files_are_told_in_one_sentence(tmp_path, text, match):
 
 
 def test_bad_environment_is_told():
-    with pytest.raises(ConfigError, match="FACETS_SERVER_PORT must be of type integer, got 'many'"):
+    with pytest.raises(ConfigError, match='port must be an integer, got "many"'):
         load_config(None, {"FACETS_SERVER_PORT": "many"})
     with pytest.raises(ConfigError, match="FACETS_SERVER_PROT names no setting"):
         load_config(None, {"FACETS_SERVER_PROT": "1"})
+
+
+def test_the_environment_says_yes_and_no_where_a_boolean_is_meant():
+    config = load_config(None, {"FACETS_SERVER_ENGINE_SNAPSHOT_ON_CLOSE": "no", "FACETS_SERVER_ENGINE_CODE": "int8"})
+    assert (config.engine.snapshot_on_close, config.engine.code) == (False, "int8")
+    with pytest.raises(ConfigError, match=r"engine\.background must be a boolean"):
+        load_config(None, {"FACETS_SERVER_ENGINE_BACKGROUND": "perhaps"})
+
+
+def test_a_pair_of_settings_may_come_from_two_places():
+    environment = {"FACETS_SERVER_SECURITY_TLS_KEY": "k", "FACETS_SERVER_SECURITY_TLS_CERTIFICATE": "c"}
+    assert load_config(None, environment).security.tls_key == Path("k")
+
+
+def test_no_more_hits_are_announced_than_the_engine_finds():
+    assert LimitsConfig().max_top_k == MAX_TOP_K
+    with pytest.raises(ConfigError, match=f"limits.max_top_k must be <= {MAX_TOP_K}, got {MAX_TOP_K + 1}"):
+        load_config(None, {"FACETS_SERVER_LIMITS_MAX_TOP_K": str(MAX_TOP_K + 1)})
 
 
 def test_a_missing_file_is_told(tmp_path):

@@ -1,6 +1,5 @@
 import shutil
 import subprocess
-from dataclasses import replace
 
 import grpc
 import pytest
@@ -15,7 +14,7 @@ from facets.errors import ConfigError
 def keyed(make_server, tmp_path):
     file = tmp_path / "keys"
     file.write_text("first-key\nsecond-key\n")
-    return make_server(config=replace(ServerConfig(), security=SecurityConfig(api_keys_file=file)))
+    return make_server(config=ServerConfig(security=SecurityConfig(api_keys_file=file)))
 
 
 @pytest.mark.parametrize("key", ["first-key", "second-key"])
@@ -44,7 +43,7 @@ def test_an_empty_key_file_is_an_error(make_server, tmp_path):
     file = tmp_path / "keys"
     file.write_text("\n")
     with pytest.raises(ConfigError, match="holds no key"):
-        make_server(config=replace(ServerConfig(), security=SecurityConfig(api_keys_file=file)))
+        make_server(config=ServerConfig(security=SecurityConfig(api_keys_file=file)))
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
@@ -57,7 +56,7 @@ def test_tls_serves_only_those_who_trust_the_certificate(make_server, tmp_path):
         check=True, capture_output=True,
     )  # fmt: skip
     security = SecurityConfig(tls_certificate=certificate, tls_key=key)
-    running = make_server(config=replace(ServerConfig(), security=security))
+    running = make_server(config=ServerConfig(security=security))
     credentials = grpc.ssl_channel_credentials(certificate.read_bytes())
     target = f"localhost:{running.server.port}"
     with grpc.secure_channel(target, credentials) as channel:
@@ -73,4 +72,4 @@ def test_tls_serves_only_those_who_trust_the_certificate(make_server, tmp_path):
 def test_a_missing_certificate_is_an_error(make_server, tmp_path):
     security = SecurityConfig(tls_certificate=tmp_path / "no.pem", tls_key=tmp_path / "no.key")
     with pytest.raises(ConfigError, match="cannot be read"):
-        make_server(config=replace(ServerConfig(), security=security))
+        make_server(config=ServerConfig(security=security))

@@ -1,0 +1,42 @@
+import sys
+
+import pytest
+from facets_server.__main__ import main
+
+import facets
+
+
+def test_the_version_is_printed(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"facets-server {facets.__version__}\n"
+
+
+@pytest.mark.parametrize("argument", ["--bogus", "--port=many", "stray"])
+def test_wrong_usage_is_explained_without_a_traceback(capsys, argument):
+    assert main([argument]) == 2
+    printed = capsys.readouterr().err
+    assert "Usage: facets-server" in printed and "Traceback" not in printed
+
+
+def test_a_wrong_setting_is_named(capsys, monkeypatch):
+    monkeypatch.setenv("FACETS_SERVER_LIMITS_MAX_TOP_K", "many")
+    assert main([]) == 2
+    assert capsys.readouterr().err == 'facets-server: limits.max_top_k must be an integer, got "many"\n'
+
+
+def test_flags_are_checked_like_the_file(capsys):
+    assert main(["--port", "70000"]) == 2
+    assert "port must be <= 65535, got 70000" in capsys.readouterr().err
+
+
+def test_a_client_only_install_names_the_extra(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "faiss" else object())
+    assert main([]) == 1
+    assert capsys.readouterr().err == "facets-server: faiss not installed: pip install 'facets[server]'\n"
+
+
+def test_help_lists_the_flags(capsys):
+    assert main(["--help"]) == 0
+    printed = capsys.readouterr().out
+    assert all(flag in printed for flag in ("--port", "--data-dir", "--model", "--config", "--version"))
