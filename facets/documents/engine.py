@@ -22,7 +22,7 @@ from facets.documents.encoding import (
 )
 from facets.documents.filters import Filter, validate
 from facets.documents.index_manager import IndexManager
-from facets.documents.page_tokens import read_page_token, write_page_token
+from facets.documents.reading import Reader, check_revision
 from facets.documents.records import CollectionRecord
 from facets.documents.reindexing import Reindexer, ReindexStep, TargetModel
 from facets.documents.schema import SCHEMA
@@ -38,10 +38,8 @@ from facets.documents.types import (
     GetResult,
     JsonValue,
     SearchResult,
-    StoredDocument,
     UpsertResult,
 )
-from facets.documents.views import StoreView
 from facets.errors import InvalidInputError, NotFoundError, NotReadyError, StorageError
 from facets.index.config import MAX_PAGE_SIZE, MAX_TEXT_BYTES, MAX_TOP_K, EngineConfig
 from facets.storage import Database, DirectoryLock, clear_errors, sync_directory
@@ -114,6 +112,7 @@ class CollectionEngine:
         self._store = store
         self._indexes = indexes
         self._revision = revision
+        self._reader = Reader(store)
         self._searcher = Searcher(store, indexes)
         self._reindexer = Reindexer(store, indexes, self._saw_revision)
         self._closed = False
@@ -251,17 +250,7 @@ class CollectionEngine:
             min_revision: The read must see the writes up to this revision.
         """
         check_ids(ids, path=("ids",))
-        with self._store.view() as view:
-            record = view.collection(name)
-            revision = _seen_revision(view, min_revision)
-            rows = view.rows_by_id(record, ids)
-            found = {document.id: document for document in _read(view, record, rows, include_facets)}
-        asked = dict.fromkeys(ids)
-        return GetResult(
-            documents=tuple(found[id] for id in asked if id in found),
-            missing=tuple(id for id in asked if id not in found),
-            index_revision=revision,
-        )
+        return self._reader.get(name, ids, include_facets=include_facets, min_revision=min_revision)
 
     def delete(self, name: str, *, ids: Sequence[str] | None = None, filter: Filter | None = None) -> DeleteResult:
         """Deletes documents by id or by filter, all of them or none; ids without a document are ignored.
@@ -312,30 +301,20 @@ class CollectionEngine:
             raise InvalidInputError(f"must be 1 to {MAX_PAGE_SIZE}, got {page_size}", path="page_size")
         if filter is not None:
             validate(filter)
-        with self._store.view() as view:
-            record = view.collection(name)
-            revision = _seen_revision(view, min_revision)
-            # When it was made: stays, unlike the number, when the collection moves to another model.
-            store_id, made = self._store.store_id, record.created_us
-            after = ""
-            if page_token:
-                after = read_page_token(page_token, store_id=store_id, collection=made, filter=filter)
-            rows = view.page(record, after=after, limit=page_size + 1, filter=filter)
-            documents = _read(view, record, rows[:page_size], include_facets)
-        token = ""
-        if len(rows) > page_size:
-            token = write_page_token(documents[-1].id, store_id=store_id, collection=made, filter=filter)
-        return DocumentPage(documents=documents, next_page_token=token, index_revision=revision)
+        return self._reader.page(
+            name,
+            page_size=page_size,
+            page_token=page_token,
+            filter=filter,
+            include_facets=include_facets,
+            min_revision=min_revision,
+        )
 
     def count(self, name: str, *, filter: Filter | None = None, min_revision: int | None = None) -> CountResult:
         """Number of documents, of those that match the filter when there is one."""
         if filter is not None:
             validate(filter)
-        with self._store.view() as view:
-            record = view.collection(name)
-            revision = _seen_revision(view, min_revision)
-            count = record.num_documents if filter is None else view.count(record, filter)
-            return CountResult(count=count, index_revision=revision)
+        return self._reader.count(name, filter=filter, min_revision=min_revision)
 
     def search(
         self,
@@ -370,7 +349,7 @@ class CollectionEngine:
         query_QKD = unit_queries(query_facets, record.dim)
         for attempt in range(_SEARCH_ATTEMPTS):
             revision = self._revision
-            _check_revision(revision, min_revision)
+            check_revision(revision, min_revision)
             last = attempt == _SEARCH_ATTEMPTS - 1
             found = self._searcher.search(record, query_QKD, top_k, filter=filter, exact=exact, hold_writes=last)
             if found is not None:
@@ -388,7 +367,8 @@ class CollectionEngine:
 
         Args:
             name: The collection.
-            target: The model. Naming another one than in the last step starts over.
+            target: The model. Another one than in the last call starts over; the one that the collection has gives
+                up a move that was begun.
             budget_s: Return after about so many seconds even when it is not done; None: when it is done.
 
         Raises:
@@ -432,27 +412,3 @@ class CollectionEngine:
             num_documents=record.num_documents,
             index_kind="exact" if live is None else live.kind,
         )
-
-
-def _read(
-    view: StoreView, record: CollectionRecord, rows: NDArray[np.int64], include_facets: bool
-) -> tuple[StoredDocument, ...]:
-    found = view.documents(rows)
-    documents = [found[row] for row in rows.tolist()]
-    if include_facets:
-        facets_NKD = view.facet_embeddings(record, rows)
-        documents = [
-            replace(document, facet_embeddings=facets) for document, facets in zip(documents, facets_NKD, strict=True)
-        ]
-    return tuple(documents)
-
-
-def _seen_revision(view: StoreView, min_revision: int | None) -> int:
-    revision = view.revision()
-    _check_revision(revision, min_revision)
-    return revision
-
-
-def _check_revision(revision: int, min_revision: int | None) -> None:
-    if min_revision is not None and revision < min_revision:
-        raise NotReadyError(f"index_revision is {revision}, expected at least min_revision {min_revision}")

@@ -59,6 +59,11 @@ class IndexManager:
                 self._wake.set()
                 continue
             known.add(self._path(record))
+            if record.state is CollectionState.BUILDING:
+                logger.warning(
+                    "a move to model %s was begun and is not done (%s): reindex the collection again, or give the "
+                    "model that it has to end the move", record.model, record.name,
+                )  # fmt: skip
             try:
                 self.live(record)
             except StorageError as error:
@@ -122,9 +127,13 @@ class IndexManager:
         self._path(record).unlink(missing_ok=True)
 
     def replace(self, record: CollectionRecord, moved: CollectionRecord) -> None:
-        """Forgets a collection that another one has replaced; its documents are deleted by and by."""
-        self.drop(record)
+        """Forgets a collection that another one has replaced."""
         self._records[moved.number] = moved
+        self.drop_retired(record)
+
+    def drop_retired(self, record: CollectionRecord) -> None:
+        """Forgets a collection whose documents are deleted by and by."""
+        self.drop(record)
         self._wake.set()
 
     def maintain(self) -> None:

@@ -87,7 +87,8 @@ class Reindexer:
 
         Args:
             name: The collection.
-            target: Where it moves; another one than in the last step starts over.
+            target: Where it moves; another one than in the last step starts over, and the model that the collection
+                has gives up a move that was begun.
             budget_s: Seconds, looked at after every batch; None: until it is done.
 
         Raises:
@@ -99,6 +100,7 @@ class Reindexer:
             with self._store.view() as view:
                 record = view.collection(name)
             if target.made(record):
+                self._give_up(record)
                 return ReindexStep(record=record, done=True, num_encoded=record.num_documents)
             copy = self._copy_of(record, target)
             while True:
@@ -118,9 +120,8 @@ class Reindexer:
             copy = view.copy_of(record)
         if copy is not None and target.made(copy):
             return copy
+        self._give_up(record)
         with self._indexes.write_lock:
-            if copy is not None:
-                self._indexes.drop(copy)
             made = self._store.begin_copy(
                 record,
                 model=target.name,
@@ -130,6 +131,14 @@ class Reindexer:
             )
             self._indexes.live(made)
         return made
+
+    def _give_up(self, record: CollectionRecord) -> None:
+        with self._store.view() as view:
+            copy = view.copy_of(record)
+        if copy is not None:
+            with self._indexes.write_lock:
+                self._store.retire(copy)
+                self._indexes.drop_retired(copy)
 
     def _copy_some(self, record: CollectionRecord, copy: CollectionRecord, target: TargetModel, *, limit: int) -> bool:
         """Copies up to ``limit`` documents; False when there was none left."""

@@ -106,10 +106,9 @@ class DocumentStore:
     def begin_copy(
         self, record: CollectionRecord, *, model: str, model_revision: str, num_facets: int, dim: int
     ) -> CollectionRecord:
-        """Makes an empty copy of a collection for another model; an earlier copy is deleted."""
+        """Makes an empty copy of a collection for another model; there must be no other copy."""
         name = f"{record.name}#copy"  # no name that a caller may give
         with self._database.write() as connection:
-            _delete_copy(connection, record)
             cursor = connection.execute(
                 "INSERT INTO collections "
                 "(name, model, model_revision, num_facets, dim, created_us, config, revision, state, replaces) "
@@ -153,10 +152,7 @@ class DocumentStore:
     def replace_by_copy(self, record: CollectionRecord, copy: CollectionRecord) -> CollectionRecord:
         """Gives a copy the place and the name of its collection, which is retired; returns what the copy became."""
         with self._database.write() as connection:
-            connection.execute(
-                "UPDATE collections SET name = ?, state = ? WHERE number = ?",
-                (f"{record.name}#{record.number}", CollectionState.RETIRED, record.number),
-            )
+            _retire(connection, record)
             connection.execute(
                 "UPDATE collections SET name = ?, state = ?, replaces = NULL WHERE number = ?",
                 (record.name, CollectionState.LIVE, copy.number),
@@ -166,6 +162,11 @@ class DocumentStore:
                 f"SELECT {COLLECTION_COLUMNS} FROM collections WHERE number = ?", (copy.number,)
             )
             return collection_from(cursor.fetchone())
+
+    def retire(self, record: CollectionRecord) -> None:
+        """Gives a collection up: nobody sees it any more, and :meth:`delete_retired` deletes it by and by."""
+        with self._database.write() as connection:
+            _retire(connection, record)
 
     def delete_retired(self, limit: int) -> bool:
         """Deletes up to ``limit`` documents of a retired collection, at last itself; False when there is none."""
@@ -214,6 +215,13 @@ class _Lines:
             ((row, *self._facets[place]) for row, place in zip(rows, chosen, strict=True)),
         )
         return np.arange(rows.start, rows.stop)
+
+
+def _retire(connection: sqlite3.Connection, record: CollectionRecord) -> None:
+    connection.execute(
+        "UPDATE collections SET name = ?, state = ?, replaces = NULL WHERE number = ?",
+        (f"{record.name}#{record.number}", CollectionState.RETIRED, record.number),
+    )
 
 
 def _delete_copy(connection: sqlite3.Connection, record: CollectionRecord) -> None:

@@ -182,6 +182,20 @@ def test_another_target_starts_over(filled: CollectionEngine) -> None:
     assert_moved(filled, texts_of(filled))
 
 
+def test_naming_the_model_it_has_gives_the_move_up(filled: CollectionEngine, tmp_path: Path) -> None:
+    filled.reindex("docs", target(), budget_s=0.0)
+    own = TargetModel(name="toy", revision="1", num_facets=2, dim=32, encode=lambda _: pytest.fail("encoded"))
+    step = filled.reindex("docs", own)
+    assert (step.done, step.record.model, step.num_encoded) == (True, "toy", 200)
+    filled.maintain()
+    filled.close()
+    assert [path.name for path in (tmp_path / "data" / "indexes").iterdir()] == []
+    with CollectionEngine.open(tmp_path / "data", EngineConfig(background=False)) as engine:
+        assert engine.reindex("docs", target(), budget_s=0.0).num_encoded == 64
+        assert engine.reindex("docs", target()).done
+        assert_moved(engine, texts_of(engine))
+
+
 def test_deleted_collection_takes_its_copy_with_it(filled: CollectionEngine) -> None:
     filled.reindex("docs", target(), budget_s=0.0)
 
