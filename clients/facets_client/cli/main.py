@@ -13,13 +13,15 @@ import typer
 from typer.core import TyperGroup
 
 from facets_client.cli import server
-from facets_client.cli.documents import collections, documents, index, search
+from facets_client.cli.documents import collections, index, search
+from facets_client.cli.documents import commands as documents
 from facets_client.cli.failures import CommandError, ExitCode, Failure, failure_of, of_server
 from facets_client.cli.output import say
-from facets_client.cli.papers import recommend
-from facets_client.cli.relations import relations
+from facets_client.cli.papers import commands as papers
+from facets_client.cli.relations import commands as relations
 from facets_client.cli.settings import Settings, settings_of
-from facets_client.cli.texts import explain, texts
+from facets_client.cli.texts import commands as texts
+from facets_client.cli.texts import explain
 from facets_client.core.channel import TlsConfig
 from facets_client.core.target import DEFAULT_TARGET
 from facets_client.errors import FacetsClientError
@@ -176,7 +178,7 @@ app.command("similarity")(texts.similarity)
 app.command("summarize")(texts.summarize)
 app.command("relations")(relations.relations)
 app.command("entail")(relations.entail)
-app.add_typer(recommend.app, name="recommend")
+app.add_typer(papers.app, name="recommend")
 app.add_typer(collections.app, name="collections")
 app.command("index")(index.index)
 app.command("search")(search.search)

@@ -170,14 +170,20 @@ class PaperOperations(RoomOperations):
             evidence=evidence,
             min_revision=unsigned(min_revision, "min_revision", bits=64),
         )
-        if papers is None:
-            wanted.collection = collection
-            condition = from_filter(where)
-            if condition is not None:
-                wanted.filter.CopyFrom(condition)
-            return convert.to_rankings((yield from self._rank(wanted, ids)), is_collection=True)
-        if where is not None:
-            wanted.years.CopyFrom(convert.from_years(where))
+        if papers is not None:
+            if where is not None:
+                wanted.years.CopyFrom(convert.from_years(where))
+            return convert.merged_rankings((yield from self._rank_given(wanted, ids, papers)), top_k)
+        wanted.collection = collection
+        condition = from_filter(where)
+        if condition is not None:
+            wanted.filter.CopyFrom(condition)
+        return convert.to_rankings((yield from self._rank(wanted, ids)), is_collection=True)
+
+    def _rank_given(
+        self, wanted: pb.RankPapersRequest, ids: Sequence[str], papers: Sequence[Paper]
+    ) -> Operation[list[PaperRankings]]:
+        """Ranks the caller's papers, some at a time."""
         messages = [convert.from_paper(paper) for paper in papers]
         found: list[PaperRankings] = []
         # Papers are scored one by one: the best of all are the best among the best of each request.
@@ -186,7 +192,7 @@ class PaperOperations(RoomOperations):
                 "papers",
                 [message.ByteSize() for message in messages],
                 max_items=lambda limits: limits.max_texts_per_request,
-                model=model,
+                model=wanted.model,
                 repeated_bytes=wanted.ByteSize() + sum(text_bytes(name) + 4 for name in ids),
             )
         ):
@@ -197,7 +203,7 @@ class PaperOperations(RoomOperations):
                 move_indices(error, "papers", part.start)
                 raise
             found.append(convert.to_rankings(replies, is_collection=False, offset=part.start))
-        return convert.merged_rankings(found, top_k)
+        return found
 
     def _rank(self, wanted: pb.RankPapersRequest, ids: Sequence[str]) -> Operation[list[pb.RankPapersResponse]]:
         """Asks for a few ids at a time."""

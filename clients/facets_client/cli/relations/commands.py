@@ -1,6 +1,6 @@
 """``facets relations`` and ``facets entail``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -75,14 +75,8 @@ def relations(
     if threshold is not None and add is None:
         raise typer.BadParameter("--threshold belongs to --add NAME")
     chosen = {"--list": list_all, "--add": add is not None, "--delete": delete is not None}
-    modes = [name for name, given in chosen.items() if given]
-    if patterns and add is None:
-        modes.append("--pattern")
-    reading = {"a text": bool(texts) or file is not None, "--head": head is not None}
-    if modes:
-        modes += [name for name, given in reading.items() if given]
-    if len(modes) > 1:
-        raise typer.BadParameter(f"{modes[0]} and {modes[1]} exclude each other, got both")
+    chosen["--pattern"] = bool(patterns) and add is None
+    _check_one_mode(chosen, {"a text": bool(texts) or file is not None, "--head": head is not None})
     answering = _Answering(settings, tuple(relation or ()), top_k, unrelated, evidence, model)
     if list_all:
         answering.show_known()
@@ -124,6 +118,15 @@ def entail(
             print_json(result)
     else:
         print_entailments(stdout(), found)
+
+
+def _check_one_mode(chosen: Mapping[str, bool], reading: Mapping[str, bool]) -> None:
+    """At most one of the modes, and none of them together with what is to be read."""
+    modes = [name for name, given in chosen.items() if given]
+    if modes:
+        modes += [name for name, given in reading.items() if given]
+    if len(modes) > 1:
+        raise typer.BadParameter(f"{modes[0]} and {modes[1]} exclude each other, got both")
 
 
 @dataclass(frozen=True, slots=True)

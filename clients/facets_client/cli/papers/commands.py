@@ -15,7 +15,7 @@ from facets_client.cli.settings import settings_of
 from facets_client.cli.where import WhereOption, parse_where
 from facets_client.core.records import InputError, RecordSource, Rejection
 from facets_client.papers.records import paper_of, read_papers
-from facets_client.papers.results import CandidateKind, Paper, RecommendationOptions
+from facets_client.papers.results import CandidateKind, Paper, PaperRankings, RecommendationOptions
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -169,16 +169,7 @@ def papers(
             min_revision=min_revision,
             model=model,
         )
-    if settings.json:
-        for name, ranking in zip(ids, found.rankings, strict=True):
-            print_json({"id": name, "papers": ranking, "num_papers": found.num_papers, "model": found.model})
-        return
-    console = stdout()
-    for name, ranking in zip(ids, found.rankings, strict=True):
-        console.print(Text(clean(name), style="bold"))
-        for rank, item in enumerate(ranking, start=1):
-            print_item(console, rank, item, item.title)
-    console.print(Text(f"{found.num_papers} papers compared, {found.timings.total_ms:.0f} ms", style="dim"))
+    _print_rankings(ids, found, as_json=settings.json)
 
 
 @app.command()
@@ -213,6 +204,19 @@ def find(
 app.command("bulk")(bulk)
 app.command("add-papers")(add_papers)
 app.command("add-authors")(add_authors)
+
+
+def _print_rankings(ids: list[str], found: PaperRankings, *, as_json: bool) -> None:
+    console = stdout()
+    for name, ranking in zip(ids, found.rankings, strict=True):
+        if as_json:
+            print_json({"id": name, "papers": ranking, "num_papers": found.num_papers, "model": found.model})
+            continue
+        console.print(Text(clean(name), style="bold"))
+        for rank, item in enumerate(ranking, start=1):
+            print_item(console, rank, item, item.title)
+    if not as_json:
+        console.print(Text(f"{found.num_papers} papers compared, {found.timings.total_ms:.0f} ms", style="dim"))
 
 
 def _papers(title: str | None, abstract: str, file: str | None) -> list[Paper]:
