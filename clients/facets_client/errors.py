@@ -40,7 +40,7 @@ class ErrorInfo:
 
     reason: str = ""  # stable machine-readable word, e.g. TEXT_TOO_LONG
     domain: str = ""  # who coined the reason, e.g. facets.v1
-    metadata: tuple[tuple[str, str], ...] = ()  # facts that belong to the reason
+    metadata: tuple[tuple[str, str], ...] = ()  # details that belong to the reason
     field_violations: tuple[FieldViolation, ...] = ()
     retry_after_s: float | None = None  # how long the server asks to wait
     request_id: str = ""  # finds the call in the server's log
@@ -54,7 +54,7 @@ class FacetsClientError(Exception):
         code: gRPC status code.
         details: The server's sentence: what was wrong, what was expected, what it got.
         reason: Stable machine-readable word, e.g. ``TEXT_TOO_LONG``; empty when unknown.
-        metadata: Facts that belong to the reason, e.g. ``{"limit": "512"}``.
+        metadata: Details that belong to the reason, e.g. ``{"limit": "512"}``.
         field_violations: The fields that break their rules; empty when it is not about fields.
         retry_after_s: Seconds the server asks to wait; None when it did not say.
         request_id: Finds the call in the server's log; empty when unknown.

@@ -67,7 +67,7 @@ class BulkInput:
         return self.source.name if self.source.name == "-" else str(Path(self.source.name).resolve())
 
     def identity(self, **more: object) -> dict[str, object]:
-        """What tells this input, and whatever else is named, from others."""
+        """What this input, with whatever else is named, differs by from others."""
         return {"size": self.source.size, "head_sha256": self.source.head_digest, **more}
 
     def run(
@@ -118,11 +118,11 @@ class BulkInput:
             try:
                 return runner.run()
             except KeyboardInterrupt:
-                sentence = f"interrupted {_told(runner.place, done)}; the same command goes on from there"
+                sentence = f"interrupted {_place(runner.place, done)}; the same command goes on from there"
                 failure = Failure(sentence=sentence, exit_code=ExitCode.INTERRUPTED, code="CANCELLED")
                 raise CommandError(failure) from None
             except FacetsClientError:
-                self.settings.note(f"stopped {_told(runner.place, done)}; the same command goes on from there")
+                self.settings.note(f"stopped {_place(runner.place, done)}; the same command goes on from there")
                 raise
 
     def rejected_file(self, place: Place) -> str | None:
@@ -145,9 +145,9 @@ class BulkInput:
         if not may_go_on(saved.place):
             return Place()
         if saved.place.line:
-            self.settings.note(f"going on {_told(saved.place, done)}")
+            self.settings.note(f"going on {_place(saved.place, done)}")
         return saved.place
 
 
-def _told(place: Place, done: str) -> str:
+def _place(place: Place, done: str) -> str:
     return f"after line {place.line} ({place.num_done} {done}, {place.num_rejected} rejected)"

@@ -47,7 +47,7 @@ class Failure:
         sentence: For a person.
         exit_code: For the shell.
         code: Name of a gRPC status.
-        fields: What else a program is told; empty values are left out.
+        fields: What else a program gets; empty values are left out.
     """
 
     sentence: str
@@ -57,8 +57,8 @@ class Failure:
 
     def as_json(self) -> str:
         """One JSON object on one line."""
-        told = {"code": self.code, "message": self.sentence, "exit_code": int(self.exit_code)}
-        return json.dumps({"error": told | {name: value for name, value in self.fields.items() if value}})
+        always = {"code": self.code, "message": self.sentence, "exit_code": int(self.exit_code)}
+        return json.dumps({"error": always | {name: value for name, value in self.fields.items() if value}})
 
 
 class CommandError(Exception):

@@ -112,9 +112,9 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
     console.print(Text(note, style="dim"))
     facets = table("facet", "nearest words (cosine)", "attends to", right=("facet",))
     for facet in explanation.facets:
-        told = ", ".join(f"{word.word} ({word.cosine:.2f})" for word in facet.words)
+        nearest = ", ".join(f"{word.word} ({word.cosine:.2f})" for word in facet.words)
         attended = [explanation.tokens[item.token].text for item in facet.tokens]
-        add_row(facets, facet.facet, told, ", ".join(attended))
+        add_row(facets, facet.facet, nearest, ", ".join(attended))
     console.print(facets)
 
 

@@ -7,7 +7,7 @@ def unsigned(value: int | None, name: str, *, bits: int = 32) -> int | None:
     """Returns a number that fits an unsigned field of ``bits`` bits; None stays None.
 
     Raises:
-        ValueError: It does not fit; the limits of the server are the server's to tell.
+        ValueError: It does not fit; the limits of the server are the server's to check.
     """
     if value is not None and not 0 <= value < 2**bits:
         raise ValueError(f"{name} must be 0 to {2**bits - 1}, got {value}")

@@ -110,13 +110,13 @@ class _UnusableError(Exception):
 class RecordSource:
     """An opened input: raw bytes behind it, uncompressed lines in front.
 
-    The compression is told by the first bytes, not by the name, so that ``zcat`` and ``cat`` both work.
+    The compression is known by the first bytes, not by the name, so that ``zcat`` and ``cat`` both work.
 
     Attributes:
         name: Path, or ``-`` for standard input.
         size: Size of the file in bytes; None for a stream whose end nobody knows.
         head_digest: SHA-256 of the first bytes (as stored, compressed or not; 64 KiB of a file, 4 KiB of
-            a stream): tells two inputs apart.
+            a stream): differs where inputs differ.
     """
 
     def __init__(self, name: str, stdin: BinaryIO | None = None) -> None:
@@ -345,7 +345,7 @@ def _read_line(source: RecordSource, limit: int) -> tuple[bytes | None, int]:
 
 
 class _Rejoined(io.RawIOBase):
-    """The head that was read to tell the input, then the rest of it: one stream again."""
+    """The head that was read to know the input, then the rest of it: one stream again."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
         self._head = memoryview(head)

@@ -83,7 +83,7 @@ class NearRelation:
 
 @dataclass(frozen=True, slots=True)
 class FacetRelations:
-    """One facet of a pattern told in relations, closest first."""
+    """One facet of a pattern and the relations near it, closest first."""
 
     facet: int
     relations: tuple[NearRelation, ...]
@@ -99,7 +99,7 @@ class PatternScore:
         no_relation_probability: Confidence that none of the candidates holds, in [0, 1].
         negation_cue: The word that negates the pattern; empty when nothing does.
         known: The pattern stands in the model's look-up table.
-        facets: The facets told in relations; only with evidence.
+        facets: The relations near each facet; only with evidence.
     """
 
     pattern: str

@@ -139,7 +139,7 @@ def pair_picture(
     drawn = sorted(large, key=lambda match: -match.contribution)[:_MAX_LINKS]
     ends = [(middles_first[match.first_facet], middles_second[match.second_facet]) for match in drawn]
     canvas.links((left + _COLUMN_CELLS * CELL + 6, right - 6), ends, drawn)
-    description = f"Facets of: {texts[0]} Facets of: {texts[1]} Lines tell which facet met which, and their cosine."
+    description = f"Facets of: {texts[0]} Facets of: {texts[1]} Lines join facets that met, with their cosine."
     return canvas.picture(right + _COLUMN_CELLS * CELL + _MARGIN, y, description)
 
 
@@ -181,8 +181,8 @@ class _Canvas:
     def facet(self, x: float, y: float, facet: FacetWords, num_cells: int) -> int:
         """A facet's number and nearest words; returns how many lines they take."""
         self.label(x, y, f"{facet.facet:>2}", "title")
-        told = [f"{_visible(word.word)} {word.cosine:.2f}" for word in facet.words]
-        parts = [f"{part}," for part in told[:-1]] + told[-1:]
+        nearest = [f"{_visible(word.word)} {word.cosine:.2f}" for word in facet.words]
+        parts = [f"{part}," for part in nearest[:-1]] + nearest[-1:]
         lines = _wrapped(parts, num_cells - 4) or [""]
         for number, line in enumerate(lines):
             self.label(x + 4 * CELL, y + number * _LINE, line, "text")

@@ -62,7 +62,7 @@ class AttendedToken:
 
 @dataclass(frozen=True, slots=True)
 class FacetWords:
-    """One facet told in words, closest first."""
+    """One facet and the words near it, closest first."""
 
     facet: int
     words: tuple[NearestWord, ...]

@@ -116,8 +116,8 @@ def add_authors(
     if settings.json:
         print_json({**totals, "num_rejected": place.num_rejected, "rejected_file": given.rejected_file(place)})
     else:
-        told = f"{totals['num_authors']} authors of {totals['num_papers']} papers added"
-        typer.echo(f"{told}; {place.num_rejected} rejected")
+        added = f"{totals['num_authors']} authors of {totals['num_papers']} papers added"
+        typer.echo(f"{added}; {place.num_rejected} rejected")
     given.end(place)
 
 

@@ -254,8 +254,8 @@ def _recommend(
     console = stdout()
     for paper, recommendations in zip(asked, found.results, strict=True):
         if settings.json:
-            told = {"id": paper.id, "title": paper.title}
-            print_json({"paper": told, "recommendations": recommendations, "model": found.model})
+            asked_about = {"id": paper.id, "title": paper.title}
+            print_json({"paper": asked_about, "recommendations": recommendations, "model": found.model})
             continue
         if len(asked) > 1:
             console.print(Text(shortened(paper.title, TITLE_CHARS), style="bold"))

@@ -28,7 +28,7 @@ def _print_evidence(console: Console, evidence: RecommendationEvidence, item: Re
     line.append(f", facets {item.facet_score:.3f}, documents {item.document_score:.3f}")
     lines = [line]
     for paper in evidence.nearest_papers:
-        told = f"{paper.cosine:.2f}  {clean(paper.id)}  {shortened(paper.title, TITLE_CHARS)}"
-        lines.append(Text(told.rstrip(), style="dim"))
-    for told_line in lines:
-        console.print(Padding(told_line, (0, 0, 0, 5)))
+        line_of_paper = f"{paper.cosine:.2f}  {clean(paper.id)}  {shortened(paper.title, TITLE_CHARS)}"
+        lines.append(Text(line_of_paper.rstrip(), style="dim"))
+    for shown in lines:
+        console.print(Padding(shown, (0, 0, 0, 5)))

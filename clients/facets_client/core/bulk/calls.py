@@ -91,7 +91,7 @@ class CallTask(Generic[ItemT, ReplyT]):
             except (InvalidArgumentError, NotFoundError) as error:
                 refused = self._refused(error, len(entries))
                 if refused:
-                    answers.rejections += [entries[i].rejected("refused", told) for i, told in refused.items()]
+                    answers.rejections += [entries[i].rejected("refused", reason) for i, reason in refused.items()]
                     entries = [entry for i, entry in enumerate(entries) if i not in refused]
                 elif not (isinstance(error, NotFoundError) and error.resource_type == "paper"):
                     raise

@@ -256,7 +256,7 @@ def check_batches(read: Iterable[Batch[ItemT]], rejected: RejectedFile) -> BulkR
     """Reads an input as a run would, without a server: a dry run.
 
     Returns:
-        What a run would do, as far as the client can tell.
+        What a run would do, as far as the client knows.
     """
     started = time.monotonic()
     place = Place()

@@ -46,7 +46,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A place, and what tells the input and settings it belongs to from others."""
+    """A place, and the identity of the input and settings it belongs to."""
 
     identity: Mapping[str, object]
     place: Place
@@ -57,7 +57,7 @@ class StateFile:
 
     Args:
         path: Where it is, or will be.
-        identity: What tells this input with these settings from others; values of JSON.
+        identity: Of this input with these settings; values of JSON.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, object]) -> None:

@@ -294,7 +294,7 @@ def test_a_full_disk_is_not_called_overload(facets, server):
     assert "overloaded" not in sentence
 
 
-def test_index_tells_totals(facets, tmp_path, server):
+def test_index_reports_totals(facets, tmp_path, server):
     rows = [json.dumps({"id": f"d{i}", "text": f"text {i}"}) for i in range(20)]
     (tmp_path / "in.jsonl").write_text("\n".join(rows) + "\n")
     assert "20 records: 20 stored, 0 rejected" in facets("index", "in.jsonl", "-c", "news").stdout

@@ -183,7 +183,7 @@ def test_bulk_rejects_bad_records_and_goes_on(facets, tmp_path):
     assert [row[0] for row in rows_of(tmp_path / "o.csv")[1:]] == ["p0", "p5"]
 
 
-def test_bulk_tells_papers_without_a_candidate(facets, tmp_path):
+def test_bulk_reports_papers_without_a_candidate(facets, tmp_path):
     (tmp_path / "in.jsonl").write_text(paper_lines(2, excluded=list(AUTHORS)))
     report = json.loads(facets("--json", "bulk", "in.jsonl", "--out", "o.csv").stdout)
     assert (report["num_empty"], report["num_rows"]) == (2, 0)

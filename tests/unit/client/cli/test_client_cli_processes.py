@@ -232,7 +232,7 @@ def test_output_that_nobody_reads(server, environment, world):
     assert done.stderr == ""
 
 
-def test_a_closed_standard_output_is_told(server, environment, tmp_path):
+def test_a_closed_standard_output_is_reported(server, environment, tmp_path):
     shell = ["sh", "-c", 'exec "$@" >&-', "sh", *COMMAND, "--target", server.target, "health"]
     done = subprocess.run(shell, stderr=subprocess.PIPE, env=environment, cwd=tmp_path, timeout=60, check=False)
     assert done.returncode == 2

@@ -94,7 +94,7 @@ def test_integer_ids_and_other_field_names(tmp_path):
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, lzma.compress])
-def test_compressions_are_told_by_content_and_resumable(tmp_path, compress):
+def test_compressions_are_known_by_content_and_resumable(tmp_path, compress):
     data = compress(b"".join(GOOD))
     records = read(data, tmp_path)
     assert [record.id for record in records] == [f"d{i}" for i in range(5)]

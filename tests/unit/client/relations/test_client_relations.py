@@ -200,7 +200,7 @@ def test_entailment_for_people_and_programs(facets, tmp_path):
         (["entail", "REFUSE", BORN], "pairs[0]"),
     ],
 )
-def test_wrong_input_is_told_in_one_sentence(facets, tmp_path, arguments, part):
+def test_wrong_input_is_one_sentence(facets, tmp_path, arguments, part):
     (tmp_path / "empty.txt").write_text("\n")
     (tmp_path / "latin.txt").write_bytes("Orl\u00e9ans".encode("latin-1"))
     error = facets(*arguments, code=2).stderr
