@@ -33,6 +33,7 @@ def rank(
     view: StoreView,
     record: CollectionRecord,
     query_QKD: NDArray[np.float32],
+    *,
     candidates: Candidates,
     top_k: int,
 ) -> tuple[tuple[Hit, ...], ...] | None:

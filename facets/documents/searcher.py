@@ -66,7 +66,7 @@ class Searcher:
             if filter_revision is not None and found.revision != filter_revision:
                 return None  # a document that was replaced between the two would be missed
             with self._store.view() as view:
-                hits = rank(view, record, query_QKD, found.candidates, top_k)
+                hits = rank(view, record, query_QKD, candidates=found.candidates, top_k=top_k)
         if hits is None:
             return None
         return SearchResult(hits=hits, index_revision=0, exhaustive=found.candidates.exhaustive, index_kind=found.kind)

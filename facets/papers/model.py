@@ -152,7 +152,7 @@ class PaperModel(CheckpointModel[PaperNetwork]):
             (folder / name).unlink(missing_ok=True)  # facets of papers are no sentence embeddings
         if self.config.words == ".":
             self.words.save(folder)
-        write_papers_part(folder, self.tables, self.settings, self.papers, self._papers_path)
+        write_papers_part(folder, self.tables, self.settings, papers=self.papers, papers_path=self._papers_path)
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:

@@ -85,7 +85,12 @@ class PaperTables:
 
 
 def write_papers_part(
-    folder: Path, tables: PaperTables, settings: ScoringSettings, papers: TrainedPapers | None, papers_path: str = "."
+    folder: Path,
+    tables: PaperTables,
+    settings: ScoringSettings,
+    *,
+    papers: TrainedPapers | None,
+    papers_path: str = ".",
 ) -> None:
     """Writes the files above; ``papers`` only where ``papers_path`` is ``.``. Each file appears whole or not at all."""
     arrays: dict[str, NDArray[Any]] = {f"{kind}.vectors": tables.vectors[kind].astype(np.float16) for kind in KINDS}

@@ -54,6 +54,7 @@ def universal_schema_loss(
     facets_BKD: Tensor,
     positives_BND: Tensor,
     negatives_BND: Tensor,
+    *,
     positive_weights_BN: Tensor,
     negative_weights_BN: Tensor,
 ) -> Tensor:

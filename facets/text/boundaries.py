@@ -67,7 +67,7 @@ _FULL_WIDTH = "\u3002\uff01\uff1f"
 _LOOK_BACK_CHARS = 24
 
 
-def is_boundary(text: str, stop: int, after: int, start: int, end: int) -> bool:
+def is_boundary(text: str, stop: int, after: int, *, start: int, end: int) -> bool:
     """Whether the stop ``text[stop:after]`` (with closing quotes) ends a sentence of ``text[start:end]``.
 
     Args:

@@ -159,7 +159,7 @@ class Tokenizer:
 def _cuts(text: str, start: int, end: int) -> Iterator[int]:
     """Ends of the sentences of one line, in order; the last one is the end of the line."""
     for match in _CANDIDATE.finditer(text, start, end):
-        if is_boundary(text, match.start(), match.end(), start, end):
+        if is_boundary(text, match.start(), match.end(), start=start, end=end):
             yield match.end()
     yield end
 

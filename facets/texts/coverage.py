@@ -87,7 +87,7 @@ class DocumentWords:
     """
 
     def __init__(
-        self, model: TextModel, sentences: Sequence[str], config: CoverageConfig, refine: Refine | None = None
+        self, model: TextModel, sentences: Sequence[str], config: CoverageConfig, *, refine: Refine | None = None
     ) -> None:
         vocabulary = model.words.vocabulary
         split = model.tokenizer.words(sentences)
@@ -131,6 +131,7 @@ def block_coverage(
     model: TextModel,
     words: DocumentWords,
     sentences: slice,
+    *,
     facets_BKD: NDArray[np.float32] | None,
     config: CoverageConfig,
 ) -> Tensor:

@@ -174,7 +174,7 @@ def _coverages(
     texts = [sentence.text for sentences in documents for sentence in sentences]
     block, facets_BKD = range(0), None
     for first, last in pairwise(accumulate(map(len, documents), initial=0)):
-        words = DocumentWords(model, texts[first:last], config, None if focus is None else focus.refine)
+        words = DocumentWords(model, texts[first:last], config, refine=None if focus is None else focus.refine)
         covered_SU = torch.empty(last - first, len(words.words_UD))
         start = first
         while start < last:
@@ -184,7 +184,7 @@ def _coverages(
             stop = min(last, block.stop)
             facets = None if facets_BKD is None else facets_BKD[start - block.start : stop - block.start]
             here = slice(start - first, stop - first)
-            covered_SU[here] = block_coverage(model, words, here, facets, config)
+            covered_SU[here] = block_coverage(model, words, here, facets_BKD=facets, config=config)
             start = stop
         yield words, covered_SU
 

@@ -35,15 +35,8 @@ MANY_POSITIONAL = {
     "facets/model/transformer.py forward",
     "facets/papers/engine.py rank_papers",
     "server/facets_server/documents/ingest_stream.py __init__",
-    "facets/documents/ranking.py rank",
     "facets/papers/candidates.py build_table",
     "facets/papers/evaluation/recommendation.py document_system",
-    "facets/papers/tables.py write_papers_part",
-    "facets/relations/loss.py universal_schema_loss",
-    "facets/text/boundaries.py is_boundary",
-    "facets/texts/coverage.py __init__",
-    "facets/texts/coverage.py block_coverage",
-    "server/facets_server/documents/ingest.py __init__",
     "server/facets_server/runtime/service_table.py text_services",
 }
 # Commands: their parameters are options of the command line.

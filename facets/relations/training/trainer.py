@@ -138,8 +138,8 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
             facets_BKD,
             vectors_BND[:, :count],
             vectors_BND[:, count:],
-            self.tensor(sample.weights),
-            self.tensor(sample.negative_weights),
+            positive_weights_BN=self.tensor(sample.weights),
+            negative_weights_BN=self.tensor(sample.negative_weights),
         )
         return (pairs_BN, vectors_BND), loss
 

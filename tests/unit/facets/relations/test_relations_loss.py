@@ -53,14 +53,18 @@ def test_gradient_of_the_loss() -> None:
 def test_masked_pairs_change_nothing() -> None:
     facets, positives, negatives = values(1, 2, 3, 4), values(2, 2, 3, 4), values(3, 2, 3, 4)
     weights = torch.tensor([[1.0, 0.5, 0.0], [0.3, 0.0, 0.0]])
-    loss = universal_schema_loss(facets, positives, negatives, weights, weights)
+    loss = universal_schema_loss(facets, positives, negatives, positive_weights_BN=weights, negative_weights_BN=weights)
     changed = torch.where(weights.unsqueeze(-1) == 0, torch.full_like(positives, 7.0), positives)
-    assert universal_schema_loss(facets, changed, negatives, weights, weights).item() == pytest.approx(loss.item())
+    assert universal_schema_loss(
+        facets, changed, negatives, positive_weights_BN=weights, negative_weights_BN=weights
+    ).item() == pytest.approx(loss.item())
 
 
 def test_facets_at_their_pairs_reach_the_best_loss() -> None:
     positives = torch.eye(4)[:2].unsqueeze(0)
-    loss = universal_schema_loss(positives, positives, -positives, torch.ones(1, 2), torch.ones(1, 2))
+    loss = universal_schema_loss(
+        positives, positives, -positives, positive_weights_BN=torch.ones(1, 2), negative_weights_BN=torch.ones(1, 2)
+    )
     assert loss.item() == pytest.approx(-1.0)
 
 

@@ -127,7 +127,7 @@ def test_coverage_of_blocks_equals_the_definition(
     sentences = [*SENTENCES, "Qwxz vbnm.", "The cat, the dog."]
     words = DocumentWords(model, sentences, config)
     facets = model.encode(sentences)
-    fast = block_coverage(model, words, slice(0, len(sentences)), facets, config)
+    fast = block_coverage(model, words, slice(0, len(sentences)), facets_BKD=facets, config=config)
     vectors = model.words.unit_vectors
     for s, sentence in enumerate(sentences):
         rows = [r for r in model.words.vocabulary.rows(model.tokenizer.words([sentence])[0]) if r < len(model.words)]
