@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from facets.evaluation.commands.papers import recommendation
-from facets.evaluation.commands.relations import calibrate_relations, entailment, relations
+from facets.evaluation.commands.relations import entailment, fit_confidence, relations
 from facets.evaluation.commands.texts import calibrate, phrase_choice, phrase_pairs, sts, summarization
 from facets.evaluation.commands.words import words
 from facets.program import make_program, run_program
@@ -23,7 +23,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "recommendation": recommendation,
     "words": words,
     "calibrate": calibrate,
-    "calibrate-relations": calibrate_relations,
+    "fit-confidence": fit_confidence,
 }
 _MODULES = ("torch", "faiss", "spacy", "safetensors", "pydantic", "scipy", "sklearn", "tqdm")
 

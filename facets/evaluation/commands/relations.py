@@ -1,4 +1,4 @@
-"""``facets-eval relations``, ``entailment`` and ``calibrate-relations``."""
+"""``facets-eval relations``, ``entailment`` and ``fit-confidence``."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +7,7 @@ import typer
 
 from facets.evaluation.commands.options import Baselines, Bootstrap, DataFile, DryRun, Models
 
-__all__ = ["calibrate_relations", "entailment", "relations"]
+__all__ = ["entailment", "fit_confidence", "relations"]
 
 
 def relations(file: DataFile, models: Models = None, baselines: Baselines = False, bootstrap: Bootstrap = 0) -> None:
@@ -30,22 +30,22 @@ def entailment(file: DataFile, models: Models = None, baselines: Baselines = Fal
     ENTAILMENT.print_report(file, models, baselines=baselines, num_resamples=bootstrap)
 
 
-def calibrate_relations(
+def fit_confidence(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Pairs, as for the command relations.")],
     entailment: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Pairs, as for the command entailment.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME|PATH", help="The one to calibrate; the shipped one when none.")
+        str | None, typer.Option(metavar="NAME|PATH", help="The one to fit; the shipped one when none.")
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Fit thresholds, probabilities and entailment of a relation model, and store them with it.
 
-    Example: facets-eval calibrate-relations webnlg-dev.tsv --entailment entailment-dev.tsv
+    Example: facets-eval fit-confidence webnlg-dev.tsv --entailment entailment-dev.tsv
     --model models/facets-relations-en
     """
     from facets.evaluation.task import print_report
-    from facets.relations.evaluation.calibration import calibrate_relation_model
+    from facets.relations.evaluation.confidence import fit_relation_model
 
-    print_report(calibrate_relation_model(model, file, entailment=entailment, dry_run=dry_run))
+    print_report(fit_relation_model(model, file, entailment=entailment, dry_run=dry_run))

@@ -58,7 +58,7 @@ def export_relations(
     words_of: WordsOf = None,
     max_patterns: Annotated[int, typer.Option(help="Patterns of the look-up table at most.")] = 20_000,
 ) -> None:
-    """Write a relation model from the last checkpoint of a run; fit it with facets-eval calibrate-relations."""
+    """Write a relation model from the last checkpoint of a run; fit it with facets-eval fit-confidence."""
     from facets.relations.training.config import RelationTrainingConfig
     from facets.relations.training.export import export_relation_model
 

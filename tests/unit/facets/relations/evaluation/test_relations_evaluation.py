@@ -152,7 +152,7 @@ def test_commands_calibrate_and_report(tmp_path: Path, capsys: pytest.CaptureFix
     model = make_toy_relation_checkpoint(tmp_path / "toy", num_steps=60)
     pairs, entailment = write(tmp_path / "pairs.tsv", PAIRS), write(tmp_path / "entailment.tsv", ENTAILMENT)
     before = (model / "relations.json").read_text()
-    arguments = ["calibrate-relations", str(pairs), "--entailment", str(entailment), "--model", str(model)]
+    arguments = ["fit-confidence", str(pairs), "--entailment", str(entailment), "--model", str(model)]
     assert main([*arguments, "--dry-run"]) == 0
     assert (model / "relations.json").read_text() == before
     assert main(arguments) == 0

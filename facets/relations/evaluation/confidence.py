@@ -30,7 +30,7 @@ from facets.relations.model import RelationModel
 from facets.relations.ranking import combined_scores
 from facets.relations.tables import write_tables
 
-__all__ = ["calibrate_relation_model", "fit_entailment", "fit_label_weights", "fit_relations", "with_calibration"]
+__all__ = ["fit_entailment", "fit_label_weights", "fit_relation_model", "fit_relations", "with_confidence"]
 
 # A relation with so many pairs in the data gets a threshold halfway between its own and the common one.
 _PRIOR_POSITIVES = 4.0
@@ -40,7 +40,7 @@ _PEAKS = (0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
 _OWN_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-def with_calibration(model: RelationModel, confidence: Confidence) -> RelationModel:
+def with_confidence(model: RelationModel, confidence: Confidence) -> RelationModel:
     """The same model with other numbers."""
     return RelationModel(
         model.network,
@@ -52,7 +52,7 @@ def with_calibration(model: RelationModel, confidence: Confidence) -> RelationMo
     )
 
 
-def calibrate_relation_model(
+def fit_relation_model(
     name_or_path: str | None, file: Path, *, entailment: Path | None, dry_run: bool
 ) -> dict[str, object]:
     """Fits a model and, unless it is a dry run, stores what was fitted with it.
@@ -69,9 +69,9 @@ def calibrate_relation_model(
     data = read_pairs(file)
     folder = find_model(TASKS["relations"].default if name_or_path is None else name_or_path)
     model = load(folder, RelationModel)
-    model = with_calibration(model, fit_relations(model, data))
+    model = with_confidence(model, fit_relations(model, data))
     if entailment is not None:
-        model = with_calibration(model, fit_entailment(model, read_entailment(entailment)))
+        model = with_confidence(model, fit_entailment(model, read_entailment(entailment)))
     if not dry_run:
         write_tables(folder, model.relations, model.table)
     results = evaluate_relations(FacetRelations(model), data)
@@ -87,7 +87,7 @@ def fit_relations(model: RelationModel, data: PairData) -> Confidence:
     """
     names = model.relations.names
     confidence = replace(model.relations.confidence, schema_scale=1.0, schema_shift=0.0)
-    arrays = RelationEngine(with_calibration(model, confidence)).score_arrays(data.patterns, names)
+    arrays = RelationEngine(with_confidence(model, confidence)).score_arrays(data.patterns, names)
     gold_ER = data.gold(names)
     choices = [
         _schema_scale(scores, arrays.universal_schema, data, gold_ER, replace(confidence, use_asymmetric=is_asymmetric))
