@@ -179,7 +179,7 @@ def fit_label_weights(model: RelationModel, arrays: EntailmentArrays, data: Enta
     entailed = gold_P != 0
     scales = np.abs(direction_P2).mean(axis=0) + 1e-9
     sides = direction_P2[entailed] / scales
-    # Each pair both ways round: the curve goes through 1/2 where nothing tells the sides apart.
+    # Each pair both ways round: the curve goes through 1/2 where nothing sets the sides apart.
     direction = LogisticRegression(fit_intercept=False).fit(
         np.concatenate([sides, -sides]), np.concatenate([gold_P[entailed], -gold_P[entailed]])
     )

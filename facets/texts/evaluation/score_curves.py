@@ -1,4 +1,4 @@
-"""Fits what similarity scores mean on pairs that people scored, and tells how well they then agree.
+"""Fits what similarity scores mean on pairs that people scored, and says how well they then agree.
 
 Shape suffixes: P pairs, B bins, N points of a curve.
 """

@@ -46,6 +46,10 @@ class SentenceBatch:
 class SentenceStream:
     """Cuts a packed corpus into training and validation batches.
 
+    Attributes:
+        training_sentences: Those that can be trained on, ascending.
+        validation_sentences: Those of documents that never are.
+
     Raises:
         ConfigError: The corpus is too small for one batch on either side.
     """
@@ -59,11 +63,11 @@ class SentenceStream:
         self._document_of = np.repeat(np.arange(num_documents), np.diff(offsets))
         is_validation = held_out_documents(corpus, config)[self._document_of]
         alone = np.diff(offsets)[self._document_of] < 2
-        self._train_sentences = np.flatnonzero(~is_validation & ~alone)
-        self._validation_sentences = np.flatnonzero(is_validation & ~alone)
+        self.training_sentences = np.flatnonzero(~is_validation & ~alone)
+        self.validation_sentences = np.flatnonzero(is_validation & ~alone)
         for name, sentences in (
-            ("training", self._train_sentences),
-            ("validation", self._validation_sentences),
+            ("training", self.training_sentences),
+            ("validation", self.validation_sentences),
         ):
             if len(sentences) < config.batch_size:
                 raise ConfigError(
@@ -73,7 +77,7 @@ class SentenceStream:
     @property
     def num_train_sentences(self) -> int:
         """Sentences that can be trained on; one epoch presents each about once."""
-        return len(self._train_sentences)
+        return len(self.training_sentences)
 
     def training_batches(self, start_step: int) -> Iterator[SentenceBatch]:
         """Endless batches from step ``start_step`` on, the same ones in every run with this seed."""
@@ -85,7 +89,7 @@ class SentenceStream:
         for chunk in range(start_step // chunk_batches, np.iinfo(np.int64).max):
             if chunk // chunks_per_epoch != epoch:
                 epoch = chunk // chunks_per_epoch
-                order = np.random.default_rng([self._config.seed, 1, epoch]).permutation(self._train_sentences)
+                order = np.random.default_rng([self._config.seed, 1, epoch]).permutation(self.training_sentences)
             first = (chunk % chunks_per_epoch) * batch_size * chunk_batches
             rng = np.random.default_rng([self._config.seed, 2, chunk])
             batches = self._length_sorted(order[first : first + batch_size * chunk_batches], rng)
@@ -99,8 +103,8 @@ class SentenceStream:
     def validation_batches(self) -> list[SentenceBatch]:
         """The same held-out batches every time; targets and negatives included."""
         rng = np.random.default_rng([self._config.seed, 4])
-        count = min(self._config.validation_sentences, len(self._validation_sentences))
-        sentences = rng.choice(self._validation_sentences, count - count % self._config.batch_size, replace=False)
+        count = min(self._config.validation_sentences, len(self.validation_sentences))
+        sentences = rng.choice(self.validation_sentences, count - count % self._config.batch_size, replace=False)
         return [self._batch(*parts, rng) for parts in self._length_sorted(sentences, rng)]
 
     def _length_sorted(

@@ -76,9 +76,9 @@ def test_negatives_are_never_the_text_itself(settings: Settings) -> None:
 def test_validation_documents_are_never_trained_on(settings: Settings) -> None:
     corpus = PackedCorpus.open(Path(settings().corpus))
     stream = SentenceStream(corpus, settings())
-    assert not set(stream._train_sentences) & set(stream._validation_sentences)
+    assert not set(stream.training_sentences) & set(stream.validation_sentences)
     documents = np.repeat(np.arange(60), np.diff(corpus.document_offsets))
-    assert not set(documents[stream._train_sentences]) & set(documents[stream._validation_sentences])
+    assert not set(documents[stream.training_sentences]) & set(documents[stream.validation_sentences])
 
 
 def test_long_inputs_run_over_the_next_sentences(settings: Settings) -> None:
