@@ -7,25 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from toy_papers import toy_paper_model
 
 import facets
 from facets.errors import CheckpointError, InvalidInputError
 from facets.papers.model import PaperModel
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("papers")
-    toy_paper_model(folder)
-    return folder / "run" / "model"
-
-
-@pytest.fixture(scope="module")
-def model(folder: Path) -> PaperModel:
-    loaded = facets.load(folder)
-    assert isinstance(loaded, PaperModel)
-    return loaded
 
 
 def test_load_finds_the_task_in_the_folder(model: PaperModel) -> None:

@@ -1,28 +1,15 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
-from relation_toys import TOY_RELATION_THRESHOLD, make_toy_relation_checkpoint
+from relation_toys import TOY_RELATION_THRESHOLD
 
-from facets.errors import ConflictError, InvalidInputError, NotFoundError, StorageError
+from facets.errors import InvalidInputError, NotFoundError
 from facets.relations.confidence import Confidence
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import EntailmentLabel
 from facets.relations.entities import EntitySpan, Gazetteer
-from facets.relations.fitting import fitted_facets
 from facets.relations.ranking import combined_scores
 
 NAMES = Gazetteer(["Ann", "Bob", "Paris", "London", "Acme"])
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_toy_relation_checkpoint(tmp_path_factory.mktemp("relations") / "toy", num_steps=400)
-
-
-@pytest.fixture(scope="module")
-def engine(folder: Path) -> RelationEngine:
-    return RelationEngine.load(folder)
 
 
 def test_trained_patterns_get_their_relation(engine: RelationEngine) -> None:
@@ -197,67 +184,6 @@ def test_premises_and_hypotheses_go_together(engine: RelationEngine) -> None:
     assert caught.value.field == "hypotheses[0]"
 
 
-def test_an_added_relation_is_used_and_survives(folder: Path, tmp_path: Path) -> None:
-    engine = RelationEngine.load(folder, data_dir=tmp_path)
-    info = engine.add_relation("mentor", ["$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1"], threshold=0.1)
-    assert info.examples == ("$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1")
-    [scores] = RelationEngine.load(folder, data_dir=tmp_path).score(["$ARG1 taught $ARG2"])
-    assert scores.relations[0].relation == "mentor"
-    assert scores.relations[0].universal_schema is None
-    assert "mentor" in [r.name for r in RelationEngine.load(folder, data_dir=tmp_path).relations()]
-    engine.remove_relation("mentor")
-    assert "mentor" not in [r.name for r in RelationEngine.load(folder, data_dir=tmp_path).relations()]
-
-
-@pytest.mark.parametrize(
-    ("name", "examples", "threshold", "field"),
-    [
-        ("", ["$ARG1 met $ARG2"], None, "name"),
-        ("a\tb", ["$ARG1 met $ARG2"], None, "name"),
-        ("x" * 201, ["$ARG1 met $ARG2"], None, "name"),
-        ("met", [], None, "examples"),
-        ("met", ["$ARG1 met"], None, "examples[0]"),
-        ("met", ["$ARG1 met $ARG2"], 1.5, "threshold"),
-        ("met", ["$ARG1 met $ARG2"], float("nan"), "threshold"),
-    ],
-)
-def test_a_bad_relation_is_not_added(
-    folder: Path, name: str, examples: list[str], threshold: float | None, field: str
-) -> None:
-    engine = RelationEngine.load(folder)
-    with pytest.raises(InvalidInputError) as caught:
-        engine.add_relation(name, examples, threshold=threshold)
-    assert caught.value.field == field
-    assert len(engine.relations()) == 4
-
-
-def test_a_name_is_taken_once(folder: Path) -> None:
-    engine = RelationEngine.load(folder)
-    with pytest.raises(ConflictError, match="exists"):
-        engine.add_relation("spouse", ["$ARG1 wed $ARG2"])
-
-
-def test_the_models_own_relations_stay(folder: Path) -> None:
-    with pytest.raises(InvalidInputError, match="model's own"):
-        RelationEngine.load(folder).remove_relation("spouse")
-    with pytest.raises(NotFoundError, match="near names"):
-        RelationEngine.load(folder).remove_relation("mentor")
-
-
-def test_a_folder_that_cannot_be_written_adds_nothing(folder: Path, tmp_path: Path) -> None:
-    engine = RelationEngine.load(folder, data_dir=tmp_path / "folder")
-    (tmp_path / "folder").write_text("in the way")
-    with pytest.raises(StorageError, match="cannot write"):
-        engine.add_relation("mentor", ["$ARG1 taught $ARG2"])
-    assert len(engine.relations()) == 4
-
-
-def test_a_damaged_store_is_reported(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "relations.jsonl").write_text('{"name": "x"\n')
-    with pytest.raises(StorageError, match=r"relations.jsonl, line 1"):
-        RelationEngine.load(folder, data_dir=tmp_path)
-
-
 def test_a_model_of_another_task_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="expected a model for relations, got one for sentences"):
         RelationEngine.load("facets-en")
@@ -267,18 +193,3 @@ def test_relations_tell_thresholds_and_pairs(engine: RelationEngine) -> None:
     infos = engine.relations()
     assert [info.name for info in infos] == ["birthPlace", "capital", "employer", "spouse"]
     assert all(info.threshold == pytest.approx(TOY_RELATION_THRESHOLD) and info.num_pairs > 0 for info in infos)
-
-
-def test_fitted_facets_are_the_examples_facets_when_they_fit() -> None:
-    facets = np.eye(4, dtype=np.float32).reshape(2, 2, 4) * 5
-    assert fitted_facets(facets, 4).tolist() == np.eye(4).tolist()
-    assert fitted_facets(facets, 6)[4:].tolist() == np.eye(4)[:2].tolist()
-
-
-def test_fitted_facets_are_cluster_centres_when_there_are_more() -> None:
-    rng = np.random.default_rng(1)
-    centres = np.eye(3, 8, dtype=np.float32)
-    facets = (np.repeat(centres, 10, axis=0) + 0.05 * rng.standard_normal((30, 8))).astype(np.float32)
-    found = fitted_facets(facets.reshape(10, 3, 8), 3)
-    assert sorted((found @ centres.T).argmax(axis=1).tolist()) == [0, 1, 2]
-    assert (found @ centres.T).max(axis=1).min() > 0.98

@@ -1,0 +1,110 @@
+"""Papers and authors added to a tiny trained model."""
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from numpy.testing import assert_allclose
+
+from facets.errors import InvalidInputError, NotFoundError, StorageError
+from facets.papers.engine import PaperEngine
+from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
+from facets.papers.model import PaperModel
+
+AUTHORS = CandidateKind.AUTHORS
+VOICE = Paper("voice of a speaker", "microphone prosody and tone")
+
+
+def test_added_author_is_found_and_survives_reopening(model: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path)
+    new = NewAuthor(Author("New One"), (Paper("microphone prosody of a voice"), Paper("speaker tone of a voice")))
+    assert engine.add_authors([new]).authors == 1
+    before = engine.recommend_authors([VOICE], PaperOptions(top_k=20, evidence=True))
+    assert "New One" in [hit.id for hit in before[0][:5]]
+    engine.close()
+    again = PaperEngine(model, data_dir=tmp_path)
+    assert again.recommend_authors([VOICE], PaperOptions(top_k=20, evidence=True)) == before
+    again.close()
+
+
+def test_added_paper_brings_authors_and_citing_papers(model: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path)
+    paper = Paper(
+        "camera depth of a scene",
+        id="n1",
+        authors=(Author("New One"), Author("J. Doe", "doe-7"), Author("vision A")),
+        cited_by=("stranger", "vision-citing-1", "P06-1057"),
+        year=2030,
+    )
+    result = engine.add_papers([paper])
+    assert (result.papers, result.authors, result.citing_papers) == (1, 3, 3)
+    assert "stranger" in result.unknown_citations
+    assert "P06-1057" not in result.unknown_citations
+    [recent] = engine.recommend_authors([paper], PaperOptions(from_year=2030))
+    assert {hit.id for hit in recent} == {"New One", "doe-7", "vision A"}
+    [hits] = engine.recommend_authors([paper], PaperOptions(candidates=["doe-7"], evidence=True))
+    assert hits[0].name == "J. Doe"
+    assert hits[0].evidence is not None
+    assert hits[0].evidence.nearest_papers[0][0] == "n1"
+    # A new version of the paper takes the old one's place.
+    engine.add_papers([Paper("voice prosody", id="n1", authors=(Author("New One"),))])
+    [hits] = engine.recommend_authors([VOICE], PaperOptions(candidates=["New One"], evidence=True))
+    assert hits[0].evidence is not None
+    assert [title for _, title, _ in hits[0].evidence.nearest_papers] == ["voice prosody"]
+    engine.close()
+
+
+def test_known_papers_may_be_named_for_a_new_author(model: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path)
+    assert engine.add_authors([NewAuthor(Author("By Id"), paper_ids=("P06-1057",))]).authors == 1
+    with pytest.raises(NotFoundError, match="no-such"):
+        engine.add_authors([NewAuthor(Author("By Id"), paper_ids=("no-such",))])
+    engine.close()
+
+
+def test_bad_additions_store_nothing(model: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path)
+    size = engine.size(AUTHORS)
+    good = Paper("voice", id="a", authors=(Author("New One"),))
+    for papers in ([good, Paper("", id="b")], [good, good], [good, Paper("title")]):
+        with pytest.raises(InvalidInputError):
+            engine.add_papers(papers)
+    with pytest.raises(InvalidInputError, match=r"authors\[0\].papers has no items"):
+        engine.add_authors([NewAuthor(Author("Idle"))])
+    twice = NewAuthor(Author("Twice"), (Paper("voice"),))
+    with pytest.raises(InvalidInputError, match="twice"):
+        engine.add_authors([twice, twice])
+    assert engine.size(AUTHORS) == size
+    engine.close()
+    again = PaperEngine(model, data_dir=tmp_path)
+    assert again.size(AUTHORS) == size
+    again.close()
+
+
+def test_nothing_can_be_added_without_a_folder(engine: PaperEngine) -> None:
+    with pytest.raises(StorageError, match="data directory"):
+        engine.add_papers([Paper("voice", id="a")])
+
+
+def test_a_folder_of_another_model_is_refused(model: PaperModel, tmp_path: Path) -> None:
+    (tmp_path / "recommendation.sqlite3").write_bytes(b"no database, no database, no database")
+    with pytest.raises(StorageError, match="cannot open"):
+        PaperEngine(model, data_dir=tmp_path)
+
+
+def test_vectors_are_fitted_again_for_another_revision_of_the_model(model: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path)
+    engine.add_papers([Paper("voice prosody", id="n1", authors=(Author("New One"), Author("speech A")))])
+    known = engine.state.tables[AUTHORS]
+    engine.close()
+    changed = copy.copy(model)
+    changed.revision = "another"
+    # In the new space all vectors are twice as long.
+    vectors = {kind: 2 * own for kind, own in model.tables.vectors.items()}
+    changed.tables = replace(model.tables, vectors=vectors)
+    again = PaperEngine(changed, data_dir=tmp_path)
+    fitted = again.state.tables[AUTHORS]
+    for name in ("New One", "speech A"):
+        assert_allclose(fitted.vectors[fitted.row_of_id[name]], 2 * known.vectors[known.row_of_id[name]], rtol=1e-4)
+    again.close()
