@@ -60,6 +60,11 @@ class ExactIndex:
         """Documents in the index."""
         return self._num_documents
 
+    @property
+    def num_slots(self) -> int:
+        """Places in memory, those of removed documents included."""
+        return self._num_slots
+
     def rows(self) -> NDArray[np.int64]:
         """Row numbers of the documents, ``[N]`` int64, in the order of addition."""
         rows = self._rows[: self._num_slots]

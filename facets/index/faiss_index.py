@@ -97,8 +97,12 @@ class FaissIndex:
 
     @property
     def num_probes(self) -> int:
-        """Lists scanned for a facet of a query."""
+        """Lists scanned for a facet of a query; :meth:`tune` chooses it."""
         return int(self._index.nprobe)
+
+    @num_probes.setter
+    def num_probes(self, number: int) -> None:
+        self._index.nprobe = number
 
     @property
     def num_vectors(self) -> int:

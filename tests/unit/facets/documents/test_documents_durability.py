@@ -5,6 +5,7 @@ import os
 import resource
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -196,9 +197,10 @@ def test_foreign_snapshot_is_not_trusted(
 
 def test_snapshot_newer_than_store_is_refused(saved: tuple[Path, object], open_engine: OpenEngine) -> None:
     engine = open_engine()
-    identity = SnapshotIdentity(
-        store_id=engine._store.store_id, collection=1, num_facets=2, dim=32, revision=engine.revision
-    )
+    with sqlite3.connect(saved[0] / "documents.sqlite3") as connection:
+        (store_id,) = connection.execute("SELECT value FROM meta WHERE key = 'store_id'").fetchone()
+    connection.close()
+    identity = SnapshotIdentity(store_id=store_id, collection=1, num_facets=2, dim=32, revision=engine.revision)
     engine.close()
     path = saved[0] / "indexes" / "1.index"
     backend = make_backend(EngineConfig())
@@ -365,9 +367,10 @@ def test_unusable_directory_is_a_storage_error(tmp_path: Path) -> None:
 
 
 def test_newer_store_version_is_refused(engine: CollectionEngine, tmp_path: Path) -> None:
-    with engine._store._database.write() as connection:
-        connection.execute("PRAGMA user_version = 99")
     engine.close()
+    with sqlite3.connect(tmp_path / "data" / "documents.sqlite3") as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
     with pytest.raises(StorageError, match="version 99, expected at most"):
         CollectionEngine.open(tmp_path / "data")
 

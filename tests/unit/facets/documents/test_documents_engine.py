@@ -3,16 +3,21 @@
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, Equals, In, Not, Range, SearchResult
+from facets.documents.index_manager import IndexManager
+from facets.documents.schema import SCHEMA
+from facets.documents.store import DocumentStore
 from facets.documents.types import MAX_ID_BYTES, MAX_PAYLOAD_BYTES
 from facets.errors import ConflictError, InvalidInputError, NotFoundError, NotReadyError, StorageError
-from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_TEXT_BYTES, MAX_TOP_K
+from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_TEXT_BYTES, MAX_TOP_K, EngineConfig
 from facets.index.exact import reference_search
+from facets.storage import Database
 
 MakeDocuments = Callable[..., list[Document]]
 MakeFacets = Callable[..., NDArray[np.float32]]
@@ -217,15 +222,17 @@ def test_another_collection_of_the_same_name_is_not_the_one_seen(
     assert engine.upsert("docs", documents).num_inserted == 2
 
 
-def test_a_search_that_outlives_its_collection_leaves_no_index_behind(
-    engine: CollectionEngine, make_documents: MakeDocuments
-) -> None:
-    engine.upsert("docs", make_documents(2))
-    record = engine.record("docs")
-    engine.delete_collection("docs")
+def test_a_search_that_outlives_its_collection_leaves_no_index_behind(tmp_path: Path) -> None:
+    store = DocumentStore(Database(tmp_path / "documents.sqlite3", SCHEMA))
+    indexes = IndexManager(store, tmp_path, EngineConfig(background=False))
+    record = store.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32, config="{}")
+    assert len(indexes.live(record)) == 0
+    store.delete_collection(record)
+    indexes.drop(record)
     with pytest.raises(NotFoundError, match="meanwhile"):
-        engine._indexes.live(record)
-    assert engine._indexes.peek(record) is None
+        indexes.live(record)
+    assert indexes.peek(record) is None
+    store.close()
 
 
 def test_pages_list_every_document_once(engine: CollectionEngine, make_documents: MakeDocuments) -> None:

@@ -113,7 +113,7 @@ def test_filtered_approximate_search_is_never_short() -> None:
     facets = unit(rng.standard_normal((2000, 2, 32))).astype(np.float16)
     index = fill("fp16", np.arange(2000), facets)
     assert isinstance(index, FaissIndex)
-    index._index.nprobe = 1  # as bad as it gets
+    index.num_probes = 1  # as bad as it gets
     for allowed in (np.array([3]), np.array([5, 77, 1999]), np.arange(0, 2000, 50)):
         found = index.search(unit(rng.standard_normal((5, 2, 32))), 10, allowed_rows=allowed)
         assert ((found.rows >= 0).sum(axis=1) >= min(10, len(allowed))).all()
@@ -137,7 +137,7 @@ def test_exact_index_compacts_and_still_finds() -> None:
         index.add(np.arange(start, min(start + 700, 9000)), facets[start : start + 700])
     kept = np.arange(0, 9000, 10)
     index.remove(np.setdiff1d(np.arange(9000), kept))
-    assert index._num_slots < 9000, "holes should have been closed"
+    assert index.num_slots < 9000, "holes should have been closed"
     query = facets[kept[5]][None].astype(np.float32)
     assert index.search(query, 1).rows[0, 0] == kept[5]
     rows, units = index.read(3)
