@@ -106,16 +106,20 @@ def serve(
 def _serve(config: "ServerConfig") -> None:
     _check_port(config)
     # Loading these takes seconds; a wrong setting or --help answers at once.
+    from prometheus_client import CollectorRegistry
+
     from facets.documents import CollectionEngine
     from facets_server.runtime.app import create_server
     from facets_server.runtime.loading import load_models
+    from facets_server.runtime.metrics import BatchMetrics
 
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, _setter(stop))
     with CollectionEngine.open(config.data_dir, config.engine) as engine:
-        loaded = load_models(config)
-        server = create_server(loaded.texts, engine, config, others=loaded.others)
+        registry = CollectorRegistry()
+        models = load_models(config, BatchMetrics(registry))
+        server = create_server(models, engine, config, registry=registry)
         try:
             if config.metrics_port >= 0:
                 server.serve_metrics(config.metrics_port)

@@ -26,7 +26,6 @@ LONG_FUNCTIONS = {
     "facets/relations/training/mining.py mine_cells",
     "facets/relations/training/trainer.py __init__",
     "facets/training/packing.py pack_corpus",
-    "server/facets_server/runtime/app.py create_server",
 }
 LONG_HANDLERS = {
     *("ExtractRelations", "GetDocuments", "ListCollections", "ListDocuments", "RankPapers", "Score", "Summarize"),
@@ -37,7 +36,6 @@ MANY_POSITIONAL = {
     "server/facets_server/documents/ingest_stream.py __init__",
     "facets/papers/candidates.py build_table",
     "facets/papers/evaluation/recommendation.py document_system",
-    "server/facets_server/runtime/service_table.py text_services",
 }
 # Commands: their parameters are options of the command line.
 COMMANDS = (

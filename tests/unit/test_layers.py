@@ -100,7 +100,7 @@ _CLIENT_FRONT = {
 _PROTOBUF_ROOTS = ("facets_proto", "google.protobuf", "google.rpc", "grpc_health.v1.health_pb2")
 SERVER_MESSAGE_MODULES = ("service", "requests", "replies")
 SERVER_RUNTIME_MESSAGE_MODULES = {
-    *("app", "arrays", "errors", "health", "interceptors", "model_service", "replies", "service_table"),
+    *("app", "arrays", "errors", "health", "interceptors", "model_service", "replies"),
 }
 CLIENT_MESSAGE_MODULES = {"convert", "operations"}
 

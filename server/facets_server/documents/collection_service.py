@@ -8,7 +8,7 @@ from facets_server.documents.reindexing import step_budget_s, target_of
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.paging import page_of
-from facets_server.texts.served import ServedModels
+from facets_server.texts.served import TextModels
 
 __all__ = ["CollectionService"]
 
@@ -16,7 +16,7 @@ __all__ = ["CollectionService"]
 class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
     """Makes, shows, moves and deletes collections."""
 
-    def __init__(self, models: ServedModels, engine: CollectionEngine, limits: LimitsConfig) -> None:
+    def __init__(self, models: TextModels, engine: CollectionEngine, limits: LimitsConfig) -> None:
         self._models = models
         self._engine = engine
         self._limits = limits

@@ -15,7 +15,7 @@ from facets.errors import InvalidInputError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import raise_first, text_problem
 from facets_server.runtime.errors import ModelMismatchError
-from facets_server.texts.served import PendingTexts, ServedModel, ServedModels
+from facets_server.texts.served import PendingTexts, ServedTexts, TextModels
 
 __all__ = [
     "IncomingDocument",
@@ -96,7 +96,7 @@ class Ingest:
     """The way into one collection."""
 
     def __init__(
-        self, engine: CollectionEngine, served: ServedModel, record: CollectionRecord, max_text_bytes: int
+        self, engine: CollectionEngine, served: ServedTexts, record: CollectionRecord, max_text_bytes: int
     ) -> None:
         self._engine = engine
         self._record = record
@@ -192,7 +192,7 @@ class Ingest:
         ]
 
 
-def open_ingest(engine: CollectionEngine, models: ServedModels, collection: str, *, max_text_bytes: int) -> Ingest:
+def open_ingest(engine: CollectionEngine, models: TextModels, collection: str, *, max_text_bytes: int) -> Ingest:
     """The way into a collection.
 
     Raises:
@@ -203,7 +203,7 @@ def open_ingest(engine: CollectionEngine, models: ServedModels, collection: str,
     return Ingest(engine, model_of(record, models), record, max_text_bytes)
 
 
-def model_of(record: CollectionRecord, models: ServedModels) -> ServedModel:
+def model_of(record: CollectionRecord, models: TextModels) -> ServedTexts:
     """The model of a collection.
 
     Raises:

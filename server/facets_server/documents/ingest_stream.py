@@ -20,7 +20,7 @@ from facets_server.runtime.checks import check_count
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import SequenceGapError
 from facets_server.runtime.streams import read_ahead
-from facets_server.texts.served import ServedModels
+from facets_server.texts.served import TextModels
 
 __all__ = ["IngestStream"]
 
@@ -36,7 +36,7 @@ class IngestStream:
 
     def __init__(
         self,
-        models: ServedModels,
+        models: TextModels,
         engine: CollectionEngine,
         *,
         streams: StreamStore,

@@ -2,7 +2,7 @@
 
 from facets.documents import TargetModel
 from facets_server.runtime.call_context import CallContext
-from facets_server.texts.served import ServedModel
+from facets_server.texts.served import ServedTexts
 
 __all__ = ["step_budget_s", "target_of"]
 
@@ -16,7 +16,7 @@ def step_budget_s(call: CallContext) -> float:
     return _LONGEST_STEP_S if remaining is None else min(_LONGEST_STEP_S, _SHARE_OF_DEADLINE * remaining)
 
 
-def target_of(served: ServedModel, call: CallContext) -> TargetModel:
+def target_of(served: ServedTexts, call: CallContext) -> TargetModel:
     """The model, encoding on behalf of the call."""
     model = served.model
     return TargetModel(

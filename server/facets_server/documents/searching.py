@@ -11,7 +11,7 @@ from facets.errors import InvalidInputError
 from facets.model.contract import TextModel
 from facets_server.documents.ingest import model_of
 from facets_server.runtime.call_context import CallContext
-from facets_server.texts.served import ServedModels
+from facets_server.texts.served import TextModels
 
 __all__ = ["Evidence", "Found", "SearchQuery", "search"]
 
@@ -75,7 +75,7 @@ class Found:
     model: TextModel
 
 
-def search(query: SearchQuery, engine: CollectionEngine, models: ServedModels, call: CallContext) -> Found:
+def search(query: SearchQuery, engine: CollectionEngine, models: TextModels, call: CallContext) -> Found:
     """Searches a collection.
 
     Args:

@@ -18,7 +18,7 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import check_count
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.paging import page_size_of
-from facets_server.texts.served import ServedModels
+from facets_server.texts.served import TextModels
 
 __all__ = ["DocumentService"]
 
@@ -28,7 +28,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
 
     def __init__(
         self,
-        models: ServedModels,
+        models: TextModels,
         engine: CollectionEngine,
         *,
         streams: StreamStore,

@@ -22,7 +22,7 @@ from facets_server.runtime.call_context import CallContext
 __all__ = ["CollectionPapers", "RankablePapers", "paper_of"]
 
 _PAGE_SIZE = 1000
-_PAPERS_A_TURN = 64
+_PAPERS_AT_A_TIME = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,9 @@ class CollectionPapers:
         known = {document.id: bucket.get(document.id) for document in documents}
         kept = {d.id: one for d in documents if (one := known[d.id]) is not None and one.revision == d.revision}
         missing = [document for document in documents if document.id not in kept]
-        for start in range(0, len(missing), _PAPERS_A_TURN):
-            some = missing[start : start + _PAPERS_A_TURN]
-            with served.turn(call) as papers_engine:
+        for start in range(0, len(missing), _PAPERS_AT_A_TIME):
+            some = missing[start : start + _PAPERS_AT_A_TIME]
+            with served.exclusive(call) as papers_engine:
                 facets = papers_engine.encode([paper_of(document) for document in some])
             new = {document.id: _Kept(document.revision, _row(facets, i)) for i, document in enumerate(some)}
             kept |= new

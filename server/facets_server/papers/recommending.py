@@ -1,4 +1,4 @@
-"""Recommendations on behalf of a call: long work in several turns at the model, so that nobody waits for a bulk."""
+"""Recommendations on behalf of a call: long work in several parts, so that nobody waits for a bulk."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ __all__ = [
     "recommend_bulk",
 ]
 
-_PAPERS_A_TURN = 32
-_BULK_PAPERS_A_TURN = 128  # each turn looks up the candidates anew, so that few turns are cheaper
+_PAPERS_AT_A_TIME = 32
+_BULK_PAPERS_AT_A_TIME = 128  # each turn looks up the candidates anew, so that few turns are cheaper
 # Arguments of the library -> fields of the requests for candidates; of the request for papers.
 _RECOMMENDING_FIELDS: FieldNames = {
     "papers": ("papers", ITEM),
@@ -103,8 +103,8 @@ def recommend(
         DeadlineExceededError: The deadline passed first.
     """
     results: list[list[RankedCandidate]] = []
-    for papers in _slices(query.papers, _PAPERS_A_TURN):
-        with in_request(_RECOMMENDING_FIELDS, start=len(results)), served.turn(call) as engine:
+    for papers in _slices(query.papers, _PAPERS_AT_A_TIME):
+        with in_request(_RECOMMENDING_FIELDS, start=len(results)), served.exclusive(call) as engine:
             run = engine.recommend_authors if kind is CandidateKind.AUTHORS else engine.recommend_citations
             results += run(papers, query.options)
     call.num_items = len(results)
@@ -116,9 +116,9 @@ def recommend_bulk(
 ) -> list[BulkCandidates]:
     """Candidates for each paper as arrays, a few papers at a time; raises as ``recommend``."""
     results: list[BulkCandidates] = []
-    for papers in _slices(query.papers, _BULK_PAPERS_A_TURN):
-        start = len(results) * _BULK_PAPERS_A_TURN
-        with in_request(_RECOMMENDING_FIELDS, start=start), served.turn(call) as engine:
+    for papers in _slices(query.papers, _BULK_PAPERS_AT_A_TIME):
+        start = len(results) * _BULK_PAPERS_AT_A_TIME
+        with in_request(_RECOMMENDING_FIELDS, start=start), served.exclusive(call) as engine:
             results.append(engine.recommend_bulk(kind, papers, query.options))
     call.num_items = len(query.papers)
     return results
@@ -134,7 +134,7 @@ def rank_papers(served: ServedPapers, query: Ranking, papers: CollectionPapers, 
     """
     call.num_items = len(query.ids)
     if not query.collection:
-        with in_request(_RANKING_FIELDS), served.turn(call) as engine:
+        with in_request(_RANKING_FIELDS), served.exclusive(call) as engine:
             rankings = engine.rank_papers(query.kind, query.ids, query.papers, query.options)
         return Ranked(rankings, [p.id for p in query.papers], [p.title for p in query.papers], 0)
     found = papers.read(
@@ -146,7 +146,7 @@ def rank_papers(served: ServedPapers, query: Ranking, papers: CollectionPapers, 
         min_revision=query.min_revision,
     )
     compared = found.facets if found.ids else ()
-    with served.turn(call) as engine:
+    with served.exclusive(call) as engine:
         rankings = engine.rank_papers(query.kind, query.ids, compared, query.options)
     return Ranked(rankings, found.ids, found.titles, found.index_revision)
 

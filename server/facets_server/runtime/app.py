@@ -18,27 +18,27 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2_grpc
+from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE
 from grpc_health.v1.health import HealthServicer
 from grpc_reflection.v1alpha import reflection
 from prometheus_client import CollectorRegistry, start_http_server
 
 from facets.documents import CollectionEngine
 from facets.errors import ConfigError
-from facets.model.contract import ModelInfo, TextModel
+from facets.model.contract import ModelInfo
 from facets_server.documents.stream_store import StreamStore
-from facets_server.papers.served import ServedPapers
-from facets_server.relations.served import ServedRelations
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.config import SecurityConfig, ServerConfig
 from facets_server.runtime.health import HealthMonitor
 from facets_server.runtime.interceptors import CallInterceptor, KeyInterceptor
-from facets_server.runtime.metrics import BatchMetrics, CallMetrics
-from facets_server.runtime.model_registry import ModelRegistry, Served, TaskModels
-from facets_server.runtime.service_table import model_services, paper_services, relation_services, text_services
-from facets_server.texts.served import ServedModel
+from facets_server.runtime.metrics import CallMetrics
+from facets_server.runtime.model_registry import ModelRegistry
+from facets_server.runtime.served_model import ServedModel
+from facets_server.runtime.service_table import services
 
 __all__ = ["FacetsServer", "create_server"]
 
@@ -136,70 +136,69 @@ class FacetsServer:
 
 
 def create_server(
-    models: Sequence[TextModel],
+    models: Sequence[ServedModel[Any]],
     engine: CollectionEngine,
     config: ServerConfig,
     *,
-    others: Sequence[Served] = (),
+    registry: CollectorRegistry | None = None,
 ) -> FacetsServer:
     """Builds a server and binds its port; nothing is global, so a process may hold several.
 
     Args:
-        models: Models of texts; the first is the default.
+        models: What is served; the first is the server's default, the first of each task that task's. The server
+            closes them.
         engine: The documents; the caller closes it after the server has stopped.
         config: Checked settings.
-        others: Models of the other tasks; the first of each task is that task's default.
+        registry: Where the metrics are counted, those of the models too; None: a new one.
 
     Raises:
         ConfigError: The port is in use, keys or certificates cannot be read, there is no model, or two have
             the same name.
         StorageError: The data directory cannot be written.
     """
-    registry = CollectorRegistry()
-    batch_metrics, call_metrics = BatchMetrics(registry), CallMetrics(registry)
+    registry = registry if registry is not None else CollectorRegistry()
     admission = Admission(config.admission)
-    call_metrics.watch("running", lambda: admission.num_running)
-    call_metrics.watch("waiting", lambda: admission.num_waiting)
-    call_metrics.watch("streams", lambda: admission.num_streams)
-    interceptors: list[grpc.ServerInterceptor] = [CallInterceptor(admission, call_metrics)]
-    if config.security.api_keys_file is not None:
-        interceptors.insert(0, KeyInterceptor(_keys(config.security.api_keys_file)))
     server = grpc.server(
         ThreadPoolExecutor(_num_threads(config), thread_name_prefix="call"),
-        interceptors=interceptors,
+        interceptors=_interceptors(config, admission, _call_metrics(registry, admission)),
         options=_options(config),
     )
     port = _bind(server, config)
-    texts = [ServedModel(model, config.batcher, batch_metrics) for model in models]
-    served = ModelRegistry([*texts, *others])
+    served = ModelRegistry(models)
     streams = StreamStore(config.data_dir / _STREAMS_FILE)
-    sentence_models = TaskModels("sentences", texts, served.tasks)
-    services = text_services(sentence_models, engine, streams, admission, config)
-    relations = [served for served in others if isinstance(served, ServedRelations)]
-    services |= relation_services(TaskModels("relations", relations, served.tasks), config)
-    papers = [served for served in others if isinstance(served, ServedPapers)]
-    services |= paper_services(TaskModels("papers", papers, served.tasks), engine, config)
-    services |= model_services(served, config)
-    for servicer, add, _ in services.values():
-        add(servicer, server)
-    health_servicer = HealthServicer(
+    table = services(served, engine=engine, streams=streams, admission=admission, config=config)
+    for service in table:
+        service.add_to(server)
+    health = HealthMonitor(_health_of(server), {s.name: (s.health,) for s in table if s.health is not None})
+    names = (service.name for service in table)
+    reflection.enable_server_reflection((*names, HEALTH_SERVICE, reflection.SERVICE_NAME), server)
+    return FacetsServer(
+        server, port=port, models=served, admission=admission, health=health, streams=streams, registry=registry
+    )
+
+
+def _call_metrics(registry: CollectorRegistry, admission: Admission) -> CallMetrics:
+    metrics = CallMetrics(registry)
+    metrics.watch("running", lambda: admission.num_running)
+    metrics.watch("waiting", lambda: admission.num_waiting)
+    metrics.watch("streams", lambda: admission.num_streams)
+    return metrics
+
+
+def _interceptors(config: ServerConfig, admission: Admission, metrics: CallMetrics) -> list[grpc.ServerInterceptor]:
+    keys = config.security.api_keys_file
+    first = [] if keys is None else [KeyInterceptor(_keys(keys))]
+    return [*first, CallInterceptor(admission, metrics)]
+
+
+def _health_of(server: grpc.Server) -> HealthServicer:
+    """GRPC's own health service, added to a server."""
+    servicer = HealthServicer(
         experimental_non_blocking=True,
         experimental_thread_pool=ThreadPoolExecutor(2, thread_name_prefix="health"),
     )
-    health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
-    checks = {name: (entry.health,) for name, entry in services.items() if entry.health is not None}
-    health = HealthMonitor(health_servicer, checks)
-    names = (*services, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME)
-    reflection.enable_server_reflection(names, server)
-    return FacetsServer(
-        server,
-        port=port,
-        models=served,
-        admission=admission,
-        health=health,
-        streams=streams,
-        registry=registry,
-    )
+    health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
+    return servicer
 
 
 def _num_threads(config: ServerConfig) -> int:

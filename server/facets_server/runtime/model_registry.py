@@ -1,39 +1,18 @@
-"""Every model the server serves, by task: which one answers a request, and what ModelService tells of it.
+"""Every model the server serves, by task: which one answers a request, and what ModelService returns of it.
 
 A model of one task cannot answer a request of another: its facets lie in another space.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from facets.errors import ConfigError, InvalidInputError, NotFoundError
-from facets.model.contract import ModelInfo
+from facets_server.runtime.served_model import ServedModel
 
-__all__ = ["ModelRegistry", "Served", "TaskModels"]
-
-
-class Served(Protocol):
-    """One model with whatever runs it."""
-
-    @property
-    def info(self) -> ModelInfo:
-        """What ModelService tells."""
-        ...
-
-    def warm_up(self) -> None:
-        """Runs the model once; raises what the model raises."""
-        ...
-
-    def is_healthy(self) -> bool:
-        """True while the model answers."""
-        ...
-
-    def close(self) -> None:
-        """Ends its threads."""
-        ...
+__all__ = ["ModelRegistry", "TaskModels"]
 
 
-ServedT = TypeVar("ServedT", bound=Served)
+ServedT = TypeVar("ServedT", bound=ServedModel[Any])
 
 
 class TaskModels(Generic[ServedT]):
@@ -92,7 +71,7 @@ class TaskModels(Generic[ServedT]):
 class ModelRegistry:
     """The models of all tasks."""
 
-    def __init__(self, served: Sequence[Served]) -> None:
+    def __init__(self, served: Sequence[ServedModel[Any]]) -> None:
         """Keeps the order: the first model is the server's default, the first of each task that task's.
 
         Raises:
@@ -107,7 +86,11 @@ class ModelRegistry:
         self.tasks: dict[str, str] = {name: one.info.task for name, one in self._served.items()}
         self.default = served[0]
 
-    def get(self, name: str) -> Served:
+    def of(self, task: str, kind: type[ServedT]) -> TaskModels[ServedT]:
+        """The models that are served for one task."""
+        return TaskModels(task, [one for one in self._served.values() if isinstance(one, kind)], self.tasks)
+
+    def get(self, name: str) -> ServedModel[Any]:
         """The model of that name, whatever its task; the default one for the empty name.
 
         Raises:
@@ -123,14 +106,14 @@ class ModelRegistry:
             )
         return self._served[name]
 
-    def all(self) -> list[Served]:
+    def all(self) -> list[ServedModel[Any]]:
         """The default model first, then the others by name."""
         others = sorted(
             (one for one in self._served.values() if one is not self.default), key=lambda one: one.info.name
         )
         return [self.default, *others]
 
-    def is_default(self, served: Served) -> bool:
+    def is_default(self, served: ServedModel[Any]) -> bool:
         """True for the first model of its task."""
         task = served.info.task
         return next(one for one in self._served.values() if one.info.task == task) is served

@@ -15,7 +15,7 @@ from facets_server.runtime.errors import CallCancelledError, DeadlineExceededErr
 from facets_server.runtime.replies import num_words_of
 from facets_server.runtime.streams import read_ahead
 from facets_server.texts.embedding_replies import embeddings_to_proto, explanations_to_proto
-from facets_server.texts.served import PendingTexts, ServedModel, ServedModels
+from facets_server.texts.served import PendingTexts, ServedTexts, TextModels
 
 __all__ = ["EmbeddingService"]
 
@@ -27,13 +27,13 @@ class _Begun:
     sequence: int
     request: texts_pb2.EmbedRequest
     call: CallContext
-    outcome: tuple[ServedModel, PendingTexts] | FacetsError
+    outcome: tuple[ServedTexts, PendingTexts] | FacetsError
 
 
 class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
     """Embeds texts."""
 
-    def __init__(self, models: ServedModels, admission: Admission, limits: LimitsConfig, window: int) -> None:
+    def __init__(self, models: TextModels, admission: Admission, limits: LimitsConfig, window: int) -> None:
         self._models = models
         self._admission = admission
         self._limits = limits
@@ -68,7 +68,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
 
     def _submit(
         self, request: texts_pb2.EmbedRequest | texts_pb2.ExplainRequest, call: CallContext
-    ) -> tuple[ServedModel, PendingTexts]:
+    ) -> tuple[ServedTexts, PendingTexts]:
         served = self._models.get(request.model)
         check_count(request.texts, ("texts",), self._limits.max_texts_per_request)
         check_texts(

@@ -1,34 +1,29 @@
 """The models a server serves, each behind its batcher."""
 
-import logging
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.model.contract import ModelInfo, TextModel
+from facets.model.contract import TextModel
 from facets_server.runtime.batcher import Batcher, PendingRows
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
-from facets_server.runtime.fair_lock import FairLock
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.model_registry import TaskModels
+from facets_server.runtime.served_model import ServedModel
 
 __all__ = [
     "CallEncoder",
     "Encoded",
     "PendingTexts",
-    "ServedModel",
-    "ServedModels",
+    "ServedTexts",
+    "TextModels",
     "TextStats",
 ]
 
-logger = logging.getLogger(__name__)
-
-_PROBE_S = 30.0
-WARM_UP_TEXTS = (
+_WARM_UP_TEXTS = (
     "A short text.",
     "A longer text that warms up the model with several more words than the first one.",
 )
@@ -57,7 +52,7 @@ class Encoded:
 
 
 class PendingTexts:
-    """Texts that wait for the model; made by ``ServedModel.submit``."""
+    """Texts that wait for the model; made by ``ServedTexts.submit``."""
 
     def __init__(self, rows: PendingRows, stats: tuple[TextStats, ...], call: CallContext) -> None:
         self.rows = rows
@@ -77,13 +72,13 @@ class PendingTexts:
         return Encoded(encoded.facets, self._stats)
 
 
-class ServedModel:
-    """One model behind its batcher."""
+class ServedTexts(ServedModel[TextModel]):
+    """One model of texts behind its batcher."""
 
     def __init__(self, model: TextModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
+        super().__init__(model, model)
         self.model = model
-        self.turns = FairLock()
-        self.batcher = Batcher(model.encode_rows, config, name=model.name, metrics=metrics)
+        self.batcher = Batcher(model.encode_rows, config, name=model.name, metrics=metrics, failures=self.failures)
         metrics.watch_queue(model.name, lambda: self.batcher.num_waiting_texts)
 
     def submit(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
@@ -114,36 +109,24 @@ class ServedModel:
         """``submit`` and wait."""
         return self.submit(texts, call).result()
 
-    @property
-    def info(self) -> ModelInfo:
-        """What ModelService returns."""
-        return self.model
+    def probe(self, call: CallContext) -> None:
+        """Encodes texts of our own."""
+        self.encode(_WARM_UP_TEXTS, call)
+
+    def has_answered(self) -> bool:
+        """False when the last batches failed one after the other or the worker is gone."""
+        return self.batcher.is_healthy()
 
     def close(self) -> None:
         """Ends the worker."""
-        self.turns.close()
+        super().close()
         self.batcher.close()
-
-    def warm_up(self) -> None:
-        """Runs the model once; raises what the model raises."""
-        self.encode(WARM_UP_TEXTS, CallContext(method="warm-up"))
-
-    def is_healthy(self) -> bool:
-        """True while the model answers; after failures in a row it is asked with texts of our own."""
-        if self.batcher.is_healthy():
-            return True
-        try:
-            self.encode(WARM_UP_TEXTS, CallContext(method="probe", deadline=time.monotonic() + _PROBE_S))
-        except Exception as error:  # whatever it is: the model does not answer
-            logger.warning("model %s does not answer: %s", self.model.name, type(error).__name__)
-            return False
-        return True
 
 
 class CallEncoder:
     """Encodes on behalf of one call, for the tasks of the library: ``encode`` goes through the batcher."""
 
-    def __init__(self, served: ServedModel, call: CallContext) -> None:
+    def __init__(self, served: ServedTexts, call: CallContext) -> None:
         self._served = served
         self._call = call
 
@@ -152,10 +135,10 @@ class CallEncoder:
         return self._served.encode(texts, self._call).facets
 
     def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Averages of the encoder's states; the batcher does not know them, so calls take turns."""
-        with self._served.turns.hold(self._call):
-            return self._served.model.encode_states(texts)
+        """Averages of the encoder's states; the batcher does not know them, so one call at a time asks for them."""
+        with self._served.exclusive(self._call) as model:
+            return model.encode_states(texts)
 
 
 # What the services about texts are given.
-ServedModels = TaskModels[ServedModel]
+TextModels = TaskModels[ServedTexts]

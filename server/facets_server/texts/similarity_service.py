@@ -5,7 +5,7 @@ from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from facets.texts.similarity import score_pairs
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
-from facets_server.texts.served import CallEncoder, ServedModels
+from facets_server.texts.served import CallEncoder, TextModels
 from facets_server.texts.similarity_messages import scores_to_proto, scoring_from_proto
 
 __all__ = ["SimilarityService"]
@@ -14,7 +14,7 @@ __all__ = ["SimilarityService"]
 class SimilarityService(texts_pb2_grpc.SimilarityServiceServicer):
     """Scores pairs of texts."""
 
-    def __init__(self, models: ServedModels, limits: LimitsConfig) -> None:
+    def __init__(self, models: TextModels, limits: LimitsConfig) -> None:
         self._models = models
         self._limits = limits
 

@@ -6,7 +6,7 @@ from facets.texts.summarization import summarize
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import check_num_sentences
 from facets_server.runtime.config import LimitsConfig
-from facets_server.texts.served import CallEncoder, ServedModels
+from facets_server.texts.served import CallEncoder, TextModels
 from facets_server.texts.summarization_messages import summaries_to_proto, summarizing_from_proto
 
 __all__ = ["SummarizationService"]
@@ -15,7 +15,7 @@ __all__ = ["SummarizationService"]
 class SummarizationService(texts_pb2_grpc.SummarizationServiceServicer):
     """Summarizes documents."""
 
-    def __init__(self, models: ServedModels, limits: LimitsConfig) -> None:
+    def __init__(self, models: TextModels, limits: LimitsConfig) -> None:
         self._models = models
         self._limits = limits
 

@@ -8,7 +8,10 @@ import grpc
 import pytest
 from facets_server.runtime.app import FacetsServer, create_server
 from facets_server.runtime.config import AdmissionConfig, BatcherConfig, LimitsConfig, ServerConfig
-from facets_server.runtime.model_registry import Served
+from facets_server.runtime.metrics import BatchMetrics
+from facets_server.runtime.served_model import ServedModel
+from facets_server.texts.served import ServedTexts
+from prometheus_client import CollectorRegistry
 from server_fakes import FakeModel
 
 from facets.documents import CollectionEngine, EngineConfig
@@ -48,7 +51,7 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         batcher: BatcherConfig | None = None,
         config: ServerConfig | None = None,
         max_database_bytes: int | None = None,
-        others: Sequence[Served] = (),
+        others: Sequence[ServedModel] = (),
     ) -> Running:
         config = (config or ServerConfig()).replaced(
             host="127.0.0.1",
@@ -62,7 +65,10 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         engine = CollectionEngine.open(
             config.data_dir, EngineConfig(background=False, max_database_bytes=max_database_bytes)
         )
-        server = create_server(served, engine, config, others=others)
+        registry = CollectorRegistry()
+        metrics = BatchMetrics(registry)
+        texts = [ServedTexts(model, config.batcher, metrics) for model in served]
+        server = create_server([*texts, *others], engine, config, registry=registry)
         channel = grpc.insecure_channel(f"127.0.0.1:{server.port}")
         running = Running(server, served[0], engine, channel, config, served[1:])
         started.append(running)

@@ -233,4 +233,4 @@ def served_papers(name="papers"):
         max_tokens=64,
         vocabulary_size=len(WORDS),
     )
-    return ServedPapers(engine, info), engine
+    return ServedPapers(info, engine), engine

@@ -201,4 +201,4 @@ def fake_relations(name="fake-relations"):
         max_tokens=20,
         vocabulary_size=100,
     )
-    return ServedRelations(scorer, info), scorer
+    return ServedRelations(info, scorer), scorer
