@@ -113,7 +113,6 @@ PROTOBUF_EXCEPTIONS = {
     "facets_server.documents.filters",
     "facets_server.documents.ingest_stream",
     "facets_server.documents.search_messages",
-    "facets_server.texts.embedding_replies",
     "facets_server.texts.similarity_messages",
     "facets_server.texts.summarization_messages",
 }

@@ -46,7 +46,7 @@ def cbow_systems(engine: PaperEngine, data: RecommendationData) -> Iterator[Reco
     offsets = np.cumsum([0, *map(len, rows)])
     unseen = unit_rows(np.asarray(word_counts(np.concatenate(rows), offsets, len(vocabulary)) @ vectors_VW))
     for mode in DOCUMENT_MODES:
-        yield document_system(f"cbow-{mode}", unseen, tables, bank, mode)
+        yield document_system(f"cbow-{mode}", unseen, tables, bank=bank, mode=mode)
 
 
 def minilm_systems(
@@ -82,7 +82,7 @@ def minilm_systems(
     known[needed] = part
     bank = PaperBank(state.bank.ids, state.bank.titles, state.bank.years, known)
     tables = {kind: _with_embeddings(table, bank) for kind, table in state.tables.items()}
-    return {mode: document_system(f"minilm-{mode}", unseen, tables, bank, mode) for mode in DOCUMENT_MODES}
+    return {mode: document_system(f"minilm-{mode}", unseen, tables, bank=bank, mode=mode) for mode in DOCUMENT_MODES}
 
 
 def _papers_of(tables: Mapping[CandidateKind, CandidateTable], data: RecommendationData) -> NDArray[np.int64]:

@@ -148,6 +148,7 @@ def document_system(
     name: str,
     embeddings_NW: NDArray[np.float32],
     tables: Mapping[CandidateKind, CandidateTable],
+    *,
     bank: PaperBank,
     mode: str,
 ) -> RecommendationSystem:

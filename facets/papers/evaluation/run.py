@@ -104,7 +104,7 @@ def _systems(
         documents[model.name] = encoded.averages
         facets[model.name] = facet_system(model.name, model.engine, encoded)
         if run.tune:
-            store_best_mixture(model.folder, model.engine, facets[model.name], encoded.averages, data)
+            store_best_mixture(model.folder, model.engine, facets[model.name], averages=encoded.averages, data=data)
             facets[model.name] = facet_system(model.name, PaperEngine.load(model.folder), encoded)
         yield facets[model.name]
     if not run.baselines:
@@ -112,7 +112,7 @@ def _systems(
     first_name, first = models[0].name, models[0].engine
     tables, bank = first.state.tables, first.state.bank
     for mode in DOCUMENT_MODES:
-        yield document_system(f"words-{mode}", documents[first_name], tables, bank, mode)
+        yield document_system(f"words-{mode}", documents[first_name], tables, bank=bank, mode=mode)
     yield from cbow_systems(first, data)
     for mode, system in minilm_systems(first, data, train=run.train, embeddings=run.embeddings).items():
         yield system

@@ -28,13 +28,14 @@ def store_best_mixture(
     folder: Path,
     engine: PaperEngine,
     facets: RecommendationSystem,
+    *,
     averages: NDArray[np.float32],
     data: RecommendationData,
 ) -> None:
     """Stores the best weight and way of document similarity of a model."""
     state = engine.state
     found = {
-        mode: tune_weights(facets, document_system("", averages, state.tables, state.bank, mode), data)
+        mode: tune_weights(facets, document_system("", averages, state.tables, bank=state.bank, mode=mode), data)
         for mode in DOCUMENT_MODES
     }
     weights, modes = {}, {}
