@@ -28,8 +28,6 @@ __all__ = ["PaperEngine"]
 _SCORES_AT_A_TIME = 16_000_000
 # More papers than this are compared with every candidate: one matrix product beats as many searches.
 _MAX_SEARCHES = 8
-# Smaller tables are compared whole.
-_MIN_INDEXED = 20_000
 
 
 class PaperEngine:
@@ -39,7 +37,7 @@ class PaperEngine:
     before the call returns; an engine opened on the same folder later has it again.
     """
 
-    def __init__(self, model: PaperEncoder, *, data_dir: Path | None = None, min_indexed: int = _MIN_INDEXED) -> None:
+    def __init__(self, model: PaperEncoder, *, data_dir: Path | None = None, min_indexed: int = 20_000) -> None:
         """Takes a model that ``facets.load`` returned.
 
         Args:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["best_products", "ranking_loss", "recommendation_loss"]
+__all__ = ["best_products", "softmax_loss", "squared_loss"]
 
 _NEVER = -1e4  # a logit that takes no part in a softmax
 
@@ -18,7 +18,7 @@ def best_products(facets_BKD: Tensor, table_UD: Tensor) -> Tensor:
     return (facets_BKD @ table_UD.T).amax(dim=1)
 
 
-def recommendation_loss(
+def squared_loss(
     facets_BKD: Tensor,
     table_UD: Tensor,
     positives_P2: Tensor,
@@ -62,7 +62,7 @@ def recommendation_loss(
     return (positive + negative_weight * negative) / weights_P.sum().clamp_min(1e-6)
 
 
-def ranking_loss(
+def softmax_loss(
     facets_BKD: Tensor,
     table_UD: Tensor,
     positives_P2: Tensor,

@@ -69,16 +69,6 @@ class RelationEngine:
         return cls(load(name_or_path, RelationModel), data_dir=data_dir)
 
     @property
-    def num_facets(self) -> int:
-        """K of a pattern."""
-        return self.model.num_facets
-
-    @property
-    def num_relation_facets(self) -> int:
-        """K_rel of a relation."""
-        return self.model.num_relation_facets
-
-    @property
     def background(self) -> Tensor:
         """Facets of patterns in general, ``[M, D]``; encoded at the first use."""
         with self._lock:

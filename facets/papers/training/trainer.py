@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from facets.losses.autoencoder import paper_autoencoder_loss
 from facets.papers.inputs import CandidateKind
-from facets.papers.loss import ranking_loss, recommendation_loss
+from facets.papers.loss import softmax_loss, squared_loss
 from facets.papers.network import EncodedPapers, PaperNetwork
 from facets.papers.training.batches import PaperBatch, PaperStream
 from facets.papers.training.config import PaperTrainingConfig
@@ -66,9 +66,9 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
             }
         ).to(self.device)
         self._loss_of_pairs = (
-            partial(ranking_loss, temperature=config.temperature)
+            partial(softmax_loss, temperature=config.temperature)
             if config.loss == "softmax"
-            else partial(recommendation_loss, negative_weight=config.negative_weight)
+            else partial(squared_loss, negative_weight=config.negative_weight)
         )
 
     def batches(self, start_step: int) -> Iterator[PaperBatch]:

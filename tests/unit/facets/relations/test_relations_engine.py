@@ -30,10 +30,10 @@ def test_probabilities_fall_and_evidence_names_facets(engine: RelationEngine) ->
     [scores] = engine.score(["$ARG1 , born to $ARG2"])
     probabilities = [score.probability for score in scores.relations]
     assert probabilities == sorted(probabilities, reverse=True)
-    assert len(scores.evidence.nearest_relations) == engine.num_facets
+    assert len(scores.evidence.nearest_relations) == engine.model.num_facets
     meeting = scores.relations[0].meeting
-    assert 0 <= meeting.pattern_facet < engine.num_facets
-    assert 0 <= meeting.relation_facet < engine.num_relation_facets
+    assert 0 <= meeting.pattern_facet < engine.model.num_facets
+    assert 0 <= meeting.relation_facet < engine.model.num_relation_facets
     nearest = scores.evidence.nearest_relations[meeting.pattern_facet]
     assert any(near.cosine == pytest.approx(meeting.cosine, abs=1e-5) for near in nearest)
 
