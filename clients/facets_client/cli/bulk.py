@@ -13,7 +13,7 @@ from facets_client.cli.settings import Settings
 from facets_client.core.bulk.rejected import RejectedFile
 from facets_client.core.bulk.runner import BulkReport, BulkRunner, BulkSettings, BulkTask, Progress
 from facets_client.core.bulk.state import Place, StateFile
-from facets_client.core.records import RecordSource
+from facets_client.core.source import RecordSource
 from facets_client.errors import FacetsClientError
 
 __all__ = [

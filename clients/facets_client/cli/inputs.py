@@ -7,7 +7,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from facets_client.core.records import InputError
+from facets_client.core.source import InputError
 
 Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts.", show_default=False)]
 FileOption = Annotated[

@@ -5,44 +5,25 @@ What cannot be read becomes a ``Rejection`` with its line number and its reason,
 one bad line must not stop a million good ones.
 """
 
-import gzip
-import hashlib
-import io
 import json
-import lzma
-import sys
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO, cast
+
+from facets_client.core.source import DAMAGED, RecordSource
 
 __all__ = [
-    "InputError",
     "JsonLine",
     "Record",
     "RecordFormat",
-    "RecordSource",
     "Rejection",
     "read_objects",
     "read_records",
 ]
 
-# Waited for before anything else happens: short for a pipe that may be slow.
-_FILE_HEAD_BYTES = 65_536
-_STREAM_HEAD_BYTES = 4_096
-_GZIP_MAGIC = b"\x1f\x8b"
-_XZ_MAGIC = b"\xfd7zXZ\x00"
 EXCERPT_CHARS = 200
 _MAX_LINE_BYTES = 8 * 2**20
-# What zlib and lzma raise for damaged or cut-off data, beside their own classes.
-_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
 
 _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", int: "a number", float: "a number"}
-
-
-class InputError(ValueError):
-    """The input cannot be read at all: no such file, a folder, no permission."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,76 +88,6 @@ class _UnusableError(Exception):
         self.record_id = record_id
 
 
-class RecordSource:
-    """An opened input: raw bytes behind it, uncompressed lines in front.
-
-    The compression is known by the first bytes, not by the name, so that ``zcat`` and ``cat`` both work.
-
-    Attributes:
-        name: Path, or ``-`` for standard input.
-        size: Size of the file in bytes; None for a stream whose end nobody knows.
-        head_digest: SHA-256 of the first bytes (as stored, compressed or not; 64 KiB of a file, 4 KiB of
-            a stream): differs where inputs differ.
-    """
-
-    def __init__(self, name: str, stdin: BinaryIO | None = None) -> None:
-        self.name = name
-        self._raw, self.size = _open_raw(name, stdin)
-        head = _read_up_to(self._raw, _STREAM_HEAD_BYTES if self.size is None else _FILE_HEAD_BYTES)
-        self.head_digest = hashlib.sha256(head).hexdigest()
-        self._rest = _Rejoined(head, self._raw)
-        buffered = io.BufferedReader(self._rest, 1 << 18)
-        self.compression = _compression_of(head)
-        self._lines: BinaryIO
-        if self.compression == "gzip":
-            self._lines = cast(BinaryIO, gzip.GzipFile(fileobj=buffered))
-        elif self.compression == "xz":
-            self._lines = cast(BinaryIO, lzma.LZMAFile(buffered))
-        else:
-            self._lines = buffered
-
-    @property
-    def raw_position(self) -> int:
-        """Bytes of the stored input read so far: against ``size``, the progress."""
-        return self._rest.position
-
-    def skip(self, num_bytes: int) -> None:
-        """Moves ``num_bytes`` of uncompressed data forward; done once, before the first line is read.
-
-        Raises:
-            InputError: When the input ends or is damaged before that point.
-        """
-        if self.size is not None and isinstance(self._lines, io.BufferedReader):
-            self._lines.detach()  # else its end would close what is behind it
-            self._rest.seek_raw(num_bytes)
-            self._lines = io.BufferedReader(self._rest, 1 << 18)
-            return
-        left = num_bytes
-        while left:
-            try:
-                block = self._lines.read(min(left, 1 << 20))
-            except _DAMAGED as error:
-                raise InputError(f"{self.name}: damaged before byte {num_bytes}: {error}") from error
-            if not block:
-                raise InputError(f"{self.name}: ends {left} bytes before byte {num_bytes}, where to resume")
-            left -= len(block)
-
-    def readline(self, limit: int) -> bytes:
-        """Next piece of a line, at most ``limit`` bytes; empty at the end."""
-        return self._lines.readline(limit)
-
-    def close(self) -> None:
-        """Closes the file; standard input stays open."""
-        if self.name != "-":
-            self._raw.close()
-
-    def __enter__(self) -> "RecordSource":
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
-
 def read_records(
     source: RecordSource, record_format: RecordFormat, *, line: int = 0, end: int = 0
 ) -> Iterator[Record | Rejection]:
@@ -237,7 +148,7 @@ def _lines(source: RecordSource, max_line_bytes: int, *, line: int, end: int) ->
         line += 1
         try:
             raw, length = _read_line(source, max_line_bytes)
-        except _DAMAGED as error:
+        except DAMAGED as error:
             message = f"the {source.compression} data is cut off or damaged after line {line - 1}: {error}"
             yield Rejection(line, end, "damaged_input", message)
             return
@@ -342,67 +253,3 @@ def _read_line(source: RecordSource, limit: int) -> tuple[bytes | None, int]:
         piece = source.readline(1 << 18)
         length += len(piece)
     return None, length
-
-
-class _Rejoined(io.RawIOBase):
-    """The head that was read to know the input, then the rest of it: one stream again."""
-
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        self._head = memoryview(head)
-        self._rest = rest
-        self.position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        target = memoryview(cast(bytearray, buffer)).cast("B")
-        if self._head:
-            count = min(len(target), len(self._head))
-            target[:count] = self._head[:count]
-            self._head = self._head[count:]
-        else:
-            block = _read_some(self._rest, len(target))
-            count = len(block)
-            target[:count] = block
-        self.position += count
-        return count
-
-    def seek_raw(self, position: int) -> None:
-        """Goes to a byte of a plain file."""
-        self._head = memoryview(b"")
-        self._rest.seek(position)
-        self.position = position
-
-
-def _open_raw(name: str, stdin: BinaryIO | None) -> tuple[BinaryIO, int | None]:
-    if name == "-":
-        return stdin or sys.stdin.buffer, None
-    path = Path(name)
-    try:
-        if path.is_dir():
-            raise InputError(f"{name}: expected a JSONL file, got a folder")
-        stream = path.open("rb")
-    except OSError as error:
-        raise InputError(f"{name}: cannot be opened: {error.strerror or error}") from error
-    return stream, (path.stat().st_size if path.is_file() else None)
-
-
-def _read_up_to(stream: BinaryIO, size: int) -> bytes:
-    """Reads until ``size`` bytes or the end: a pipe gives less at a time."""
-    pieces: list[bytes] = []
-    while size > 0 and (block := stream.read(size)):
-        pieces.append(block)
-        size -= len(block)
-    return b"".join(pieces)
-
-
-def _read_some(stream: BinaryIO, size: int) -> bytes:
-    """Reads what is there, so that a slow pipe is not waited for longer than needed."""
-    return stream.read1(size) if isinstance(stream, io.BufferedReader) else stream.read(size)
-
-
-def _compression_of(head: bytes) -> str:
-    if head.startswith(_GZIP_MAGIC):
-        return "gzip"
-    return "xz" if head.startswith(_XZ_MAGIC) else "plain"

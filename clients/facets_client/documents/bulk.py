@@ -10,8 +10,9 @@ from facets_client.client import FacetsClient
 from facets_client.core.bulk.batches import Batch, Entry, batches
 from facets_client.core.bulk.runner import BulkSettings, Settled
 from facets_client.core.bulk.state import Place
-from facets_client.core.records import EXCERPT_CHARS, Record, RecordFormat, RecordSource, Rejection, read_records
+from facets_client.core.records import EXCERPT_CHARS, Record, RecordFormat, Rejection, read_records
 from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES
+from facets_client.core.source import RecordSource
 from facets_client.documents.convert import DocumentMessage, from_document
 from facets_client.documents.results import Document
 from facets_client.documents.upsert_session import UpsertSession

@@ -18,7 +18,8 @@ from facets_client.core.bulk.batches import Batch, Entry, batches
 from facets_client.core.bulk.calls import CallTask
 from facets_client.core.bulk.runner import BulkSettings
 from facets_client.core.bulk.state import Place
-from facets_client.core.records import RecordSource, Rejection
+from facets_client.core.records import Rejection
+from facets_client.core.source import RecordSource
 from facets_client.papers.records import read_papers
 from facets_client.papers.results import BulkRecommendations, CandidateKind, Paper, RecommendationOptions
 

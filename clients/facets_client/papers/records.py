@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from facets_client.core.bulk.batches import Entry
-from facets_client.core.records import JsonLine, RecordSource, Rejection, read_objects
+from facets_client.core.records import JsonLine, Rejection, read_objects
+from facets_client.core.source import RecordSource
 from facets_client.papers.convert import from_new_author, from_paper
 from facets_client.papers.results import NewAuthor, Paper, PaperAuthor
 

@@ -23,7 +23,8 @@ from facets_client.client import FacetsClient
 from facets_client.core.bulk.rejected import RejectedFile
 from facets_client.core.bulk.runner import BulkReport, BulkSettings, check_batches
 from facets_client.core.bulk.state import Place, StateFile, default_state_path
-from facets_client.core.records import RecordFormat, RecordSource
+from facets_client.core.records import RecordFormat
+from facets_client.core.source import RecordSource
 from facets_client.documents.bulk import IndexTask, document_batches
 from facets_client.errors import AlreadyExistsError, NotFoundError
 

@@ -23,7 +23,8 @@ from facets_client.core.bulk.batches import Entry, batches
 from facets_client.core.bulk.calls import CallTask
 from facets_client.core.bulk.runner import BulkSettings
 from facets_client.core.bulk.state import Place, StateFile, default_state_path
-from facets_client.core.records import RecordSource, Rejection
+from facets_client.core.records import Rejection
+from facets_client.core.source import RecordSource
 from facets_client.papers.records import read_authors, read_papers
 from facets_client.papers.results import AddedAuthors, AddedPapers, NewAuthor, Paper
 

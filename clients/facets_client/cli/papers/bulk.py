@@ -26,7 +26,7 @@ from facets_client.cli.settings import settings_of
 from facets_client.cli.where import WhereOption, parse_where
 from facets_client.core.bulk.runner import BulkReport, BulkSettings
 from facets_client.core.bulk.state import StateFile
-from facets_client.core.records import InputError, RecordSource
+from facets_client.core.source import InputError, RecordSource
 from facets_client.papers.bulk import BulkRecommendSettings, CandidatesFile
 from facets_client.papers.results import CandidateKind, RecommendationOptions
 

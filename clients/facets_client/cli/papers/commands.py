@@ -13,7 +13,8 @@ from facets_client.cli.papers.bulk import bulk
 from facets_client.cli.papers.output import TITLE_CHARS, print_item
 from facets_client.cli.settings import settings_of
 from facets_client.cli.where import WhereOption, parse_where
-from facets_client.core.records import InputError, RecordSource, Rejection
+from facets_client.core.records import Rejection
+from facets_client.core.source import InputError, RecordSource
 from facets_client.papers.records import paper_of, read_papers
 from facets_client.papers.results import CandidateKind, Paper, PaperRankings, RecommendationOptions
 

@@ -17,7 +17,7 @@ from facets_client.cli.relations.output import (
     print_tails,
 )
 from facets_client.cli.settings import Settings, settings_of
-from facets_client.core.records import InputError
+from facets_client.core.source import InputError
 from facets_client.relations.convert import EntitySource, Spans
 
 _SPAN_FORM = "START:END"

@@ -14,7 +14,8 @@ from typing import Generic, Protocol, TypeVar
 from facets_client.core.bulk.batches import Batch
 from facets_client.core.bulk.rejected import RejectedFile
 from facets_client.core.bulk.state import Place, StateFile
-from facets_client.core.records import RecordSource, Rejection
+from facets_client.core.records import Rejection
+from facets_client.core.source import RecordSource
 from facets_client.errors import DeadlineExceededError, OverloadedError, UnavailableError
 
 __all__ = ["BulkReport", "BulkRunner", "BulkSettings", "BulkTask", "Progress", "Settled", "check_batches"]

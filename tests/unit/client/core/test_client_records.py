@@ -6,7 +6,8 @@ import json
 import lzma
 
 import pytest
-from facets_client.core.records import InputError, Record, RecordFormat, RecordSource, Rejection, read_records
+from facets_client.core.records import Record, RecordFormat, Rejection, read_records
+from facets_client.core.source import InputError, RecordSource
 
 
 def read(data: bytes, tmp_path, record_format=None, **place):

@@ -8,7 +8,8 @@ from facets_client import FacetsClient, NotFoundError, ServerError, UnavailableE
 from facets_client.core.bulk.rejected import RejectedFile
 from facets_client.core.bulk.runner import BulkRunner, BulkSettings, check_batches
 from facets_client.core.bulk.state import Place, StateFile
-from facets_client.core.records import RecordFormat, RecordSource
+from facets_client.core.records import RecordFormat
+from facets_client.core.source import RecordSource
 from facets_client.documents.bulk import IndexTask, document_batches
 from fake_server import FakeServer
 from fake_world import Pace

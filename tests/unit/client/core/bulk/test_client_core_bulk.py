@@ -7,7 +7,8 @@ from facets_client.core.bulk.calls import CallTask
 from facets_client.core.bulk.rejected import RejectedFile
 from facets_client.core.bulk.runner import BulkRunner, BulkSettings
 from facets_client.core.bulk.state import Place, StateFile, default_state_path
-from facets_client.core.records import RecordSource, Rejection
+from facets_client.core.records import Rejection
+from facets_client.core.source import RecordSource
 from facets_client.errors import ErrorInfo, FieldViolation, InvalidArgumentError, NotFoundError, UnavailableError
 
 
