@@ -138,7 +138,10 @@ class Load:
 
     def num_acknowledged(self) -> int:
         saved = list((self.facets.folder / "state" / "facets" / "index").glob("*.json"))
-        return json.loads(saved[0].read_text())["num_indexed"] if saved else 0
+        if not saved:
+            return 0
+        place = json.loads(saved[0].read_text())["place"]
+        return place["num_records"] - place["num_rejected"]
 
     def ids(self) -> list[str]:
         with FacetsClient(self.facets.target) as client:
@@ -152,9 +155,9 @@ def test_client_stopped_in_the_middle(facets: Command, collection: str, number: 
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == (130 if number is signal.SIGINT else -number)
-    out, err = finish(facets.start(*load.args), 0)
+    out, err = finish(facets.start(*load.args[:-1]), 0)
     assert "going on after line" in err
-    assert json.loads(out)["num_indexed"] == NUM_ROWS
+    assert f"{NUM_ROWS} records: {NUM_ROWS} stored" in out
     assert load.ids() == [f"p{i:05}" for i in range(NUM_ROWS)]
 
 
@@ -180,5 +183,5 @@ def test_nothing_acknowledged_is_lost_when_server_and_client_are_killed(spawn, t
     report = json.loads(out)
     assert (report["num_indexed"], report["num_rejected"]) == (NUM_ROWS, 0)
     assert report["num_reconnects"] >= 1
-    assert "waiting for the server" in err
+    assert err == ""
     assert load.ids() == [f"p{i:05}" for i in range(NUM_ROWS)]

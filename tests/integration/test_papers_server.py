@@ -150,7 +150,7 @@ def test_what_is_wrong_is_told(client: FacetsClient) -> None:
         client.summarize(["A text."], model="toy-papers")
     with pytest.raises(InvalidArgumentError, match="nobody"):
         client.recommend_authors([PARSING], RecommendationOptions(positive=["nobody"]))
-    with pytest.raises(InvalidArgumentError, match="the same as"):
+    with pytest.raises(InvalidArgumentError, match="as an earlier one is"):
         client.add_papers([Paper("a", id="x"), Paper("b", id="x")])
     with pytest.raises(NotFoundError, match="nope"):
         client.add_authors([NewAuthor(PaperAuthor("Zoe"), paper_ids=["nope"])])
