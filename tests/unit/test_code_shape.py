@@ -25,7 +25,7 @@ LONG_FUNCTIONS = {
     "facets/training/packing.py pack_corpus",
 }
 LONG_HANDLERS = {
-    *("ExtractRelations", "GetDocuments", "ListCollections", "ListDocuments", "RankPapers", "Score", "Summarize"),
+    *("ExtractRelations", "GetDocuments", "ListCollections", "ListDocuments"),
 }
 MANY_POSITIONAL = {
     "facets/model/transformer.py forward",

@@ -113,8 +113,6 @@ PROTOBUF_EXCEPTIONS = {
     "facets_server.documents.filters",
     "facets_server.documents.ingest_stream",
     "facets_server.documents.search_messages",
-    "facets_server.texts.similarity_messages",
-    "facets_server.texts.summarization_messages",
 }
 ROOT_EXCEPTIONS: set[tuple[str, str]] = set()
 ROOM_CYCLE_EXCEPTIONS: set[str] = set()

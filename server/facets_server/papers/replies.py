@@ -1,12 +1,14 @@
 """Recommended candidates, ranked papers and additions as replies."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 from facets_proto.v1 import papers_pb2
 
 from facets.model.contract import ModelInfo
 from facets.papers.results import AddResult, BulkCandidates, Evidence, RankedCandidate, RankedPaper
+from facets_server.papers.recommending import Ranked
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.replies import nearest_to_proto, timings_to_proto, version_to_proto
 
@@ -19,16 +21,23 @@ __all__ = [
     "recommendations_to_proto",
 ]
 
+ReplyT = TypeVar("ReplyT", papers_pb2.RecommendAuthorsResponse, papers_pb2.RecommendCitationsResponse)
+
 _MOST_UNKNOWN = 100  # unknown names that are told; the others are counted
 
 
 def recommendations_to_proto(
-    results: Sequence[Sequence[RankedCandidate]],
-) -> list[papers_pb2.PaperRecommendations]:
-    """Candidates in the order of the papers."""
-    return [
-        papers_pb2.PaperRecommendations(recommendations=[_recommendation(item) for item in items]) for items in results
-    ]
+    reply: type[ReplyT], results: Sequence[Sequence[RankedCandidate]], model: ModelInfo, call: CallContext
+) -> ReplyT:
+    """Candidates in the order of the papers, as the reply of the rpc that asked for them."""
+    return reply(
+        results=[
+            papers_pb2.PaperRecommendations(recommendations=[_recommendation(item) for item in items])
+            for items in results
+        ],
+        model=version_to_proto(model),
+        timings=timings_to_proto(call),
+    )
 
 
 def _recommendation(item: RankedCandidate) -> papers_pb2.Recommendation:
@@ -82,33 +91,40 @@ def bulk_to_proto(
 
 
 def rankings_to_proto(
-    rankings: Sequence[Sequence[RankedPaper]], ids: Sequence[str], titles: Sequence[str], *, is_collection: bool
-) -> list[papers_pb2.PaperRanking]:
+    ranked: Ranked, model: ModelInfo, call: CallContext, *, is_collection: bool
+) -> papers_pb2.RankPapersResponse:
     """Papers in the order of the authors or citing papers.
 
     Args:
-        rankings: What the library found; rows point into the next two.
-        ids: Of the papers.
-        titles: Of the papers.
-        is_collection: Whether rows mean nothing to the caller.
+        ranked: What was found.
+        model: What found it.
+        call: For its times.
+        is_collection: Whether the papers are a collection's, so that their positions mean nothing to the caller.
     """
-    return [
-        papers_pb2.PaperRanking(
-            papers=[
-                papers_pb2.RankedPaper(
-                    id=ids[item.row],
-                    title=titles[item.row],
-                    score=item.score,
-                    facet_score=item.facet_score,
-                    document_score=item.document_score,
-                    evidence=_evidence(item.evidence),
-                    position=0 if is_collection else item.row,
-                )
-                for item in ranking
-            ]
-        )
-        for ranking in rankings
-    ]
+    return papers_pb2.RankPapersResponse(
+        rankings=[
+            papers_pb2.PaperRanking(
+                papers=[_ranked_paper(item, ranked, position=0 if is_collection else item.row) for item in ranking]
+            )
+            for ranking in ranked.rankings
+        ],
+        num_papers=len(ranked.ids),
+        index_revision=ranked.index_revision,
+        model=version_to_proto(model),
+        timings=timings_to_proto(call),
+    )
+
+
+def _ranked_paper(item: RankedPaper, ranked: Ranked, *, position: int) -> papers_pb2.RankedPaper:
+    return papers_pb2.RankedPaper(
+        id=ranked.ids[item.row],
+        title=ranked.titles[item.row],
+        score=item.score,
+        facet_score=item.facet_score,
+        document_score=item.document_score,
+        evidence=_evidence(item.evidence),
+        position=position,
+    )
 
 
 def added_papers_to_proto(result: AddResult, model: ModelInfo, call: CallContext) -> papers_pb2.AddPapersResponse:

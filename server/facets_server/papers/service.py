@@ -24,7 +24,6 @@ from facets_server.papers.requests import (
 from facets_server.papers.served import PaperModels
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
-from facets_server.runtime.replies import timings_to_proto, version_to_proto
 
 __all__ = ["RecommendationService"]
 
@@ -44,11 +43,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         served = self._models.get(request.model)
         query = recommending_from_proto(request, self._limits)
         results = recommend(served, CandidateKind.AUTHORS, query, call)
-        return papers_pb2.RecommendAuthorsResponse(
-            results=recommendations_to_proto(results),
-            model=version_to_proto(served.info),
-            timings=timings_to_proto(call),
-        )
+        return recommendations_to_proto(papers_pb2.RecommendAuthorsResponse, results, served.info, call)
 
     def RecommendCitations(
         self, request: papers_pb2.RecommendCitationsRequest, call: CallContext
@@ -57,11 +52,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         served = self._models.get(request.model)
         query = recommending_from_proto(request, self._limits)
         results = recommend(served, CandidateKind.CITATIONS, query, call)
-        return papers_pb2.RecommendCitationsResponse(
-            results=recommendations_to_proto(results),
-            model=version_to_proto(served.info),
-            timings=timings_to_proto(call),
-        )
+        return recommendations_to_proto(papers_pb2.RecommendCitationsResponse, results, served.info, call)
 
     def RecommendBulk(
         self, request: papers_pb2.RecommendBulkRequest, call: CallContext
@@ -79,15 +70,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         served = self._models.get(request.model)
         query = ranking_from_proto(request, self._limits)
         ranked = rank_papers(served, query, self._papers, call)
-        return papers_pb2.RankPapersResponse(
-            rankings=rankings_to_proto(
-                ranked.rankings, ranked.ids, ranked.titles, is_collection=bool(query.collection)
-            ),
-            num_papers=len(ranked.ids),
-            index_revision=ranked.index_revision,
-            model=version_to_proto(served.info),
-            timings=timings_to_proto(call),
-        )
+        return rankings_to_proto(ranked, served.info, call, is_collection=bool(query.collection))
 
     def AddPapers(self, request: papers_pb2.AddPapersRequest, call: CallContext) -> papers_pb2.AddPapersResponse:
         """Stores papers and fits their authors and citing papers."""

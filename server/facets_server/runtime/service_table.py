@@ -23,10 +23,8 @@ from facets_server.runtime.admission import Admission
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.model_registry import ModelRegistry
 from facets_server.runtime.model_service import ModelService
-from facets_server.texts.embedding_service import EmbeddingService
 from facets_server.texts.served import ServedTexts
-from facets_server.texts.similarity_service import SimilarityService
-from facets_server.texts.summarization_service import SummarizationService
+from facets_server.texts.service import EmbeddingService, SimilarityService, SummarizationService
 
 __all__ = ["Service", "services"]
 

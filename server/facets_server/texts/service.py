@@ -1,4 +1,4 @@
-"""EmbeddingService: texts to facets, and facets described in words."""
+"""The services about texts: facets of texts, how alike two texts are, the sentences that cover a document best."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,17 +7,20 @@ from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 
 from facets.errors import FacetsError
 from facets.texts.explanation import explain_encoded
+from facets.texts.similarity import PairScores, score_pairs
+from facets.texts.summarization import Summary, summarize
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.checks import check_count, check_texts
+from facets_server.runtime.checks import check_count, check_num_sentences, check_texts
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, status_of
 from facets_server.runtime.replies import num_words_of
 from facets_server.runtime.streams import read_ahead
-from facets_server.texts.embedding_replies import embeddings_to_proto, explanations_to_proto
-from facets_server.texts.served import PendingTexts, ServedTexts, TextModels
+from facets_server.texts.replies import embeddings_to_proto, explanations_to_proto, scores_to_proto, summaries_to_proto
+from facets_server.texts.requests import ScoringQuery, SummarizingQuery, scoring_from_proto, summarizing_from_proto
+from facets_server.texts.served import CallEncoder, PendingTexts, ServedTexts, TextModels
 
-__all__ = ["EmbeddingService"]
+__all__ = ["EmbeddingService", "SimilarityService", "SummarizationService"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +105,60 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         except FacetsError as error:
             reply.error.CopyFrom(status_of(error, request_id=begun.call.request_id))
         return reply
+
+
+class SimilarityService(texts_pb2_grpc.SimilarityServiceServicer):
+    """Scores pairs of texts."""
+
+    def __init__(self, models: TextModels, limits: LimitsConfig) -> None:
+        self._models = models
+        self._limits = limits
+
+    def Score(self, request: texts_pb2.ScoreRequest, call: CallContext) -> texts_pb2.ScoreResponse:
+        """Scores of a batch of pairs."""
+        served = self._models.get(request.model)
+        query = scoring_from_proto(request, self._limits)
+        call.num_items = len(query.pairs)
+        return scores_to_proto(_score(query, served, call), query, served.model, call)
+
+
+def _score(query: ScoringQuery, served: ServedTexts, call: CallContext) -> PairScores:
+    return score_pairs(
+        served.model,
+        query.pairs,
+        query.method,
+        attention=query.attention,
+        explain=query.explain,
+        num_words=query.num_words,
+        score_range=query.score_range,
+        encoder=CallEncoder(served, call),
+    )
+
+
+class SummarizationService(texts_pb2_grpc.SummarizationServiceServicer):
+    """Summarizes documents."""
+
+    def __init__(self, models: TextModels, limits: LimitsConfig) -> None:
+        self._models = models
+        self._limits = limits
+
+    def Summarize(self, request: texts_pb2.SummarizeRequest, call: CallContext) -> texts_pb2.SummarizeResponse:
+        """Extractive summaries of a batch of documents."""
+        served = self._models.get(request.model)
+        query = summarizing_from_proto(request, self._limits)
+        limit = self._limits.max_sentences_per_document
+        check_num_sentences(query.documents, served.model.tokenizer.sentences, limit)
+        call.num_items = len(query.documents)
+        return summaries_to_proto(_summarize(query, served, call), served.model, call)
+
+
+def _summarize(query: SummarizingQuery, served: ServedTexts, call: CallContext) -> list[Summary]:
+    return summarize(
+        served.model,
+        query.documents,
+        num_sentences=query.num_sentences,
+        max_words=query.max_words,
+        order=query.order,
+        query=query.query,
+        encoder=CallEncoder(served, call),
+    )

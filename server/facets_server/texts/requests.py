@@ -1,4 +1,4 @@
-"""Documents to summarize and their summaries."""
+"""Requests about texts as checked queries."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,14 +6,74 @@ from dataclasses import dataclass
 from facets_proto.v1 import texts_pb2
 
 from facets.errors import ErrorPath, InvalidInputError
-from facets.model.contract import ModelInfo
-from facets.texts.summarization import Order, Summary
-from facets_server.runtime.call_context import CallContext
+from facets.texts.score_curves import ScoreRange
+from facets.texts.similarity_methods import SimilarityMethod
+from facets.texts.summarization import Order
 from facets_server.runtime.checks import check_count, check_texts
 from facets_server.runtime.config import LimitsConfig
-from facets_server.runtime.replies import timings_to_proto, version_to_proto
+from facets_server.runtime.replies import (
+    num_words_of,
+)
 
-__all__ = ["SummarizingQuery", "summaries_to_proto", "summarizing_from_proto"]
+__all__ = ["ScoringQuery", "SummarizingQuery", "scoring_from_proto", "summarizing_from_proto"]
+
+# Methods have the same names in the library and in the proto.
+_PREFIX = "SIMILARITY_METHOD_"
+
+
+_METHODS: dict[int, SimilarityMethod] = {
+    texts_pb2.SIMILARITY_METHOD_UNSPECIFIED: SimilarityMethod.CODEBOOK,
+    **{texts_pb2.SimilarityMethod.Value(_PREFIX + method.name): method for method in SimilarityMethod},
+}
+
+
+_RANGES = {
+    texts_pb2.CALIBRATED_RANGE_UNSPECIFIED: ScoreRange.ZERO_TO_ONE,
+    texts_pb2.CALIBRATED_RANGE_ZERO_TO_ONE: ScoreRange.ZERO_TO_ONE,
+    texts_pb2.CALIBRATED_RANGE_ZERO_TO_FIVE: ScoreRange.ZERO_TO_FIVE,
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScoringQuery:
+    """A checked request."""
+
+    pairs: tuple[tuple[str, str], ...]
+    method: SimilarityMethod
+    attention: bool
+    explain: bool
+    num_words: int
+    score_range: ScoreRange | None
+
+
+def scoring_from_proto(request: texts_pb2.ScoreRequest, limits: LimitsConfig) -> ScoringQuery:
+    """A request as a checked query.
+
+    Raises:
+        InvalidInputError: A rule of the request is broken; ``path`` says where.
+    """
+    check_count(request.pairs, ("pairs",), limits.max_pairs_per_request)
+    check_texts(
+        (
+            (("pairs", i, side), getattr(pair, side))
+            for i, pair in enumerate(request.pairs)
+            for side in ("first", "second")
+        ),
+        max_bytes=limits.max_text_bytes,
+    )
+    if request.method not in _METHODS:
+        raise InvalidInputError(f"must be a known one, got number {request.method}", path="method")
+    if request.calibrated_range not in _RANGES:
+        raise InvalidInputError(f"must be a known one, got number {request.calibrated_range}", path="calibrated_range")
+    return ScoringQuery(
+        pairs=tuple((pair.first, pair.second) for pair in request.pairs),
+        method=_METHODS[request.method],
+        attention=request.attention,
+        explain=request.explain,
+        num_words=num_words_of(request, limits),
+        score_range=_RANGES[request.calibrated_range] if request.calibrated else None,
+    )
+
 
 _ORDERS: dict[int, Order] = {
     texts_pb2.SUMMARY_ORDER_UNSPECIFIED: "original",
@@ -80,32 +140,3 @@ def _sentences(documents: Sequence[str | tuple[str, ...]]) -> Iterator[tuple[Err
         if not isinstance(document, str):
             for j, sentence in enumerate(document):
                 yield ("documents", i, "sentences", "sentences", j), sentence
-
-
-def summaries_to_proto(
-    summaries: Sequence[Summary], model: ModelInfo, call: CallContext
-) -> texts_pb2.SummarizeResponse:
-    """Summaries in the order of the documents."""
-    return texts_pb2.SummarizeResponse(
-        summaries=[_summary(summary) for summary in summaries],
-        model=version_to_proto(model),
-        timings=timings_to_proto(call),
-    )
-
-
-def _summary(summary: Summary) -> texts_pb2.Summary:
-    return texts_pb2.Summary(
-        sentences=[
-            texts_pb2.SummarySentence(
-                text=sentence.text,
-                sentence=sentence.sentence,
-                start=sentence.start,
-                end=sentence.end,
-                selection=sentence.selection,
-                gain=sentence.gain,
-            )
-            for sentence in summary.sentences
-        ],
-        num_sentences_in_document=summary.num_sentences_in_document,
-        num_words=summary.num_words,
-    )
