@@ -24,6 +24,7 @@ def documents(*numbers, prefix=""):
     return [Document(f"{number:05}", prefix + text_of(number), {"number": number}) for number in numbers]
 
 
+@pytest.mark.slow
 def test_collection_moves_to_another_model_though_the_server_is_killed(spawn, toy_model, tmp_path):
     wide = make_toy_checkpoint(tmp_path / "wide", name="wide", num_facets=6, seed=9)
     both = ["--model", str(wide)]
