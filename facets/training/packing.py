@@ -118,12 +118,7 @@ def pack_corpus(
         num_unknown = _write_tokens(numbers, rows, Path(scratch) / "tokens.npy", len(vocabulary))
         shutil.move(Path(scratch) / "tokens.npy", out_dir / "tokens.npy")
     vocabulary.save(out_dir / "vocabulary.tsv")
-    for name, lengths in (
-        ("sentence", collected.sentence_lengths),
-        ("paragraph", collected.paragraph_lengths),
-        ("document", collected.document_lengths),
-    ):
-        np.save(out_dir / f"{name}_offsets.npy", np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
+    _save_offsets(collected, out_dir)
     write_meta(
         out_dir / "meta.json",
         CorpusMeta(
@@ -142,6 +137,15 @@ def pack_corpus(
         ),
     )
     return PackedCorpus.open(out_dir)
+
+
+def _save_offsets(collected: "_Collected", out_dir: Path) -> None:
+    for name, lengths in (
+        ("sentence", collected.sentence_lengths),
+        ("paragraph", collected.paragraph_lengths),
+        ("document", collected.document_lengths),
+    ):
+        np.save(out_dir / f"{name}_offsets.npy", np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
 
 
 @dataclass(slots=True)

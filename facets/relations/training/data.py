@@ -175,6 +175,16 @@ def _blocks(cells: Iterator[tuple[str, str, str, int]]) -> Iterator[list[tuple[s
         yield block
 
 
+def _useful_cells(cells: NDArray[np.int64], in_kb: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Without patterns of one pair and pairs of one pattern, which say nothing about others."""
+    while True:
+        row_sizes, column_sizes = np.bincount(cells[0]), np.bincount(cells[1])
+        useful = (row_sizes[cells[0]] > 1) & (column_sizes[cells[1]] > 1) | in_kb[cells[1]]
+        if useful.all():
+            return cells
+        cells = cells[:, useful]
+
+
 def _compress(
     rows: dict[str, int],
     row_of: NDArray[np.int64],
@@ -189,15 +199,7 @@ def _compress(
     is_relation = np.array([name.startswith(KB_PREFIX) for name in names])
     in_kb[column_of[is_relation[row_of]]] = True
     in_kb |= mirror_of >= 0
-    # A pattern of one pair, and a pair of one pattern, tell nothing about others.
-    cells = np.unique(np.stack([row_of, column_of]), axis=1)
-    while True:
-        row_sizes = np.bincount(cells[0], minlength=len(names))
-        column_sizes = np.bincount(cells[1], minlength=len(in_kb))
-        useful = (row_sizes[cells[0]] > 1) & (column_sizes[cells[1]] > 1) | in_kb[cells[1]]
-        if useful.all():
-            break
-        cells = cells[:, useful]
+    cells = _useful_cells(np.unique(np.stack([row_of, column_of]), axis=1), in_kb)
     # Shuffled once, so that the cells a frequent pattern keeps are no alphabetical stretch.
     order = np.random.default_rng(0).permutation(cells.shape[1])
     cells = cells[:, order[np.argsort(cells[0][order], kind="stable")]]

@@ -55,15 +55,7 @@ def relation_model(
 ) -> RelationModel:
     """The model as it stands, thresholds not yet fitted."""
     config, matrix = trainer.config, trainer.matrix
-    trainer.network.eval()
-    with torch.no_grad():
-        facets = (
-            trainer.network.relation_facets(torch.arange(len(matrix.relations), device=trainer.device))
-            .float()
-            .cpu()
-            .numpy()
-        )
-    facets = used_facets(facets, _facet_usage(facets, trainer))
+    facets = _relation_facets(trainer)
     shared = _shared_patterns(matrix)
     chosen = _table_rows(matrix, shared, max_patterns)
     place = {int(row): position for position, row in enumerate(chosen)}
@@ -102,6 +94,14 @@ def relation_model(
             counts=matrix.row_sizes[chosen],
         ),
     )
+
+
+def _relation_facets(trainer: RelationTrainer) -> NDArray[np.float32]:
+    trainer.network.eval()
+    numbers = torch.arange(len(trainer.matrix.relations), device=trainer.device)
+    with torch.no_grad():
+        facets = trainer.network.relation_facets(numbers).float().cpu().numpy()
+    return used_facets(facets, _facet_usage(facets, trainer))
 
 
 def used_facets(facets_RJD: NDArray[np.float32], usage_RJ: NDArray[np.int64]) -> NDArray[np.float32]:
