@@ -22,7 +22,7 @@ LONG_FUNCTIONS = {
     "facets/relations/training/mining.py mine_cells",
 }
 LONG_HANDLERS = {
-    *("ExtractRelations", "GetDocuments", "ListCollections", "ListDocuments"),
+    *("ExtractRelations",),
 }
 MANY_POSITIONAL = {
     "facets/model/transformer.py forward",

@@ -11,8 +11,9 @@ from facets_proto.v1 import documents_pb2
 
 from facets.documents import CollectionEngine
 from facets.errors import InvalidInputError
-from facets_server.documents.document_messages import ack_to_proto, incoming_from_proto, opened_to_proto
 from facets_server.documents.ingest import Ingest, PreparedBatch, StoredBatch, open_ingest
+from facets_server.documents.replies import ack_to_proto, opened_to_proto
+from facets_server.documents.requests import incoming_from_proto
 from facets_server.documents.stream_store import OpenStream, StreamStore
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext

@@ -1,4 +1,4 @@
-"""DocumentService: store, read, list and search documents."""
+"""CollectionService and DocumentService: sets of documents; store, read, list and search them."""
 
 from collections.abc import Iterator
 
@@ -6,21 +6,91 @@ from facets_proto.v1 import documents_pb2, documents_pb2_grpc
 
 from facets.documents import CollectionEngine
 from facets.errors import InvalidInputError
-from facets_server.documents.document_messages import document_to_proto, incoming_from_proto, upserted_to_proto
 from facets_server.documents.filters import filter_from_proto
 from facets_server.documents.ingest import open_ingest
 from facets_server.documents.ingest_stream import IngestStream
-from facets_server.documents.search_messages import hits_to_proto, search_from_proto
+from facets_server.documents.reindexing import step_budget_s, target_of
+from facets_server.documents.replies import (
+    collection_to_proto,
+    collections_to_proto,
+    found_to_proto,
+    hits_to_proto,
+    page_to_proto,
+    upserted_to_proto,
+)
+from facets_server.documents.requests import incoming_from_proto, search_from_proto
 from facets_server.documents.searching import search
 from facets_server.documents.stream_store import StreamStore
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import check_count
 from facets_server.runtime.config import LimitsConfig
-from facets_server.runtime.paging import page_size_of
+from facets_server.runtime.paging import page_of, page_size_of
 from facets_server.texts.served import TextModels
 
-__all__ = ["DocumentService"]
+__all__ = ["CollectionService", "DocumentService"]
+
+
+class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
+    """Makes, shows, moves and deletes collections."""
+
+    def __init__(self, models: TextModels, engine: CollectionEngine, limits: LimitsConfig) -> None:
+        self._models = models
+        self._engine = engine
+        self._limits = limits
+
+    def CreateCollection(
+        self, request: documents_pb2.CreateCollectionRequest, call: CallContext
+    ) -> documents_pb2.CreateCollectionResponse:
+        """Makes an empty collection for the facets of one model."""
+        model = self._models.get(request.model).model
+        info = self._engine.create_collection(
+            request.name,
+            model=model.name,
+            model_revision=model.revision,
+            num_facets=model.num_facets,
+            dim=model.dim,
+        )
+        return documents_pb2.CreateCollectionResponse(collection=collection_to_proto(info, self._engine.revision))
+
+    def GetCollection(
+        self, request: documents_pb2.GetCollectionRequest, call: CallContext
+    ) -> documents_pb2.GetCollectionResponse:
+        """One collection."""
+        revision = self._engine.revision
+        info = self._engine.get_collection(request.name)
+        return documents_pb2.GetCollectionResponse(collection=collection_to_proto(info, revision))
+
+    def ListCollections(
+        self, request: documents_pb2.ListCollectionsRequest, call: CallContext
+    ) -> documents_pb2.ListCollectionsResponse:
+        """All collections, by name."""
+        revision = self._engine.revision
+        limit = self._limits.max_page_size
+        page = page_of(self._engine.list_collections(), size=request.page_size, token=request.page_token, limit=limit)
+        return collections_to_proto(page, revision)
+
+    def DeleteCollection(
+        self, request: documents_pb2.DeleteCollectionRequest, call: CallContext
+    ) -> documents_pb2.DeleteCollectionResponse:
+        """Deletes a collection with its documents."""
+        deleted = self._engine.delete_collection(request.name)
+        return documents_pb2.DeleteCollectionResponse(
+            num_documents=deleted.num_deleted, index_revision=deleted.revision
+        )
+
+    def ReindexCollection(
+        self, request: documents_pb2.ReindexCollectionRequest, call: CallContext
+    ) -> documents_pb2.ReindexCollectionResponse:
+        """One step of moving a collection to another model."""
+        served = self._models.get(request.model or self._engine.record(request.name).model)
+        step = self._engine.reindex(request.name, target_of(served, call), budget_s=step_budget_s(call))
+        info = self._engine.get_collection(request.name)
+        return documents_pb2.ReindexCollectionResponse(
+            done=step.done,
+            num_encoded=step.num_encoded,
+            collection=collection_to_proto(info, self._engine.revision),
+        )
 
 
 class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
@@ -67,11 +137,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
             include_facets=request.include_facets,
             min_revision=request.min_revision or None,
         )
-        return documents_pb2.GetDocumentsResponse(
-            documents=[document_to_proto(document) for document in result.documents],
-            missing_ids=result.missing,
-            index_revision=result.index_revision,
-        )
+        return found_to_proto(result)
 
     def DeleteDocuments(
         self, request: documents_pb2.DeleteDocumentsRequest, call: CallContext
@@ -111,11 +177,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
             min_revision=request.min_revision or None,
         )
         call.num_items = len(page.documents)
-        return documents_pb2.ListDocumentsResponse(
-            documents=[document_to_proto(document) for document in page.documents],
-            next_page_token=page.next_page_token,
-            index_revision=page.index_revision,
-        )
+        return page_to_proto(page)
 
     def Search(self, request: documents_pb2.SearchRequest, call: CallContext) -> documents_pb2.SearchResponse:
         """The best documents for each query."""

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import grpc
 
 from facets.documents import CollectionEngine
-from facets_server.documents.collection_service import CollectionService
-from facets_server.documents.service import DocumentService
+from facets_server.documents.service import CollectionService, DocumentService
 from facets_server.documents.stream_store import StreamStore
 from facets_server.papers.collection_papers import CollectionPapers
 from facets_server.papers.served import ServedPapers

@@ -1,0 +1,169 @@
+"""Collections, documents, hits and acknowledgements as replies."""
+
+from facets_proto.v1 import common_pb2, documents_pb2
+from google.protobuf import json_format, struct_pb2, timestamp_pb2
+
+from facets.documents import CollectionInfo, DocumentPage, GetResult, Hit, JsonValue, StoredDocument
+from facets.model.contract import ModelInfo
+from facets_server.documents.ingest import StoredBatch
+from facets_server.documents.searching import Evidence, Found, SearchQuery
+from facets_server.documents.stream_store import OpenStream
+from facets_server.runtime.arrays import array_to_proto
+from facets_server.runtime.call_context import CallContext
+from facets_server.runtime.errors import status_of
+from facets_server.runtime.paging import Page
+from facets_server.runtime.replies import nearest_to_proto, timings_to_proto, version_to_proto
+
+__all__ = [
+    "ack_to_proto",
+    "collection_to_proto",
+    "collections_to_proto",
+    "document_to_proto",
+    "found_to_proto",
+    "hits_to_proto",
+    "opened_to_proto",
+    "page_to_proto",
+    "payload_to_proto",
+    "upserted_to_proto",
+]
+
+
+def payload_to_proto(payload: dict[str, JsonValue]) -> struct_pb2.Struct:
+    """A JSON object as a message."""
+    message = struct_pb2.Struct()
+    json_format.ParseDict(payload, message)
+    return message
+
+
+def document_to_proto(document: StoredDocument) -> documents_pb2.Document:
+    """A stored document; with its facets when they were read."""
+    facets = document.facet_embeddings
+    return documents_pb2.Document(
+        id=document.id,
+        text=document.text,
+        payload=payload_to_proto(document.payload),
+        facet_embeddings=None if facets is None else array_to_proto(facets),
+        revision=document.revision,
+    )
+
+
+def collection_to_proto(info: CollectionInfo, revision: int) -> documents_pb2.Collection:
+    """A collection, as of a revision of the data directory."""
+    created = timestamp_pb2.Timestamp()
+    created.FromDatetime(info.created)
+    return documents_pb2.Collection(
+        name=info.name,
+        model=info.model,
+        model_revision=info.model_revision,
+        num_facets=info.num_facets,
+        dim=info.dim,
+        num_documents=info.num_documents,
+        index_revision=revision,
+        create_time=created,
+        index_kind=info.index_kind,
+    )
+
+
+def collections_to_proto(page: Page[CollectionInfo], revision: int) -> documents_pb2.ListCollectionsResponse:
+    """One page of the collections."""
+    return documents_pb2.ListCollectionsResponse(
+        collections=[collection_to_proto(info, revision) for info in page.items], next_page_token=page.next_token
+    )
+
+
+def found_to_proto(result: GetResult) -> documents_pb2.GetDocumentsResponse:
+    """Documents that were asked for by id."""
+    return documents_pb2.GetDocumentsResponse(
+        documents=[document_to_proto(document) for document in result.documents],
+        missing_ids=result.missing,
+        index_revision=result.index_revision,
+    )
+
+
+def page_to_proto(page: DocumentPage) -> documents_pb2.ListDocumentsResponse:
+    """One page of the documents."""
+    return documents_pb2.ListDocumentsResponse(
+        documents=[document_to_proto(document) for document in page.documents],
+        next_page_token=page.next_page_token,
+        index_revision=page.index_revision,
+    )
+
+
+def upserted_to_proto(stored: StoredBatch, model: ModelInfo, call: CallContext) -> documents_pb2.UpsertResponse:
+    """The reply to a stored call."""
+    return documents_pb2.UpsertResponse(
+        num_upserted=stored.num_stored,
+        index_revision=stored.revision,
+        model=version_to_proto(model),
+        timings=timings_to_proto(call),
+    )
+
+
+def opened_to_proto(stream: OpenStream, window: int) -> documents_pb2.UpsertStreamResponse:
+    """The reply that opens an ingest stream."""
+    return documents_pb2.UpsertStreamResponse(
+        opened=documents_pb2.UpsertStreamOpened(
+            resume_token=stream.token,
+            last_acked_sequence=stream.last_sequence,
+            max_unacked_batches=window,
+        )
+    )
+
+
+def ack_to_proto(sequence: int, stored: StoredBatch, already_stored: bool) -> documents_pb2.UpsertStreamResponse:
+    """The acknowledgement of a durable batch."""
+    return documents_pb2.UpsertStreamResponse(
+        ack=documents_pb2.UpsertStreamAck(
+            sequence=sequence,
+            num_upserted=stored.num_stored,
+            rejected_documents=[
+                documents_pb2.RejectedDocument(
+                    position=rejection.position, id=rejection.id, error=status_of(rejection.error)
+                )
+                for rejection in stored.rejections
+            ],
+            index_revision=stored.revision,
+            already_stored=already_stored,
+        )
+    )
+
+
+def hits_to_proto(found: Found, query: SearchQuery, call: CallContext) -> documents_pb2.SearchResponse:
+    """What was found, with what the query asks for."""
+    evidence = found.evidence if query.num_words else [[None] * len(hits) for hits in found.hits]
+    call.num_items = len(found.hits)
+    return documents_pb2.SearchResponse(
+        results=[
+            documents_pb2.SearchResult(
+                hits=[_hit(*pair, include=query.include_document) for pair in zip(hits, why, strict=True)]
+            )
+            for hits, why in zip(found.hits, evidence, strict=True)
+        ],
+        index_revision=found.index_revision,
+        exhaustive=found.exhaustive,
+        model=version_to_proto(found.model),
+        timings=timings_to_proto(call),
+        index_kind=found.index_kind,
+    )
+
+
+def _hit(hit: Hit, evidence: Evidence | None, *, include: bool) -> documents_pb2.SearchHit:
+    return documents_pb2.SearchHit(
+        id=hit.id,
+        score=hit.score,
+        text=hit.text if include else "",
+        payload=payload_to_proto(hit.payload) if include else None,
+        evidence=[] if evidence is None else [_match(hit, evidence)],
+        revision=hit.revision,
+    )
+
+
+def _match(hit: Hit, evidence: Evidence) -> common_pb2.FacetMatch:
+    return common_pb2.FacetMatch(
+        first_facet=hit.query_facet,
+        second_facet=hit.document_facet,
+        cosine=hit.score,
+        contribution=1.0,
+        first_words=nearest_to_proto(evidence.query_words),
+        second_words=nearest_to_proto(evidence.document_words),
+    )
