@@ -15,7 +15,7 @@ MAX_FUNCTION_LINES = 50  # without its docstring
 MAX_HANDLER_LINES = 10
 MAX_POSITIONAL = 3  # four where all are required
 
-# Exceptions of today, to be mended: they only get fewer.
+# Exceptions of today, to be mended: what is mended leaves the list.
 LONG_FUNCTIONS = {
     "benchmarks/search.py measure",
     "facets/relations/training/data.py load_matrix",
@@ -90,7 +90,7 @@ def test_functions_fit_a_screen() -> None:
         for function in functions(tree)
         if lines_of(function) > MAX_FUNCTION_LINES
     }
-    assert found - LONG_FUNCTIONS == set()
+    assert found == LONG_FUNCTIONS
 
 
 def test_handlers_are_short() -> None:
@@ -105,7 +105,7 @@ def test_handlers_are_short() -> None:
         if isinstance(function, ast.FunctionDef) and function.name in rpcs
     }
     assert set(handlers) == rpcs
-    assert {name for name, lines in handlers.items() if lines > MAX_HANDLER_LINES} - LONG_HANDLERS == set()
+    assert {name for name, lines in handlers.items() if lines > MAX_HANDLER_LINES} == LONG_HANDLERS
 
 
 def test_public_functions_take_few_positional_parameters() -> None:
@@ -115,7 +115,7 @@ def test_public_functions_take_few_positional_parameters() -> None:
         for function in functions(module.tree)
         if is_public(function) and not str(module.path.relative_to(ROOT)).startswith(COMMANDS) and takes_many(function)
     }
-    assert found - MANY_POSITIONAL == set()
+    assert found == MANY_POSITIONAL
 
 
 def is_public(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
