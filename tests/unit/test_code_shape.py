@@ -21,9 +21,7 @@ LONG_FUNCTIONS = {
     "facets/relations/training/data.py load_matrix",
     "facets/relations/training/mining.py mine_cells",
 }
-LONG_HANDLERS = {
-    *("ExtractRelations",),
-}
+LONG_HANDLERS: set[str] = set()
 MANY_POSITIONAL = {
     "facets/model/transformer.py forward",
     "facets/papers/engine.py rank_papers",

@@ -1,7 +1,10 @@
 """RelationService: relations between entities, and which sentence pattern entails which."""
 
+from collections.abc import Iterator
+
 from facets_proto.v1 import relations_pb2, relations_pb2_grpc
 
+from facets.relations.results import PairRelations
 from facets_server.relations.entities import EntityFinders
 from facets_server.relations.replies import (
     entailments_to_proto,
@@ -12,13 +15,14 @@ from facets_server.relations.replies import (
 )
 from facets_server.relations.requests import (
     MOST_ACCEPTED,
+    ExtractionQuery,
     adding_from_proto,
     entailment_from_proto,
     extraction_from_proto,
     patterns_from_proto,
     slots_from_proto,
 )
-from facets_server.relations.served import RelationModels
+from facets_server.relations.served import RelationModels, ServedRelations
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.paging import page_of
@@ -42,16 +46,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         served = self._models.get(request.model)
         query = extraction_from_proto(request, self._finders, self._limits)
         call.num_items = len(query.texts)
-        found = served.extract(
-            query.texts,
-            query.entities,
-            call,
-            relations=query.relations,
-            limits=query.limits,
-            top_k=query.top_k or MOST_ACCEPTED,
-            evidence=query.evidence,
-        )
-        return extractions_to_proto(found, query, served.info, call)
+        return extractions_to_proto(_extract(query, served, call), query, served.info, call)
 
     def FillSlots(self, request: relations_pb2.FillSlotsRequest, call: CallContext) -> relations_pb2.FillSlotsResponse:
         """Ranked tails for heads and relations."""
@@ -112,3 +107,15 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         """Takes an added relation away."""
         info = self._models.get(request.model).delete_relation(request.name, call)
         return relations_pb2.DeleteRelationResponse(relation=relation_to_proto(info))
+
+
+def _extract(query: ExtractionQuery, served: ServedRelations, call: CallContext) -> Iterator[list[PairRelations]]:
+    return served.extract(
+        query.texts,
+        query.entities,
+        call,
+        relations=query.relations,
+        limits=query.limits,
+        top_k=query.top_k or MOST_ACCEPTED,
+        evidence=query.evidence,
+    )
