@@ -38,21 +38,21 @@ _LABELS = {
 def extractions_to_proto(
     texts: Iterable[Sequence[PairRelations]], query: ExtractionQuery, model: ModelInfo, call: CallContext
 ) -> relations_pb2.ExtractRelationsResponse:
-    """Pairs of each text, turned into messages as they come, so that only what is told is held.
+    """Pairs of each text, turned into messages as they come, so that only what is returned is held.
 
     Raises:
-        InvalidInputError: More relations are to be told than the limit.
+        InvalidInputError: More relations are to be returned than the limit.
     """
     reply = relations_pb2.ExtractRelationsResponse()
-    num_told = 0
+    num_returned = 0
     for pairs in texts:
         message = reply.texts.add(num_pairs=len(pairs))
         for pair in pairs:
             if query.include_unrelated or pair.scores.best is not None:
-                told = message.pairs.add()
-                told.CopyFrom(_pair(pair, top_k=query.top_k, evidence=query.evidence))
-                num_told += len(told.pattern_score.relations)
-        if num_told > query.max_scores:
+                returned = message.pairs.add()
+                returned.CopyFrom(_pair(pair, top_k=query.top_k, evidence=query.evidence))
+                num_returned += len(returned.pattern_score.relations)
+        if num_returned > query.max_scores:
             raise InvalidInputError(
                 f"have more than {query.max_scores} relations of pairs of entities, the limit: "
                 "send fewer texts or a smaller top_k",
@@ -122,15 +122,15 @@ def relation_to_proto(info: RelationInfo) -> relations_pb2.Relation:
 def _pair(pair: PairRelations, *, top_k: int | None, evidence: bool) -> relations_pb2.EntityPair:
     scores = pair.scores
     if top_k is None:
-        told: Sequence[RelationScore] = [score for score in scores.relations if score.accepted]
+        returned: Sequence[RelationScore] = [score for score in scores.relations if score.accepted]
     else:
-        told = scores.relations[:top_k]
+        returned = scores.relations[:top_k]
     return relations_pb2.EntityPair(
         head=_mention(pair.head),
         tail=_mention(pair.tail),
         sentence_start=pair.sentence_start,
         sentence_end=pair.sentence_end,
-        pattern_score=_pattern_score(scores, told, evidence=evidence),
+        pattern_score=_pattern_score(scores, returned, evidence=evidence),
     )
 
 
@@ -152,12 +152,12 @@ def _mention(mention: EntityMention) -> relations_pb2.EntityMention:
 
 
 def _pattern_score(
-    scores: PatternScores, told: Sequence[RelationScore], *, evidence: bool
+    scores: PatternScores, returned: Sequence[RelationScore], *, evidence: bool
 ) -> relations_pb2.PatternScore:
     facets = scores.evidence.nearest_relations if evidence else ()
     return relations_pb2.PatternScore(
         pattern=scores.pattern,
-        relations=[_score(score, evidence=evidence) for score in told],
+        relations=[_score(score, evidence=evidence) for score in returned],
         no_relation_probability=scores.no_relation_probability,
         negation_cue=scores.evidence.negation_cue,
         known=scores.evidence.pattern_known,

@@ -35,7 +35,7 @@ _SOURCES = {
 }
 _MOST_TOKENS_BETWEEN, _MOST_ENTITIES_BETWEEN, _MOST_PAIRS = 100, 20, 1000
 _DEFAULT_TOP_K = 10
-MOST_ACCEPTED = 50  # relations of one pair that are told when no number is asked for
+MOST_ACCEPTED = 50  # relations of one pair that are returned when no number is asked for
 _MOST_NAME_BYTES = 4096
 
 _WithTexts = relations_pb2.ExtractRelationsRequest | relations_pb2.FillSlotsRequest
@@ -51,9 +51,9 @@ class ExtractionQuery:
         relations: Candidates; None: all.
         limits: Which pairs are looked at.
         include_unrelated: Also tell pairs without an accepted relation.
-        top_k: Relations told of each pair; None: the accepted ones.
+        top_k: Relations returned of each pair; None: the accepted ones.
         evidence: Tell which facet met which.
-        max_scores: Relations told in all.
+        max_scores: Relations returned in all.
     """
 
     texts: tuple[str, ...]
@@ -151,8 +151,8 @@ def patterns_from_proto(request: relations_pb2.ScoreRelationsRequest, limits: Li
         top_k = check_number(request.top_k, ("top_k",), limits.max_top_k)
     elif relations is None:
         top_k = min(_DEFAULT_TOP_K, limits.max_top_k)
-    told = len(relations) if relations is not None else limits.max_top_k
-    num_scores = len(request.patterns) * min(told, top_k or told)
+    returned = len(relations) if relations is not None else limits.max_top_k
+    num_scores = len(request.patterns) * min(returned, top_k or returned)
     if num_scores > limits.max_relation_scores:
         raise InvalidInputError(
             f"x relations of each are {num_scores}, the limit is {limits.max_relation_scores}",

@@ -58,5 +58,5 @@ def _start_of(token: str) -> int:
         if text.startswith(_PREFIX):
             return max(0, int(text.removeprefix(_PREFIX)))
     except (binascii.Error, ValueError):
-        pass  # told below, like a token with another prefix
+        pass  # refused below, like a token with another prefix
     raise InvalidInputError("is not one of ours, expected next_page_token", path="page_token")
