@@ -60,7 +60,7 @@ _MOVERS = (
     "import facets; from facets.texts import score_pairs; "
     "print(score_pairs(facets.load(), [('A dog barks.', 'A puppy barks.')], method='wmd').scores)"
 )
-_TRAINING = ("sentences", "phrases", "relations", "papers", "words")
+_TRAINING = ("sentences", "relations", "papers")
 _MODEL = [_python(_ENCODE.format(""), "(1, 10, 256)")]
 
 CHECKS: dict[str, list[Check]] = {
