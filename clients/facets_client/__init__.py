@@ -21,7 +21,7 @@ from facets_client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from facets_client.papers.results import NewAuthor, Paper, PaperAuthor, RecommendationOptions
+from facets_client.papers.results import NewAuthor, Paper, PaperAuthor, PaperOptions
 from facets_client.relations.results import PairLimits
 
 __all__ = [
@@ -40,8 +40,8 @@ __all__ = [
     "PairLimits",
     "Paper",
     "PaperAuthor",
+    "PaperOptions",
     "PermissionDeniedError",
-    "RecommendationOptions",
     "ServerError",
     "TlsConfig",
     "UnauthenticatedError",

@@ -26,14 +26,14 @@ from facets_client.operations import Operations
 from facets_client.papers.results import (
     AddedAuthors,
     AddedPapers,
-    BulkRecommendations,
+    BulkCandidates,
     CandidateKind,
+    CandidateRankings,
     FoundCandidates,
     NewAuthor,
     Paper,
+    PaperOptions,
     PaperRankings,
-    RecommendationOptions,
-    Recommendations,
 )
 from facets_client.relations.convert import EntitySource, Spans
 from facets_client.relations.results import Entailment, PairLimits, PatternScore, RankedTail, Relation, TextRelations
@@ -475,8 +475,8 @@ class BlockingMethods(BlockingRunner):
         return self._run(self._operations.delete_relation(name, model=model))
 
     def recommend_authors(
-        self, papers: Sequence[Paper], options: RecommendationOptions | None = None, *, model: str = ""
-    ) -> Recommendations:
+        self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
+    ) -> CandidateRankings:
         """The authors that each paper suits best.
 
         Args:
@@ -491,8 +491,8 @@ class BlockingMethods(BlockingRunner):
         return self._run(self._operations.recommend_authors(papers, options, model=model))
 
     def recommend_citations(
-        self, papers: Sequence[Paper], options: RecommendationOptions | None = None, *, model: str = ""
-    ) -> Recommendations:
+        self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
+    ) -> CandidateRankings:
         """The papers that would most likely cite each paper.
 
         Args:
@@ -507,13 +507,8 @@ class BlockingMethods(BlockingRunner):
         return self._run(self._operations.recommend_citations(papers, options, model=model))
 
     def recommend_bulk(
-        self,
-        kind: CandidateKind,
-        papers: Sequence[Paper],
-        options: RecommendationOptions | None = None,
-        *,
-        model: str = "",
-    ) -> BulkRecommendations:
+        self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
+    ) -> BulkCandidates:
         """Ids and scores alone, for thousands of papers against thousands of candidates.
 
         Args:
@@ -1056,8 +1051,8 @@ class AsyncMethods(AsyncRunner):
         return await self._run(self._operations.delete_relation(name, model=model))
 
     async def recommend_authors(
-        self, papers: Sequence[Paper], options: RecommendationOptions | None = None, *, model: str = ""
-    ) -> Recommendations:
+        self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
+    ) -> CandidateRankings:
         """The authors that each paper suits best.
 
         Args:
@@ -1072,8 +1067,8 @@ class AsyncMethods(AsyncRunner):
         return await self._run(self._operations.recommend_authors(papers, options, model=model))
 
     async def recommend_citations(
-        self, papers: Sequence[Paper], options: RecommendationOptions | None = None, *, model: str = ""
-    ) -> Recommendations:
+        self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
+    ) -> CandidateRankings:
         """The papers that would most likely cite each paper.
 
         Args:
@@ -1088,13 +1083,8 @@ class AsyncMethods(AsyncRunner):
         return await self._run(self._operations.recommend_citations(papers, options, model=model))
 
     async def recommend_bulk(
-        self,
-        kind: CandidateKind,
-        papers: Sequence[Paper],
-        options: RecommendationOptions | None = None,
-        *,
-        model: str = "",
-    ) -> BulkRecommendations:
+        self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
+    ) -> BulkCandidates:
         """Ids and scores alone, for thousands of papers against thousands of candidates.
 
         Args:

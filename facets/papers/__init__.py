@@ -5,7 +5,7 @@ from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperO
 from facets.papers.results import (
     AddResult,
     BulkCandidates,
-    Evidence,
+    CandidateEvidence,
     PaperFacets,
     RankedCandidate,
     RankedPaper,
@@ -15,8 +15,8 @@ __all__ = [
     "AddResult",
     "Author",
     "BulkCandidates",
+    "CandidateEvidence",
     "CandidateKind",
-    "Evidence",
     "NewAuthor",
     "Paper",
     "PaperEngine",

@@ -18,7 +18,14 @@ from facets.papers.evidence import EvidenceFinder
 from facets.papers.inputs import CandidateKind, NewAuthor, Paper, PaperOptions, check_papers
 from facets.papers.model import PaperModel
 from facets.papers.ranking import HybridScores, best_columns, hybrid_scores
-from facets.papers.results import AddResult, BulkCandidates, Evidence, PaperFacets, RankedCandidate, RankedPaper
+from facets.papers.results import (
+    AddResult,
+    BulkCandidates,
+    CandidateEvidence,
+    PaperFacets,
+    RankedCandidate,
+    RankedPaper,
+)
 from facets.papers.selection import allowed_mask, allowed_papers, example_bonus, row_of, without
 from facets.papers.state import EngineState
 
@@ -268,7 +275,7 @@ class PaperEngine:
 
     def _evidence(
         self, state: EngineState, kind: CandidateKind, paper: PaperFacets, row: int, options: PaperOptions
-    ) -> Evidence | None:
+    ) -> CandidateEvidence | None:
         """Why a candidate suits a single paper; None unless asked for."""
         if not options.evidence:
             return None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from facets.papers.candidates import CandidateTable, PaperBank
 from facets.papers.contract import PaperEncoder
-from facets.papers.results import Evidence
+from facets.papers.results import CandidateEvidence
 from facets.words.vectors import unit_rows
 
 __all__ = ["EvidenceFinder"]
@@ -37,7 +37,7 @@ class EvidenceFinder:
         *,
         facets_KD: NDArray[np.float32],
         average_W: NDArray[np.float32],
-    ) -> Evidence:
+    ) -> CandidateEvidence:
         """The evidence of a candidate.
 
         Args:
@@ -54,7 +54,7 @@ class EvidenceFinder:
         papers = table.papers_of(row)
         likeness = bank.averages[papers] @ average_W
         nearest = np.argsort(-likeness, kind="stable")[:_NEAREST_PAPERS]
-        return Evidence(
+        return CandidateEvidence(
             facet,
             tuple((words[word], float(cosines_V[word])) for word in best),
             tuple((bank.ids[papers[n]], bank.titles[papers[n]], float(likeness[n])) for n in nearest),

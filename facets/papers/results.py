@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from facets.papers.inputs import CandidateKind
 
-__all__ = ["AddResult", "BulkCandidates", "Evidence", "PaperFacets", "RankedCandidate", "RankedPaper"]
+__all__ = ["AddResult", "BulkCandidates", "CandidateEvidence", "PaperFacets", "RankedCandidate", "RankedPaper"]
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class CandidateEvidence:
     """Why a candidate was recommended.
 
     Attributes:
@@ -48,7 +48,7 @@ class RankedCandidate:
     score: float
     facet_score: float
     document_score: float
-    evidence: Evidence | None = None
+    evidence: CandidateEvidence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class RankedPaper:
     score: float
     facet_score: float
     document_score: float
-    evidence: Evidence | None = None
+    evidence: CandidateEvidence | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from facets_client import (
     NotFoundError,
     Paper,
     PaperAuthor,
-    RecommendationOptions,
+    PaperOptions,
 )
 from facets_client.filters import Range
 from server_process import ROOT, ServerProcess
@@ -69,7 +69,7 @@ def test_the_models_and_their_health(client: FacetsClient) -> None:
 
 
 def test_authors_of_the_subject_come_first(client: FacetsClient) -> None:
-    found = client.recommend_authors([PARSING, SPEECH], RecommendationOptions(top_k=4, evidence=True))
+    found = client.recommend_authors([PARSING, SPEECH], PaperOptions(top_k=4, evidence=True))
     for subject, result in zip(("parsing", "speech"), found.results, strict=True):
         assert [subject_of(item.id) for item in result[:3]] == [subject] * 3
         assert [item.score for item in result] == sorted((item.score for item in result), reverse=True)
@@ -80,37 +80,37 @@ def test_authors_of_the_subject_come_first(client: FacetsClient) -> None:
 
 
 def test_citing_papers_of_the_subject_come_first(client: FacetsClient) -> None:
-    found = client.recommend_citations([PARSING], RecommendationOptions(top_k=3))
+    found = client.recommend_citations([PARSING], PaperOptions(top_k=3))
     assert subject_of(found.results[0][0].id) == "parsing"
 
 
 def test_filters(client: FacetsClient) -> None:
-    everyone = client.recommend_authors([PARSING], RecommendationOptions(top_k=50)).results[0]
+    everyone = client.recommend_authors([PARSING], PaperOptions(top_k=50)).results[0]
     ids = [item.id for item in everyone]
     assert len(ids) > 10
-    left = client.recommend_authors([PARSING], RecommendationOptions(top_k=50, exclude=[*ids[:2], "nobody"])).results[0]
+    left = client.recommend_authors([PARSING], PaperOptions(top_k=50, exclude=[*ids[:2], "nobody"])).results[0]
     assert [item.id for item in left] == ids[2:]
     own = Paper(PARSING.title, PARSING.abstract, excluded=ids[1:])
     assert [item.id for item in client.recommend_authors([own]).results[0]] == ids[:1]
-    assert client.recommend_authors([PARSING], RecommendationOptions(exclude=ids)).results == ((),)
-    assert client.recommend_authors([PARSING], RecommendationOptions(candidates=[])).results == ((),)
-    some = RecommendationOptions(candidates=[ids[5], ids[3], "nobody"])
+    assert client.recommend_authors([PARSING], PaperOptions(exclude=ids)).results == ((),)
+    assert client.recommend_authors([PARSING], PaperOptions(candidates=[])).results == ((),)
+    some = PaperOptions(candidates=[ids[5], ids[3], "nobody"])
     assert [item.id for item in client.recommend_authors([PARSING], some).results[0]] == [ids[3], ids[5]]
-    assert client.recommend_authors([PARSING], RecommendationOptions(where=Range("year", gte=3000))).results == ((),)
-    unlike = RecommendationOptions(top_k=50, negative=[ids[0]], example_weight=100.0)
+    assert client.recommend_authors([PARSING], PaperOptions(where=Range("year", gte=3000))).results == ((),)
+    unlike = PaperOptions(top_k=50, negative=[ids[0]], example_weight=100.0)
     assert client.recommend_authors([PARSING], unlike).results[0][0].id != ids[0]
 
 
 def test_facet_weight_mixes_both_scores(client: FacetsClient) -> None:
     for weight, part in ((1.0, "facet_score"), (0.0, "document_score")):
-        result = client.recommend_authors([PARSING], RecommendationOptions(top_k=20, facet_weight=weight)).results[0]
+        result = client.recommend_authors([PARSING], PaperOptions(top_k=20, facet_weight=weight)).results[0]
         parts = [getattr(item, part) for item in result]
         assert parts == sorted(parts, reverse=True)
 
 
 def test_bulk_agrees_with_single_calls(client: FacetsClient) -> None:
     papers = [PARSING, SPEECH, Paper("a pixel", excluded=["vision A", "vision B"])] * 50
-    options = RecommendationOptions(top_k=5)
+    options = PaperOptions(top_k=5)
     bulk = client.recommend_bulk("authors", papers, options).results
     single = client.recommend_authors(papers[:3], options).results
     for i, result in enumerate(bulk):
@@ -149,7 +149,7 @@ def test_what_is_wrong_is_told(client: FacetsClient) -> None:
     with pytest.raises(InvalidArgumentError, match="toy-papers"):
         client.summarize(["A text."], model="toy-papers")
     with pytest.raises(InvalidArgumentError, match="nobody"):
-        client.recommend_authors([PARSING], RecommendationOptions(positive=["nobody"]))
+        client.recommend_authors([PARSING], PaperOptions(positive=["nobody"]))
     with pytest.raises(InvalidArgumentError, match="as an earlier one is"):
         client.add_papers([Paper("a", id="x"), Paper("b", id="x")])
     with pytest.raises(NotFoundError, match="nope"):
@@ -182,13 +182,13 @@ def test_additions_survive_a_kill(
         assert client.add_papers([paper]).num_papers == 1
         added = client.add_authors([NewAuthor(PaperAuthor("Old Salt"), papers=[PARSING], paper_ids=["P06-1057"])])
         assert added.num_authors == 1
-        before = client.recommend_authors([PARSING, SPEECH], RecommendationOptions(top_k=50))
+        before = client.recommend_authors([PARSING, SPEECH], PaperOptions(top_k=50))
     assert "n-1" in [item.id for item in before.results[1]]
     assert "Old Salt" in [item.id for item in before.results[0]]
     first.kill()
     second = spawn(arguments=arguments)
     with FacetsClient(second.target, timeout_s=60) as client:
-        after = client.recommend_authors([PARSING, SPEECH], RecommendationOptions(top_k=50))
+        after = client.recommend_authors([PARSING, SPEECH], PaperOptions(top_k=50))
     assert [[item.id for item in result] for result in after.results] == [
         [item.id for item in result] for result in before.results
     ]

@@ -1,1 +1,1 @@
-"""Recommendations of authors and citing papers."""
+"""Authors and citing papers of new papers."""

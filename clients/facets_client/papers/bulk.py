@@ -21,13 +21,13 @@ from facets_client.core.bulk.state import Place
 from facets_client.core.records import Rejection
 from facets_client.core.source import RecordSource
 from facets_client.papers.records import read_papers
-from facets_client.papers.results import BulkRecommendations, CandidateKind, Paper, RecommendationOptions
+from facets_client.papers.results import BulkCandidates, CandidateKind, Paper, PaperOptions
 
-__all__ = ["BulkRecommendSettings", "CandidatesFile"]
+__all__ = ["BulkPaperSettings", "CandidatesFile"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BulkRecommendSettings:
+class BulkPaperSettings:
     """What to ask for.
 
     Attributes:
@@ -39,7 +39,7 @@ class BulkRecommendSettings:
     """
 
     kind: CandidateKind = "authors"
-    options: RecommendationOptions = field(default_factory=RecommendationOptions)
+    options: PaperOptions = field(default_factory=PaperOptions)
     model: str = ""
     own_excluded: bool = True
     conflicts: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class CandidatesFile:
         unmatched_conflicts: Ids of the conflicts that no paper had so far.
     """
 
-    def __init__(self, path: Path, settings: BulkRecommendSettings) -> None:
+    def __init__(self, path: Path, settings: BulkPaperSettings) -> None:
         self.path = path
         self.part = path.with_name(path.name + ".part")
         self.state_path = path.with_name(path.name + ".state")
@@ -84,9 +84,7 @@ class CandidatesFile:
         except OSError:
             return False
 
-    def task(
-        self, client: FacetsClient, source: RecordSource, bulk: BulkSettings
-    ) -> CallTask[Paper, BulkRecommendations]:
+    def task(self, client: FacetsClient, source: RecordSource, bulk: BulkSettings) -> CallTask[Paper, BulkCandidates]:
         """The task of the bulk runner that asks for the candidates of an input's papers."""
         wanted = self._settings
 
@@ -95,7 +93,7 @@ class CandidatesFile:
             papers = read_papers(source, need_id=True, line=place.line, end=place.byte)
             return batches(map(self._with_conflicts, papers), size=bulk.batch_size)
 
-        def call(papers: list[Paper]) -> BulkRecommendations:
+        def call(papers: list[Paper]) -> BulkCandidates:
             return client.recommend_bulk(wanted.kind, papers, wanted.options, model=wanted.model)
 
         return CallTask("papers", read, call, self._write, window=bulk.window, finish=self._finish)
@@ -114,7 +112,7 @@ class CandidatesFile:
                 stream.truncate(done)
         self._stream = self.part.open("a" if done else "w", encoding="utf-8", newline="")
 
-    def _write(self, papers: list[Paper], found: BulkRecommendations) -> dict[str, int]:
+    def _write(self, papers: list[Paper], found: BulkCandidates) -> dict[str, int]:
         stream = self._stream
         assert stream is not None
         before = stream.tell()

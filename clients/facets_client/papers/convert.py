@@ -64,11 +64,11 @@ def from_new_author(author: results.NewAuthor) -> pb.NewAuthor:
     )
 
 
-def from_options(options: results.RecommendationOptions) -> pb.RecommendationOptions:
+def from_options(options: results.PaperOptions) -> pb.PaperOptions:
     """Options as a message."""
     for name in (*options.exclude, *(options.candidates or ()), *options.positive, *options.negative):
         check_text(name)
-    return pb.RecommendationOptions(
+    return pb.PaperOptions(
         top_k=unsigned(options.top_k, "top_k"),
         excluded_ids=options.exclude,
         candidates=None if options.candidates is None else pb.CandidateList(ids=options.candidates),
@@ -118,23 +118,21 @@ def _year(value: int | None, name: str) -> int | None:
     return value
 
 
-def to_recommendations(
+def to_candidate_rankings(
     parts: Sequence[pb.RecommendAuthorsResponse | pb.RecommendCitationsResponse],
-) -> results.Recommendations:
+) -> results.CandidateRankings:
     """The replies to the parts of a call as one result, in the order of the papers."""
-    return results.Recommendations(
+    return results.CandidateRankings(
         results=tuple(
-            tuple(_to_recommendation(item) for item in result.recommendations)
-            for part in parts
-            for result in part.results
+            tuple(_to_ranked_candidate(item) for item in result.candidates) for part in parts for result in part.results
         ),
         model=to_model_version(parts[-1].model),
         timings=total_timings(part.timings for part in parts),
     )
 
 
-def _to_recommendation(item: pb.Recommendation) -> results.Recommendation:
-    return results.Recommendation(
+def _to_ranked_candidate(item: pb.RankedCandidate) -> results.RankedCandidate:
+    return results.RankedCandidate(
         id=item.id,
         name=item.name,
         score=item.score,
@@ -144,8 +142,8 @@ def _to_recommendation(item: pb.Recommendation) -> results.Recommendation:
     )
 
 
-def _to_evidence(item: pb.RecommendationEvidence) -> results.RecommendationEvidence:
-    return results.RecommendationEvidence(
+def _to_evidence(item: pb.CandidateEvidence) -> results.CandidateEvidence:
+    return results.CandidateEvidence(
         facet=item.facet,
         nearest_words=to_words(item.nearest_words),
         nearest_papers=tuple(results.NearestPaper(p.id, p.title, p.cosine) for p in item.nearest_papers),
@@ -160,9 +158,9 @@ def _to_bulk_results(part: pb.RecommendBulkResponse) -> list[tuple[tuple[str, fl
     ]
 
 
-def to_bulk(parts: Sequence[pb.RecommendBulkResponse]) -> results.BulkRecommendations:
+def to_bulk(parts: Sequence[pb.RecommendBulkResponse]) -> results.BulkCandidates:
     """The replies to the parts of a call as one result, in the order of the papers."""
-    return results.BulkRecommendations(
+    return results.BulkCandidates(
         results=tuple(result for part in parts for result in _to_bulk_results(part)),
         unknown_candidates=tuple(parts[-1].unknown_candidates),
         num_unknown_candidates=parts[-1].num_unknown_candidates,

@@ -17,14 +17,14 @@ from facets_client.papers import convert
 from facets_client.papers.results import (
     AddedAuthors,
     AddedPapers,
-    BulkRecommendations,
+    BulkCandidates,
     CandidateKind,
+    CandidateRankings,
     FoundCandidates,
     NewAuthor,
     Paper,
+    PaperOptions,
     PaperRankings,
-    RecommendationOptions,
-    Recommendations,
 )
 
 __all__ = ["PaperOperations"]
@@ -40,8 +40,8 @@ class PaperOperations(RoomOperations):
     """RecommendationService."""
 
     def recommend_authors(
-        self, papers: Sequence[Paper], options: RecommendationOptions | None = None, *, model: str = ""
-    ) -> Operation[Recommendations]:
+        self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
+    ) -> Operation[CandidateRankings]:
         """The authors that each paper suits best.
 
         Args:
@@ -56,8 +56,8 @@ class PaperOperations(RoomOperations):
         return (yield from self._recommend(request, response, papers, options, model))
 
     def recommend_citations(
-        self, papers: Sequence[Paper], options: RecommendationOptions | None = None, *, model: str = ""
-    ) -> Operation[Recommendations]:
+        self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
+    ) -> Operation[CandidateRankings]:
         """The papers that would most likely cite each paper.
 
         Args:
@@ -76,10 +76,10 @@ class PaperOperations(RoomOperations):
         request: type[RequestT],
         response: type[ResponseT],
         papers: Sequence[Paper],
-        options: RecommendationOptions | None,
+        options: PaperOptions | None,
         model: str,
-    ) -> Operation[Recommendations]:
-        options = options or RecommendationOptions()
+    ) -> Operation[CandidateRankings]:
+        options = options or PaperOptions()
         wanted = convert.from_options(options)
         messages = [convert.from_paper(paper) for paper in papers]
         parts = yield from self._requests.call_parts(
@@ -93,16 +93,16 @@ class PaperOperations(RoomOperations):
             model=model,
             repeated_bytes=wanted.ByteSize(),
         )
-        return convert.to_recommendations(parts)
+        return convert.to_candidate_rankings(parts)
 
     def recommend_bulk(
         self,
         kind: CandidateKind,
         papers: Sequence[Paper],
-        options: RecommendationOptions | None = None,
+        options: PaperOptions | None = None,
         *,
         model: str = "",
-    ) -> Operation[BulkRecommendations]:
+    ) -> Operation[BulkCandidates]:
         """Ids and scores alone, for thousands of papers against thousands of candidates.
 
         Args:
@@ -112,7 +112,7 @@ class PaperOperations(RoomOperations):
             model: Name; empty: the server's default model of papers.
         """
         number = convert.kind_number(kind)
-        wanted = convert.from_options(options or RecommendationOptions())
+        wanted = convert.from_options(options or PaperOptions())
         messages = [convert.from_paper(paper) for paper in papers]
         parts = yield from self._requests.call_parts(
             "papers",

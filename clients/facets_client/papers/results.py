@@ -11,20 +11,20 @@ from facets_client.filters import Filter
 __all__ = [
     "AddedAuthors",
     "AddedPapers",
-    "BulkRecommendations",
+    "BulkCandidates",
     "Candidate",
+    "CandidateEvidence",
     "CandidateKind",
+    "CandidateRankings",
     "FoundCandidates",
     "NearestPaper",
     "NewAuthor",
     "Paper",
     "PaperAuthor",
+    "PaperOptions",
     "PaperRankings",
+    "RankedCandidate",
     "RankedPaper",
-    "Recommendation",
-    "RecommendationEvidence",
-    "RecommendationOptions",
-    "Recommendations",
 ]
 
 CandidateKind = Literal["authors", "citations"]
@@ -77,7 +77,7 @@ class NewAuthor:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RecommendationOptions:
+class PaperOptions:
     """Which candidates, and how they are scored.
 
     Attributes:
@@ -119,7 +119,7 @@ class NearestPaper:
 
 
 @dataclass(frozen=True, slots=True)
-class RecommendationEvidence:
+class CandidateEvidence:
     """Why: the facet of the paper that brought the candidate in, and the candidate's papers most like it."""
 
     facet: int
@@ -128,7 +128,7 @@ class RecommendationEvidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Recommendation:
+class RankedCandidate:
     """A candidate for a paper."""
 
     id: str  # of the author (the name when there is no id) or of the citing paper
@@ -136,20 +136,20 @@ class Recommendation:
     score: float  # what ranks
     facet_score: float  # greatest inner product with a facet, >= 0
     document_score: float  # similarity with the candidate's papers, in [-1, 1]
-    evidence: RecommendationEvidence | None  # when asked for
+    evidence: CandidateEvidence | None  # when asked for
 
 
 @dataclass(frozen=True, slots=True)
-class Recommendations:
+class CandidateRankings:
     """Candidates for some papers; entry i belongs to papers[i], best first."""
 
-    results: tuple[tuple[Recommendation, ...], ...]
+    results: tuple[tuple[RankedCandidate, ...], ...]
     model: ModelVersion
     timings: Timings
 
 
 @dataclass(frozen=True, slots=True)
-class BulkRecommendations:
+class BulkCandidates:
     """Ids and scores alone; entry i belongs to papers[i]: ``(id, score)``, best first."""
 
     results: tuple[tuple[tuple[str, float], ...], ...]
@@ -169,7 +169,7 @@ class RankedPaper:
     facet_score: float  # greatest inner product with a facet, >= 0
     document_score: float  # similarity with the candidate's papers, in [-1, 1]
     position: int | None  # place among the papers given; None for papers of a collection
-    evidence: RecommendationEvidence | None  # when asked for
+    evidence: CandidateEvidence | None  # when asked for
 
 
 @dataclass(frozen=True, slots=True)

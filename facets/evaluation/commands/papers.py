@@ -33,9 +33,9 @@ def recommendation(
     Example: facets-eval recommendation dev.jsonl.xz --baselines --train train.jsonl.xz
     """
     from facets.evaluation.task import print_report
-    from facets.papers.evaluation.run import RecommendationRun, run_recommendation
+    from facets.papers.evaluation.run import PaperRun, run_papers
 
-    run = RecommendationRun(
+    run = PaperRun(
         file=file,
         models=models or (),
         baselines=baselines,
@@ -44,4 +44,4 @@ def recommendation(
         sample=sample,
         tune=tune,
     )
-    print_report(run_recommendation(run))
+    print_report(run_papers(run))

@@ -12,10 +12,10 @@ from facets.errors import InvalidInputError
 from facets.evaluation.embedders import minilm
 from facets.papers.candidates import CandidateTable, PaperBank, build_table
 from facets.papers.engine import PaperEngine
-from facets.papers.evaluation.recommendation import (
+from facets.papers.evaluation.systems import (
     DOCUMENT_MODES,
-    RecommendationData,
-    RecommendationSystem,
+    PaperData,
+    PaperSystem,
     document_system,
 )
 from facets.papers.inputs import CandidateKind, Paper
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 _ENCODED_AT_A_TIME = 2048
 
 
-def cbow_systems(engine: PaperEngine, data: RecommendationData) -> Iterator[RecommendationSystem]:
+def cbow_systems(engine: PaperEngine, data: PaperData) -> Iterator[PaperSystem]:
     """CBOW Avg and Max of table 3.8: averages (eq. B.4) of word vectors that saw the papers' texts and nothing else."""
     model, state = engine.model, engine.state
     papers, vocabulary = model.papers, model.words.vocabulary
@@ -50,8 +50,8 @@ def cbow_systems(engine: PaperEngine, data: RecommendationData) -> Iterator[Reco
 
 
 def minilm_systems(
-    engine: PaperEngine, data: RecommendationData, *, train: Path | None, embeddings: Path | None
-) -> dict[str, RecommendationSystem]:
+    engine: PaperEngine, data: PaperData, *, train: Path | None, embeddings: Path | None
+) -> dict[str, PaperSystem]:
     """Cosines of MiniLM embeddings by mode; nothing, with a warning, without texts to embed or without MiniLM.
 
     Args:
@@ -85,7 +85,7 @@ def minilm_systems(
     return {mode: document_system(f"minilm-{mode}", unseen, tables, bank=bank, mode=mode) for mode in DOCUMENT_MODES}
 
 
-def _papers_of(tables: Mapping[CandidateKind, CandidateTable], data: RecommendationData) -> NDArray[np.int64]:
+def _papers_of(tables: Mapping[CandidateKind, CandidateTable], data: PaperData) -> NDArray[np.int64]:
     """Rows of all papers of the candidates that are evaluated, ascending."""
     rows = [tables[kind].papers_of(tables[kind].row_of_id[key]) for kind in CandidateKind for key in data.ids[kind]]
     return np.unique(np.concatenate(rows))

@@ -9,12 +9,12 @@ from facets.evaluation.systems import load_systems
 from facets.model.loading import TASKS, find_model
 from facets.papers.engine import PaperEngine
 from facets.papers.evaluation.baselines import cbow_systems, minilm_systems
-from facets.papers.evaluation.recommendation import (
+from facets.papers.evaluation.systems import (
     DOCUMENT_MODES,
-    RecommendationData,
-    RecommendationSystem,
+    PaperData,
+    PaperSystem,
     document_system,
-    evaluate_recommendation,
+    evaluate_system,
     facet_system,
     make_data,
     mixed_system,
@@ -25,7 +25,7 @@ from facets.papers.evaluation.tuning import store_best_mixture, store_other_weig
 from facets.papers.inputs import CandidateKind
 from facets.papers.records import read_papers
 
-__all__ = ["RecommendationRun", "run_recommendation"]
+__all__ = ["PaperRun", "run_papers"]
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ _BASELINE_MODELS = ("facets-papers-en-k1", "facets-papers-en-k1-no-auto")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RecommendationRun:
+class PaperRun:
     """What is asked for.
 
     Attributes:
@@ -65,7 +65,7 @@ class _Loaded:
     folder: Path
 
 
-def run_recommendation(run: RecommendationRun) -> dict[str, object]:
+def run_papers(run: PaperRun) -> dict[str, object]:
     """The report: ``{"data", "rows", "columns", "models"}``.
 
     Raises:
@@ -84,7 +84,7 @@ def run_recommendation(run: RecommendationRun) -> dict[str, object]:
     results: dict[str, object] = {}
     for system in _systems(run, models, data):
         logger.info("evaluating %s", system.name)
-        results[system.name] = evaluate_recommendation(system, data)
+        results[system.name] = evaluate_system(system, data)
     columns = {str(kind): len(data.positives[kind].used_columns) for kind in CandidateKind}
     return {"data": str(run.file), "rows": len(papers), "columns": columns, "models": results}
 
@@ -95,9 +95,7 @@ def _load(name_or_path: str | None) -> _Loaded:
     return _Loaded(engine.model.name, engine, folder)
 
 
-def _systems(
-    run: RecommendationRun, models: Sequence[_Loaded], data: RecommendationData
-) -> Iterator[RecommendationSystem]:
+def _systems(run: PaperRun, models: Sequence[_Loaded], data: PaperData) -> Iterator[PaperSystem]:
     facets, documents = {}, {}
     for model in models:
         encoded = model.engine.encode(data.papers)

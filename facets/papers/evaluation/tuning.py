@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.papers.engine import PaperEngine
-from facets.papers.evaluation.recommendation import (
+from facets.papers.evaluation.systems import (
     DOCUMENT_MODES,
-    RecommendationData,
-    RecommendationSystem,
+    PaperData,
+    PaperSystem,
     document_system,
     tune_weights,
 )
@@ -27,10 +27,10 @@ logger = logging.getLogger(__name__)
 def store_best_mixture(
     folder: Path,
     engine: PaperEngine,
-    facets: RecommendationSystem,
+    facets: PaperSystem,
     *,
     averages: NDArray[np.float32],
-    data: RecommendationData,
+    data: PaperData,
 ) -> None:
     """Stores the best weight and way of document similarity of a model."""
     state = engine.state

@@ -108,11 +108,11 @@ class FacetEntailment:
     def __init__(self, model: RelationModel) -> None:
         self.name = model.name
         self._model = model
-        self._scorer = RelationEngine(model)
+        self._engine = RelationEngine(model)
 
     def methods(self, data: EntailmentData) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
         """``asymmetric`` (calibrated), ``asymmetric_plain`` (eq. 3.10 alone), and with the frequency difference."""
-        arrays = self._scorer.entailment_scores(data.premises, data.hypotheses)
+        arrays = self._engine.entailment_scores(data.premises, data.hypotheses)
         probabilities = label_probabilities(arrays, self._model.relations.confidence)
         # Which of the two entails the other is the direction's question.
         scores, directions = probabilities[:, 0] + probabilities[:, 1], probabilities[:, 0] - probabilities[:, 1]

@@ -58,7 +58,7 @@ class YearRange(_message.Message):
     to_year: int
     def __init__(self, from_year: _Optional[int] = ..., to_year: _Optional[int] = ...) -> None: ...
 
-class RecommendationOptions(_message.Message):
+class PaperOptions(_message.Message):
     __slots__ = ("top_k", "excluded_ids", "candidates", "years", "positive_ids", "negative_ids", "example_weight", "facet_weight", "evidence")
     TOP_K_FIELD_NUMBER: _ClassVar[int]
     EXCLUDED_IDS_FIELD_NUMBER: _ClassVar[int]
@@ -80,7 +80,7 @@ class RecommendationOptions(_message.Message):
     evidence: bool
     def __init__(self, top_k: _Optional[int] = ..., excluded_ids: _Optional[_Iterable[str]] = ..., candidates: _Optional[_Union[CandidateList, _Mapping]] = ..., years: _Optional[_Union[YearRange, _Mapping]] = ..., positive_ids: _Optional[_Iterable[str]] = ..., negative_ids: _Optional[_Iterable[str]] = ..., example_weight: _Optional[float] = ..., facet_weight: _Optional[float] = ..., evidence: _Optional[bool] = ...) -> None: ...
 
-class RecommendationEvidence(_message.Message):
+class CandidateEvidence(_message.Message):
     __slots__ = ("facet", "nearest_words", "nearest_papers")
     FACET_FIELD_NUMBER: _ClassVar[int]
     NEAREST_WORDS_FIELD_NUMBER: _ClassVar[int]
@@ -100,7 +100,7 @@ class NearestPaper(_message.Message):
     cosine: float
     def __init__(self, id: _Optional[str] = ..., title: _Optional[str] = ..., cosine: _Optional[float] = ...) -> None: ...
 
-class Recommendation(_message.Message):
+class RankedCandidate(_message.Message):
     __slots__ = ("id", "name", "score", "facet_score", "document_score", "evidence")
     ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -113,14 +113,14 @@ class Recommendation(_message.Message):
     score: float
     facet_score: float
     document_score: float
-    evidence: RecommendationEvidence
-    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., score: _Optional[float] = ..., facet_score: _Optional[float] = ..., document_score: _Optional[float] = ..., evidence: _Optional[_Union[RecommendationEvidence, _Mapping]] = ...) -> None: ...
+    evidence: CandidateEvidence
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., score: _Optional[float] = ..., facet_score: _Optional[float] = ..., document_score: _Optional[float] = ..., evidence: _Optional[_Union[CandidateEvidence, _Mapping]] = ...) -> None: ...
 
-class PaperRecommendations(_message.Message):
-    __slots__ = ("recommendations",)
-    RECOMMENDATIONS_FIELD_NUMBER: _ClassVar[int]
-    recommendations: _containers.RepeatedCompositeFieldContainer[Recommendation]
-    def __init__(self, recommendations: _Optional[_Iterable[_Union[Recommendation, _Mapping]]] = ...) -> None: ...
+class CandidateRanking(_message.Message):
+    __slots__ = ("candidates",)
+    CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    candidates: _containers.RepeatedCompositeFieldContainer[RankedCandidate]
+    def __init__(self, candidates: _Optional[_Iterable[_Union[RankedCandidate, _Mapping]]] = ...) -> None: ...
 
 class RecommendAuthorsRequest(_message.Message):
     __slots__ = ("papers", "model", "options")
@@ -129,18 +129,18 @@ class RecommendAuthorsRequest(_message.Message):
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     papers: _containers.RepeatedCompositeFieldContainer[Paper]
     model: str
-    options: RecommendationOptions
-    def __init__(self, papers: _Optional[_Iterable[_Union[Paper, _Mapping]]] = ..., model: _Optional[str] = ..., options: _Optional[_Union[RecommendationOptions, _Mapping]] = ...) -> None: ...
+    options: PaperOptions
+    def __init__(self, papers: _Optional[_Iterable[_Union[Paper, _Mapping]]] = ..., model: _Optional[str] = ..., options: _Optional[_Union[PaperOptions, _Mapping]] = ...) -> None: ...
 
 class RecommendAuthorsResponse(_message.Message):
     __slots__ = ("results", "model", "timings")
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TIMINGS_FIELD_NUMBER: _ClassVar[int]
-    results: _containers.RepeatedCompositeFieldContainer[PaperRecommendations]
+    results: _containers.RepeatedCompositeFieldContainer[CandidateRanking]
     model: _common_pb2.ModelVersion
     timings: _common_pb2.Timings
-    def __init__(self, results: _Optional[_Iterable[_Union[PaperRecommendations, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
+    def __init__(self, results: _Optional[_Iterable[_Union[CandidateRanking, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
 
 class RecommendCitationsRequest(_message.Message):
     __slots__ = ("papers", "model", "options")
@@ -149,18 +149,18 @@ class RecommendCitationsRequest(_message.Message):
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     papers: _containers.RepeatedCompositeFieldContainer[Paper]
     model: str
-    options: RecommendationOptions
-    def __init__(self, papers: _Optional[_Iterable[_Union[Paper, _Mapping]]] = ..., model: _Optional[str] = ..., options: _Optional[_Union[RecommendationOptions, _Mapping]] = ...) -> None: ...
+    options: PaperOptions
+    def __init__(self, papers: _Optional[_Iterable[_Union[Paper, _Mapping]]] = ..., model: _Optional[str] = ..., options: _Optional[_Union[PaperOptions, _Mapping]] = ...) -> None: ...
 
 class RecommendCitationsResponse(_message.Message):
     __slots__ = ("results", "model", "timings")
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TIMINGS_FIELD_NUMBER: _ClassVar[int]
-    results: _containers.RepeatedCompositeFieldContainer[PaperRecommendations]
+    results: _containers.RepeatedCompositeFieldContainer[CandidateRanking]
     model: _common_pb2.ModelVersion
     timings: _common_pb2.Timings
-    def __init__(self, results: _Optional[_Iterable[_Union[PaperRecommendations, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
+    def __init__(self, results: _Optional[_Iterable[_Union[CandidateRanking, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
 
 class RecommendBulkRequest(_message.Message):
     __slots__ = ("kind", "papers", "model", "options")
@@ -171,8 +171,8 @@ class RecommendBulkRequest(_message.Message):
     kind: CandidateKind
     papers: _containers.RepeatedCompositeFieldContainer[Paper]
     model: str
-    options: RecommendationOptions
-    def __init__(self, kind: _Optional[_Union[CandidateKind, str]] = ..., papers: _Optional[_Iterable[_Union[Paper, _Mapping]]] = ..., model: _Optional[str] = ..., options: _Optional[_Union[RecommendationOptions, _Mapping]] = ...) -> None: ...
+    options: PaperOptions
+    def __init__(self, kind: _Optional[_Union[CandidateKind, str]] = ..., papers: _Optional[_Iterable[_Union[Paper, _Mapping]]] = ..., model: _Optional[str] = ..., options: _Optional[_Union[PaperOptions, _Mapping]] = ...) -> None: ...
 
 class RecommendBulkResponse(_message.Message):
     __slots__ = ("candidate_ids", "results", "model", "timings", "unknown_candidates", "num_unknown_candidates")
@@ -266,9 +266,9 @@ class RankedPaper(_message.Message):
     score: float
     facet_score: float
     document_score: float
-    evidence: RecommendationEvidence
+    evidence: CandidateEvidence
     position: int
-    def __init__(self, id: _Optional[str] = ..., title: _Optional[str] = ..., score: _Optional[float] = ..., facet_score: _Optional[float] = ..., document_score: _Optional[float] = ..., evidence: _Optional[_Union[RecommendationEvidence, _Mapping]] = ..., position: _Optional[int] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., title: _Optional[str] = ..., score: _Optional[float] = ..., facet_score: _Optional[float] = ..., document_score: _Optional[float] = ..., evidence: _Optional[_Union[CandidateEvidence, _Mapping]] = ..., position: _Optional[int] = ...) -> None: ...
 
 class AddPapersRequest(_message.Message):
     __slots__ = ("papers", "model")

@@ -7,8 +7,8 @@ import numpy as np
 from facets_proto.v1 import papers_pb2
 
 from facets.model.contract import ModelInfo
-from facets.papers.results import AddResult, BulkCandidates, Evidence, RankedCandidate, RankedPaper
-from facets_server.papers.recommending import Ranked
+from facets.papers.results import AddResult, BulkCandidates, CandidateEvidence, RankedCandidate, RankedPaper
+from facets_server.papers.ranking import Ranked
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.replies import nearest_to_proto, timings_to_proto, version_to_proto
 
@@ -16,9 +16,9 @@ __all__ = [
     "added_authors_to_proto",
     "added_papers_to_proto",
     "bulk_to_proto",
+    "candidates_to_proto",
     "found_to_proto",
     "rankings_to_proto",
-    "recommendations_to_proto",
 ]
 
 ReplyT = TypeVar("ReplyT", papers_pb2.RecommendAuthorsResponse, papers_pb2.RecommendCitationsResponse)
@@ -26,22 +26,21 @@ ReplyT = TypeVar("ReplyT", papers_pb2.RecommendAuthorsResponse, papers_pb2.Recom
 _MOST_UNKNOWN = 100  # unknown names that are told; the others are counted
 
 
-def recommendations_to_proto(
+def candidates_to_proto(
     reply: type[ReplyT], results: Sequence[Sequence[RankedCandidate]], model: ModelInfo, call: CallContext
 ) -> ReplyT:
     """Candidates in the order of the papers, as the reply of the rpc that asked for them."""
     return reply(
         results=[
-            papers_pb2.PaperRecommendations(recommendations=[_recommendation(item) for item in items])
-            for items in results
+            papers_pb2.CandidateRanking(candidates=[_ranked_candidate(item) for item in items]) for items in results
         ],
         model=version_to_proto(model),
         timings=timings_to_proto(call),
     )
 
 
-def _recommendation(item: RankedCandidate) -> papers_pb2.Recommendation:
-    return papers_pb2.Recommendation(
+def _ranked_candidate(item: RankedCandidate) -> papers_pb2.RankedCandidate:
+    return papers_pb2.RankedCandidate(
         id=item.id,
         name=item.name,
         score=item.score,
@@ -51,10 +50,10 @@ def _recommendation(item: RankedCandidate) -> papers_pb2.Recommendation:
     )
 
 
-def _evidence(evidence: Evidence | None) -> papers_pb2.RecommendationEvidence | None:
+def _evidence(evidence: CandidateEvidence | None) -> papers_pb2.CandidateEvidence | None:
     if evidence is None:
         return None
-    return papers_pb2.RecommendationEvidence(
+    return papers_pb2.CandidateEvidence(
         facet=evidence.facet,
         nearest_words=nearest_to_proto(evidence.nearest_words),
         nearest_papers=[

@@ -9,17 +9,17 @@ from facets.errors import ErrorPath, InvalidInputError
 from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
 from facets_server.documents.filters import filter_from_proto
 from facets_server.papers.checks import check_author, check_distinct, check_ids, check_papers
-from facets_server.papers.recommending import Finding, Ranking, Recommending
+from facets_server.papers.ranking import CandidateQuery, NameQuery, PaperQuery
 from facets_server.runtime.checks import check_count, check_number
 from facets_server.runtime.config import LimitsConfig
 
 __all__ = [
     "added_papers_from_proto",
     "bulk_kind_from_proto",
-    "finding_from_proto",
+    "candidate_query_from_proto",
+    "name_query_from_proto",
     "new_authors_from_proto",
-    "ranking_from_proto",
-    "recommending_from_proto",
+    "paper_query_from_proto",
 ]
 
 _DEFAULT_TOP_K = 10
@@ -30,14 +30,14 @@ _KINDS: dict[int, CandidateKind] = {
 }
 
 
-def recommending_from_proto(
+def candidate_query_from_proto(
     request: papers_pb2.RecommendAuthorsRequest
     | papers_pb2.RecommendCitationsRequest
     | papers_pb2.RecommendBulkRequest,
     limits: LimitsConfig,
     *,
     is_bulk: bool = False,
-) -> Recommending:
+) -> CandidateQuery:
     """A request as checked papers and options.
 
     Raises:
@@ -52,10 +52,10 @@ def recommending_from_proto(
             f"x papers with evidence is {options.top_k * len(papers)}, the limit is {limits.max_evidence_hits}",
             path=("options", "top_k"),
         )
-    return Recommending(papers=papers, options=options)
+    return CandidateQuery(papers=papers, options=options)
 
 
-def ranking_from_proto(request: papers_pb2.RankPapersRequest, limits: LimitsConfig) -> Ranking:
+def paper_query_from_proto(request: papers_pb2.RankPapersRequest, limits: LimitsConfig) -> PaperQuery:
     """A request as checked ids, papers or collection, and options.
 
     Raises:
@@ -83,7 +83,7 @@ def ranking_from_proto(request: papers_pb2.RankPapersRequest, limits: LimitsConf
         )
     years = _years(request.years, ("years",)) if request.HasField("years") else (None, None)
     is_collection = source == "collection"
-    return Ranking(
+    return PaperQuery(
         kind=kind,
         ids=tuple(request.ids),
         collection=request.collection,
@@ -145,7 +145,7 @@ def new_authors_from_proto(request: papers_pb2.AddAuthorsRequest, limits: Limits
     return authors
 
 
-def finding_from_proto(request: papers_pb2.FindCandidatesRequest, limits: LimitsConfig) -> Finding:
+def name_query_from_proto(request: papers_pb2.FindCandidatesRequest, limits: LimitsConfig) -> NameQuery:
     """A request as checked texts.
 
     Raises:
@@ -154,7 +154,7 @@ def finding_from_proto(request: papers_pb2.FindCandidatesRequest, limits: Limits
     kind = _kind(request.kind)
     check_count(request.texts, ("texts",), limits.max_queries_per_search)
     check_ids(request.texts, ("texts",))
-    return Finding(kind, tuple(request.texts), _top_k(request, ("top_k",), limits))
+    return NameQuery(kind, tuple(request.texts), _top_k(request, ("top_k",), limits))
 
 
 def bulk_kind_from_proto(request: papers_pb2.RecommendBulkRequest) -> CandidateKind:
@@ -188,7 +188,7 @@ def _author(message: papers_pb2.PaperAuthor) -> Author:
     return Author(message.name, message.id)
 
 
-def _options(message: papers_pb2.RecommendationOptions, limits: LimitsConfig) -> PaperOptions:
+def _options(message: papers_pb2.PaperOptions, limits: LimitsConfig) -> PaperOptions:
     from_year, to_year = _years(message.years, ("options", "years")) if message.HasField("years") else (None, None)
     weight = message.example_weight if message.HasField("example_weight") else _DEFAULT_EXAMPLE_WEIGHT
     if not 0 <= weight < math.inf:
@@ -208,7 +208,7 @@ def _options(message: papers_pb2.RecommendationOptions, limits: LimitsConfig) ->
 
 
 def _top_k(
-    message: papers_pb2.RecommendationOptions | papers_pb2.RankPapersRequest | papers_pb2.FindCandidatesRequest,
+    message: papers_pb2.PaperOptions | papers_pb2.RankPapersRequest | papers_pb2.FindCandidatesRequest,
     path: ErrorPath,
     limits: LimitsConfig,
 ) -> int:
@@ -216,9 +216,7 @@ def _top_k(
     return check_number(top_k, path, limits.max_top_k)
 
 
-def _facet_weight(
-    message: papers_pb2.RecommendationOptions | papers_pb2.RankPapersRequest, path: ErrorPath
-) -> float | None:
+def _facet_weight(message: papers_pb2.PaperOptions | papers_pb2.RankPapersRequest, path: ErrorPath) -> float | None:
     if not message.HasField("facet_weight"):
         return None
     if not 0 <= message.facet_weight <= 1:

@@ -4,22 +4,22 @@ from facets_proto.v1 import papers_pb2, papers_pb2_grpc
 
 from facets.papers.inputs import CandidateKind
 from facets_server.papers.collection_papers import CollectionPapers
-from facets_server.papers.recommending import rank_papers, recommend, recommend_bulk
+from facets_server.papers.ranking import rank_candidates, rank_candidates_in_bulk, rank_papers
 from facets_server.papers.replies import (
     added_authors_to_proto,
     added_papers_to_proto,
     bulk_to_proto,
+    candidates_to_proto,
     found_to_proto,
     rankings_to_proto,
-    recommendations_to_proto,
 )
 from facets_server.papers.requests import (
     added_papers_from_proto,
     bulk_kind_from_proto,
-    finding_from_proto,
+    candidate_query_from_proto,
+    name_query_from_proto,
     new_authors_from_proto,
-    ranking_from_proto,
-    recommending_from_proto,
+    paper_query_from_proto,
 )
 from facets_server.papers.served import PaperModels
 from facets_server.runtime.call_context import CallContext
@@ -41,18 +41,18 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     ) -> papers_pb2.RecommendAuthorsResponse:
         """Authors for a batch of papers."""
         served = self._models.get(request.model)
-        query = recommending_from_proto(request, self._limits)
-        results = recommend(served, CandidateKind.AUTHORS, query, call)
-        return recommendations_to_proto(papers_pb2.RecommendAuthorsResponse, results, served.info, call)
+        query = candidate_query_from_proto(request, self._limits)
+        results = rank_candidates(served, CandidateKind.AUTHORS, query, call)
+        return candidates_to_proto(papers_pb2.RecommendAuthorsResponse, results, served.info, call)
 
     def RecommendCitations(
         self, request: papers_pb2.RecommendCitationsRequest, call: CallContext
     ) -> papers_pb2.RecommendCitationsResponse:
         """Citing papers for a batch of papers."""
         served = self._models.get(request.model)
-        query = recommending_from_proto(request, self._limits)
-        results = recommend(served, CandidateKind.CITATIONS, query, call)
-        return recommendations_to_proto(papers_pb2.RecommendCitationsResponse, results, served.info, call)
+        query = candidate_query_from_proto(request, self._limits)
+        results = rank_candidates(served, CandidateKind.CITATIONS, query, call)
+        return candidates_to_proto(papers_pb2.RecommendCitationsResponse, results, served.info, call)
 
     def RecommendBulk(
         self, request: papers_pb2.RecommendBulkRequest, call: CallContext
@@ -60,15 +60,15 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         """Ids and scores for many papers."""
         served = self._models.get(request.model)
         kind = bulk_kind_from_proto(request)
-        query = recommending_from_proto(request, self._limits, is_bulk=True)
-        parts = recommend_bulk(served, kind, query, call)
+        query = candidate_query_from_proto(request, self._limits, is_bulk=True)
+        parts = rank_candidates_in_bulk(served, kind, query, call)
         unknown = served.unknown(kind, query.options.candidates or ())
         return bulk_to_proto(parts, unknown, served.info, call)
 
     def RankPapers(self, request: papers_pb2.RankPapersRequest, call: CallContext) -> papers_pb2.RankPapersResponse:
         """Papers for authors or citing papers."""
         served = self._models.get(request.model)
-        query = ranking_from_proto(request, self._limits)
+        query = paper_query_from_proto(request, self._limits)
         ranked = rank_papers(served, query, self._papers, call)
         return rankings_to_proto(ranked, served.info, call, is_collection=bool(query.collection))
 
@@ -95,7 +95,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     ) -> papers_pb2.FindCandidatesResponse:
         """Candidates by id or name."""
         served = self._models.get(request.model)
-        query = finding_from_proto(request, self._limits)
+        query = name_query_from_proto(request, self._limits)
         call.num_items = len(query.texts)
         engine = served.engine
         found = []

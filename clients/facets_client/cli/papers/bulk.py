@@ -27,8 +27,8 @@ from facets_client.cli.where import WhereOption, parse_where
 from facets_client.core.bulk.runner import BulkReport, BulkSettings
 from facets_client.core.bulk.state import StateFile
 from facets_client.core.source import InputError, RecordSource
-from facets_client.papers.bulk import BulkRecommendSettings, CandidatesFile
-from facets_client.papers.results import CandidateKind, RecommendationOptions
+from facets_client.papers.bulk import BulkPaperSettings, CandidatesFile
+from facets_client.papers.results import CandidateKind, PaperOptions
 
 
 def bulk(
@@ -71,13 +71,13 @@ def bulk(
     settings = settings_of(context)
     if file == candidates == "-":
         raise typer.BadParameter("papers and --candidates cannot both be standard input")
-    options = RecommendationOptions(
+    options = PaperOptions(
         top_k=top_k,
         candidates=None if candidates is None else _names(candidates),
         where=parse_where(where),
         facet_weight=facet_weight,
     )
-    wanted = BulkRecommendSettings(
+    wanted = BulkPaperSettings(
         kind=kind,
         options=options,
         model=model,
@@ -95,7 +95,7 @@ def bulk(
 def _run(
     given: BulkInput,
     made: CandidatesFile,
-    wanted: BulkRecommendSettings,
+    wanted: BulkPaperSettings,
     how: BulkSettings,
     *,
     resume: bool,

@@ -16,7 +16,7 @@ from facets_client.cli.where import WhereOption, parse_where
 from facets_client.core.records import Rejection
 from facets_client.core.source import InputError, RecordSource
 from facets_client.papers.records import paper_of, read_papers
-from facets_client.papers.results import CandidateKind, Paper, PaperRankings, RecommendationOptions
+from facets_client.papers.results import CandidateKind, Paper, PaperOptions, PaperRankings
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -60,7 +60,7 @@ def recommend() -> None:
 
 _AUTHORS_HELP = """Find authors for papers: reviewers, experts.
 
-    With --json: one object a line for each paper, {"paper", "recommendations"}. --where is about the years of an
+    With --json: one object a line for each paper, {"paper", "candidates"}. --where is about the years of an
     author's papers.
 
     \b
@@ -71,7 +71,7 @@ _AUTHORS_HELP = """Find authors for papers: reviewers, experts.
     """
 _CITATIONS_HELP = """Find papers that would cite papers.
 
-    With --json: one object a line for each paper, {"paper", "recommendations"}. --where is about the year of a citing
+    With --json: one object a line for each paper, {"paper", "candidates"}. --where is about the year of a citing
     paper.
 
     \b
@@ -99,7 +99,7 @@ def _candidates_command(kind: CandidateKind) -> Callable[..., None]:
         evidence: EvidenceOption = True,
         model: PapersModelOption = "",
     ) -> None:
-        options = RecommendationOptions(
+        options = PaperOptions(
             top_k=top_k,
             exclude=exclude or (),
             candidates=candidate,
@@ -246,23 +246,23 @@ def _papers_of_file(file: str) -> list[Paper]:
 
 
 def _recommend(
-    context: typer.Context, kind: CandidateKind, asked: list[Paper], options: RecommendationOptions, model: str
+    context: typer.Context, kind: CandidateKind, asked: list[Paper], options: PaperOptions, model: str
 ) -> None:
     settings = settings_of(context)
     with settings.connect() as client:
         call = client.recommend_authors if kind == "authors" else client.recommend_citations
         found = call(asked, options, model=model)
     console = stdout()
-    for paper, recommendations in zip(asked, found.results, strict=True):
+    for paper, candidates in zip(asked, found.results, strict=True):
         if settings.json:
             asked_about = {"id": paper.id, "title": paper.title}
-            print_json({"paper": asked_about, "recommendations": recommendations, "model": found.model})
+            print_json({"paper": asked_about, "candidates": candidates, "model": found.model})
             continue
         if len(asked) > 1:
             console.print(Text(shortened(paper.title, TITLE_CHARS), style="bold"))
-        for rank, item in enumerate(recommendations, start=1):
+        for rank, item in enumerate(candidates, start=1):
             print_item(console, rank, item, item.name)
-        if not recommendations:
+        if not candidates:
             console.print(Text("nobody is left" if kind == "authors" else "no paper is left", style="dim"))
     if not settings.json:
         console.print(Text(f"{found.model.name}, {found.timings.total_ms:.0f} ms", style="dim"))

@@ -5,12 +5,12 @@ from rich.padding import Padding
 from rich.text import Text
 
 from facets_client.cli.output import clean, shortened, words
-from facets_client.papers.results import RankedPaper, Recommendation, RecommendationEvidence
+from facets_client.papers.results import CandidateEvidence, RankedCandidate, RankedPaper
 
 TITLE_CHARS = 90
 
 
-def print_item(console: Console, rank: int, item: Recommendation | RankedPaper, name: str) -> None:
+def print_item(console: Console, rank: int, item: RankedCandidate | RankedPaper, name: str) -> None:
     """Rank, score, id and name; below, why."""
     head = Text(f"{rank:>3}  ")
     head.append(f"{item.score:.4f}", style="bold")
@@ -22,7 +22,7 @@ def print_item(console: Console, rank: int, item: Recommendation | RankedPaper, 
         _print_evidence(console, item.evidence, item)
 
 
-def _print_evidence(console: Console, evidence: RecommendationEvidence, item: Recommendation | RankedPaper) -> None:
+def _print_evidence(console: Console, evidence: CandidateEvidence, item: RankedCandidate | RankedPaper) -> None:
     line = Text(style="dim")
     line.append(clean(f"facet {evidence.facet} ({words(evidence.nearest_words)})"))
     line.append(f", facets {item.facet_score:.3f}, documents {item.document_score:.3f}")

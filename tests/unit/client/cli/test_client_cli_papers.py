@@ -57,7 +57,7 @@ def test_json_is_one_object_a_paper(facets, tmp_path):
     (tmp_path / "papers.jsonl").write_text('{"title": "a", "id": 7}\n\n{"title": "b", "abstract": null}\n')
     lines = facets("--json", "citations", "--file", "papers.jsonl").stdout.splitlines()
     assert [json.loads(line)["paper"] for line in lines] == [{"id": "7", "title": "a"}, {"id": "", "title": "b"}]
-    assert json.loads(lines[0])["recommendations"][0]["evidence"]["nearest_words"][0]["word"] == "boat"
+    assert json.loads(lines[0])["candidates"][0]["evidence"]["nearest_words"][0]["word"] == "boat"
 
 
 def test_abstract_from_a_file_and_options(facets, tmp_path, world):
@@ -298,14 +298,14 @@ def test_papers_and_authors_are_added(facets, server, tmp_path):
     (tmp_path / "p.jsonl").write_text(paper_lines(7, authors=["Zoe"]) + '{"id": "bad", "title": "REFUSE"}\n')
     report = json.loads(facets("--json", "add-papers", "p.jsonl", code=1).stdout)
     assert (report["num_papers"], report["num_rejected"]) == (7, 1)
-    assert len(server.recommendation.papers) == 7
+    assert len(server.papers.papers) == 7
     rejected = json.loads((tmp_path / "p.jsonl.rejected.jsonl").read_text())
     assert (rejected["line"], rejected["id"], rejected["reason"]) == (8, "bad", "refused")
     (tmp_path / "a.jsonl").write_text(
         '{"name": "New", "papers": [{"title": "t"}]}\n{"name": "Lost", "paper_ids": ["nope"]}\n'
     )
     assert "1 authors of 1 papers added; 1 rejected" in facets("add-authors", "a.jsonl", code=1).stdout
-    assert set(server.recommendation.authors) == {"New"}
+    assert set(server.papers.authors) == {"New"}
 
 
 def test_additions_wait_for_a_server_that_is_away_and_go_on_where_they_stopped(facets, server, world, tmp_path):

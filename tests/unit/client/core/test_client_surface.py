@@ -12,7 +12,7 @@ from facets_client.filters import AllOf, OneOf
 from facets_client.generate import METHODS_FILE, generate
 from facets_client.methods import AsyncMethods, BlockingMethods
 from facets_client.operations import Operations
-from facets_client.papers.results import NewAuthor, Paper, PaperAuthor, RecommendationOptions
+from facets_client.papers.results import NewAuthor, Paper, PaperAuthor, PaperOptions
 from grpc import StatusCode
 
 
@@ -88,7 +88,7 @@ def test_pairs_are_no_strings():
     [
         lambda: OneOf("language", "en"),
         lambda: AllOf("oops"),
-        lambda: RecommendationOptions(positive="Ann"),
+        lambda: PaperOptions(positive="Ann"),
         lambda: Paper("a title", cited_by="oops"),
         lambda: NewAuthor(PaperAuthor("Ann"), paper_ids="oops"),
     ],

@@ -17,7 +17,7 @@ def fake_score(title, candidate):
     return zlib.crc32(f"{title}|{candidate}".encode()) / 2**32
 
 
-class Recommendation(papers_pb2_grpc.RecommendationServiceServicer):
+class PaperService(papers_pb2_grpc.RecommendationServiceServicer):
     """Knows ``AUTHORS`` and ``CITING``; refuses papers whose title has REFUSE.
 
     Attributes:
@@ -53,7 +53,7 @@ class Recommendation(papers_pb2_grpc.RecommendationServiceServicer):
     def _results(self, kind, request):
         for paper in request.papers:
             items = [
-                pb.Recommendation(
+                pb.RankedCandidate(
                     id=name,
                     name=f"Name {name}",
                     score=fake_score(paper.title, name),
@@ -63,11 +63,11 @@ class Recommendation(papers_pb2_grpc.RecommendationServiceServicer):
                 )
                 for name in self._ranked(kind, paper, request.options)
             ]
-            yield pb.PaperRecommendations(recommendations=items)
+            yield pb.CandidateRanking(candidates=items)
 
     @staticmethod
     def _evidence():
-        return pb.RecommendationEvidence(
+        return pb.CandidateEvidence(
             facet=2,
             nearest_words=[common_pb2.NearestWord(word="boat", cosine=0.9)],
             nearest_papers=[pb.NearestPaper(id="p1", title="About [bold]boats\x1b[31m", cosine=0.5)],

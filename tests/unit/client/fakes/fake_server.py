@@ -17,7 +17,7 @@ from facets_proto.v1 import (
     texts_pb2,
     texts_pb2_grpc,
 )
-from fake_papers import Recommendation
+from fake_papers import PaperService
 from fake_relations import Relations
 from fake_world import (
     DIM,
@@ -394,8 +394,8 @@ class FakeServer:
         models_pb2_grpc.add_ModelServiceServicer_to_server(Models(self.world), self.server)
         relations = Relations(self.world, fail, status_of)
         relations_pb2_grpc.add_RelationServiceServicer_to_server(relations, self.server)
-        self.recommendation = Recommendation(self.world, fail, status_of)
-        papers_pb2_grpc.add_RecommendationServiceServicer_to_server(self.recommendation, self.server)
+        self.papers = PaperService(self.world, fail, status_of)
+        papers_pb2_grpc.add_RecommendationServiceServicer_to_server(self.papers, self.server)
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self.server)
         if credentials:
             self.port = self.server.add_secure_port(f"localhost:{port}", credentials)

@@ -8,7 +8,7 @@ from facets_client import (
     NotFoundError,
     Paper,
     PaperAuthor,
-    RecommendationOptions,
+    PaperOptions,
     filters,
 )
 from fake_papers import AUTHORS, fake_score
@@ -21,7 +21,7 @@ def best(paper, names=AUTHORS):
 
 
 def test_authors_in_the_order_of_the_papers_over_several_requests(client, world):
-    found = client.recommend_authors(PAPERS, RecommendationOptions(top_k=2))
+    found = client.recommend_authors(PAPERS, PaperOptions(top_k=2))
     assert [[item.id for item in result] for result in found.results] == [best(paper)[:2] for paper in PAPERS]
     assert world.count("RecommendAuthors") == 3  # at most four papers a request
     assert found.model.name == "papers"
@@ -36,14 +36,14 @@ def test_one_paper_needs_one_call(client, world):
 
 def test_evidence_makes_requests_smaller(client, world):
     world.max_evidence_hits = 6
-    found = client.recommend_authors(PAPERS[:4], RecommendationOptions(top_k=3, evidence=True))
+    found = client.recommend_authors(PAPERS[:4], PaperOptions(top_k=3, evidence=True))
     assert world.count("RecommendAuthors") == 2
     evidence = found.results[3][0].evidence
     assert (evidence.facet, evidence.nearest_words[0].word, evidence.nearest_papers[0].id) == (2, "boat", "p1")
 
 
 def test_options_travel(client, world):
-    options = RecommendationOptions(
+    options = PaperOptions(
         exclude=["Ann"],
         candidates=("Ann", "Bob"),
         where=filters.Range("year", gte=2000),
@@ -73,7 +73,7 @@ def test_options_travel(client, world):
     ],
 )
 def test_conditions_on_the_year(client, world, where, years):
-    client.recommend_authors([PAPERS[0]], RecommendationOptions(where=where))
+    client.recommend_authors([PAPERS[0]], PaperOptions(where=where))
     client.rank_papers("authors", ["Ann"], papers=PAPERS[:1], where=where)
     for sent in (world.calls[-2][1].options.years, world.calls[-1][1].years):
         found = [getattr(sent, name) if sent.HasField(name) else None for name in ("from_year", "to_year")]
@@ -93,18 +93,18 @@ def test_conditions_on_the_year(client, world, where, years):
 )
 def test_other_conditions_on_candidates_are_refused(client, world, where):
     with pytest.raises(ValueError, match="year"):
-        client.recommend_authors([PAPERS[0]], RecommendationOptions(where=where))
+        client.recommend_authors([PAPERS[0]], PaperOptions(where=where))
     assert not world.calls
 
 
 def test_no_candidates_is_not_all_candidates(client):
-    found = client.recommend_authors([PAPERS[0]], RecommendationOptions(candidates=[]))
+    found = client.recommend_authors([PAPERS[0]], PaperOptions(candidates=[]))
     assert found.results == ((),)
 
 
 def test_bulk_gives_ids_and_scores(client):
     conflicted = Paper("another", excluded=AUTHORS)
-    found = client.recommend_bulk("authors", [*PAPERS, conflicted], RecommendationOptions(top_k=3))
+    found = client.recommend_bulk("authors", [*PAPERS, conflicted], PaperOptions(top_k=3))
     for paper, result in zip(PAPERS, found.results, strict=False):
         assert [name for name, _ in result] == best(paper)[:3]
         assert result[0][1] == pytest.approx(fake_score(paper.title, result[0][0]))
@@ -152,8 +152,8 @@ def test_additions(client, server):
     papers = [Paper("t", id=f"n{i}", authors=[PaperAuthor("Zoe", "z-1")], cited_by=["q"], year=2020) for i in range(6)]
     added = client.add_papers(papers[:4])
     assert (added.num_papers, added.num_authors, added.num_unknown_citations) == (4, 4, 4)
-    assert server.recommendation.papers["n0"].authors[0].id == "z-1"
-    assert server.recommendation.papers["n0"].year == 2020
+    assert server.papers.papers["n0"].authors[0].id == "z-1"
+    assert server.papers.papers["n0"].year == 2020
     authors = [NewAuthor(PaperAuthor(f"A{i}"), papers=PAPERS[:2]) for i in range(5)]
     assert client.add_authors(authors).num_authors == 5
     assert server.world.count("AddAuthors") == 3  # two papers each, at most four papers a request
@@ -174,8 +174,8 @@ def test_candidates_by_name(client):
         (lambda client: client.recommend_authors([Paper("a", excluded="Ann")]), TypeError),
         (lambda client: client.recommend_authors([Paper("\ud800")]), ValueError),
         (lambda client: client.recommend_authors([Paper("a", year=2**40)]), ValueError),
-        (lambda client: client.recommend_authors(PAPERS, RecommendationOptions(exclude="Ann")), TypeError),
-        (lambda client: client.recommend_authors(PAPERS, RecommendationOptions(top_k=-1)), ValueError),
+        (lambda client: client.recommend_authors(PAPERS, PaperOptions(exclude="Ann")), TypeError),
+        (lambda client: client.recommend_authors(PAPERS, PaperOptions(top_k=-1)), ValueError),
         (lambda client: client.recommend_bulk("readers", PAPERS), ValueError),
         (lambda client: client.rank_papers("authors", ["Ann"]), ValueError),
         (lambda client: client.rank_papers("authors", ["Ann"], collection="a", papers=PAPERS), ValueError),

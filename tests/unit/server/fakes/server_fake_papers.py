@@ -10,7 +10,14 @@ from server_fakes import FakeInfo
 
 from facets.errors import InvalidInputError, NotFoundError
 from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
-from facets.papers.results import AddResult, BulkCandidates, Evidence, PaperFacets, RankedCandidate, RankedPaper
+from facets.papers.results import (
+    AddResult,
+    BulkCandidates,
+    CandidateEvidence,
+    PaperFacets,
+    RankedCandidate,
+    RankedPaper,
+)
 
 NUM_FACETS = 2
 WORDS = "boat river sea music song piano king queen war bread cheese wine".split()
@@ -218,7 +225,7 @@ def _counts(text):
 def _evidence(facets, written):
     facet = int(facets.sum(axis=1).argmax())
     best = int(facets[facet].argmax())
-    return Evidence(facet, ((WORDS[best], 0.9),), tuple((paper.id, paper.title, 0.7) for paper in written[:2]))
+    return CandidateEvidence(facet, ((WORDS[best], 0.9),), tuple((paper.id, paper.title, 0.7) for paper in written[:2]))
 
 
 def served_papers(name="papers"):

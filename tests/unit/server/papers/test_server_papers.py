@@ -42,11 +42,11 @@ def stub(paper_server):
 
 
 def options(**settings):
-    return pb.RecommendationOptions(**settings)
+    return pb.PaperOptions(**settings)
 
 
 def ids_of(result):
-    return [item.id for item in result.recommendations]
+    return [item.id for item in result.candidates]
 
 
 def violations_of(error):
@@ -67,10 +67,10 @@ def refused(call, request, code=grpc.StatusCode.INVALID_ARGUMENT):
 def test_authors_in_the_order_of_the_papers_with_the_model(stub):
     reply = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[BOAT, SONG]), timeout=60)
     assert [ids_of(result)[0] for result in reply.results] == ["Ann", "Cat"]
-    assert {item.id: item.name for item in reply.results[0].recommendations}["bob-1"] == "Bob"
+    assert {item.id: item.name for item in reply.results[0].candidates}["bob-1"] == "Bob"
     assert (reply.model.name, reply.model.revision) == ("papers", "p1")
     assert reply.timings.inference_ms > 0
-    assert not reply.results[0].recommendations[0].HasField("evidence")
+    assert not reply.results[0].candidates[0].HasField("evidence")
 
 
 def test_citing_papers(stub):
@@ -80,7 +80,7 @@ def test_citing_papers(stub):
 
 def test_evidence_tells_facet_words_and_papers(stub):
     request = pb.RecommendAuthorsRequest(papers=[BOAT], options=options(evidence=True, top_k=1))
-    (item,) = stub.RecommendAuthors(request, timeout=60).results[0].recommendations
+    (item,) = stub.RecommendAuthors(request, timeout=60).results[0].candidates
     assert item.evidence.nearest_words[0].word == "boat"
     assert (item.evidence.facet, item.evidence.nearest_papers[0].id) == (0, "p1")
 
@@ -121,7 +121,7 @@ def test_bulk_sends_each_id_once_and_agrees_with_the_single_call(stub, paper_ser
     ).results
     for i, result in enumerate(reply.results):
         assert [reply.candidate_ids[place] for place in result.candidates] == ids_of(single[i % 3])
-        assert list(result.scores) == pytest.approx([item.score for item in single[i % 3].recommendations])
+        assert list(result.scores) == pytest.approx([item.score for item in single[i % 3].candidates])
     assert not reply.results[2].candidates
 
 

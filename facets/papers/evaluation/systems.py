@@ -20,10 +20,10 @@ from facets.papers.results import PaperFacets
 
 __all__ = [
     "DOCUMENT_MODES",
-    "RecommendationData",
-    "RecommendationSystem",
+    "PaperData",
+    "PaperSystem",
     "document_system",
-    "evaluate_recommendation",
+    "evaluate_system",
     "facet_system",
     "make_data",
     "mixed_system",
@@ -41,7 +41,7 @@ Score = Callable[[CandidateKind, Sequence[str]], Mapping[str, NDArray[np.float32
 
 
 @dataclass(frozen=True, slots=True)
-class RecommendationData:
+class PaperData:
     """The papers to recommend for, and who wrote and who cites them.
 
     Attributes:
@@ -56,7 +56,7 @@ class RecommendationData:
 
 
 @dataclass(frozen=True, slots=True)
-class RecommendationSystem:
+class PaperSystem:
     """Something that scores.
 
     Attributes:
@@ -70,7 +70,7 @@ class RecommendationSystem:
     score: Score
 
 
-def make_data(papers: Sequence[Paper], known: Mapping[CandidateKind, set[str]]) -> RecommendationData:
+def make_data(papers: Sequence[Paper], known: Mapping[CandidateKind, set[str]]) -> PaperData:
     """Keeps the authors and citing papers that every system of the run knows.
 
     Raises:
@@ -87,10 +87,10 @@ def make_data(papers: Sequence[Paper], known: Mapping[CandidateKind, set[str]]) 
         positives[kind] = Positives.of(rows, columns)
     if not any(ids.values()):
         raise InvalidInputError("no paper of the data has an author or a citing paper that the model knows")
-    return RecommendationData(papers, ids, positives)
+    return PaperData(papers, ids, positives)
 
 
-def sample_data(data: RecommendationData, num_candidates: int) -> RecommendationData:
+def sample_data(data: PaperData, num_candidates: int) -> PaperData:
     """Keeps a seeded sample of at most so many authors and so many citing papers."""
     ids: dict[CandidateKind, Sequence[str]] = {}
     positives: dict[CandidateKind, Positives] = {}
@@ -102,12 +102,10 @@ def sample_data(data: RecommendationData, num_candidates: int) -> Recommendation
         chosen = np.isin(data.positives[kind].columns, used)
         places = np.searchsorted(used, data.positives[kind].columns[chosen])
         positives[kind] = Positives(data.positives[kind].rows[chosen], places.astype(np.int64))
-    return RecommendationData(data.papers, ids, positives)
+    return PaperData(data.papers, ids, positives)
 
 
-def evaluate_recommendation(
-    system: RecommendationSystem, data: RecommendationData
-) -> dict[str, dict[str, dict[str, float]]]:
+def evaluate_system(system: PaperSystem, data: PaperData) -> dict[str, dict[str, dict[str, float]]]:
     """Method -> ``authors`` and ``citations`` -> metric, averaged over the candidates with a positive.
 
     A kind without any such candidate is left out.
@@ -124,7 +122,7 @@ def evaluate_recommendation(
     return report
 
 
-def facet_system(name: str, engine: PaperEngine, encoded: PaperFacets) -> RecommendationSystem:
+def facet_system(name: str, engine: PaperEngine, encoded: PaperFacets) -> PaperSystem:
     """A model of papers: its facets, its word averages, and both mixed by its stored weights."""
     settings = engine.model.settings
 
@@ -141,7 +139,7 @@ def facet_system(name: str, engine: PaperEngine, encoded: PaperFacets) -> Recomm
         )
         return _by_method(scores)
 
-    return RecommendationSystem(name, ("facets", "documents", "facets+documents"), score)
+    return PaperSystem(name, ("facets", "documents", "facets+documents"), score)
 
 
 def document_system(
@@ -151,7 +149,7 @@ def document_system(
     *,
     bank: PaperBank,
     mode: str,
-) -> RecommendationSystem:
+) -> PaperSystem:
     """Average or greatest cosine with a candidate's papers, without any facets."""
 
     def score(kind: CandidateKind, ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
@@ -161,12 +159,10 @@ def document_system(
             return {"documents": table.greatest_cosines(embeddings_NW, rows, bank)}
         return {"documents": embeddings_NW @ table.means[rows].T}
 
-    return RecommendationSystem(name, ("documents",), score)
+    return PaperSystem(name, ("documents",), score)
 
 
-def mixed_system(
-    name: str, facets: RecommendationSystem, documents: RecommendationSystem, weights: Mapping[str, float]
-) -> RecommendationSystem:
+def mixed_system(name: str, facets: PaperSystem, documents: PaperSystem, weights: Mapping[str, float]) -> PaperSystem:
     """The facets of one system with the documents of another."""
 
     def score(kind: CandidateKind, ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
@@ -174,12 +170,10 @@ def mixed_system(
         mixed = weight * facets.score(kind, ids)["facets"] + (1 - weight) * documents.score(kind, ids)["documents"]
         return {"facets+documents": mixed}
 
-    return RecommendationSystem(name, ("facets+documents",), score)
+    return PaperSystem(name, ("facets+documents",), score)
 
 
-def tune_weights(
-    facets: RecommendationSystem, documents: RecommendationSystem, data: RecommendationData
-) -> dict[str, tuple[float, float]]:
+def tune_weights(facets: PaperSystem, documents: PaperSystem, data: PaperData) -> dict[str, tuple[float, float]]:
     """By kind, the weight of the facets with the greatest mean average precision, and that precision.
 
     Of more than 2,000 candidates a seeded sample of so many is looked at.
@@ -205,7 +199,7 @@ def _columns(scores_NJ: NDArray[np.float32], columns: NDArray[np.int64]) -> NDAr
 
 
 def _scores_of(
-    system: RecommendationSystem, data: RecommendationData, kind: CandidateKind, columns: NDArray[np.int64]
+    system: PaperSystem, data: PaperData, kind: CandidateKind, columns: NDArray[np.int64]
 ) -> Mapping[str, NDArray[np.float32]]:
     return system.score(kind, [data.ids[kind][column] for column in columns])
 

@@ -1,4 +1,4 @@
-"""Recommendations on behalf of a call: long work in several parts, so that nobody waits for a bulk."""
+"""Candidates and papers ranked on behalf of a call: long work in several parts, so that nobody waits for a bulk."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,30 +12,30 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.field_names import ITEM, FieldNames, in_request
 
 __all__ = [
-    "Finding",
+    "CandidateQuery",
+    "NameQuery",
+    "PaperQuery",
     "Ranked",
-    "Ranking",
-    "Recommending",
+    "rank_candidates",
+    "rank_candidates_in_bulk",
     "rank_papers",
-    "recommend",
-    "recommend_bulk",
 ]
 
 _PAPERS_AT_A_TIME = 32
 _BULK_PAPERS_AT_A_TIME = 128  # each turn looks up the candidates anew, so that few turns are cheaper
 # Arguments of the library -> fields of the requests for candidates; of the request for papers.
-_RECOMMENDING_FIELDS: FieldNames = {
+_CANDIDATE_FIELDS: FieldNames = {
     "papers": ("papers", ITEM),
     "positive": ("options", "positive_ids"),
     "negative": ("options", "negative_ids"),
     "exclude": ("options", "excluded_ids"),
     "candidates": ("options", "candidates", "ids"),
 }
-_RANKING_FIELDS: FieldNames = {"papers": ("papers", "papers", ITEM), "exclude": ("excluded_ids",)}
+_PAPER_FIELDS: FieldNames = {"papers": ("papers", "papers", ITEM), "exclude": ("excluded_ids",)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Recommending:
+class CandidateQuery:
     """A checked request for candidates."""
 
     papers: tuple[Paper, ...]
@@ -43,7 +43,7 @@ class Recommending:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ranking:
+class PaperQuery:
     """A checked request for papers.
 
     Attributes:
@@ -68,7 +68,7 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class NameQuery:
     """A checked request for candidates by name."""
 
     kind: CandidateKind
@@ -93,8 +93,8 @@ class Ranked:
     index_revision: int
 
 
-def recommend(
-    served: ServedPapers, kind: CandidateKind, query: Recommending, call: CallContext
+def rank_candidates(
+    served: ServedPapers, kind: CandidateKind, query: CandidateQuery, call: CallContext
 ) -> list[list[RankedCandidate]]:
     """Candidates for each paper.
 
@@ -104,27 +104,27 @@ def recommend(
     """
     results: list[list[RankedCandidate]] = []
     for papers in _slices(query.papers, _PAPERS_AT_A_TIME):
-        with in_request(_RECOMMENDING_FIELDS, start=len(results)), served.exclusive(call) as engine:
+        with in_request(_CANDIDATE_FIELDS, start=len(results)), served.exclusive(call) as engine:
             run = engine.recommend_authors if kind is CandidateKind.AUTHORS else engine.recommend_citations
             results += run(papers, query.options)
     call.num_items = len(results)
     return results
 
 
-def recommend_bulk(
-    served: ServedPapers, kind: CandidateKind, query: Recommending, call: CallContext
+def rank_candidates_in_bulk(
+    served: ServedPapers, kind: CandidateKind, query: CandidateQuery, call: CallContext
 ) -> list[BulkCandidates]:
-    """Candidates for each paper as arrays, a few papers at a time; raises as ``recommend``."""
+    """Candidates for each paper as arrays, a few papers at a time; raises as ``rank_candidates``."""
     results: list[BulkCandidates] = []
     for papers in _slices(query.papers, _BULK_PAPERS_AT_A_TIME):
         start = len(results) * _BULK_PAPERS_AT_A_TIME
-        with in_request(_RECOMMENDING_FIELDS, start=start), served.exclusive(call) as engine:
+        with in_request(_CANDIDATE_FIELDS, start=start), served.exclusive(call) as engine:
             results.append(engine.recommend_bulk(kind, papers, query.options))
     call.num_items = len(query.papers)
     return results
 
 
-def rank_papers(served: ServedPapers, query: Ranking, papers: CollectionPapers, call: CallContext) -> Ranked:
+def rank_papers(served: ServedPapers, query: PaperQuery, papers: CollectionPapers, call: CallContext) -> Ranked:
     """Papers for each author or citing paper.
 
     Raises:
@@ -134,7 +134,7 @@ def rank_papers(served: ServedPapers, query: Ranking, papers: CollectionPapers, 
     """
     call.num_items = len(query.ids)
     if not query.collection:
-        with in_request(_RANKING_FIELDS), served.exclusive(call) as engine:
+        with in_request(_PAPER_FIELDS), served.exclusive(call) as engine:
             rankings = engine.rank_papers(query.kind, query.ids, query.papers, query.options)
         return Ranked(rankings, [p.id for p in query.papers], [p.title for p in query.papers], 0)
     found = papers.read(
