@@ -10,7 +10,7 @@ from facets_client.texts.picture import FONT_SIZE, Picture, Role
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FORMATS", "Format", "plot"]
+__all__ = ["FORMATS", "Format", "plot", "require_matplotlib"]
 
 Format = Literal["svg", "png"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -30,6 +30,16 @@ _COLORS: dict[Role, str] = {
 }
 
 
+def require_matplotlib() -> None:
+    """Checks that pictures can be painted.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ImportError("a picture needs matplotlib, which is not installed: pip install 'facets[plot]'")
+
+
 def plot(picture: Picture, form: Format) -> bytes:
     """The picture as a file, on a white ground; the same picture gives the same bytes.
 
@@ -44,8 +54,7 @@ def plot(picture: Picture, form: Format) -> bytes:
     largest = int(_PNG_SCALE * max(picture.width, picture.height))
     if form == "png" and largest > _MAX_PIXELS:
         raise ValueError(f"a PNG may have {_MAX_PIXELS} pixels a side, this one needs {largest}: write an SVG")
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ImportError("a picture needs matplotlib, which is not installed: pip install 'facets[plot]'")
+    require_matplotlib()
     import matplotlib
     from matplotlib.figure import Figure
 

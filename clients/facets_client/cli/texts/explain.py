@@ -16,7 +16,7 @@ from facets_client.cli.settings import settings_of
 from facets_client.core.results import FacetMatch
 from facets_client.texts.pairing import paired_rows
 from facets_client.texts.picture import Picture, explanation_picture, pair_picture
-from facets_client.texts.plot import FORMATS, Format, plot
+from facets_client.texts.plot import FORMATS, Format, plot, require_matplotlib
 from facets_client.texts.results import Explanation, FacetWords, PairScore
 
 _FURTHER_MEETINGS = 10
@@ -48,20 +48,18 @@ def explain(
       facets --json explain --num-words 10 "A dog chased the mailman."
     """
     settings = settings_of(context)
-    form = _format_of(out)
-    if out and form is None:
-        raise typer.BadParameter(f"--out must end in .svg or .png, got {str(out)!r}")
     listed = list(texts_from(texts, file))
     if pair and len(listed) != 2:
         raise typer.BadParameter(f"--pair expects two texts, got {len(listed)}")
     if out and not pair and len(listed) != 1:
         raise typer.BadParameter(f"--out expects one text, or --pair and two, got {len(listed)} texts")
+    form = _format_of(out) if out else None
     with settings.connect() as client:
         explanations = client.explain(listed, model=model, num_words=num_words)
         first_pair = [(listed[0], listed[1])] if pair else []
         scores = client.score(first_pair, model=model, explain=True, num_words=num_words).pairs if pair else ()
     if out and form:
-        out.write_bytes(_painted(_picture(listed, explanations, scores), form))
+        out.write_bytes(plot(_picture(listed, explanations, scores), form))
         print_json({"file": str(out)}) if settings.json else say(f"wrote {out}")
     elif not pair:
         _show_each(listed, explanations, as_json=settings.json)
@@ -96,7 +94,9 @@ def _show_pair(console: Console, explanations: Sequence[Explanation], met: PairS
     rows = paired_rows(met.matches, len(first.facets), len(second.facets))
     for row in rows:
         cosine = f"-- {row.match.cosine:.2f} --" if row.match else ""
-        shown.add_row(_told(first.facets, row.first_facet), Text(cosine), _told(second.facets, row.second_facet))
+        shown.add_row(
+            _facet_line(first.facets, row.first_facet), Text(cosine), _facet_line(second.facets, row.second_facet)
+        )
     console.print(shown)
     in_rows = {(row.first_facet, row.second_facet) for row in rows if row.match}
     further = [match for match in met.matches if (match.first_facet, match.second_facet) not in in_rows]
@@ -106,7 +106,7 @@ def _show_pair(console: Console, explanations: Sequence[Explanation], met: PairS
     console.print(Text(f"codebook score {met.score:.4f}", style="dim"))
 
 
-def _told(facets: Sequence[FacetWords], facet: int | None) -> Text:
+def _facet_line(facets: Sequence[FacetWords], facet: int | None) -> Text:
     if facet is None:
         return Text("")
     nearest = ", ".join(f"{word.word} {word.cosine:.2f}" for word in facets[facet].words)
@@ -123,12 +123,13 @@ def _picture(texts: Sequence[str], explanations: Sequence[Explanation], scores: 
     return pair_picture((texts[0], texts[1]), (explanations[0], explanations[1]), scores[0].matches)
 
 
-def _format_of(file: Path | None) -> Format | None:
-    return next((form for form in FORMATS if file and file.suffix == f".{form}"), None)
-
-
-def _painted(picture: Picture, form: Format) -> bytes:
+def _format_of(file: Path) -> Format:
+    """The format of a picture that can be painted here."""
+    form = next((form for form in FORMATS if file.suffix == f".{form}"), None)
+    if form is None:
+        raise typer.BadParameter(f"--out must end in .svg or .png, got {str(file)!r}")
     try:
-        return plot(picture, form)
+        require_matplotlib()
     except ImportError as error:
         raise typer.BadParameter(str(error)) from error
+    return form
