@@ -40,6 +40,7 @@ _RULES = {
     "finite_number": "finite",
     "string_type": "text",
     "list_type": "a list",
+    "tuple_type": "a list",
     "too_short": "a list of at least {min_length}",
     "model_type": "a table of settings",
     "model_attributes_type": "a table of settings",
@@ -155,7 +156,7 @@ def _problem(cls: type[Settings], details: ErrorDetails, section: str) -> str:
     way += map(str, details["loc"])
     if details["type"] == _BROKEN_RULE:
         way.append(context["field"])
-        value = getattr(value, context["field"], None) if isinstance(value, Settings) else value[context["field"]]
+        value = _given(_section(cls, (*details["loc"], "")), context["field"], value)
     field = ".".join(way)
     match details["type"]:
         case "extra_forbidden":
@@ -167,6 +168,14 @@ def _problem(cls: type[Settings], details: ErrorDetails, section: str) -> str:
         case kind:
             rule = _RULES[kind].format_map(context) if kind in _RULES else f"right: {details['msg']}"
     return f"{field or cls.__name__} must be {rule}, got {_shown(value)}"
+
+
+def _given(cls: type[Settings], field: str, values: object) -> object:
+    """What the settings or plain values of a section have in a field; its default where they do not name it."""
+    if isinstance(values, Settings):
+        return getattr(values, field)
+    default: object = cls.model_fields[field].default
+    return values.get(field, default) if isinstance(values, Mapping) else default
 
 
 def _section(cls: type[Settings], way: tuple[int | str, ...]) -> type[Settings]:

@@ -127,8 +127,10 @@ class IndexManager:
         self._path(record).unlink(missing_ok=True)
 
     def replace(self, record: CollectionRecord, moved: CollectionRecord) -> None:
-        """Forgets a collection that another one has replaced."""
+        """Forgets a collection that another one has replaced; the caller holds ``write_lock`` since before that."""
         self._records[moved.number] = moved
+        none = np.empty(0, dtype=np.int64)
+        self.apply(moved, StoreWrite(revision=moved.revision, added=none, removed=none))
         self.drop_retired(record)
 
     def drop_retired(self, record: CollectionRecord) -> None:

@@ -72,13 +72,13 @@ class Reindexer:
     Args:
         store: The documents.
         indexes: Their indexes.
-        on_moved: Called with the revision from which a collection has moved, while nothing can be written.
+        on_write: Called with the revision of each write, while nothing else can be written.
     """
 
-    def __init__(self, store: DocumentStore, indexes: IndexManager, on_moved: Callable[[int], None]) -> None:
+    def __init__(self, store: DocumentStore, indexes: IndexManager, on_write: Callable[[int], None]) -> None:
         self._store = store
         self._indexes = indexes
-        self._on_moved = on_moved
+        self._on_write = on_write
         self._lock = threading.Lock()
         self._passed: dict[int, int] = {}  # number of a copy -> rows up to this one are copied or gone
 
@@ -160,13 +160,15 @@ class Reindexer:
             with self._indexes.write_lock:
                 write, kept = self._store.add_copies(copy, rows, batch)
                 self._indexes.apply(copy, write, batch.units[kept])
+                self._on_write(write.revision)
         self._passed[copy.number] = passed
         return len(rows) > 0
 
     def _finish(self, record: CollectionRecord, copy: CollectionRecord, target: TargetModel) -> bool:
         """Puts the copy in the place of the original; False when too many writes came just before."""
         self._drop_outdated(record, copy)
-        with self._indexes.collection_lock(record):
+        # The copy's lock too: once it has the name, its readers wait for what is left to do here.
+        with self._indexes.collection_lock(record), self._indexes.collection_lock(copy):
             if self._copy_some(record, copy, target, limit=_LAST_BATCH):
                 with self._store.view() as view:
                     passed = self._passed[copy.number]
@@ -176,7 +178,7 @@ class Reindexer:
             with self._indexes.write_lock:
                 moved = self._store.replace_by_copy(record, copy)
                 self._indexes.replace(record, moved)
-                self._on_moved(moved.revision)
+                self._on_write(moved.revision)
         self._passed.pop(copy.number, None)
         return True
 
@@ -187,4 +189,6 @@ class Reindexer:
             outdated = view.outdated(record, copy) if numbers[0] != numbers[1] else np.empty(0, dtype=np.int64)
         if len(outdated):
             with self._indexes.write_lock:
-                self._indexes.apply(copy, self._store.delete_rows(copy, outdated))
+                write = self._store.delete_rows(copy, outdated)
+                self._indexes.apply(copy, write)
+                self._on_write(write.revision)

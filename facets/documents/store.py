@@ -28,7 +28,7 @@ from facets.documents.statements import (
     rows_of,
 )
 from facets.documents.views import CollectionSource, StoreView
-from facets.errors import ConflictError
+from facets.errors import ConflictError, NotFoundError
 from facets.storage import Database
 
 __all__ = ["DocumentStore"]
@@ -106,7 +106,11 @@ class DocumentStore:
     def begin_copy(
         self, record: CollectionRecord, *, model: str, model_revision: str, num_facets: int, dim: int
     ) -> CollectionRecord:
-        """Makes an empty copy of a collection for another model; there must be no other copy."""
+        """Makes an empty copy of a collection for another model; there must be no other copy.
+
+        Raises:
+            NotFoundError: The collection is gone.
+        """
         name = f"{record.name}#copy"  # no name that a caller may give
         with self._database.write() as connection:
             cursor = connection.execute(
@@ -116,7 +120,14 @@ class DocumentStore:
                 f"RETURNING {COLLECTION_COLUMNS}",
                 (name, model, model_revision, num_facets, dim, CollectionState.BUILDING, record.number),
             )
-            return collection_from(cursor.fetchone())
+            values = cursor.fetchone()
+        if values is None:
+            raise NotFoundError(
+                f"collection {record.name!r} was deleted meanwhile",
+                resource_type="collection",
+                resource_name=record.name,
+            )
+        return collection_from(values)
 
     def add_copies(
         self, copy: CollectionRecord, rows: NDArray[np.int64], batch: EncodedBatch

@@ -49,7 +49,7 @@ class Waiter:
         with self._lock:
             if self._has_ended:
                 return False
-            self._has_ended, self._error = True, error
+            self._error, self._has_ended = error, True  # in this order: wait looks at them without the lock
             callback, self._when_ended = self._when_ended, None
         self._woken.set()
         if callback is not None:

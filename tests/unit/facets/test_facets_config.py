@@ -34,6 +34,7 @@ def loaded(tmp_path: Path, text: str) -> SentenceTrainingConfig:
         ("[model]\nhidden_dim = 36", r"model.hidden_dim must be a multiple of 2 x num_heads \(8\), got 36"),
         ('[model]\nencoder = "rnn"', "model.encoder must be one of 'transformer', .*, got \"rnn\""),
         ('[model]\nbackbone = "b"', "model.backbone must be set exactly when encoder is 'backbone', got \"b\""),
+        ('[model]\nencoder = "backbone"', "model.backbone must be set exactly when encoder is 'backbone', got \"\""),
         ("[model]\nfacets = 3", "model.facets is no setting; there are num_facets, dim"),
         ("[optimizer]\nlearning_rate = 0", "optimizer.learning_rate must be > 0, got 0"),
         ("[optimizer]\nlearning_rate = nan", "optimizer.learning_rate must be finite"),

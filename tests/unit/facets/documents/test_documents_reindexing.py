@@ -91,6 +91,19 @@ def test_collection_answers_as_it_was_until_it_has_moved(filled: CollectionEngin
     assert_moved(filled, texts_of(filled))
 
 
+def test_moved_collection_is_searched_by_filter_at_once(filled: CollectionEngine) -> None:
+    filled.reindex("docs", target())
+    found = filled.search("docs", vectors(["first text of 7"]), top_k=1, filter=Equals("version", "first"))
+    assert (found.hits[0][0].id, found.index_revision) == ("d7", filled.revision)
+
+
+def test_every_revision_that_a_read_returns_may_be_searched_for(filled: CollectionEngine) -> None:
+    filled.reindex("docs", target(), budget_s=0.0)
+    revision = filled.get("docs", ["d1"]).index_revision
+    found = filled.search("docs", vectors(["first text of 7"], 2, 32), top_k=1, min_revision=revision)
+    assert found.index_revision >= revision
+
+
 def test_writes_made_meanwhile_are_kept(filled: CollectionEngine) -> None:
     calls = []
 

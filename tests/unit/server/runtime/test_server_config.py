@@ -63,6 +63,9 @@ def test_settings_of_the_engine_come_from_file_and_environment(tmp_path):
         ("[engine]\nsnapshot_on_close = 'no'", 'engine.snapshot_on_close must be a boolean, got "no"'),
         ("limits = 3", "limits must be a table of settings"),
         ("[security]\ntls_key = 'k'", "must be given together"),
+        ("[security]\ntls_certificate = 'c'", "security.tls_key must be given together with tls_certificate"),
+        ("[security]\ntls_client_ca = 'c'", "security.tls_certificate must be given with tls_client_ca"),
+        ("models = 'm'", "models must be a list"),
         ("log_level = 'LOUD'", "log_level must be"),
     ],
 )
