@@ -16,7 +16,9 @@ PACKAGES = {
     "facets_server": ROOT / "server" / "facets_server",
     "facets_client": ROOT / "clients" / "facets_client",
 }
-TASK_ROOMS = ("texts", "documents", "relations", "papers")
+_SHARED_PROTOS = {"common", "models"}
+# A room a task: each has a file of messages.
+TASK_ROOMS = tuple(sorted({path.stem for path in (PACKAGES["facets_proto"] / "v1").glob("*.proto")} - _SHARED_PROTOS))
 _GENERATED = ("_pb2", "_pb2_grpc")
 _BY_STRING = {"import_module", "__import__"}
 

@@ -5,8 +5,7 @@ from typing import Self
 
 from facets_client.core.channel import TlsConfig
 from facets_client.core.target import DEFAULT_TARGET
-from facets_client.methods import AsyncMethods
-from facets_client.operations import Operations
+from facets_client.methods import AsyncMethods, Operations
 
 __all__ = ["AsyncFacetsClient"]
 

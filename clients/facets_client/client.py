@@ -6,8 +6,7 @@ from typing import Self
 from facets_client.core.channel import TlsConfig
 from facets_client.core.target import DEFAULT_TARGET
 from facets_client.documents.upsert_session import UpsertSession
-from facets_client.methods import BlockingMethods
-from facets_client.operations import Operations
+from facets_client.methods import BlockingMethods, Operations
 
 __all__ = ["FacetsClient"]
 

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from facets_client.core.asynchronous import AsyncRunner
 from facets_client.core.blocking import BlockingRunner
 from facets_client.core.checks import check_pairs, check_sequences
+from facets_client.core.operations import ModelOperations
 from facets_client.core.results import FacetsArray, Model
+from facets_client.documents.operations import CollectionOperations, DocumentOperations
 from facets_client.documents.results import (
     Collection,
     Document,
@@ -22,7 +24,7 @@ from facets_client.documents.results import (
     WriteResult,
 )
 from facets_client.filters import Filter
-from facets_client.operations import Operations
+from facets_client.papers.operations import PaperOperations
 from facets_client.papers.results import (
     AddedAuthors,
     AddedPapers,
@@ -36,138 +38,25 @@ from facets_client.papers.results import (
     PaperRankings,
 )
 from facets_client.relations.convert import EntitySource, Spans
+from facets_client.relations.operations import RelationOperations
 from facets_client.relations.results import Entailment, PairLimits, PatternScore, RankedTail, Relation, TextRelations
 from facets_client.texts.convert import DTypeName, Method, Order, ScoreRange
+from facets_client.texts.operations import TextOperations
 from facets_client.texts.results import Embeddings, Explanation, Scores, Summary
 
-__all__ = ["AsyncMethods", "BlockingMethods"]
+__all__ = ["AsyncMethods", "BlockingMethods", "Operations"]
+
+
+class Operations(
+    CollectionOperations, DocumentOperations, PaperOperations, RelationOperations, TextOperations, ModelOperations
+):
+    """What either client can do; each method is one operation."""
 
 
 class BlockingMethods(BlockingRunner):
     """Methods of ``FacetsClient``."""
 
     _operations: Operations
-
-    def embed(
-        self, texts: Sequence[str], *, model: str = "", normalize: bool = False, dtype: DTypeName = "float32"
-    ) -> Embeddings:
-        """Facet embeddings of texts.
-
-        Args:
-            texts: At least one.
-            model: Name; empty: the server's default.
-            normalize: Scale every facet to unit length.
-            dtype: Precision of the reply; ``float16`` halves its size.
-
-        Returns:
-            Embeddings with an array ``[len(texts), num_facets, dim]``; row i belongs to texts[i].
-        """
-        check_sequences(texts=texts)
-        return self._run(self._operations.embed(texts, model=model, normalize=normalize, dtype=dtype))
-
-    def embed_stream(
-        self,
-        texts: Iterable[str],
-        *,
-        model: str = "",
-        normalize: bool = False,
-        dtype: DTypeName = "float32",
-        batch_size: int = 64,
-    ) -> Iterator[FacetsArray]:
-        """Facet embeddings of any number of texts in bounded memory.
-
-        The input is read a few batches ahead, by whoever takes the results.
-
-        Args:
-            texts: Any number.
-            model: Name; empty: the server's default.
-            normalize: Scale every facet to unit length.
-            dtype: Precision of the reply; ``float16`` halves its size.
-            batch_size: Texts of one request; the server's limit if that is smaller.
-
-        Yields:
-            One array ``[num_facets, dim]`` for each text, in order.
-        """
-        check_sequences(texts=texts)
-        return self._run_stream(
-            self._operations.embed_stream(texts, model=model, normalize=normalize, dtype=dtype, batch_size=batch_size)
-        )
-
-    def explain(self, texts: Sequence[str], *, model: str = "", num_words: int | None = None) -> list[Explanation]:
-        """Tokens of each text with their attention, and each facet's nearest words.
-
-        Args:
-            texts: At least one.
-            model: Name; empty: the server's default.
-            num_words: Nearest words for each facet; None: the server's choice.
-        """
-        check_sequences(texts=texts)
-        return self._run(self._operations.explain(texts, model=model, num_words=num_words))
-
-    def score(
-        self,
-        pairs: Sequence[tuple[str, str]],
-        *,
-        method: Method = "codebook",
-        attention: bool = False,
-        model: str = "",
-        explain: bool = False,
-        calibrated: bool = False,
-        score_range: ScoreRange = "0..1",
-        num_words: int | None = None,
-    ) -> Scores:
-        """How alike the two texts of each pair are; higher is more alike.
-
-        Args:
-            pairs: At least one pair of texts.
-            method: How to score; the range of the score depends on it.
-            attention: Weigh words by their closest facet, too (word-based methods only).
-            model: Name; empty: the server's default.
-            explain: Say which facet met which.
-            calibrated: Also return the score as people would give it.
-            score_range: The scale of that, ``0..1`` or ``0..5``: from unrelated to equivalent.
-            num_words: Nearest words for each facet of an explanation; None: the server's choice.
-        """
-        check_pairs(pairs=pairs)
-        return self._run(
-            self._operations.score(
-                pairs,
-                method=method,
-                attention=attention,
-                model=model,
-                explain=explain,
-                calibrated=calibrated,
-                score_range=score_range,
-                num_words=num_words,
-            )
-        )
-
-    def summarize(
-        self,
-        documents: Sequence[str | Sequence[str]],
-        *,
-        num_sentences: int | None = None,
-        max_words: int | None = None,
-        order: Order = "original",
-        query: str = "",
-        model: str = "",
-    ) -> list[Summary]:
-        """Extractive summaries; never empty.
-
-        Args:
-            documents: Each a raw text, or the list of its sentences.
-            num_sentences: Exactly this many (or all); the server takes 3 when nothing is asked for.
-            max_words: At most this many words, instead.
-            order: Of the document, or of the selection.
-            query: What the reader looks for; empty: nothing in particular.
-            model: Name; empty: the server's default.
-        """
-        check_sequences(documents=documents)
-        return self._run(
-            self._operations.summarize(
-                documents, num_sentences=num_sentences, max_words=max_words, order=order, query=query, model=model
-            )
-        )
 
     def create_collection(self, name: str, *, model: str = "") -> Collection:
         """Makes an empty collection; AlreadyExistsError when the name is taken.
@@ -333,6 +222,129 @@ class BlockingMethods(BlockingRunner):
             )
         )
 
+    def recommend_authors(
+        self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
+    ) -> CandidateRankings:
+        """The authors that each paper suits best.
+
+        Args:
+            papers: At least one.
+            options: Which authors, and how they are scored; None: ten, all authors, the server's weights.
+            model: Name; empty: the server's default model of papers.
+
+        Returns:
+            Entry i belongs to papers[i]; empty when no author is left.
+        """
+        check_sequences(papers=papers)
+        return self._run(self._operations.recommend_authors(papers, options, model=model))
+
+    def recommend_citations(
+        self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
+    ) -> CandidateRankings:
+        """The papers that would most likely cite each paper.
+
+        Args:
+            papers: At least one.
+            options: Which citing papers, and how they are scored; None: ten, all of them, the server's weights.
+            model: Name; empty: the server's default model of papers.
+
+        Returns:
+            Entry i belongs to papers[i]; empty when no citing paper is left.
+        """
+        check_sequences(papers=papers)
+        return self._run(self._operations.recommend_citations(papers, options, model=model))
+
+    def recommend_bulk(
+        self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
+    ) -> BulkCandidates:
+        """Ids and scores alone, for thousands of papers against thousands of candidates.
+
+        Args:
+            kind: ``authors`` or ``citations``.
+            papers: Any number, in requests of 128.
+            options: As for ``recommend_authors``.
+            model: Name; empty: the server's default model of papers.
+        """
+        check_sequences(papers=papers)
+        return self._run(self._operations.recommend_bulk(kind, papers, options, model=model))
+
+    def rank_papers(
+        self,
+        kind: CandidateKind,
+        ids: Sequence[str],
+        *,
+        collection: str = "",
+        papers: Sequence[Paper] | None = None,
+        top_k: int = 10,
+        where: Filter | None = None,
+        exclude: Sequence[str] = (),
+        facet_weight: float | None = None,
+        evidence: bool = False,
+        min_revision: int = 0,
+        model: str = "",
+    ) -> PaperRankings:
+        """Papers for authors or citing papers, best first.
+
+        Args:
+            kind: What the ids are: ``authors`` or ``citations``.
+            ids: At least one; NotFoundError with near ones when one is unknown.
+            collection: Where the papers are; a document's payload has ``title``, ``abstract`` and ``year``, or its
+                text begins with a line that is the title.
+            papers: Instead, papers of the caller's.
+            top_k: Papers for each id.
+            where: Condition on the payload of documents; on papers of the caller's one on the year alone, e.g.
+                ``Range("year", gte=2015)``.
+            exclude: Ids of papers never listed.
+            facet_weight: Share of the facets in the score, in [0, 1]; None: tuned for the model.
+            evidence: Say why.
+            min_revision: Read only this revision of the collection or a later one; 0: any.
+            model: Name; empty: the server's default model of papers.
+        """
+        check_sequences(ids=ids, papers=papers, exclude=exclude)
+        return self._run(
+            self._operations.rank_papers(
+                kind,
+                ids,
+                collection=collection,
+                papers=papers,
+                top_k=top_k,
+                where=where,
+                exclude=exclude,
+                facet_weight=facet_weight,
+                evidence=evidence,
+                min_revision=min_revision,
+                model=model,
+            )
+        )
+
+    def add_papers(self, papers: Sequence[Paper], *, model: str = "") -> AddedPapers:
+        """Adds papers with their authors and citing papers, without training; durable on return.
+
+        Each request is stored whole or not at all; a long input takes several, and an error in a later
+        one leaves the earlier ones stored.
+        """
+        check_sequences(papers=papers)
+        return self._run(self._operations.add_papers(papers, model=model))
+
+    def add_authors(self, authors: Sequence[NewAuthor], *, model: str = "") -> AddedAuthors:
+        """Adds authors by what they wrote, without training; durable on return, as ``add_papers``."""
+        check_sequences(authors=authors)
+        return self._run(self._operations.add_authors(authors, model=model))
+
+    def find_candidates(
+        self, kind: CandidateKind, texts: Sequence[str], *, top_k: int = 10, model: str = ""
+    ) -> FoundCandidates:
+        """Authors or citing papers by ids or names that need not be quite right, closest first.
+
+        Args:
+            kind: ``authors`` or ``citations``.
+            texts: Ids or names as somebody remembers them.
+            top_k: Most candidates for each text.
+            model: Name; empty: the server's default model of papers.
+        """
+        check_sequences(texts=texts)
+        return self._run(self._operations.find_candidates(kind, texts, top_k=top_k, model=model))
+
     def extract_relations(
         self,
         texts: Sequence[str],
@@ -474,148 +486,7 @@ class BlockingMethods(BlockingRunner):
         """Takes a relation away that was added; NotFoundError when there is none of that name."""
         return self._run(self._operations.delete_relation(name, model=model))
 
-    def recommend_authors(
-        self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
-    ) -> CandidateRankings:
-        """The authors that each paper suits best.
-
-        Args:
-            papers: At least one.
-            options: Which authors, and how they are scored; None: ten, all authors, the server's weights.
-            model: Name; empty: the server's default model of papers.
-
-        Returns:
-            Entry i belongs to papers[i]; empty when no author is left.
-        """
-        check_sequences(papers=papers)
-        return self._run(self._operations.recommend_authors(papers, options, model=model))
-
-    def recommend_citations(
-        self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
-    ) -> CandidateRankings:
-        """The papers that would most likely cite each paper.
-
-        Args:
-            papers: At least one.
-            options: Which citing papers, and how they are scored; None: ten, all of them, the server's weights.
-            model: Name; empty: the server's default model of papers.
-
-        Returns:
-            Entry i belongs to papers[i]; empty when no citing paper is left.
-        """
-        check_sequences(papers=papers)
-        return self._run(self._operations.recommend_citations(papers, options, model=model))
-
-    def recommend_bulk(
-        self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
-    ) -> BulkCandidates:
-        """Ids and scores alone, for thousands of papers against thousands of candidates.
-
-        Args:
-            kind: ``authors`` or ``citations``.
-            papers: Any number, in requests of 128.
-            options: As for ``recommend_authors``.
-            model: Name; empty: the server's default model of papers.
-        """
-        check_sequences(papers=papers)
-        return self._run(self._operations.recommend_bulk(kind, papers, options, model=model))
-
-    def rank_papers(
-        self,
-        kind: CandidateKind,
-        ids: Sequence[str],
-        *,
-        collection: str = "",
-        papers: Sequence[Paper] | None = None,
-        top_k: int = 10,
-        where: Filter | None = None,
-        exclude: Sequence[str] = (),
-        facet_weight: float | None = None,
-        evidence: bool = False,
-        min_revision: int = 0,
-        model: str = "",
-    ) -> PaperRankings:
-        """Papers for authors or citing papers, best first.
-
-        Args:
-            kind: What the ids are: ``authors`` or ``citations``.
-            ids: At least one; NotFoundError with near ones when one is unknown.
-            collection: Where the papers are; a document's payload has ``title``, ``abstract`` and ``year``, or its
-                text begins with a line that is the title.
-            papers: Instead, papers of the caller's.
-            top_k: Papers for each id.
-            where: Condition on the payload of documents; on papers of the caller's one on the year alone, e.g.
-                ``Range("year", gte=2015)``.
-            exclude: Ids of papers never listed.
-            facet_weight: Share of the facets in the score, in [0, 1]; None: tuned for the model.
-            evidence: Say why.
-            min_revision: Read only this revision of the collection or a later one; 0: any.
-            model: Name; empty: the server's default model of papers.
-        """
-        check_sequences(ids=ids, papers=papers, exclude=exclude)
-        return self._run(
-            self._operations.rank_papers(
-                kind,
-                ids,
-                collection=collection,
-                papers=papers,
-                top_k=top_k,
-                where=where,
-                exclude=exclude,
-                facet_weight=facet_weight,
-                evidence=evidence,
-                min_revision=min_revision,
-                model=model,
-            )
-        )
-
-    def add_papers(self, papers: Sequence[Paper], *, model: str = "") -> AddedPapers:
-        """Adds papers with their authors and citing papers, without training; durable on return.
-
-        Each request is stored whole or not at all; a long input takes several, and an error in a later
-        one leaves the earlier ones stored.
-        """
-        check_sequences(papers=papers)
-        return self._run(self._operations.add_papers(papers, model=model))
-
-    def add_authors(self, authors: Sequence[NewAuthor], *, model: str = "") -> AddedAuthors:
-        """Adds authors by what they wrote, without training; durable on return, as ``add_papers``."""
-        check_sequences(authors=authors)
-        return self._run(self._operations.add_authors(authors, model=model))
-
-    def find_candidates(
-        self, kind: CandidateKind, texts: Sequence[str], *, top_k: int = 10, model: str = ""
-    ) -> FoundCandidates:
-        """Authors or citing papers by ids or names that need not be quite right, closest first.
-
-        Args:
-            kind: ``authors`` or ``citations``.
-            texts: Ids or names as somebody remembers them.
-            top_k: Most candidates for each text.
-            model: Name; empty: the server's default model of papers.
-        """
-        check_sequences(texts=texts)
-        return self._run(self._operations.find_candidates(kind, texts, top_k=top_k, model=model))
-
-    def models(self) -> list[Model]:
-        """All models, the default first."""
-        return self._run(self._operations.models())
-
-    def model(self, name: str = "") -> Model:
-        """One model with its limits; the default without a name."""
-        return self._run(self._operations.model(name))
-
-    def health(self) -> dict[str, str]:
-        """Status of the server (under the empty name) and of each service, e.g. ``SERVING``."""
-        return self._run(self._operations.health())
-
-
-class AsyncMethods(AsyncRunner):
-    """Methods of ``AsyncFacetsClient``."""
-
-    _operations: Operations
-
-    async def embed(
+    def embed(
         self, texts: Sequence[str], *, model: str = "", normalize: bool = False, dtype: DTypeName = "float32"
     ) -> Embeddings:
         """Facet embeddings of texts.
@@ -630,17 +501,17 @@ class AsyncMethods(AsyncRunner):
             Embeddings with an array ``[len(texts), num_facets, dim]``; row i belongs to texts[i].
         """
         check_sequences(texts=texts)
-        return await self._run(self._operations.embed(texts, model=model, normalize=normalize, dtype=dtype))
+        return self._run(self._operations.embed(texts, model=model, normalize=normalize, dtype=dtype))
 
     def embed_stream(
         self,
-        texts: Iterable[str] | AsyncIterable[str],
+        texts: Iterable[str],
         *,
         model: str = "",
         normalize: bool = False,
         dtype: DTypeName = "float32",
         batch_size: int = 64,
-    ) -> AsyncIterator[FacetsArray]:
+    ) -> Iterator[FacetsArray]:
         """Facet embeddings of any number of texts in bounded memory.
 
         The input is read a few batches ahead, by whoever takes the results.
@@ -660,9 +531,7 @@ class AsyncMethods(AsyncRunner):
             self._operations.embed_stream(texts, model=model, normalize=normalize, dtype=dtype, batch_size=batch_size)
         )
 
-    async def explain(
-        self, texts: Sequence[str], *, model: str = "", num_words: int | None = None
-    ) -> list[Explanation]:
+    def explain(self, texts: Sequence[str], *, model: str = "", num_words: int | None = None) -> list[Explanation]:
         """Tokens of each text with their attention, and each facet's nearest words.
 
         Args:
@@ -671,9 +540,9 @@ class AsyncMethods(AsyncRunner):
             num_words: Nearest words for each facet; None: the server's choice.
         """
         check_sequences(texts=texts)
-        return await self._run(self._operations.explain(texts, model=model, num_words=num_words))
+        return self._run(self._operations.explain(texts, model=model, num_words=num_words))
 
-    async def score(
+    def score(
         self,
         pairs: Sequence[tuple[str, str]],
         *,
@@ -698,7 +567,7 @@ class AsyncMethods(AsyncRunner):
             num_words: Nearest words for each facet of an explanation; None: the server's choice.
         """
         check_pairs(pairs=pairs)
-        return await self._run(
+        return self._run(
             self._operations.score(
                 pairs,
                 method=method,
@@ -711,7 +580,7 @@ class AsyncMethods(AsyncRunner):
             )
         )
 
-    async def summarize(
+    def summarize(
         self,
         documents: Sequence[str | Sequence[str]],
         *,
@@ -732,11 +601,29 @@ class AsyncMethods(AsyncRunner):
             model: Name; empty: the server's default.
         """
         check_sequences(documents=documents)
-        return await self._run(
+        return self._run(
             self._operations.summarize(
                 documents, num_sentences=num_sentences, max_words=max_words, order=order, query=query, model=model
             )
         )
+
+    def models(self) -> list[Model]:
+        """All models, the default first."""
+        return self._run(self._operations.models())
+
+    def model(self, name: str = "") -> Model:
+        """One model with its limits; the default without a name."""
+        return self._run(self._operations.model(name))
+
+    def health(self) -> dict[str, str]:
+        """Status of the server (under the empty name) and of each service, e.g. ``SERVING``."""
+        return self._run(self._operations.health())
+
+
+class AsyncMethods(AsyncRunner):
+    """Methods of ``AsyncFacetsClient``."""
+
+    _operations: Operations
 
     async def create_collection(self, name: str, *, model: str = "") -> Collection:
         """Makes an empty collection; AlreadyExistsError when the name is taken.
@@ -909,6 +796,129 @@ class AsyncMethods(AsyncRunner):
             )
         )
 
+    async def recommend_authors(
+        self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
+    ) -> CandidateRankings:
+        """The authors that each paper suits best.
+
+        Args:
+            papers: At least one.
+            options: Which authors, and how they are scored; None: ten, all authors, the server's weights.
+            model: Name; empty: the server's default model of papers.
+
+        Returns:
+            Entry i belongs to papers[i]; empty when no author is left.
+        """
+        check_sequences(papers=papers)
+        return await self._run(self._operations.recommend_authors(papers, options, model=model))
+
+    async def recommend_citations(
+        self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
+    ) -> CandidateRankings:
+        """The papers that would most likely cite each paper.
+
+        Args:
+            papers: At least one.
+            options: Which citing papers, and how they are scored; None: ten, all of them, the server's weights.
+            model: Name; empty: the server's default model of papers.
+
+        Returns:
+            Entry i belongs to papers[i]; empty when no citing paper is left.
+        """
+        check_sequences(papers=papers)
+        return await self._run(self._operations.recommend_citations(papers, options, model=model))
+
+    async def recommend_bulk(
+        self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
+    ) -> BulkCandidates:
+        """Ids and scores alone, for thousands of papers against thousands of candidates.
+
+        Args:
+            kind: ``authors`` or ``citations``.
+            papers: Any number, in requests of 128.
+            options: As for ``recommend_authors``.
+            model: Name; empty: the server's default model of papers.
+        """
+        check_sequences(papers=papers)
+        return await self._run(self._operations.recommend_bulk(kind, papers, options, model=model))
+
+    async def rank_papers(
+        self,
+        kind: CandidateKind,
+        ids: Sequence[str],
+        *,
+        collection: str = "",
+        papers: Sequence[Paper] | None = None,
+        top_k: int = 10,
+        where: Filter | None = None,
+        exclude: Sequence[str] = (),
+        facet_weight: float | None = None,
+        evidence: bool = False,
+        min_revision: int = 0,
+        model: str = "",
+    ) -> PaperRankings:
+        """Papers for authors or citing papers, best first.
+
+        Args:
+            kind: What the ids are: ``authors`` or ``citations``.
+            ids: At least one; NotFoundError with near ones when one is unknown.
+            collection: Where the papers are; a document's payload has ``title``, ``abstract`` and ``year``, or its
+                text begins with a line that is the title.
+            papers: Instead, papers of the caller's.
+            top_k: Papers for each id.
+            where: Condition on the payload of documents; on papers of the caller's one on the year alone, e.g.
+                ``Range("year", gte=2015)``.
+            exclude: Ids of papers never listed.
+            facet_weight: Share of the facets in the score, in [0, 1]; None: tuned for the model.
+            evidence: Say why.
+            min_revision: Read only this revision of the collection or a later one; 0: any.
+            model: Name; empty: the server's default model of papers.
+        """
+        check_sequences(ids=ids, papers=papers, exclude=exclude)
+        return await self._run(
+            self._operations.rank_papers(
+                kind,
+                ids,
+                collection=collection,
+                papers=papers,
+                top_k=top_k,
+                where=where,
+                exclude=exclude,
+                facet_weight=facet_weight,
+                evidence=evidence,
+                min_revision=min_revision,
+                model=model,
+            )
+        )
+
+    async def add_papers(self, papers: Sequence[Paper], *, model: str = "") -> AddedPapers:
+        """Adds papers with their authors and citing papers, without training; durable on return.
+
+        Each request is stored whole or not at all; a long input takes several, and an error in a later
+        one leaves the earlier ones stored.
+        """
+        check_sequences(papers=papers)
+        return await self._run(self._operations.add_papers(papers, model=model))
+
+    async def add_authors(self, authors: Sequence[NewAuthor], *, model: str = "") -> AddedAuthors:
+        """Adds authors by what they wrote, without training; durable on return, as ``add_papers``."""
+        check_sequences(authors=authors)
+        return await self._run(self._operations.add_authors(authors, model=model))
+
+    async def find_candidates(
+        self, kind: CandidateKind, texts: Sequence[str], *, top_k: int = 10, model: str = ""
+    ) -> FoundCandidates:
+        """Authors or citing papers by ids or names that need not be quite right, closest first.
+
+        Args:
+            kind: ``authors`` or ``citations``.
+            texts: Ids or names as somebody remembers them.
+            top_k: Most candidates for each text.
+            model: Name; empty: the server's default model of papers.
+        """
+        check_sequences(texts=texts)
+        return await self._run(self._operations.find_candidates(kind, texts, top_k=top_k, model=model))
+
     async def extract_relations(
         self,
         texts: Sequence[str],
@@ -1050,128 +1060,128 @@ class AsyncMethods(AsyncRunner):
         """Takes a relation away that was added; NotFoundError when there is none of that name."""
         return await self._run(self._operations.delete_relation(name, model=model))
 
-    async def recommend_authors(
-        self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
-    ) -> CandidateRankings:
-        """The authors that each paper suits best.
+    async def embed(
+        self, texts: Sequence[str], *, model: str = "", normalize: bool = False, dtype: DTypeName = "float32"
+    ) -> Embeddings:
+        """Facet embeddings of texts.
 
         Args:
-            papers: At least one.
-            options: Which authors, and how they are scored; None: ten, all authors, the server's weights.
-            model: Name; empty: the server's default model of papers.
+            texts: At least one.
+            model: Name; empty: the server's default.
+            normalize: Scale every facet to unit length.
+            dtype: Precision of the reply; ``float16`` halves its size.
 
         Returns:
-            Entry i belongs to papers[i]; empty when no author is left.
+            Embeddings with an array ``[len(texts), num_facets, dim]``; row i belongs to texts[i].
         """
-        check_sequences(papers=papers)
-        return await self._run(self._operations.recommend_authors(papers, options, model=model))
+        check_sequences(texts=texts)
+        return await self._run(self._operations.embed(texts, model=model, normalize=normalize, dtype=dtype))
 
-    async def recommend_citations(
-        self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
-    ) -> CandidateRankings:
-        """The papers that would most likely cite each paper.
-
-        Args:
-            papers: At least one.
-            options: Which citing papers, and how they are scored; None: ten, all of them, the server's weights.
-            model: Name; empty: the server's default model of papers.
-
-        Returns:
-            Entry i belongs to papers[i]; empty when no citing paper is left.
-        """
-        check_sequences(papers=papers)
-        return await self._run(self._operations.recommend_citations(papers, options, model=model))
-
-    async def recommend_bulk(
-        self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
-    ) -> BulkCandidates:
-        """Ids and scores alone, for thousands of papers against thousands of candidates.
-
-        Args:
-            kind: ``authors`` or ``citations``.
-            papers: Any number, in requests of 128.
-            options: As for ``recommend_authors``.
-            model: Name; empty: the server's default model of papers.
-        """
-        check_sequences(papers=papers)
-        return await self._run(self._operations.recommend_bulk(kind, papers, options, model=model))
-
-    async def rank_papers(
+    def embed_stream(
         self,
-        kind: CandidateKind,
-        ids: Sequence[str],
+        texts: Iterable[str] | AsyncIterable[str],
         *,
-        collection: str = "",
-        papers: Sequence[Paper] | None = None,
-        top_k: int = 10,
-        where: Filter | None = None,
-        exclude: Sequence[str] = (),
-        facet_weight: float | None = None,
-        evidence: bool = False,
-        min_revision: int = 0,
         model: str = "",
-    ) -> PaperRankings:
-        """Papers for authors or citing papers, best first.
+        normalize: bool = False,
+        dtype: DTypeName = "float32",
+        batch_size: int = 64,
+    ) -> AsyncIterator[FacetsArray]:
+        """Facet embeddings of any number of texts in bounded memory.
+
+        The input is read a few batches ahead, by whoever takes the results.
 
         Args:
-            kind: What the ids are: ``authors`` or ``citations``.
-            ids: At least one; NotFoundError with near ones when one is unknown.
-            collection: Where the papers are; a document's payload has ``title``, ``abstract`` and ``year``, or its
-                text begins with a line that is the title.
-            papers: Instead, papers of the caller's.
-            top_k: Papers for each id.
-            where: Condition on the payload of documents; on papers of the caller's one on the year alone, e.g.
-                ``Range("year", gte=2015)``.
-            exclude: Ids of papers never listed.
-            facet_weight: Share of the facets in the score, in [0, 1]; None: tuned for the model.
-            evidence: Say why.
-            min_revision: Read only this revision of the collection or a later one; 0: any.
-            model: Name; empty: the server's default model of papers.
+            texts: Any number.
+            model: Name; empty: the server's default.
+            normalize: Scale every facet to unit length.
+            dtype: Precision of the reply; ``float16`` halves its size.
+            batch_size: Texts of one request; the server's limit if that is smaller.
+
+        Yields:
+            One array ``[num_facets, dim]`` for each text, in order.
         """
-        check_sequences(ids=ids, papers=papers, exclude=exclude)
+        check_sequences(texts=texts)
+        return self._run_stream(
+            self._operations.embed_stream(texts, model=model, normalize=normalize, dtype=dtype, batch_size=batch_size)
+        )
+
+    async def explain(
+        self, texts: Sequence[str], *, model: str = "", num_words: int | None = None
+    ) -> list[Explanation]:
+        """Tokens of each text with their attention, and each facet's nearest words.
+
+        Args:
+            texts: At least one.
+            model: Name; empty: the server's default.
+            num_words: Nearest words for each facet; None: the server's choice.
+        """
+        check_sequences(texts=texts)
+        return await self._run(self._operations.explain(texts, model=model, num_words=num_words))
+
+    async def score(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        *,
+        method: Method = "codebook",
+        attention: bool = False,
+        model: str = "",
+        explain: bool = False,
+        calibrated: bool = False,
+        score_range: ScoreRange = "0..1",
+        num_words: int | None = None,
+    ) -> Scores:
+        """How alike the two texts of each pair are; higher is more alike.
+
+        Args:
+            pairs: At least one pair of texts.
+            method: How to score; the range of the score depends on it.
+            attention: Weigh words by their closest facet, too (word-based methods only).
+            model: Name; empty: the server's default.
+            explain: Say which facet met which.
+            calibrated: Also return the score as people would give it.
+            score_range: The scale of that, ``0..1`` or ``0..5``: from unrelated to equivalent.
+            num_words: Nearest words for each facet of an explanation; None: the server's choice.
+        """
+        check_pairs(pairs=pairs)
         return await self._run(
-            self._operations.rank_papers(
-                kind,
-                ids,
-                collection=collection,
-                papers=papers,
-                top_k=top_k,
-                where=where,
-                exclude=exclude,
-                facet_weight=facet_weight,
-                evidence=evidence,
-                min_revision=min_revision,
+            self._operations.score(
+                pairs,
+                method=method,
+                attention=attention,
                 model=model,
+                explain=explain,
+                calibrated=calibrated,
+                score_range=score_range,
+                num_words=num_words,
             )
         )
 
-    async def add_papers(self, papers: Sequence[Paper], *, model: str = "") -> AddedPapers:
-        """Adds papers with their authors and citing papers, without training; durable on return.
-
-        Each request is stored whole or not at all; a long input takes several, and an error in a later
-        one leaves the earlier ones stored.
-        """
-        check_sequences(papers=papers)
-        return await self._run(self._operations.add_papers(papers, model=model))
-
-    async def add_authors(self, authors: Sequence[NewAuthor], *, model: str = "") -> AddedAuthors:
-        """Adds authors by what they wrote, without training; durable on return, as ``add_papers``."""
-        check_sequences(authors=authors)
-        return await self._run(self._operations.add_authors(authors, model=model))
-
-    async def find_candidates(
-        self, kind: CandidateKind, texts: Sequence[str], *, top_k: int = 10, model: str = ""
-    ) -> FoundCandidates:
-        """Authors or citing papers by ids or names that need not be quite right, closest first.
+    async def summarize(
+        self,
+        documents: Sequence[str | Sequence[str]],
+        *,
+        num_sentences: int | None = None,
+        max_words: int | None = None,
+        order: Order = "original",
+        query: str = "",
+        model: str = "",
+    ) -> list[Summary]:
+        """Extractive summaries; never empty.
 
         Args:
-            kind: ``authors`` or ``citations``.
-            texts: Ids or names as somebody remembers them.
-            top_k: Most candidates for each text.
-            model: Name; empty: the server's default model of papers.
+            documents: Each a raw text, or the list of its sentences.
+            num_sentences: Exactly this many (or all); the server takes 3 when nothing is asked for.
+            max_words: At most this many words, instead.
+            order: Of the document, or of the selection.
+            query: What the reader looks for; empty: nothing in particular.
+            model: Name; empty: the server's default.
         """
-        check_sequences(texts=texts)
-        return await self._run(self._operations.find_candidates(kind, texts, top_k=top_k, model=model))
+        check_sequences(documents=documents)
+        return await self._run(
+            self._operations.summarize(
+                documents, num_sentences=num_sentences, max_words=max_words, order=order, query=query, model=model
+            )
+        )
 
     async def models(self) -> list[Model]:
         """All models, the default first."""

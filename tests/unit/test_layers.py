@@ -29,7 +29,7 @@ FORBIDDEN_ROOTS = {
 # What every room of the library may import.
 _BASE = {"errors", "extras", "config", "storage"}
 _SHARED = _BASE | {"text", "words", "coding", "scoring", "losses", "model"}
-_TRAINED = ("texts", "relations", "papers")
+_TRAINED = [task for task in TASK_ROOMS if (PACKAGES["facets"] / task / "training").is_dir()]
 
 # Room of the library -> the rooms it may import, besides itself. "" is facets/__init__.py, which imports lazily.
 # The training and evaluation of a room are rooms of their own, imported by the programs alone.
@@ -46,9 +46,8 @@ LIBRARY_ROOMS = {
     "losses": _BASE | {"coding"},
     "model": _BASE | {"text", "words"},
     "index": _BASE,
+    **dict.fromkeys(TASK_ROOMS, _SHARED),
     "documents": _BASE | {"index"},
-    "texts": _SHARED,
-    "relations": _SHARED,
     "papers": _SHARED | {"index"},
     "training": _BASE | {"text", "words"},
     "evaluation": _BASE | {"text", "words"},
@@ -68,23 +67,16 @@ LIBRARY_ROOMS = {
 
 # The same for the task rooms of server and client: what a task room may import of its own package, besides itself.
 # Documents hold facets of texts; papers of a collection are documents.
-SERVER_TASK_ROOMS = {
-    "texts": {"runtime"},
+SERVER_TASK_ROOMS = {room: {"runtime"} for room in TASK_ROOMS} | {
     "documents": {"runtime", "texts"},
-    "relations": {"runtime"},
     "papers": {"runtime", "documents"},
 }
-CLIENT_TASK_ROOMS = {
-    "texts": {"core", "errors"},
+CLIENT_TASK_ROOMS = {room: {"core", "errors"} for room in TASK_ROOMS} | {
     "documents": {"core", "errors", "filters", "texts", "client"},
-    "relations": {"core", "errors"},
     "papers": {"core", "errors", "filters", "texts", "documents", "client"},
 }
 # Modules of shared rooms that put the task rooms together: the tables, and what starts the whole.
 JOINING_MODULES = {
-    "facets_server.runtime.app",
-    "facets_server.runtime.loading",
-    "facets_server.runtime.service_table",
     "facets_server.runtime.replies",
 }
 _CLIENT_FRONT = {
@@ -92,7 +84,6 @@ _CLIENT_FRONT = {
     "client",
     "aio",
     "methods",
-    "operations",
     "cli",
 }  # the two clients and the commands are made of all rooms
 
@@ -104,8 +95,13 @@ SERVER_RUNTIME_MESSAGE_MODULES = {
 }
 CLIENT_MESSAGE_MODULES = {"convert", "operations"}
 
-# Modules that may import by a string: the table of loaders, the table of sentence encoders.
-STRING_IMPORTERS = {"facets.model.loading", "facets.model.backbone"}
+# Modules that may import by a string: the tables of loaders, of sentence encoders, of rooms.
+STRING_IMPORTERS = {
+    "facets.model.loading",
+    "facets.model.backbone",
+    "facets_server.runtime.rooms",
+    "facets_client.cli.main",
+}
 
 # Exceptions of today, to be mended: they only get fewer.
 PROTOBUF_EXCEPTIONS = {

@@ -5,7 +5,8 @@ import io
 import itertools
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -13,15 +14,9 @@ import typer
 from typer.core import TyperGroup
 
 from facets_client.cli import server
-from facets_client.cli.documents import collections, index, search
-from facets_client.cli.documents import commands as documents
 from facets_client.cli.failures import CommandError, ExitCode, Failure, failure_of, of_server
 from facets_client.cli.output import say
-from facets_client.cli.papers import commands as papers
-from facets_client.cli.relations import commands as relations
 from facets_client.cli.settings import Settings, settings_of
-from facets_client.cli.texts import commands as texts
-from facets_client.cli.texts import explain
 from facets_client.core.channel import TlsConfig
 from facets_client.core.target import DEFAULT_TARGET
 from facets_client.errors import FacetsClientError
@@ -36,6 +31,14 @@ serving or overloaded; 4 server error; 5 key missing or refused; 130 interrupted
 
 Environment: FACETS_TARGET, FACETS_API_KEY, NO_COLOR, XDG_STATE_HOME.
 """
+
+# Folders here with a table ``COMMANDS``, in the order of the help. A new task is a line here.
+_ROOMS = (
+    "texts",
+    "relations",
+    "papers",
+    "documents",
+)
 
 # Understood before and after the subcommand; True: takes a value.
 _GLOBAL_OPTIONS = {
@@ -172,19 +175,17 @@ def _global(
     context.obj = Settings(target=target, json=json, timeout_s=timeout_s, api_key=api_key, tls=certificates or tls)
 
 
-app.command("embed")(texts.embed)
-app.command("explain")(explain.explain)
-app.command("similarity")(texts.similarity)
-app.command("summarize")(texts.summarize)
-app.command("relations")(relations.relations)
-app.command("entail")(relations.entail)
-app.add_typer(papers.app, name="recommend")
-app.add_typer(collections.app, name="collections")
-app.command("index")(index.index)
-app.command("search")(search.search)
-app.add_typer(documents.app, name="documents")
-app.command("models")(server.models)
-app.command("health")(server.health)
+def _add_commands(commands: Mapping[str, Callable[..., Any] | typer.Typer]) -> None:
+    for name, command in commands.items():
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name)(command)
+
+
+for _room in _ROOMS:
+    _add_commands(import_module(f"facets_client.cli.{_room}").COMMANDS)
+_add_commands({"models": server.models, "health": server.health})
 
 
 def main() -> None:

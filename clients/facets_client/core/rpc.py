@@ -8,17 +8,11 @@ import functools
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from facets_proto.v1 import documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2
+from facets_proto.v1.services import SERVICES
 from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
 from google.protobuf.message import Message
 
 __all__ = ["DEFAULT_TIMEOUT_S", "SERVICES", "TIMEOUTS_S", "RequestT", "ResponseT", "Rpc", "rpc_of"]
-
-SERVICES: tuple[str, ...] = tuple(
-    service.full_name
-    for file in (texts_pb2, relations_pb2, papers_pb2, documents_pb2, models_pb2)
-    for service in file.DESCRIPTOR.services_by_name.values()
-)
 
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)

@@ -17,6 +17,7 @@ batcher -> forward pass with other calls -> engine -> reply; any error -> table 
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,13 @@ from prometheus_client import CollectorRegistry, start_http_server
 from facets.documents import CollectionEngine
 from facets.errors import ConfigError
 from facets.model.contract import ModelInfo
-from facets_server.documents.stream_store import StreamStore
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.config import SecurityConfig, ServerConfig
 from facets_server.runtime.health import HealthMonitor
 from facets_server.runtime.interceptors import CallInterceptor, KeyInterceptor
 from facets_server.runtime.metrics import CallMetrics
 from facets_server.runtime.model_registry import ModelRegistry
+from facets_server.runtime.room import ServerParts
 from facets_server.runtime.served_model import ServedModel
 from facets_server.runtime.service_table import services
 
@@ -47,7 +48,6 @@ logger = logging.getLogger(__name__)
 _SPARE_THREADS = 16  # health, reflection and calls that are refused
 _LOOK_EVERY_S = 0.1  # while draining
 _LAST_REPLIES_S = 0.5
-_STREAMS_FILE = "ingest-streams.sqlite3"
 
 
 class FacetsServer:
@@ -67,14 +67,14 @@ class FacetsServer:
         models: ModelRegistry,
         admission: Admission,
         health: HealthMonitor,
-        streams: StreamStore,
+        closing: ExitStack,
         registry: CollectorRegistry,
     ) -> None:
         self._server = server
         self._models = models
         self._admission = admission
         self._health = health
-        self._streams = streams
+        self._closing = closing
         self._stop_metrics: Callable[[], None] | None = None
         self.port = port
         self.metrics_port: int | None = None
@@ -129,7 +129,7 @@ class FacetsServer:
                 self._server.stop(min(grace_s, _LAST_REPLIES_S)).wait()
                 break
         self._models.close()
-        self._streams.close()
+        self._closing.close()
         if self._stop_metrics is not None:
             self._stop_metrics()
             self._stop_metrics = None
@@ -165,15 +165,15 @@ def create_server(
     )
     port = _bind(server, config)
     served = ModelRegistry(models)
-    streams = StreamStore(config.data_dir / _STREAMS_FILE)
-    table = services(served, engine=engine, streams=streams, admission=admission, config=config)
+    closing = ExitStack()
+    table = services(ServerParts(models=served, engine=engine, admission=admission, config=config, closing=closing))
     for service in table:
         service.add_to(server)
     health = HealthMonitor(_health_of(server), {s.name: (s.health,) for s in table if s.health is not None})
     names = (service.name for service in table)
     reflection.enable_server_reflection((*names, HEALTH_SERVICE, reflection.SERVICE_NAME), server)
     return FacetsServer(
-        server, port=port, models=served, admission=admission, health=health, streams=streams, registry=registry
+        server, port=port, models=served, admission=admission, health=health, closing=closing, registry=registry
     )
 
 

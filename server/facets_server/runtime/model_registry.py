@@ -3,7 +3,7 @@
 A model of one task cannot answer a request of another: its facets lie in another space.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from facets.errors import ConfigError, InvalidInputError, NotFoundError
@@ -29,9 +29,6 @@ class TaskModels(Generic[ServedT]):
         self.task = task
         self._served = {one.info.name: one for one in served}
         self._tasks = tasks
-
-    def __len__(self) -> int:
-        return len(self._served)
 
     def get(self, name: str) -> ServedT:
         """The model of that name; the first one for the empty name.
@@ -63,10 +60,6 @@ class TaskModels(Generic[ServedT]):
         """The models in order."""
         return list(self._served.values())
 
-    def is_healthy(self) -> bool:
-        """True while every model answers."""
-        return all(one.is_healthy() for one in self._served.values())
-
 
 class ModelRegistry:
     """The models of all tasks."""
@@ -89,6 +82,11 @@ class ModelRegistry:
     def of(self, task: str, kind: type[ServedT]) -> TaskModels[ServedT]:
         """The models that are served for one task."""
         return TaskModels(task, [one for one in self._served.values() if isinstance(one, kind)], self.tasks)
+
+    def health_of(self, task: str) -> Callable[[], bool] | None:
+        """True while every model of a task answers; None: none is served."""
+        served = [one for one in self._served.values() if one.info.task == task]
+        return (lambda: all(one.is_healthy() for one in served)) if served else None
 
     def get(self, name: str) -> ServedModel[Any]:
         """The model of that name, whatever its task; the default one for the empty name.

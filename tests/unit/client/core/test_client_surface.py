@@ -10,8 +10,7 @@ from facets_client.core import commands
 from facets_client.errors import ErrorInfo, FieldViolation, InvalidArgumentError
 from facets_client.filters import AllOf, OneOf
 from facets_client.generate import METHODS_FILE, generate
-from facets_client.methods import AsyncMethods, BlockingMethods
-from facets_client.operations import Operations
+from facets_client.methods import AsyncMethods, BlockingMethods, Operations
 from facets_client.papers.results import NewAuthor, Paper, PaperAuthor, PaperOptions
 from grpc import StatusCode
 

@@ -1,0 +1,28 @@
+"""The room of documents: they hold facets of texts, so the models are those of texts."""
+
+from facets_server.documents.service import CollectionService, DocumentService
+from facets_server.documents.stream_store import StreamStore
+from facets_server.runtime.room import Room, ServerParts
+from facets_server.texts.served import ServedTexts
+
+__all__ = ["ROOM"]
+
+_STREAMS_FILE = "ingest-streams.sqlite3"
+
+
+def _servicers(parts: ServerParts) -> list[object]:
+    config, models = parts.config, parts.models.of("sentences", ServedTexts)
+    streams = StreamStore(config.data_dir / _STREAMS_FILE)
+    parts.closing.callback(streams.close)
+    documents = DocumentService(
+        models,
+        parts.engine,
+        streams=streams,
+        admission=parts.admission,
+        limits=config.limits,
+        window=config.admission.max_stream_window,
+    )
+    return [CollectionService(models, parts.engine, config.limits), documents]
+
+
+ROOM = Room(task="sentences", servicers=_servicers)

@@ -1,0 +1,29 @@
+"""The room of papers."""
+
+from pathlib import Path
+
+from facets.model.loading import load
+from facets.papers.engine import PaperEngine
+from facets.papers.model import PaperModel
+from facets_server.papers.collection_papers import CollectionPapers
+from facets_server.papers.served import ServedPapers
+from facets_server.papers.service import RecommendationService
+from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.metrics import BatchMetrics
+from facets_server.runtime.room import Room, ServerParts, task_folder
+
+__all__ = ["ROOM"]
+
+
+def _serve(folder: Path, config: ServerConfig, _: BatchMetrics) -> ServedPapers:
+    model = load(folder, PaperModel)
+    return ServedPapers(model, PaperEngine(model, data_dir=task_folder(config.data_dir, model.task, model.name)))
+
+
+def _servicers(parts: ServerParts) -> list[object]:
+    models, limits = parts.models.of("papers", ServedPapers), parts.config.limits
+    papers = CollectionPapers(parts.engine, max_papers=limits.max_ranked_papers)
+    return [RecommendationService(models, papers, limits)]
+
+
+ROOM = Room(task="papers", serve=_serve, servicers=_servicers)

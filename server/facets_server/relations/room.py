@@ -1,0 +1,28 @@
+"""The room of relations."""
+
+from pathlib import Path
+
+from facets.model.loading import load
+from facets.relations.engine import RelationEngine
+from facets.relations.model import RelationModel
+from facets_server.relations.entities import EntityFinders
+from facets_server.relations.served import ServedRelations
+from facets_server.relations.service import RelationService
+from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.metrics import BatchMetrics
+from facets_server.runtime.room import Room, ServerParts, task_folder
+
+__all__ = ["ROOM"]
+
+
+def _serve(folder: Path, config: ServerConfig, _: BatchMetrics) -> ServedRelations:
+    model = load(folder, RelationModel)
+    return ServedRelations(model, RelationEngine(model, data_dir=task_folder(config.data_dir, model.task, model.name)))
+
+
+def _servicers(parts: ServerParts) -> list[object]:
+    models, config = parts.models.of("relations", ServedRelations), parts.config
+    return [RelationService(models, EntityFinders(config.relations), config.limits)]
+
+
+ROOM = Room(task="relations", serve=_serve, servicers=_servicers)
