@@ -1,7 +1,7 @@
 """The model contract: what library, server and clients of the library may ask of a model, written once.
 
 ``ModelInfo`` is what anybody may know of a model, ``Model`` what every task has, ``TextModel`` what the tasks about
-texts need besides. A task with more to ask extends ``Model`` in its own ``interface.py``.
+texts need besides. A task with more to ask extends ``Model`` in its own ``contract.py``.
 """
 
 from collections.abc import Mapping, Sequence

@@ -137,4 +137,5 @@ def log_curve(path: Path, line: Mapping[str, Any]) -> None:
     """Adds a line to a curve; lines of this step and later ones, which a resumed run does again, go."""
     earlier = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     kept = [text for text in earlier if json.loads(text)["step"] < line["step"]]
-    path.write_text("".join(text + "\n" for text in [*kept, json.dumps(dict(line))]), encoding="utf-8")
+    with write_atomically(path, durable=False) as part:  # else a crash would leave half a curve, and no way on
+        part.write_text("".join(text + "\n" for text in [*kept, json.dumps(dict(line))]), encoding="utf-8")

@@ -23,6 +23,7 @@ from facets.relations.training.data import RelationMatrix, load_matrix
 from facets.relations.training.factorization import factorize
 from facets.relations.training.stream import PairSample, RelationBatch, RelationStream
 from facets.relations.training.verbalization import name_words, read_phrases
+from facets.storage import write_atomically
 from facets.text.tokenizer import Tokenizer
 from facets.training.trainer import LOSS, Trainer
 from facets.words.vectors import WordVectors
@@ -88,7 +89,8 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
             self.matrix, self.config.factorization, dim=self.config.model.dim, seed=self.config.seed
         )
         self._out_dir.mkdir(parents=True, exist_ok=True)
-        torch.save({"rows": rows.half(), "pairs": pairs.half()}, path)
+        with write_atomically(path, durable=False) as part:
+            torch.save({"rows": rows.half(), "pairs": pairs.half()}, part)
         return rows, functional.normalize(pairs, dim=1)
 
     def step(self, batch: RelationBatch, number: int) -> dict[str, Tensor]:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,13 +13,13 @@ from relation_toys import toy_relation_config
 from toy_papers import toy_paper_config, write_toy_papers
 from toy_texts import make_toy_corpus, toy_sentence_config
 
-from facets.errors import CheckpointError, ConfigError
+from facets.errors import CheckpointError, ConfigError, DiskFullError
 from facets.papers.training.export import prepare_papers
 from facets.papers.training.trainer import PaperTrainer
 from facets.relations.training.trainer import RelationTrainer
 from facets.texts.training.trainer import SentenceTrainer
 from facets.training.loop import TrainingLoop, train
-from facets.training.runs import generator_states, restore_generators
+from facets.training.runs import generator_states, log_curve, restore_generators
 from facets.training.trainer import LOSS, Trainer
 
 MakeTrainer = Callable[[], Trainer]
@@ -153,3 +154,17 @@ def test_a_loss_that_is_no_number_ends_the_run(tmp_path: Path) -> None:
     make_toy_corpus(tmp_path)
     with pytest.raises(CheckpointError, match="NaN at step 1"):
         TrainingLoop(Broken(toy_sentence_config(tmp_path)), tmp_path / "run").run(progress=False)
+
+
+def test_curve_that_cannot_be_written_stays_as_it_was(tmp_path: Path) -> None:
+    curve = tmp_path / "curve.jsonl"
+    log_curve(curve, {"step": 1, "training_loss": 0.5})
+    before = curve.read_text(encoding="utf-8")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10, limits[1]))
+    try:
+        with pytest.raises(DiskFullError, match=r"curve\.jsonl"):
+            log_curve(curve, {"step": 2, "training_loss": 0.4})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert curve.read_text(encoding="utf-8") == before
