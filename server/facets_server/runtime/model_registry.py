@@ -4,6 +4,7 @@ A model of one task cannot answer a request of another: its facets lie in anothe
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from facets.errors import ConfigError, InvalidInputError, NotFoundError
@@ -78,15 +79,18 @@ class ModelRegistry:
         self._served = dict(zip(names, served, strict=True))
         self.tasks: dict[str, str] = {name: one.info.task for name, one in self._served.items()}
         self.default = served[0]
+        self._health = {task: partial(self._answers, task) for task in self.tasks.values()}
 
     def of(self, task: str, kind: type[ServedT]) -> TaskModels[ServedT]:
         """The models that are served for one task."""
         return TaskModels(task, [one for one in self._served.values() if isinstance(one, kind)], self.tasks)
 
     def health_of(self, task: str) -> Callable[[], bool] | None:
-        """True while every model of a task answers; None: none is served."""
-        served = [one for one in self._served.values() if one.info.task == task]
-        return (lambda: all(one.is_healthy() for one in served)) if served else None
+        """True while every model of a task answers; None: none is served.
+
+        The same function each time, so that a failing model is probed once for all services of its task.
+        """
+        return self._health.get(task)
 
     def get(self, name: str) -> ServedModel[Any]:
         """The model of that name, whatever its task; the default one for the empty name.
@@ -115,6 +119,9 @@ class ModelRegistry:
         """True for the first model of its task."""
         task = served.info.task
         return next(one for one in self._served.values() if one.info.task == task) is served
+
+    def _answers(self, task: str) -> bool:
+        return all(one.is_healthy() for one in self._served.values() if one.info.task == task)
 
     def is_healthy(self) -> bool:
         """True while every model answers."""

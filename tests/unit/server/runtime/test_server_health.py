@@ -3,7 +3,11 @@ import threading
 import grpc
 import pytest
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
+from facets_server.runtime.health import HealthMonitor
+from facets_server.runtime.model_registry import ModelRegistry
+from facets_server.runtime.served_model import ServedModel
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import HealthServicer
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from proto_files import SERVICES as OUR_SERVICES
 from server_fakes import FakeModel
@@ -52,6 +56,26 @@ def test_health_follows_a_model_that_keeps_failing_and_comes_back(running):
     assert running_poison == NOT_SERVING
     running.model.poison = ""
     assert next(updates).status == SERVING
+
+
+def test_a_failing_model_is_probed_once_a_look_however_many_services_need_it():
+    class FailingModel(ServedModel):
+        num_probes = 0
+
+        def probe(self, call):
+            self.num_probes += 1
+            raise RuntimeError("no answer")
+
+    served = FailingModel(FakeModel(), None)
+    for _ in range(3):
+        served.failures.count()
+    registry = ModelRegistry([served])
+    task = served.info.task
+    names = ("facets.v1.EmbeddingService", "facets.v1.SimilarityService", "facets.v1.DocumentService")
+    monitor = HealthMonitor(HealthServicer(), {name: (registry.health_of(task),) for name in names})
+    monitor.start()
+    monitor.drain()
+    assert served.num_probes == 1
 
 
 def test_health_turns_first_when_stopping_and_running_calls_end_well(running):
