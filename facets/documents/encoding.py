@@ -154,7 +154,7 @@ def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int
         dim: D of the collection.
 
     Raises:
-        InvalidInputError: Whatever :meth:`facets.index.CollectionEngine.upsert` documents; ``field`` names the
+        InvalidInputError: Whatever :meth:`facets.documents.CollectionEngine.upsert` documents; ``field`` names the
             document and its part.
     """
     if len(documents) > MAX_BATCH_DOCUMENTS:

@@ -178,8 +178,8 @@ class IndexManager:
     def _current(self, record: CollectionRecord) -> CollectionRecord:
         """The collection as it is now; an index of one that is gone would stay in memory, for nobody drops it."""
         with self._store.view() as view:
-            current = view.collection_numbered(record.number)
-        if current is not None and current.state is CollectionState.RETIRED:
+            current, has_moved = view.collection_numbered(record.number), view.has_moved(record)
+        if has_moved or (current is not None and current.state is CollectionState.RETIRED):
             raise NotReadyError(f"collection {record.name!r} moved to another model meanwhile: send the call again")
         if current is None:
             raise NotFoundError(

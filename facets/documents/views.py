@@ -76,6 +76,12 @@ class StoreView:
         values = self._connection.execute(statement, (number,)).fetchone()
         return None if values is None else collection_from(values)
 
+    def has_moved(self, record: CollectionRecord) -> bool:
+        """True when another collection has the place of this one: the same one, encoded by another model."""
+        statement = "SELECT number FROM collections WHERE name = ? AND created_us = ? AND state = ?"
+        values = self._connection.execute(statement, (record.name, record.created_us, CollectionState.LIVE)).fetchone()
+        return values is not None and values[0] != record.number
+
     def collection_unchanged(self, record: CollectionRecord) -> CollectionRecord:
         """The same collection as it is now.
 

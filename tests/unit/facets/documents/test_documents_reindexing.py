@@ -11,7 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, EngineConfig, Equals, TargetModel
+from facets.documents.index_manager import IndexManager
+from facets.documents.schema import SCHEMA
+from facets.documents.store import DocumentStore
 from facets.errors import NotFoundError, NotReadyError
+from facets.storage import Database
 
 OpenEngine = Callable[..., CollectionEngine]
 NUM_FACETS, DIM = 3, 64  # of the new model; the old one has 2 and 32
@@ -102,6 +106,19 @@ def test_every_revision_that_a_read_returns_may_be_searched_for(filled: Collecti
     revision = filled.get("docs", ["d1"]).index_revision
     found = filled.search("docs", vectors(["first text of 7"], 2, 32), top_k=1, min_revision=revision)
     assert found.index_revision >= revision
+
+
+def test_reader_that_is_late_is_sent_again_even_when_the_replaced_documents_are_gone(tmp_path: Path) -> None:
+    store = DocumentStore(Database(tmp_path / "documents", SCHEMA))
+    indexes = IndexManager(store, tmp_path, EngineConfig(background=False))
+    record = store.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32, config="{}")
+    copy = store.begin_copy(record, model="other", model_revision="new", num_facets=NUM_FACETS, dim=DIM)
+    store.replace_by_copy(record, copy)
+    for _ in range(2):
+        with pytest.raises(NotReadyError, match="send the call again"):
+            indexes.live(record)
+        store.delete_retired(10)
+    store.close()
 
 
 def test_writes_made_meanwhile_are_kept(filled: CollectionEngine) -> None:
