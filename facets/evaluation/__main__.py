@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from facets.evaluation.commands.documents import retrieval
 from facets.evaluation.commands.papers import recommendation
 from facets.evaluation.commands.relations import entailment, fit_confidence, relations
 from facets.evaluation.commands.texts import calibrate, phrase_choice, phrase_pairs, sts, summarization
@@ -21,6 +22,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "relations": relations,
     "entailment": entailment,
     "recommendation": recommendation,
+    "retrieval": retrieval,
     "words": words,
     "calibrate": calibrate,
     "fit-confidence": fit_confidence,

@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 from facets.errors import ConfigError
 from facets.evaluation.intervals import Metrics
 
-__all__ = ["Evaluate", "EvaluationTask", "Named", "print_report"]
+__all__ = ["Evaluate", "EvaluationTask", "Named", "measure_systems", "print_report"]
 
 DataT = TypeVar("DataT")
 SystemT = TypeVar("SystemT", bound="Named")
@@ -61,16 +61,28 @@ class EvaluationTask(Generic[DataT, SystemT]):
             InvalidInputError: A line of the file is bad.
         """
         data = self.read(file)
-        results: dict[str, Mapping[str, Metrics]] = {}
-        for system in self.systems(models, baselines):
-            if system.name in results:
-                raise ConfigError(f"models must have names other than the baselines, got {system.name!r} twice")
-            results[system.name] = self.evaluate(system, data, num_resamples=num_resamples)
+        results = measure_systems(self.systems(models, baselines), data, self.evaluate, num_resamples=num_resamples)
         return {"data": str(file), "rows": self.num_rows(data), "models": results}
 
     def print_report(self, file: Path, models: Sequence[str] | None, *, baselines: bool, num_resamples: int) -> None:
         """Prints ``report``."""
         print_report(self.report(file, models=models or (), baselines=baselines, num_resamples=num_resamples))
+
+
+def measure_systems(
+    systems: Iterable[SystemT], data: DataT, evaluate: Evaluate[SystemT, DataT], *, num_resamples: int
+) -> dict[str, Mapping[str, Metrics]]:
+    """Metrics of each system, by its name.
+
+    Raises:
+        ConfigError: Two systems have one name.
+    """
+    results: dict[str, Mapping[str, Metrics]] = {}
+    for system in systems:
+        if system.name in results:
+            raise ConfigError(f"models must have names other than the baselines, got {system.name!r} twice")
+        results[system.name] = evaluate(system, data, num_resamples=num_resamples)
+    return results
 
 
 def print_report(report: Mapping[str, object]) -> None:

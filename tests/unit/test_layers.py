@@ -53,13 +53,14 @@ LIBRARY_ROOMS = {
     "evaluation": _BASE | {"text", "words"},
     **{f"{task}.training": _SHARED | {task, "training"} for task in _TRAINED},
     **{f"{task}.evaluation": _SHARED | {task, "evaluation"} for task in _TRAINED},
+    "documents.evaluation": _SHARED | {"index", "documents", "evaluation"},
     "words.training": _BASE | {"text", "words", "training"},
     "words.evaluation": _BASE | {"text", "words", "evaluation"},
     "program": {"errors", "extras"},
     **{
         f"{program}.commands": _BASE
         | {"text", "words", program}
-        | {f"{room}.{program}" for room in ("words", *_TRAINED)}
+        | {f"{room}.{program}" for room in ("words", "documents", *_TRAINED)}
         for program in ("training", "evaluation")
     },
     **{f"{program}.__main__": {"program", f"{program}.commands"} for program in ("training", "evaluation")},

@@ -1,0 +1,1 @@
+"""How well collections are searched, on folders in BEIR's layout."""
