@@ -28,6 +28,11 @@ CLIENT_TEST_NEEDS = ("pytest", "pytest-asyncio", "hypothesis", "grpcio-health-ch
 CLIENT_TEST_PATHS = "tests tests/unit/client/fakes"
 HEAVY = ("torch", "faiss", "spacy", "scipy")
 _STS = "5.0\tA dog barks.\tA puppy barks.\n1.0\tA dog barks.\tThe market fell.\n3.0\tA man sings.\tA man is on stage.\n"
+_BEIR = {
+    "corpus.jsonl": '{"_id": "a", "text": "A dog barks."}\n{"_id": "b", "text": "The market fell."}\n',
+    "queries.jsonl": '{"_id": "q", "text": "a barking puppy"}\n',
+    "qrels/test.tsv": "q\ta\t1\n",
+}
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class Check:
     """One command and what it must do.
 
     Attributes:
-        command: Program of the environment and its arguments; ``{work}`` is a folder with ``sts.tsv``.
+        command: Program of the environment and its arguments; ``{work}`` is a folder with ``sts.tsv`` and ``beir``.
         says: Must stand in what it prints.
         status: The exit status must be this one; None: any but 0.
     """
@@ -87,6 +92,7 @@ CHECKS: dict[str, list[Check]] = {
         Check(("facets-train", "--no-such-flag"), "--no-such-flag", 2),
         Check(("facets-eval", "--help"), "sts"),
         Check(("facets-eval", "sts", "{work}/sts.tsv", "--skip-wmd"), '"pearson"'),
+        Check(("facets-eval", "retrieval", "{work}/beir", "--baselines"), '"bm25"'),
         Check(("facets-eval", "--no-such-flag"), "--no-such-flag", 2),
         *_needs("server", "facets-server"),
     ],
@@ -104,6 +110,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     failed = []
     try:
         (work / "sts.tsv").write_text(_STS, encoding="utf-8")
+        for name, text in _BEIR.items():
+            (work / "beir" / name).parent.mkdir(parents=True, exist_ok=True)
+            (work / "beir" / name).write_text(text, encoding="utf-8")
         wheel = arguments.wheel or _build_wheel(work)
         for extra in arguments.extras or CHECKS:
             failed += _check_extra(extra, wheel.resolve(), work, with_tests=arguments.client_tests)

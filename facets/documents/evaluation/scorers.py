@@ -3,6 +3,7 @@
 Shape letters: N documents, Q queries, B queries of a block, F facets of all documents, D dimensions.
 """
 
+import logging
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -37,6 +38,7 @@ class Bm25Scorer:
         import bm25s
         from Stemmer import Stemmer
 
+        logging.getLogger("bm25s").setLevel(logging.WARNING)  # it asks for everything when it is imported
         options: dict[str, Any] = {"stopwords": "en", "stemmer": Stemmer("english"), "show_progress": False}
         self._num_documents = len(documents)
         self._queries: list[list[str]] = bm25s.tokenize(list(queries), return_ids=False, **options)

@@ -1,0 +1,101 @@
+"""Baselines rank as the obvious computation does, and embed the same texts once."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from toy_retrieval import write_beir
+
+from facets.documents.evaluation.baselines import FUSION_PREFIX, FusedBaseline, OneSignalBaseline, sentence_facets
+from facets.documents.evaluation.beir import RetrievalData, read_beir
+from facets.documents.evaluation.embeddings import CachedEmbedder
+from facets.documents.evaluation.fusion import FUSIONS, convex_sum
+from facets.documents.evaluation.scorers import Bm25Scorer, SentenceScorer, VectorScorer, best_rows
+from facets.words.vectors import unit_rows
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> RetrievalData:
+    return read_beir(write_beir(tmp_path / "toy"))
+
+
+def random_units(*shape: int, seed: int = 0) -> np.ndarray:
+    return unit_rows(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
+
+
+def bm25(data: RetrievalData) -> Bm25Scorer:
+    return Bm25Scorer(data.documents, data.queries)
+
+
+def test_bm25_finds_what_shares_terms_and_nothing_else(data: RetrievalData) -> None:
+    (first, second) = OneSignalBaseline("bm25", "lexical", bm25).rankings(data)["lexical"]
+    assert first == ["dog"]
+    assert second == ["lift"], "by their stems"
+
+
+@pytest.mark.parametrize("texts", [["", "..."], ["the of"]])
+def test_bm25_of_documents_without_terms_finds_nothing(texts: list[str]) -> None:
+    assert_array_equal(Bm25Scorer(texts, ["dogs", ""]).scores(slice(0, 2)), np.zeros((2, len(texts))))
+
+
+def test_vectors_rank_by_cosine(data: RetrievalData) -> None:
+    units, queries = random_units(4, 8), random_units(2, 8, seed=1)
+    ranked = OneSignalBaseline("v", "vector", lambda data: VectorScorer(units, queries)).rankings(data)["vector"]
+    for row, ranking in enumerate(ranked):
+        assert ranking == [data.document_ids[n] for n in np.argsort(-(units @ queries[row]))]
+
+
+def test_sentences_add_their_best_cosine_to_the_document_s_own() -> None:
+    own, queries = random_units(3, 8), random_units(2, 8, seed=1)
+    facets = [random_units(n, 8, seed=n) for n in (1, 4, 2)]
+    scores = SentenceScorer(VectorScorer(own, queries), facets, queries).scores(slice(0, 2))
+    slow = [[own[n] @ query + max(facet @ query for facet in facets[n]) for n in range(3)] for query in queries]
+    assert_allclose(scores, slow, rtol=1e-5)
+
+
+def test_few_sentences_stay_and_many_become_centres() -> None:
+    units = random_units(6, 8)
+    assert_array_equal(sentence_facets(units, 6, seed=0), units)
+    close = unit_rows(np.repeat(units[:2], 5, axis=0) + 0.01 * random_units(10, 8, seed=2))
+    centres = sentence_facets(close, 2, seed=0)
+    assert_allclose(np.linalg.norm(centres, axis=1), 1, rtol=1e-5)
+    assert_allclose((units[:2] @ centres.T).max(axis=1), 1, atol=1e-3)
+
+
+def test_a_fusion_scores_the_candidates_of_both_sides(data: RetrievalData) -> None:
+    units, queries = random_units(4, 8), random_units(2, 8, seed=1)
+    vectors = VectorScorer(units, queries)
+    ranked = FusedBaseline("v+bm25", lambda data: vectors, bm25).rankings(data)
+    assert set(ranked) == {"hybrid", *(f"{FUSION_PREFIX}{name}" for name in FUSIONS)}
+    for row, ranking in enumerate(ranked["hybrid"]):
+        block = slice(row, row + 1)
+        fused = convex_sum(vectors.scores(block)[0], bm25(data).scores(block)[0], lexical_weight=0.5)
+        assert ranking == [data.document_ids[n] for n in np.argsort(-fused)]
+
+
+def test_best_rows_break_ties_by_row_at_any_length() -> None:
+    scores = np.random.default_rng(0).integers(0, 5, 200).astype(np.float32)
+    order = sorted(range(200), key=lambda row: (-scores[row], row))
+    for length in (1, 7, 100, 200, 300):
+        assert best_rows(scores, length).tolist() == order[:length]
+
+
+def test_the_same_texts_are_embedded_once(tmp_path: Path) -> None:
+    asked: list[list[str]] = []
+
+    def embed(texts: Sequence[str]) -> np.ndarray:
+        asked.append(list(texts))
+        return np.array([[len(text), 1.0] for text in texts], dtype=np.float32)
+
+    first, again = (CachedEmbedder(name="e", embed=embed, folder=tmp_path / "cache") for _ in range(2))
+    units = first.units(["ab", "c"])
+    assert_allclose(np.linalg.norm(units, axis=1), 1, rtol=1e-6)
+    assert_array_equal(again.units(["ab", "c"]), units)
+    assert asked == [["ab", "c"]]
+    first.units(["a", "bc"])
+    assert len(asked) == 2
+    for path in (tmp_path / "cache").iterdir():
+        path.write_bytes(path.read_bytes()[:40])
+    assert_array_equal(again.units(["ab", "c"]), units), "a damaged file is made again"

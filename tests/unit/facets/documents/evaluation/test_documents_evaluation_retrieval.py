@@ -1,0 +1,102 @@
+"""The whole command on toy folders, and on real data where it is there."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toy_retrieval import write_beir
+from toys import toy_model
+
+from facets.documents.evaluation.beir import read_beir
+from facets.documents.evaluation.metrics import METRICS
+from facets.documents.evaluation.retrieval import RetrievalRun, evaluate_retrieval, run_retrieval
+from facets.documents.evaluation.systems import CollectionSystem
+from facets.evaluation.__main__ import main
+from facets.index.exact import reference_search
+
+SQUAD = Path(__file__).resolve().parents[6] / "shared" / "data" / "retrieval" / "squad"
+
+
+@pytest.fixture
+def model_folder(tmp_path: Path) -> Path:
+    toy_model().save(tmp_path / "toy-model")
+    return tmp_path / "toy-model"
+
+
+def test_collections_rank_like_an_exact_comparison(tmp_path: Path) -> None:
+    model, data = toy_model(), read_beir(write_beir(tmp_path))
+    ranked = CollectionSystem(model).rankings(data)["facets"]
+    known = [row for row, text in enumerate(data.documents) if text]
+    scores = reference_search(model.encode(data.queries), model.encode([data.documents[row] for row in known]))
+    for row, ranking in enumerate(ranked):
+        expected = [data.document_ids[known[place]] for place in np.argsort(-scores[row])]
+        assert [key for key in ranking if key != "blank"] == expected
+        assert len(ranking) == 4
+
+
+def test_the_query_itself_does_not_count_as_found(tmp_path: Path) -> None:
+    documents = {"q1": ("", "the dog plays guitar"), "dog": ("", "A dog plays the guitar.")}
+    queries, judgements = {"q1": "the dog plays guitar"}, {"q1": {"dog": 1}}
+    write_beir(tmp_path, documents=documents, queries=queries, judgements=judgements)
+    metrics = evaluate_retrieval(CollectionSystem(toy_model()), read_beir(tmp_path))["facets"]
+    assert metrics["mrr_10"] == 1.0
+    write_beir(tmp_path, documents={**documents, "q1": ("", "Lifting weights.")}, judgements={"q1": {"q1": 1}})
+    metrics = evaluate_retrieval(CollectionSystem(toy_model()), read_beir(tmp_path))["facets"]
+    assert metrics["recall_100"] == 1.0, "an equal id alone is a coincidence"
+
+
+def test_the_report_has_folders_and_their_means(
+    tmp_path: Path, model_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = write_beir(tmp_path / "first"), write_beir(tmp_path / "second", judgements={"q2": {"dog": 1}})
+    assert main(["retrieval", str(first), str(second), "--model", str(model_folder)]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert set(report) == {"data", "rows", "models", "folders"}
+    assert report["rows"] == 3
+    assert set(report["folders"]) == {"first", "second"}
+    for metric in METRICS:
+        values = [report["folders"][name]["toy"]["facets"][metric] for name in ("first", "second")]
+        assert all(0 <= value <= 1 for value in values)
+        assert report["models"]["toy"]["facets"][metric] == pytest.approx(sum(values) / 2)
+
+
+def test_intervals_stand_with_the_folders(tmp_path: Path, model_folder: Path) -> None:
+    run = RetrievalRun(folders=[write_beir(tmp_path / "toy")], models=[str(model_folder)], num_resamples=20)
+    report = run_retrieval(run)
+    assert set(report["models"]["toy"]["facets"]) == set(METRICS)  # type: ignore[index]
+    assert "ndcg_10_ci95_from" in report["folders"]["toy"]["toy"]["facets"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda folder: (folder / "qrels" / "test.tsv").unlink(), "qrels/test.tsv"),
+        (lambda folder: (folder / "queries.jsonl").write_text("{\n"), "queries.jsonl, line 1"),
+    ],
+)
+def test_bad_folders_end_the_command_before_anything_is_measured(
+    tmp_path: Path, model_folder: Path, capsys: pytest.CaptureFixture[str], change, says: str
+) -> None:
+    good, bad = write_beir(tmp_path / "good"), write_beir(tmp_path / "bad")
+    change(bad)
+    assert main(["retrieval", str(good), str(bad), "--model", str(model_folder)]) == 1
+    output = capsys.readouterr()
+    assert not output.out
+    assert output.err.count("\n") == 1 and says in output.err
+
+
+def test_folders_of_one_name_are_refused(
+    tmp_path: Path, model_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [str(write_beir(tmp_path / place / "toy")) for place in ("a", "b")]
+    assert main(["retrieval", *folders, "--model", str(model_folder)]) == 1
+    assert "toy, toy" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_baselines_are_as_good_as_they_are_known_to_be(tmp_path: Path) -> None:
+    if not SQUAD.is_dir():
+        pytest.skip("the shared data are not here")
+    report = run_retrieval(RetrievalRun(folders=[SQUAD], models=["facets-en"], num_queries=100))
+    assert 0.2 < report["models"]["facets-en"]["facets"]["ndcg_10"] < 1  # type: ignore[index]
