@@ -47,4 +47,4 @@ def test_the_order_of_the_ranking_counts_and_not_that_of_ids() -> None:
 
 def test_an_empty_ranking_is_worth_nothing() -> None:
     values = query_metrics([[], ["a"]], [{"a": 1}, {"a": 1}])
-    assert {name: list(values[name]) for name in METRICS} == dict.fromkeys(METRICS, [0.0, 1.0])
+    assert {name: list(values[name]) for name in METRICS} == {name: [0.0, 1.0] for name in METRICS}
