@@ -107,7 +107,7 @@ def from_years(where: filters.Filter) -> pb.YearRange:
 
 
 def _bound(value: filters.Scalar) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+    if isinstance(value, bool) or not (isinstance(value, int) or (isinstance(value, float) and value.is_integer())):
         raise ValueError(f"year must be compared with a whole number, got {value!r}")
     return _year(int(value), "year") or 0
 

@@ -88,6 +88,7 @@ def test_conditions_on_the_year(client, world, where, years):
         filters.NoneOf((filters.Equals("year", 2000),)),
         filters.Range("year", gte="2000"),
         filters.Range("year", gte=2000.5),
+        filters.Range("year", gte=float("inf")),
         filters.Equals("year", True),
     ],
 )
