@@ -10,13 +10,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
 from facets_client import FacetsClient, FacetsClientError
 
-__all__ = ["main"]
+__all__ = ["is_up", "main"]
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = Path("samples", "wikipedia.jsonl")  # in ROOT
@@ -83,13 +83,18 @@ def _show(arguments: argparse.Namespace, server: subprocess.Popen[bytes]) -> Non
     sys.stdout.flush()
 
 
+def is_up(statuses: Mapping[str, str]) -> bool:
+    """Whether the server serves all that it has models for; one that is named alone leaves services without."""
+    return statuses[""] == "SERVING"
+
+
 def _wait_until_serving(target: str, server: subprocess.Popen[bytes]) -> bool:
     """Polls the health service; False when the server ended."""
     end = time.monotonic() + START_LIMIT_S
     with FacetsClient(target, timeout_s=1.0) as client:
         while server.poll() is None:
             try:
-                if all(status == "SERVING" for status in client.health().values()):
+                if is_up(client.health()):
                     return True
             except FacetsClientError:
                 if time.monotonic() > end:

@@ -139,3 +139,9 @@ def test_a_busy_port_is_one_sentence_with_the_way_out(capsys: pytest.CaptureFixt
         port = other.getsockname()[1]
         assert script("serve").main(["--port", str(port)]) == 2
     assert f"PORT={port + 1}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("server", "up"), [("SERVING", True), ("NOT_SERVING", False)])
+def test_a_server_of_one_model_is_up_though_other_services_have_none(server: str, up: bool) -> None:
+    statuses = {"": server, "facets.v1.EmbeddingService": server, "facets.v1.RelationService": "SERVICE_UNKNOWN"}
+    assert script("serve").is_up(statuses) is up
