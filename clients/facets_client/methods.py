@@ -194,7 +194,7 @@ class BlockingMethods(BlockingRunner):
         num_words: int | None = None,
         include_document: bool = True,
     ) -> SearchResults:
-        """The best documents for each query; a document's score is its best facet's.
+        """The best documents for each query; every facet of a query counts with the document's closest one.
 
         Args:
             collection: Name.
@@ -768,7 +768,7 @@ class AsyncMethods(AsyncRunner):
         num_words: int | None = None,
         include_document: bool = True,
     ) -> SearchResults:
-        """The best documents for each query; a document's score is its best facet's.
+        """The best documents for each query; every facet of a query counts with the document's closest one.
 
         Args:
             collection: Name.

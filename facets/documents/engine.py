@@ -26,7 +26,7 @@ from facets.documents.reading import Reader, check_revision
 from facets.documents.records import CollectionRecord
 from facets.documents.reindexing import Reindexer, ReindexStep, TargetModel
 from facets.documents.schema import SCHEMA
-from facets.documents.searcher import Searcher, unit_queries
+from facets.documents.searcher import Searcher, weighted_queries
 from facets.documents.store import DocumentStore
 from facets.documents.types import (
     MAX_CONFIG_BYTES,
@@ -52,7 +52,7 @@ _SEARCH_ATTEMPTS = 3  # the last one holds off writers, so it always sees one st
 
 
 class CollectionEngine:
-    """Stores documents durably and searches them by their best facet; every method is thread-safe.
+    """Stores documents durably and searches them by their facets; every method is thread-safe.
 
     Writes are durable and visible to searches when the method returns. Reads run beside writes. Every read takes
     ``min_revision`` and every result carries the revision that it saw (``index_revision``); revisions count the
@@ -322,36 +322,41 @@ class CollectionEngine:
         query_facets: NDArray[np.float32],
         *,
         top_k: int,
+        weights: NDArray[np.floating] | None = None,
         filter: Filter | None = None,
         exact: bool = False,
         min_revision: int | None = None,
         seen: CollectionRecord | None = None,
     ) -> SearchResult:
-        """Finds the documents whose best facet is closest to a facet of the query.
+        """Finds the documents that answer the facets of the query best.
+
+        The score is ``sum_j w_j max_k cos(q_j, F_k)``: each facet of the query counts with the closest facet of the
+        document. With one facet this is the best facet's cosine.
 
         Args:
             name: The collection.
-            query_facets: ``[Q, Kq, D]``, finite; norms do not matter. Kq may differ from the collection's K.
+            query_facets: ``[Q, J, D]``, finite; norms do not matter. J may differ from the collection's K.
             top_k: 1 to ``MAX_TOP_K``.
+            weights: ``[Q, J]``, not negative; scaled to add up to 1 for each query. None: all equal.
             filter: Only documents whose payload matches.
             exact: Compare every document, also where an approximate index exists.
             min_revision: The read must see the writes up to this revision.
             seen: As for :meth:`upsert`.
 
         Raises:
-            InvalidInputError: Wrong shape, NaN or infinite values, top_k out of range.
+            InvalidInputError: Wrong shape, NaN or infinite values, top_k out of range, weights below 0 or all 0.
         """
         if not 1 <= top_k <= MAX_TOP_K:
             raise InvalidInputError(f"must be 1 to {MAX_TOP_K}, got {top_k}", path="top_k")
         if filter is not None:
             validate(filter)
         record = self._record(name, seen)
-        query_QKD = unit_queries(query_facets, record.dim)
+        query_QJD = weighted_queries(query_facets, record.dim, weights=weights)
         for attempt in range(_SEARCH_ATTEMPTS):
             revision = self._revision
             check_revision(revision, min_revision)
             last = attempt == _SEARCH_ATTEMPTS - 1
-            found = self._searcher.search(record, query_QKD, top_k, filter=filter, exact=exact, hold_writes=last)
+            found = self._searcher.search(record, query_QJD, top_k, filter=filter, exact=exact, hold_writes=last)
             if found is not None:
                 return replace(found, index_revision=revision)
             record = self._record(name, seen or record)  # the collection itself may be gone, or another one

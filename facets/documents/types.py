@@ -19,6 +19,7 @@ __all__ = [
     "DeleteResult",
     "Document",
     "DocumentPage",
+    "FacetMatch",
     "GetResult",
     "Hit",
     "JsonValue",
@@ -172,17 +173,36 @@ class CountResult:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class FacetMatch:
+    """How one facet of the query was answered.
+
+    Attributes:
+        query_facet: Which facet of the query, from 0, ...
+        document_facet: ... met which facet of the document, 0..K-1: the one closest to it.
+        cosine: Of the two, in [-1, 1].
+        contribution: Its share in what spoke for the document, in [0, 1]; those of a hit add up to 1, or to 0 where
+            nothing did.
+        facet: That facet of the document, ``[D]`` float32, unit norm: its nearest words explain the hit.
+    """
+
+    query_facet: int
+    document_facet: int
+    cosine: float
+    contribution: float
+    facet: NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Hit:
     """A document found, with its evidence.
 
     Attributes:
         id: Its id.
-        score: Max-over-facets cosine in [-1, 1], exact to 1e-3 (half-precision storage); higher is better.
+        score: The weighted mean, over the facets of the query, of the cosine with the document's best facet; in
+            [-1, 1], exact to 1e-3 (half-precision storage); higher is better.
         text: Its text.
         payload: Its payload.
-        query_facet: Which facet of the query, 0..K-1, ...
-        document_facet: ... met which facet of the document, 0..K-1.
-        facet: That facet of the document, ``[D]`` float32, unit norm: its nearest words explain the hit.
+        matches: One for every facet of the query, the largest contribution first.
         revision: Revision of the write that stored the document.
     """
 
@@ -190,9 +210,7 @@ class Hit:
     score: float
     text: str
     payload: dict[str, JsonValue]
-    query_facet: int
-    document_facet: int
-    facet: NDArray[np.float32]
+    matches: tuple[FacetMatch, ...]
     revision: int
 
 

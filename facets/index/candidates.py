@@ -1,6 +1,6 @@
 """Candidate documents: what a search finds, cut to what may belong to the best, and scored exactly.
 
-Shape letters: N documents, Q queries, K facets, D dimensions, C candidates.
+Shape letters: N documents, Q queries, J facets of a query, K facets of a document, D dimensions, C candidates.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["HALF_PRECISION_ERROR", "Candidates", "best_pairs", "search_in_passes", "select_candidates"]
+__all__ = ["HALF_PRECISION_ERROR", "Candidates", "Meetings", "meet", "search_in_passes", "select_candidates"]
 
 # Rounding a unit vector to float16 changes each component by at most 2**-11 of itself, hence its norm too;
 # the rest is room for float32 sums.
@@ -24,8 +24,8 @@ class Candidates:
     Attributes:
         rows: ``[Q, C]`` int64 row numbers, C >= top_k; -1 where fewer documents were found (always at the end
             of a line).
-        scores: ``[Q, C]`` float32 max-over-facets cosines, ``-inf`` where ``rows`` is -1. Each differs from the
-            true score by at most ``score_error`` of the index.
+        scores: ``[Q, C]`` float32, ``-inf`` where ``rows`` is -1. When ``exhaustive``, each differs from the true
+            score by at most ``score_error`` of the index; else it is an estimate of it.
         exhaustive: True when every allowed document was compared: then every document that may belong to
             the top_k is among the candidates, ties at the cut included, given ``score_error``.
     """
@@ -49,14 +49,15 @@ def select_candidates(
         rows_QC: ``[Q, C]`` int64, -1 for none; the rows of one query differ.
         scores_QC: ``[Q, C]`` float32, ``-inf`` for none.
         top_k: Documents wanted, >= 1.
-        margin: Everything within this distance of the top_k-th score stays: twice the error of the scores.
+        margin: Everything within this distance of the top_k-th score stays: twice the error of the scores; infinite
+            where they are estimates: everything stays.
         exhaustive: Passed on.
 
     Returns:
         Candidates, best first.
     """
     num_queries, width = scores_QC.shape
-    if width > top_k:
+    if width > top_k and np.isfinite(margin):
         kth = np.partition(scores_QC, width - top_k, axis=1)[:, width - top_k]
         kept = (scores_QC >= (kth - np.float32(margin))[:, None]) & np.isfinite(scores_QC)
     else:
@@ -75,13 +76,13 @@ def select_candidates(
     )
 
 
-def search_in_passes(query_QKD: NDArray[np.float32], search: Callable[[NDArray[np.float32]], Candidates]) -> Candidates:
+def search_in_passes(query_QJD: NDArray[np.float32], search: Callable[[NDArray[np.float32]], Candidates]) -> Candidates:
     """Runs an exhaustive ``search`` on some queries at a time and puts the answers together."""
-    per_pass = max(1, _PASS_FACETS // query_QKD.shape[1])
-    parts = [search(query_QKD[start : start + per_pass]) for start in range(0, len(query_QKD), per_pass)]
+    per_pass = max(1, _PASS_FACETS // query_QJD.shape[1])
+    parts = [search(query_QJD[start : start + per_pass]) for start in range(0, len(query_QJD), per_pass)]
     width = max((part.rows.shape[1] for part in parts), default=0)
-    rows = np.full((len(query_QKD), width), -1, dtype=np.int64)
-    scores = np.full((len(query_QKD), width), -np.inf, dtype=np.float32)
+    rows = np.full((len(query_QJD), width), -1, dtype=np.int64)
+    scores = np.full((len(query_QJD), width), -np.inf, dtype=np.float32)
     for number, part in enumerate(parts):
         lines = slice(number * per_pass, number * per_pass + len(part.rows))
         rows[lines, : part.rows.shape[1]] = part.rows
@@ -89,27 +90,42 @@ def search_in_passes(query_QKD: NDArray[np.float32], search: Callable[[NDArray[n
     return Candidates(rows=rows, scores=scores, exhaustive=True)
 
 
-def best_pairs(
-    query_KD: NDArray[np.float32], facets_CKD: NDArray[np.floating]
-) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
-    """Scores documents exactly and says which facets met.
+@dataclass(frozen=True, slots=True)
+class Meetings:
+    """How documents answer one query.
+
+    Attributes:
+        scores: ``[C]`` float32 in [-1, 1]: the sum over the query's facets of ``shares``.
+        shares: ``[C, J]`` float32, what each facet of the query adds: its weight times its best cosine.
+        document_facets: ``[C, J]`` int64, the facet of the document that it met; of equal ones the first.
+    """
+
+    scores: NDArray[np.float32]
+    shares: NDArray[np.float32]
+    document_facets: NDArray[np.int64]
+
+
+def meet(query_JD: NDArray[np.float32], facets_CKD: NDArray[np.floating]) -> Meetings:
+    """Scores documents exactly: ``sum_j w_j max_k cos(q_j, F_k)``.
 
     Computed in float64 and rounded, so equal documents get equal scores wherever they stand.
 
     Args:
-        query_KD: Unit-norm facets of one query, ``[Kq, D]``.
-        facets_CKD: Facets of the documents as stored, ``[C, K, D]``; norms do not matter, zero scores 0.
+        query_JD: Weighted facets of one query, ``[J, D]``: the norm of facet j is its weight, and weights add up to 1.
+        facets_CKD: Facets of the documents as stored, ``[C, K, D]``; norms do not matter, a zero facet has cosine 0.
 
-    Returns:
-        Scores ``[C]`` float32 in [-1, 1]; facet of the query ``[C]``; facet of the document ``[C]``. Of equal
-        pairs the first one wins.
+    Example:
+        >>> query = np.array([[0.75, 0.0], [0.0, 0.25]], dtype=np.float32)
+        >>> met = meet(query, np.array([[[1.0, 0.0], [-1.0, 0.0]]]))
+        >>> met.scores.tolist(), met.shares.tolist(), met.document_facets.tolist()
+        ([0.75], [[0.75, 0.0]], [[0, 0]])
     """
     documents = facets_CKD.astype(np.float64)
     norms_CK = np.sqrt(np.einsum("ckd,ckd->ck", documents, documents))
     norms_CK[norms_CK == 0] = 1.0
-    # [C, K, D] x [D, Kq] -> [C, Kq, K]
-    cosines = (documents @ query_KD.astype(np.float64).T / norms_CK[:, :, None]).transpose(0, 2, 1)
-    flat = np.clip(cosines.reshape(len(documents), -1), -1.0, 1.0).astype(np.float32)
-    best = flat.argmax(axis=1)
-    query_facet, document_facet = np.divmod(best, facets_CKD.shape[1])
-    return flat[np.arange(len(flat)), best], query_facet, document_facet
+    # [C, K, D] x [D, J] -> [C, J, K]
+    shares_CJK = (documents @ query_JD.astype(np.float64).T / norms_CK[:, :, None]).transpose(0, 2, 1)
+    best_CJ = shares_CJK.argmax(axis=2)
+    shares_CJ = np.take_along_axis(shares_CJK, best_CJ[:, :, None], axis=2)[:, :, 0]
+    scores_C = np.clip(np.sort(shares_CJ, axis=1).sum(axis=1), -1.0, 1.0)  # sorted: the order of facets is no matter
+    return Meetings(scores_C.astype(np.float32), shares_CJ.astype(np.float32), best_CJ)

@@ -1,6 +1,6 @@
 """Brute-force search in half precision: the reference, the index of small collections, the tail of large ones.
 
-Shape letters: N documents, Q queries, K facets, D dimensions, C candidates.
+Shape letters: N documents, Q queries, J facets of a query, K facets of a document, D dimensions, C candidates.
 """
 
 import numpy as np
@@ -15,23 +15,24 @@ _BLOCK_FACETS = 16384  # facets decoded at a time: 16 MB at 256 dimensions; smal
 _MIN_HOLES = 1024  # fewer holes are not worth closing
 
 
-def reference_search(query_QKD: NDArray[np.float32], facets_NKD: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Max-over-facets cosines the obvious way, ``[Q, N]``: what every index is tested against.
+def reference_search(query_QJD: NDArray[np.float32], facets_NKD: NDArray[np.floating]) -> NDArray[np.float32]:
+    """``sum_j w_j max_k cos(q_j, F_k)`` the obvious way, ``[Q, N]``: what every index is tested against.
 
     Args:
-        query_QKD: ``[Q, Kq, D]``, norms do not matter.
+        query_QJD: ``[Q, J, D]``; norms are the weights, which add up to 1.
         facets_NKD: ``[N, K, D]``, norms do not matter; a zero facet scores 0.
 
     Returns:
         ``[Q, N]`` float32 scores in [-1, 1].
     """
-    scores = np.empty((len(query_QKD), len(facets_NKD)), dtype=np.float32)
-    for q, query in enumerate(query_QKD.astype(np.float64)):
+    scores = np.zeros((len(query_QJD), len(facets_NKD)))
+    for q, query in enumerate(query_QJD.astype(np.float64)):
         for n, document in enumerate(facets_NKD.astype(np.float64)):
-            norms = np.outer(np.linalg.norm(query, axis=1), np.linalg.norm(document, axis=1))
-            cosines = np.divide(query @ document.T, norms, out=np.zeros_like(norms), where=norms > 0)
-            scores[q, n] = np.clip(cosines.max(), -1.0, 1.0)
-    return scores
+            lengths = [float(np.linalg.norm(facet)) or 1.0 for facet in document]
+            for weighted in query:
+                shares = [float(weighted @ facet) / length for facet, length in zip(document, lengths, strict=True)]
+                scores[q, n] += max(shares)
+    return np.clip(scores, -1.0, 1.0).astype(np.float32)
 
 
 class ExactIndex:
@@ -123,7 +124,7 @@ class ExactIndex:
 
     def search(
         self,
-        query_QKD: NDArray[np.float32],
+        query_QJD: NDArray[np.float32],
         top_k: int,
         *,
         allowed_rows: NDArray[np.int64] | None = None,
@@ -134,17 +135,17 @@ class ExactIndex:
         allowed = held >= 0
         if allowed_rows is not None:
             allowed &= np.isin(held, allowed_rows)
-        return search_in_passes(query_QKD, lambda queries: self._select(queries, top_k, allowed))
+        return search_in_passes(query_QJD, lambda queries: self._select(queries, top_k, allowed))
 
-    def _select(self, query_QKD: NDArray[np.float32], top_k: int, allowed: NDArray[np.bool_]) -> Candidates:
-        scores_QN = np.where(allowed, self._scores(query_QKD), np.float32(-np.inf))
+    def _select(self, query_QJD: NDArray[np.float32], top_k: int, allowed: NDArray[np.bool_]) -> Candidates:
+        scores_QN = np.where(allowed, self._scores(query_QJD), np.float32(-np.inf))
         rows_QN = np.broadcast_to(self._rows[: self._num_slots], scores_QN.shape)
         return select_candidates(rows_QN, scores_QN, top_k, margin=2 * self.score_error, exhaustive=True)
 
-    def _scores(self, query_QKD: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _scores(self, query_QJD: NDArray[np.float32]) -> NDArray[np.float32]:
         """Scores of every slot, holes included, ``[Q, slots]``."""
-        num_queries, query_facets, dim = query_QKD.shape
-        query = torch.from_numpy(np.ascontiguousarray(query_QKD.reshape(-1, dim), dtype=np.float32))
+        num_queries, query_facets, dim = query_QJD.shape
+        query = torch.from_numpy(np.ascontiguousarray(query_QJD.reshape(-1, dim), dtype=np.float32))
         scores = torch.empty(num_queries, self._num_slots)
         buffer = torch.empty(self._block_documents * self.num_facets, dim)
         for number, block in enumerate(self._blocks):
@@ -152,7 +153,7 @@ class ExactIndex:
             count = min(self._block_documents, self._num_slots - start)
             decoded = buffer[: count * self.num_facets]
             decoded.copy_(torch.from_numpy(block[:count].reshape(-1, dim)))
-            # [Q * Kq, n * K] -> [Q, Kq, n, K] -> best pair of facets [Q, n]
+            # [Q * J, n * K] -> [Q, J, n, K] -> best facet for each of the query's, added up [Q, n]
             products = (query @ decoded.T).view(num_queries, query_facets, count, self.num_facets)
-            scores[:, start : start + count] = products.amax(dim=(1, 3))
+            scores[:, start : start + count] = products.amax(dim=3).sum(dim=1)
         return scores.numpy()

@@ -1,15 +1,16 @@
 """FAISS inverted lists over single facets, grouped into documents.
 
-Shape letters: N documents, Q queries, K facets, D dimensions, C candidates.
+Shape letters: N documents, Q queries, J facets of a query, K facets of a document, D dimensions, C candidates.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import faiss
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.index.candidates import HALF_PRECISION_ERROR, Candidates, select_candidates
+from facets.index.facet_sums import best_of_slots, sum_best_of_slots
 from facets.index.faiss_lists import Code, num_lists, train_lists
 
 __all__ = ["DUPLICATE_ERROR", "FaissIndex", "duplicate_facets"]
@@ -21,6 +22,8 @@ _TRAIN_STEPS = 8
 _MIN_PROBES = 4
 _TUNE_QUERIES = 96
 _TUNE_TOP_K = 10
+_SUM_WIDTH = 8  # with several query facets, so many times top_k documents are candidates and ...
+_SUM_PROBES = 2  # ... so many times the lists are probed: recall 0.985 of the best 10, see docs/search.md
 
 
 def duplicate_facets(facets_NKD: NDArray[np.floating]) -> NDArray[np.bool_]:
@@ -192,7 +195,7 @@ class FaissIndex:
 
     def search(
         self,
-        query_QKD: NDArray[np.float32],
+        query_QJD: NDArray[np.float32],
         top_k: int,
         *,
         allowed_rows: NDArray[np.int64] | None = None,
@@ -208,50 +211,85 @@ class FaissIndex:
             allowed &= np.isin(self._rows, allowed_rows)
         num_allowed = int(np.count_nonzero(allowed))
         if not num_allowed or not self.num_vectors:
-            return _no_candidates(len(query_QKD))
+            return _no_candidates(len(query_QJD))
         parameters = faiss.SearchParametersIVF()
         if num_allowed < self._num_documents or self._num_masked:
             selector = _selector(np.repeat(allowed, self.num_facets))
             parameters.sel = selector  # a bare pointer: the name above keeps it alive until we return
         wanted = self._index.nprobe * self._num_documents / num_allowed
+        if query_QJD.shape[1] > 1:
+            wanted *= _SUM_PROBES
         parameters.nprobe = int(min(wanted, self._index.nlist))
         exhaustive = exhaustive or parameters.nprobe == self._index.nlist
         if not exhaustive:
-            found = self._search_lists(query_QKD, top_k, parameters, exhaustive=False)
+            found = self._search_lists(query_QJD, top_k, parameters, exhaustive=False)
             if (found.rows >= 0).sum(axis=1).min() >= min(top_k, num_allowed):
                 return found
         parameters.nprobe = int(self._index.nlist)
-        return self._search_lists(query_QKD, top_k, parameters, exhaustive=True)
+        return self._search_lists(query_QJD, top_k, parameters, exhaustive=True)
 
     def _search_lists(
         self,
-        query_QKD: NDArray[np.float32],
+        query_QJD: NDArray[np.float32],
         top_k: int,
         parameters: faiss.SearchParametersIVF,
         *,
         exhaustive: bool,
     ) -> Candidates:
-        num_queries, query_facets, dim = query_QKD.shape
-        vectors = np.ascontiguousarray(query_QKD.reshape(-1, dim), dtype=np.float32)
-        depth = min(top_k * self.num_facets, self.num_vectors)
-        scores, ids = self._index.search(vectors, depth, params=parameters)
-        margin = 2 * self.score_error
-        lines: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
-        for query in range(num_queries):
-            part = slice(query * query_facets, (query + 1) * query_facets)
-            slots, best = _group(ids[part].ravel() // self.num_facets, scores[part].ravel())
-            kth = best[top_k - 1] if len(best) >= top_k else np.float32(-np.inf)
-            # A full list that ends above the cut may hide documents that tie with, or round to, the top_k-th.
-            if exhaustive and (ids[part, -1] >= 0).any() and scores[part, -1].max() >= kth - margin:
-                slots, best = self._range(vectors[part], float(kth) - margin, parameters)
-            lines.append((slots, best))
+        num_queries, query_facets, dim = query_QJD.shape
+        vectors = np.ascontiguousarray(query_QJD.reshape(-1, dim), dtype=np.float32)
+        if query_facets > 1:
+            lines = [self._sums(query_JD, top_k, parameters, exhaustive=exhaustive) for query_JD in query_QJD]
+        else:
+            lines = self._best_facets(vectors, top_k, parameters, exhaustive=exhaustive)
         width = max((len(slots) for slots, _ in lines), default=0)
         rows_QC = np.full((num_queries, width), -1, dtype=np.int64)
         scores_QC = np.full((num_queries, width), -np.inf, dtype=np.float32)
         for query, (slots, best) in enumerate(lines):
             rows_QC[query, : len(slots)] = self._rows[slots]
             scores_QC[query, : len(slots)] = best
+        estimated = query_facets > 1 and not exhaustive
+        margin = np.inf if estimated else 2 * self.score_error
         return select_candidates(rows_QC, scores_QC, top_k, margin=margin, exhaustive=exhaustive)
+
+    def _depth(self, top_k: int) -> int:
+        return min(top_k * self.num_facets, self.num_vectors)
+
+    def _best_facets(
+        self, vectors_QD: NDArray[np.float32], top_k: int, parameters: faiss.SearchParametersIVF, *, exhaustive: bool
+    ) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """Documents by their best facet, for queries of one facet."""
+        scores, ids = self._index.search(vectors_QD, self._depth(top_k), params=parameters)
+        lines: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
+        for query in range(len(vectors_QD)):
+            slots, best = best_of_slots(ids[query] // self.num_facets, scores[query])
+            threshold = (best[top_k - 1] if len(best) >= top_k else -np.inf) - 2 * self.score_error
+            # A full list that ends above the cut may hide documents that tie with, or round to, the top_k-th.
+            if exhaustive and ids[query, -1] >= 0 and scores[query, -1] >= threshold:
+                slots, best = self._range(vectors_QD[query : query + 1], float(threshold), parameters)
+            lines.append((slots, best))
+        return lines
+
+    def _sums(
+        self, query_JD: NDArray[np.float32], top_k: int, parameters: faiss.SearchParametersIVF, *, exhaustive: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Documents by their sum over the facets of a query; one facet at a time bounds the memory."""
+        slots, sums = sum_best_of_slots(
+            ((ids // self.num_facets, scores) for ids, scores in self._scan(query_JD, parameters)), len(self._rows)
+        )
+        keep = _SUM_WIDTH * top_k
+        if not exhaustive and len(slots) > keep:
+            kept = np.argpartition(-sums, keep)[:keep]
+            slots, sums = slots[kept], sums[kept]
+        return slots, sums
+
+    def _scan(
+        self, query_JD: NDArray[np.float32], parameters: faiss.SearchParametersIVF
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """Every facet in the probed lists of each facet of a query: ids and weighted cosines."""
+        for facet in query_JD:
+            _, scores, ids = self._index.range_search(np.ascontiguousarray(facet[None]), -2.0, params=parameters)
+            yield ids, scores
 
     def _range(
         self, vectors_KD: NDArray[np.float32], threshold: float, parameters: faiss.SearchParametersIVF
@@ -259,7 +297,7 @@ class FaissIndex:
         """Every document of a score above the threshold."""
         radius = max(threshold, -2.0)
         _, scores, ids = self._index.range_search(vectors_KD, radius, params=parameters)
-        return _group(ids // self.num_facets, scores)
+        return best_of_slots(ids // self.num_facets, scores)
 
     def write(self, sink: Callable[[bytes], object]) -> None:
         """Streams the FAISS part to ``sink``; :attr:`slots` and :meth:`describe` are the rest."""
@@ -284,15 +322,6 @@ class FaissIndex:
             "code_error": self._code_error,
             "trained_documents": self.trained_documents,
         }
-
-
-def _group(slots: NDArray[np.int64], scores: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The best score of every slot, best first; negative slots are none."""
-    order = np.argsort(-scores, kind="stable")
-    order = order[slots[order] >= 0]
-    found, first = np.unique(slots[order], return_index=True)
-    by_score = np.argsort(first)
-    return found[by_score], scores[order][first[by_score]]
 
 
 def _selector(allowed: NDArray[np.bool_]) -> faiss.IDSelectorBitmap:

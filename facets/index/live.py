@@ -2,7 +2,7 @@
 
 New documents go to the tail, which is searched exactly, so a write is visible at once and costs no training.
 Maintenance folds the tail into the index of the backend, and builds that anew when the collection has outgrown it.
-Shape letters: N documents, Q queries, K facets, D dimensions.
+Shape letters: N documents, Q queries, J facets of a query, D dimensions.
 """
 
 from collections.abc import Callable, Iterator
@@ -133,7 +133,7 @@ class LiveIndex:
 
     def search(
         self,
-        query_QKD: NDArray[np.float32],
+        query_QJD: NDArray[np.float32],
         top_k: int,
         *,
         allowed_rows: NDArray[np.int64] | None,
@@ -144,18 +144,19 @@ class LiveIndex:
             revision = self._revision
             parts: list[FacetIndex] = [self._tail] if self._base is None else [self._base, self._tail]
             found = [
-                part.search(query_QKD, top_k, allowed_rows=allowed_rows, exhaustive=exhaustive)
+                part.search(query_QJD, top_k, allowed_rows=allowed_rows, exhaustive=exhaustive)
                 for part in parts
                 if len(part)
             ]
             kind, error = parts[0].kind, max(part.score_error for part in parts)
-        empty = np.empty((len(query_QKD), 0))
+        empty = np.empty((len(query_QJD), 0))
+        exhaustive = all(part.exhaustive for part in found)
         merged = select_candidates(
             np.concatenate([empty.astype(np.int64), *(part.rows for part in found)], axis=1),
             np.concatenate([empty.astype(np.float32), *(part.scores for part in found)], axis=1),
             top_k,
-            margin=2 * error,
-            exhaustive=all(part.exhaustive for part in found),
+            margin=2 * error if exhaustive else np.inf,  # estimates cannot be compared
+            exhaustive=exhaustive,
         )
         return Found(candidates=merged, kind=kind, revision=revision)
 

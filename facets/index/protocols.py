@@ -1,7 +1,8 @@
 """What an index must be able to do: searching, training and snapshots are separate contracts.
 
 A backend needs the first one only. An index that is placed by training, or that can be saved, says so by having the
-members of :class:`TrainedIndex` or :class:`SavedIndex`. Shape letters: N documents, Q queries, K facets, D dimensions.
+members of :class:`TrainedIndex` or :class:`SavedIndex`. Shape letters: N documents, Q queries, J facets of a query,
+K facets of a document, D dimensions.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -40,16 +41,17 @@ class FacetSource(Protocol):
 
 
 class FacetIndex(Protocol):
-    """Finds the documents whose best facet is closest to a facet of the query.
+    """Finds the documents whose facets answer the facets of the query best.
 
-    The score of a document is the maximum, over every pair of a query facet i and a document facet j, of their
-    cosine. Facets have unit norm (a zero facet is allowed and scores 0).
+    The score of a document x is ``sum_j w_j max_k cos(q_j, F_k(x))``: every facet of the query takes the document's
+    best facet. Facets of documents have unit norm (a zero facet is allowed and has cosine 0); the norm of a query's
+    facet is its weight, and the weights add up to 1. With one facet this is the best facet's cosine.
 
     An engine that ranks single facets is asked, for every query facet, for the best ``top_k * K`` of them. By
-    the pigeonhole principle these belong to at least top_k documents, since one document owns at most K. And
-    they suffice: if document d of the true top_k, whose score is reached at (i, j), were missing from the list
-    of facet i, then all ``top_k * K`` facets in that list would score at least as high, and at least top_k
-    documents other than d would be at least as good. So grouping loses nothing but ties.
+    the pigeonhole principle these belong to at least top_k documents, since one document owns at most K. A query of
+    one facet loses nothing but ties by this: were document d of the true top_k missing, all ``top_k * K`` facets in the
+    list would score at least as high, and at least top_k documents other than d would be at least as good. Over
+    several facets the union of these documents is an approximation, measured by recall of the score above.
 
     Implementations are not thread-safe: one writer or many readers at a time.
     """
@@ -104,7 +106,7 @@ class FacetIndex(Protocol):
 
     def search(
         self,
-        query_QKD: NDArray[np.float32],
+        query_QJD: NDArray[np.float32],
         top_k: int,
         *,
         allowed_rows: NDArray[np.int64] | None = None,
@@ -113,7 +115,7 @@ class FacetIndex(Protocol):
         """Finds candidate documents.
 
         Args:
-            query_QKD: Unit-norm facets of the queries, ``[Q, Kq, D]`` float32; Kq need not be K.
+            query_QJD: Weighted facets of the queries, ``[Q, J, D]`` float32; J need not be K.
             top_k: Documents wanted for each query, >= 1.
             allowed_rows: Sorted ``[M]`` int64: only these documents may be found. None allows all.
             exhaustive: Compare every document even where the index could skip some.

@@ -259,7 +259,7 @@ class DocumentOperations(RoomOperations):
         num_words: int | None = None,
         include_document: bool = True,
     ) -> Operation[SearchResults]:
-        """The best documents for each query; a document's score is its best facet's.
+        """The best documents for each query; every facet of a query counts with the document's closest one.
 
         Args:
             collection: Name.

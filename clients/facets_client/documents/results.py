@@ -85,10 +85,10 @@ class SearchHit:
     """A document that was found."""
 
     id: str
-    score: float  # cosine of the best pair of facets, in [-1, 1]
+    score: float  # mean over the query's facets of the cosine with the document's closest facet, in [-1, 1]
     text: str
     payload: dict[str, object]
-    evidence: tuple[FacetMatch, ...]  # first is the query's facet, second the document's; when asked for
+    evidence: tuple[FacetMatch, ...]  # first is the query's facet, second the document's, largest contribution first
     revision: int  # the index revision that stored the document
 
 

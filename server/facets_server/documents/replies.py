@@ -1,5 +1,7 @@
 """Collections, documents, hits and acknowledgements as replies."""
 
+from collections.abc import Sequence
+
 from facets_proto.v1 import common_pb2, documents_pb2
 from google.protobuf import json_format, struct_pb2, timestamp_pb2
 
@@ -130,14 +132,13 @@ def ack_to_proto(sequence: int, stored: StoredBatch, already_stored: bool) -> do
 
 def hits_to_proto(found: Found, query: SearchQuery, call: CallContext) -> documents_pb2.SearchResponse:
     """What was found, with what the query asks for."""
-    evidence = found.evidence if query.num_words else [[None] * len(hits) for hits in found.hits]
     call.num_items = len(found.hits)
     return documents_pb2.SearchResponse(
         results=[
             documents_pb2.SearchResult(
                 hits=[_hit(*pair, include=query.include_document) for pair in zip(hits, why, strict=True)]
             )
-            for hits, why in zip(found.hits, evidence, strict=True)
+            for hits, why in zip(found.hits, found.evidence, strict=True)
         ],
         index_revision=found.index_revision,
         exhaustive=found.exhaustive,
@@ -147,23 +148,23 @@ def hits_to_proto(found: Found, query: SearchQuery, call: CallContext) -> docume
     )
 
 
-def _hit(hit: Hit, evidence: Evidence | None, *, include: bool) -> documents_pb2.SearchHit:
+def _hit(hit: Hit, evidence: Sequence[Evidence], *, include: bool) -> documents_pb2.SearchHit:
     return documents_pb2.SearchHit(
         id=hit.id,
         score=hit.score,
         text=hit.text if include else "",
         payload=payload_to_proto(hit.payload) if include else None,
-        evidence=[] if evidence is None else [_match(hit, evidence)],
+        evidence=[_match(entry) for entry in evidence],
         revision=hit.revision,
     )
 
 
-def _match(hit: Hit, evidence: Evidence) -> common_pb2.FacetMatch:
+def _match(evidence: Evidence) -> common_pb2.FacetMatch:
     return common_pb2.FacetMatch(
-        first_facet=hit.query_facet,
-        second_facet=hit.document_facet,
-        cosine=hit.score,
-        contribution=1.0,
+        first_facet=evidence.match.query_facet,
+        second_facet=evidence.match.document_facet,
+        cosine=evidence.match.cosine,
+        contribution=evidence.match.contribution,
         first_words=nearest_to_proto(evidence.query_words),
         second_words=nearest_to_proto(evidence.document_words),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, CollectionRecord, Filter, Hit, SearchResult
+from facets.documents import CollectionEngine, CollectionRecord, FacetMatch, Filter, Hit, SearchResult
 from facets.errors import InvalidInputError
 from facets.model.contract import TextModel
 from facets_server.documents.ingest import model_of
@@ -41,15 +41,20 @@ class SearchQuery:
     include_document: bool
 
 
+_MAX_MATCHES = 3  # of the facets of a query, those that contribute most are explained
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The two facets that made a score, in words.
+    """Two facets that made a part of a score, in words.
 
     Attributes:
+        match: Which ones, and what they contribute.
         query_words: ``(word, cosine)`` nearest to the facet of the query, closest first.
         document_words: The same for the facet of the document.
     """
 
+    match: FacetMatch
     query_words: list[tuple[str, float]]
     document_words: list[tuple[str, float]]
 
@@ -60,7 +65,7 @@ class Found:
 
     Attributes:
         hits: Those of each query, best first.
-        evidence: Evidence of each hit, in the same places; empty lists when not asked for.
+        evidence: Evidence of each hit, in the same places, the largest contribution first; empty when not asked for.
         index_revision: Every write up to this revision was seen.
         exhaustive: Every allowed document was compared.
         index_kind: How it was searched.
@@ -68,7 +73,7 @@ class Found:
     """
 
     hits: tuple[tuple[Hit, ...], ...]
-    evidence: tuple[tuple[Evidence, ...], ...]
+    evidence: tuple[tuple[tuple[Evidence, ...], ...], ...]
     index_revision: int
     exhaustive: bool
     index_kind: str
@@ -146,13 +151,18 @@ def _search_group(
 
 def _evidence(
     hits: Sequence[Sequence[Hit]], facets: Sequence[NDArray[np.float32]], model: TextModel, num_words: int
-) -> tuple[tuple[Evidence, ...], ...]:
+) -> tuple[tuple[tuple[Evidence, ...], ...], ...]:
     if not num_words or not any(hits):
-        return tuple(() for _ in hits)
-    met = sorted({(place, hit.query_facet) for place, found in enumerate(hits) for hit in found})
+        return tuple(tuple(() for _ in found) for found in hits)
+    shown = [[hit.matches[:_MAX_MATCHES] for hit in found] for found in hits]
+    met = sorted({(place, match.query_facet) for place, found in enumerate(shown) for of in found for match in of})
     of_query = dict(zip(met, model.words.nearest(np.stack([facets[p][k] for p, k in met]), num_words), strict=True))
-    of_documents = iter(model.words.nearest(np.stack([hit.facet for found in hits for hit in found]), num_words))
+    of_hits = np.stack([match.facet for found in shown for of in found for match in of])
+    of_documents = iter(model.words.nearest(of_hits, num_words))
     return tuple(
-        tuple(Evidence(of_query[place, hit.query_facet], next(of_documents)) for hit in found)
-        for place, found in enumerate(hits)
+        tuple(
+            tuple(Evidence(match, of_query[place, match.query_facet], next(of_documents)) for match in of)
+            for of in found
+        )
+        for place, found in enumerate(shown)
     )

@@ -27,7 +27,7 @@ def search(
     full: Annotated[bool, typer.Option("--full", help="Whole texts and payloads.")] = False,
     min_revision: Annotated[int, typer.Option(help="Wait for this index revision.", min=0)] = 0,
 ) -> None:
-    """Find the documents whose best facet is closest to the query's, and show why.
+    """Find the documents that answer the facets of the query best, and show why.
 
     \b
     Examples:

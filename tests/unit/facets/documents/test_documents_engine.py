@@ -31,7 +31,8 @@ def document(id: str = "a", **changes: object) -> Document:
 def expected_hits(documents: list[Document], query: NDArray[np.float32], top_k: int) -> list[str]:
     half = np.stack([entry.facet_embeddings for entry in documents])
     half = (half / np.linalg.norm(half, axis=2, keepdims=True)).astype(np.float16)
-    scores = reference_search(query[None], half)[0]
+    weighted = query / np.linalg.norm(query, axis=1, keepdims=True) / len(query)
+    scores = reference_search(weighted[None], half)[0]
     order = sorted(range(len(documents)), key=lambda n: (-scores[n], documents[n].id))
     return [documents[n].id for n in order[:top_k]]
 
@@ -317,13 +318,31 @@ def test_small_collection_matches_reference(
 
 def test_hit_tells_which_facets_met(faiss_engine: CollectionEngine, make_documents: MakeDocuments) -> None:
     wanted = make_documents(650)[123]
-    query = np.stack([-wanted.facet_embeddings[0], wanted.facet_embeddings[1] * 3])[None]
-    hit = faiss_engine.search("docs", query, top_k=1).hits[0][0]
-    assert (hit.id, hit.query_facet, hit.document_facet) == (wanted.id, 1, 1)
+    query = np.stack([wanted.facet_embeddings[0], wanted.facet_embeddings[1] * 3])[None]
+    hit = faiss_engine.search("docs", query, top_k=1, weights=np.array([[1.0, 4.0]])).hits[0][0]
+    assert (hit.id, hit.payload) == (wanted.id, wanted.payload)
     assert hit.score == pytest.approx(1.0, abs=1e-5)
+    assert [(match.query_facet, match.document_facet) for match in hit.matches] == [(1, 1), (0, 0)]
+    np.testing.assert_allclose([match.contribution for match in hit.matches], [0.8, 0.2], atol=1e-3)
+    np.testing.assert_allclose([match.cosine for match in hit.matches], [1.0, 1.0], atol=1e-3)
     unit = wanted.facet_embeddings[1] / np.linalg.norm(wanted.facet_embeddings[1])
-    np.testing.assert_allclose(hit.facet, unit, atol=1e-3)
-    assert hit.payload == wanted.payload
+    np.testing.assert_allclose(hit.matches[0].facet, unit, atol=1e-3)
+
+
+def test_weights_choose_which_facet_counts(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
+    documents = make_documents(20)
+    engine.upsert("docs", documents)
+    query = np.stack([documents[3].facet_embeddings[0], documents[8].facet_embeddings[0]])[None]
+    for weights, wanted in (([1.0, 0.0], "d0003"), ([0.0, 2.0], "d0008")):
+        result = engine.search("docs", query, top_k=1, weights=np.array([weights]))
+        assert ids(result) == [wanted]
+        assert result.hits[0][0].score == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("weights", [[[0.0, 0.0]], [[-1.0, 2.0]], [[np.nan, 1.0]], [[1.0]], [[1.0, 1.0], [1.0, 1.0]]])
+def test_bad_weights_are_refused(engine: CollectionEngine, weights: list[list[float]]) -> None:
+    with pytest.raises(InvalidInputError, match="weights"):
+        engine.search("docs", np.ones((1, 2, 32), dtype=np.float32), top_k=1, weights=np.array(weights))
 
 
 def test_ties_are_broken_by_id(faiss_engine: CollectionEngine) -> None:

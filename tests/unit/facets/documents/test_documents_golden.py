@@ -7,10 +7,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Contains, EngineConfig
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
+
+
+def best_pairs(engine: CollectionEngine, query: NDArray[np.float32], exact: bool) -> list[tuple[str, list[float]]]:
+    """The five best documents by the closest pair of facets, which is what the files hold: id, cosine, pair."""
+    found = engine.search("golden", query[:, None, :], top_k=5, exact=exact)
+    best: dict[str, list[float]] = {}
+    for facet, hits in enumerate(found.hits):
+        for hit in hits:
+            line = [hit.score, facet, hit.matches[0].document_facet]
+            best[hit.id] = max(best.get(hit.id, line), line)
+    return sorted(best.items(), key=lambda entry: -entry[1][0])[:5]
 
 
 @pytest.mark.parametrize("version", ["index_v1", "index_v2"])
@@ -27,12 +39,10 @@ def test_golden_data_directory_loads(version: str, tmp_path: Path, caplog: pytes
         assert engine.revision == expected["revision"]
         queries = np.array(expected["queries"], dtype=np.float32)
         for exact in (True, False):
-            found = engine.search("golden", queries, top_k=5, exact=exact)
-            for hits, wanted in zip(found.hits, expected["hits"], strict=True):
-                assert [[hit.id, hit.query_facet, hit.document_facet] for hit in hits] == [
-                    [id, query_facet, document_facet] for id, _, query_facet, document_facet in wanted
-                ]
-                np.testing.assert_allclose([hit.score for hit in hits], [line[1] for line in wanted], atol=1e-6)
+            for query, wanted in zip(queries, expected["hits"], strict=True):
+                best = best_pairs(engine, query, exact)
+                assert [(id, *pair) for id, (_, *pair) in best] == [(id, *pair) for id, _, *pair in wanted]
+                np.testing.assert_allclose([line[0] for _, line in best], [line[1] for line in wanted], atol=1e-6)
         result = engine.get("golden", ["d05", "d07"], include_facets=True)
         assert result.missing == ("d07",)
         stored = result.documents[0]

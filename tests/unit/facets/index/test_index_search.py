@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from facets.index.backends import make_backend
-from facets.index.candidates import best_pairs, select_candidates
+from facets.index.candidates import meet, select_candidates
 from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex, reference_search
 from facets.index.faiss_index import FaissIndex, duplicate_facets
@@ -18,6 +18,11 @@ Rows = NDArray[np.int64]
 
 def unit(facets: NDArray[np.floating]) -> NDArray[np.float32]:
     return (facets / np.linalg.norm(facets, axis=-1, keepdims=True)).astype(np.float32)
+
+
+def weighted(facets: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Queries whose facets weigh the same: norms are weights."""
+    return unit(facets) / np.float32(facets.shape[-2])
 
 
 def fill(kind: str, rows: Rows, facets: NDArray[np.float16]) -> FacetIndex:
@@ -67,6 +72,7 @@ def test_exhaustive_search_finds_reference_best(
     facets = facets.astype(np.float16)
     queries = unit(rng.standard_normal((3, query_facets, 32)))
     queries[0, 0] = facets[0, 0]
+    queries = weighted(queries)
     rows = rng.permutation(10 * num_documents)[:num_documents].astype(np.int64)
     index = fill(kind, rows, facets)
     truth = reference_search(queries, facets)
@@ -85,11 +91,11 @@ def test_exhaustive_search_finds_reference_best(
 def test_candidate_scores_are_within_stated_error(kind: str) -> None:
     rng = np.random.default_rng(1)
     facets = unit(rng.standard_normal((500, 3, 64))).astype(np.float16)
-    queries = unit(rng.standard_normal((4, 3, 64)))
+    queries = weighted(rng.standard_normal((4, 3, 64)))
     rows = np.arange(500)
     index = fill(kind, rows, facets)
     truth = reference_search(queries, facets)
-    found = index.search(queries, 20)
+    found = index.search(queries, 20, exhaustive=True)
     for line, scores, expected in zip(found.rows, found.scores, truth, strict=True):
         np.testing.assert_allclose(scores[line >= 0], expected[line[line >= 0]], atol=index.score_error)
 
@@ -97,11 +103,17 @@ def test_candidate_scores_are_within_stated_error(kind: str) -> None:
 def test_approximate_search_reaches_recall_target() -> None:
     rng = np.random.default_rng(2)
     centers = unit(rng.standard_normal((40, 32)))
-    facets = unit(centers[rng.integers(0, 40, (4000, 2))] + 0.1 * rng.standard_normal((4000, 2, 32))).astype(np.float16)
-    queries = unit(centers[rng.integers(0, 40, (50, 2))] + 0.1 * rng.standard_normal((50, 2, 32)))
+
+    def texts(num: int) -> NDArray[np.float64]:
+        """Two facets each, of one of ten topics of four clusters."""
+        chosen = 4 * rng.integers(0, 10, (num, 1)) + rng.integers(0, 4, (num, 2))
+        return centers[chosen] + 0.1 * rng.standard_normal((num, 2, 32))
+
+    facets = unit(texts(4000)).astype(np.float16)
+    queries = weighted(texts(50))
     index = fill("fp16", np.arange(4000), facets)
     assert isinstance(index, FaissIndex)
-    truth = np.stack([np.argsort(-best_pairs(query, facets)[0])[:10] for query in queries])
+    truth = np.stack([np.argsort(-meet(query, facets).scores)[:10] for query in queries])
     found = index.search(queries, 10)
     assert not found.exhaustive, "the index should not need all its lists here"
     hits = [len(set(best) & set(line)) for best, line in zip(truth, found.rows, strict=True)]
@@ -115,7 +127,7 @@ def test_filtered_approximate_search_is_never_short() -> None:
     assert isinstance(index, FaissIndex)
     index.num_probes = 1  # as bad as it gets
     for allowed in (np.array([3]), np.array([5, 77, 1999]), np.arange(0, 2000, 50)):
-        found = index.search(unit(rng.standard_normal((5, 2, 32))), 10, allowed_rows=allowed)
+        found = index.search(weighted(rng.standard_normal((5, 2, 32))), 10, allowed_rows=allowed)
         assert ((found.rows >= 0).sum(axis=1) >= min(10, len(allowed))).all()
         assert set(found.rows[found.rows >= 0]) <= set(allowed)
 
@@ -151,7 +163,7 @@ def test_purge_changes_no_answer() -> None:
     index = fill("fp16", np.arange(1000), facets)
     assert isinstance(index, FaissIndex)
     index.remove(np.arange(0, 1000, 3))
-    queries = unit(rng.standard_normal((5, 3, 32)))
+    queries = weighted(rng.standard_normal((5, 3, 32)))
     before = index.search(queries, 10, exhaustive=True)
     assert index.num_masked
     index.purge()
@@ -173,34 +185,52 @@ def test_duplicate_facets_are_stored_once_and_found() -> None:
     index = fill("fp16", np.arange(200), half)
     assert isinstance(index, FaissIndex)
     assert index.num_vectors == 200 * 4 - 200 - 150
-    queries = unit(rng.standard_normal((5, 2, 32)))
+    queries = weighted(rng.standard_normal((5, 2, 32)))
     assert_contains_best(index, queries, reference_search(queries, half), np.arange(200), 10)
 
 
 def test_zero_facet_scores_zero() -> None:
     facets = np.zeros((1, 2, 32), dtype=np.float16)
-    scores, _, _ = best_pairs(unit(np.ones((1, 32))), facets)
-    assert scores.tolist() == [0.0]
+    assert meet(unit(np.ones((1, 32))), facets).scores.tolist() == [0.0]
 
 
-def test_best_pairs_names_the_facets_that_met() -> None:
+def test_meet_names_the_facets_that_met_and_their_shares() -> None:
     documents = np.zeros((2, 3, 4), dtype=np.float16)
     documents[0, 2, 1] = 0.5
     documents[1, 1, 3] = 2.0
-    query = np.eye(4, dtype=np.float32)[[1, 3]]
-    scores, query_facet, document_facet = best_pairs(query, documents)
-    assert scores.tolist() == [1.0, 1.0]
-    assert query_facet.tolist() == [0, 1]
-    assert document_facet.tolist() == [2, 1]
+    query = np.eye(4, dtype=np.float32)[[1, 3]] * np.array([[0.25], [0.75]], dtype=np.float32)
+    met = meet(query, documents)
+    assert met.scores.tolist() == [0.25, 0.75]
+    assert met.shares.tolist() == [[0.25, 0.0], [0.0, 0.75]]
+    assert met.document_facets.tolist() == [[2, 0], [0, 1]]
+
+
+def test_every_facet_of_a_query_counts() -> None:
+    """The closest pair alone would put the document first that answers one half of the query only."""
+    documents = unit(np.array([[[1.0, 0.0, 0.1], [1.0, 0.0, 0.1]], [[0.9, 0.0, 0.3], [0.0, 0.9, 0.3]]]))
+    index = ExactIndex(num_facets=2, dim=3)
+    index.add(np.array([0, 1]), documents)
+    query = weighted(np.array([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]))
+    assert index.search(query, 2).rows[0].tolist() == [1, 0]
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), query_facets=st.integers(1, 5), num_facets=st.integers(1, 4))
+def test_meet_matches_reference(seed: int, query_facets: int, num_facets: int) -> None:
+    rng = np.random.default_rng(seed)
+    facets = rng.standard_normal((7, num_facets, 32)).astype(np.float16)
+    weights = rng.dirichlet(np.ones(query_facets)).astype(np.float32)
+    query = unit(rng.standard_normal((query_facets, 32))) * weights[:, None]
+    met = meet(query, facets)
+    np.testing.assert_allclose(met.scores, reference_search(query[None], facets)[0], atol=1e-6)
+    np.testing.assert_allclose(met.shares.sum(axis=1), met.scores, atol=1e-6)
 
 
 def test_order_of_facets_changes_no_score() -> None:
     rng = np.random.default_rng(7)
     facets = rng.standard_normal((50, 4, 32)).astype(np.float32)
-    query = unit(rng.standard_normal((3, 32)))
-    scores, _, _ = best_pairs(query, facets)
-    shuffled, _, _ = best_pairs(query[::-1], facets[:, [2, 0, 3, 1]])
-    np.testing.assert_array_equal(scores, shuffled)
+    query = weighted(rng.standard_normal((3, 32)))
+    np.testing.assert_array_equal(meet(query, facets).scores, meet(query[::-1], facets[:, [2, 0, 3, 1]]).scores)
 
 
 def test_select_candidates_keeps_ties_and_drops_padding() -> None:

@@ -90,11 +90,14 @@ def test_evidence_names_the_facets_that_met_and_their_words(running, documents):
     fill(documents)
     hit = search(documents, queries=[text_query("the dog")], top_k=1, evidence=True, num_words=4).results[0].hits[0]
     match = hit.evidence[0]
+    shares = [entry.contribution for entry in hit.evidence]
+    assert shares == sorted(shares, reverse=True) and 0 < sum(shares) <= 1 + 1e-6
     facets = running.model.encode(["the dog", hit.text])
     query, found = facets[0][match.first_facet], facets[1][match.second_facet]
     cosine = query @ found / np.linalg.norm(query) / np.linalg.norm(found)
     assert match.cosine == pytest.approx(cosine, abs=2e-3)
-    assert hit.score == pytest.approx(match.cosine, abs=1e-6)
+    units = [array / np.linalg.norm(array, axis=1, keepdims=True) for array in facets]
+    assert hit.score == pytest.approx((units[0] @ units[1].T).max(axis=1).mean(), abs=2e-3)
     expected = running.model.words.nearest(query[None], 4)[0]
     assert [word.word for word in match.first_words] == [word for word, _ in expected]
     assert len(match.second_words) == 4
