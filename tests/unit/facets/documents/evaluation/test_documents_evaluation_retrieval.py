@@ -14,6 +14,7 @@ from facets.documents.evaluation.metrics import METRICS
 from facets.documents.evaluation.retrieval import RetrievalRun, evaluate_retrieval, run_retrieval
 from facets.documents.evaluation.scorers import Bm25Scorer
 from facets.documents.evaluation.systems import CollectionSystem
+from facets.documents.searcher import weighted_queries
 from facets.evaluation.__main__ import main
 from facets.index.exact import reference_search
 from facets.model import load
@@ -31,7 +32,8 @@ def test_collections_rank_like_an_exact_comparison(tmp_path: Path) -> None:
     model, data = toy_model(), read_beir(write_beir(tmp_path))
     ranked = CollectionSystem(model).rankings(data)["facets"]
     known = [row for row, text in enumerate(data.documents) if text]
-    scores = reference_search(model.encode(data.queries), model.encode([data.documents[row] for row in known]))
+    queries = weighted_queries(model.encode(data.queries), model.dim)
+    scores = reference_search(queries, model.encode([data.documents[row] for row in known]))
     for row, ranking in enumerate(ranked):
         expected = [data.document_ids[known[place]] for place in np.argsort(-scores[row])]
         assert [key for key in ranking if key != "blank"] == expected
