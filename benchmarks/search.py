@@ -70,8 +70,26 @@ def fill(engine: CollectionEngine, num_documents: int, num_facets: int, dim: int
 
 def measure(engine: CollectionEngine, facets: NDArray[np.float16], num_queries: int, top_k: int) -> dict[str, object]:
     """Latencies in milliseconds, ratios against ours, recall of the exact best ``top_k``."""
+    queries = make_facets(num_queries, *facets.shape[1:], seed=0)
+    searches = ways(engine, facets, top_k)
+    truth = [set(searches["numpy_loop"](query)) for query in queries]
+    figures = {
+        name: timed(search, queries[: _LOOP_QUERIES if name == "numpy_loop" else num_queries], truth, top_k)
+        for name, search in searches.items()
+    }
+    figures["ours_filtered"].pop("recall")  # another question: it has another truth
+    ours_ms = figures["ours"]["p50_ms"]
+    return {
+        "benchmark": "search",
+        "index": engine.get_collection("bench").index_kind,
+        "figures": figures,
+        "times_ours": {name: round(figure["p50_ms"] / ours_ms, 2) for name, figure in figures.items()},
+    }
+
+
+def ways(engine: CollectionEngine, facets: NDArray[np.float16], top_k: int) -> dict[str, Search]:
+    """Ways to find the best ``top_k`` documents for a query, by name."""
     _, num_facets, dim = facets.shape
-    queries = make_facets(num_queries, num_facets, dim, seed=0)
     vectors = unit(facets.reshape(-1, dim).astype(np.float32))  # as stored, so that the truth is ours
     flat = faiss.IndexFlatIP(dim)
     flat.add(vectors)
@@ -101,25 +119,8 @@ def measure(engine: CollectionEngine, facets: NDArray[np.float16], num_queries: 
     def single_vector(query: NDArray[np.float32]) -> Sequence[str]:
         return [f"{row:08}" for row in single.search(unit(query.mean(axis=0, keepdims=True)), top_k)[1][0]]
 
-    truth = [set(numpy_loop(query)) for query in queries]
-    figures = {}
-    for name, search, used in (
-        ("ours", ours, num_queries),
-        ("ours_exact", ours_exact, num_queries),
-        ("ours_filtered", ours_filtered, num_queries),
-        ("numpy_loop", numpy_loop, _LOOP_QUERIES),
-        ("flat_faiss", flat_faiss, num_queries),
-        ("single_vector", single_vector, num_queries),
-    ):
-        figures[name] = timed(search, queries[:used], truth, top_k)
-    figures["ours_filtered"].pop("recall")  # another question: it has another truth
-    ours_ms = figures["ours"]["p50_ms"]
-    return {
-        "benchmark": "search",
-        "index": engine.get_collection("bench").index_kind,
-        "figures": figures,
-        "times_ours": {name: round(figure["p50_ms"] / ours_ms, 2) for name, figure in figures.items()},
-    }
+    searches = (ours, ours_exact, ours_filtered, numpy_loop, flat_faiss, single_vector)
+    return {search.__name__: search for search in searches}
 
 
 def timed(search: Search, queries: NDArray[np.float32], truth: Sequence[set[str]], top_k: int) -> dict[str, float]:

@@ -112,27 +112,19 @@ def call_pages(
 
 def move_indices(error: FacetsClientError, field: str, offset: int) -> None:
     """Turns ``texts[3]`` of a part into ``texts[259]`` of the whole, in an error that is on its way."""
-    if not offset:
-        return
-    moved: dict[str, str] = {}
-    for step in (step for violation in error.field_violations for step in violation.field.split(".")):
-        place = index_of(step, field)
-        if place is not None:
-            moved[step] = f"{field}[{place + offset}]"
-    # The largest first: what one step writes is larger than all that later steps look for.
-    places = sorted(moved.items(), key=lambda item: (len(item[0]), item[0]), reverse=True)
+    before = error.field_violations
+    error.field_violations = tuple(FieldViolation(_moved(one.field, field, offset), one.description) for one in before)
+    for old, new in zip(before, error.field_violations, strict=True):
+        # The sentence of the server is the path of a field and its rule.
+        if error.details.startswith(f"{old.field} "):
+            error.details = new.field + error.details.removeprefix(old.field)
+            error.args = (f"{error.code.name}: {error.details}",)
+            break
 
-    def in_whole(text: str) -> str:
-        for part, whole in places:
-            text = text.replace(part, whole)
-        return text
 
-    error.details = in_whole(error.details)
-    error.args = (f"{error.code.name}: {error.details}",)
-    error.field_violations = tuple(
-        FieldViolation(in_whole(violation.field), in_whole(violation.description))
-        for violation in error.field_violations
-    )
+def _moved(path: str, field: str, offset: int) -> str:
+    places = ((step, index_of(step, field)) for step in path.split("."))
+    return ".".join(step if place is None else f"{field}[{place + offset}]" for step, place in places)
 
 
 def index_of(step: str, field: str) -> int | None:

@@ -5,7 +5,7 @@ cannot fill the memory: each keeps a limited number of cells.
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,53 +109,80 @@ def load_matrix(
         InvalidInputError: A bad line; the message names file and line.
         ConfigError: A file cannot be read, or no cell is left.
     """
-    rows: dict[str, int] = {}
-    columns: dict[str, int] = {}
-    sizes: list[int] = []  # cells of each pair
-    row_of: list[int] = []
-    column_of: list[int] = []
-
-    def add(pair: str, row: str, *, is_fact: bool = False) -> None:
-        column = columns.setdefault(pair, len(columns))
-        if column == len(sizes):
-            sizes.append(0)
-        if sizes[column] < max_patterns_per_pair or is_fact:
-            sizes[column] += 1
-            row_of.append(rows.setdefault(row, len(rows)))
-            column_of.append(column)
-
-    facts: list[Triple] = []
-    for head, tail, name, _ in read_cells(triples):
-        if name.startswith(KB_PREFIX):
-            facts.append(Triple(head, tail, name[len(KB_PREFIX) :]))
+    facts = [
+        Triple(head, tail, name[len(KB_PREFIX) :])
+        for head, tail, name, _ in read_cells(triples)
+        if name.startswith(KB_PREFIX)
+    ]
     if not facts:
         raise ConfigError(f"{triples} must hold kb:relation rows, got none")
-    relations = sorted({fact.relation for fact in facts})
+    matrix = _Cells(max_patterns_per_pair)
     for path in cells:
         for block in _blocks(read_cells(path)):
             tokens = tokenize_patterns([cell[2] for cell in block], tokenizer, path=(str(path), "patterns"))
             for cell, words in zip(block, tokens, strict=True):
-                add(f"{bare_name(cell[0])}\t{bare_name(cell[1])}", " ".join(words))
-    mined = set(columns)
-    num_found = len(rows)
-    reversals: dict[int, int] = {}
-    for fact, patterns in verbalize(facts, phrases, seed=seed):
-        variants = [f"{a}\t{b}" for a in name_variants(fact.head) for b in name_variants(fact.tail)]
-        # The bare names, and what else the texts call them.
-        for pair in (variants[0], *(variant for variant in variants[1:] if variant in mined)):
-            for row in (KB_PREFIX + fact.relation, *patterns):
-                add(pair, row, is_fact=True)
-            if not with_mirrors:
-                continue
-            # The other way round the same words say nothing of the relation: what is head and what is tail counts.
-            for mirrored_pattern in (" ".join(mirrored(pattern.split())) for pattern in patterns):
-                add(_reversed(variants[0]), mirrored_pattern, is_fact=True)
-            reversals[columns[variants[0]]] = columns[_reversed(variants[0])]
-    is_found = np.arange(len(rows)) < num_found
-    mirror_of = np.full(len(columns), -1, dtype=np.int64)
+                matrix.add(f"{bare_name(cell[0])}\t{bare_name(cell[1])}", " ".join(words))
+    num_found = len(matrix.rows)
+    reversals = matrix.add_facts(verbalize(facts, phrases, seed=seed), with_mirrors=with_mirrors)
+    mirror_of = np.full(len(matrix.columns), -1, dtype=np.int64)
     mirror_of[list(reversals)] = list(reversals.values())
     mirror_of[list(reversals.values())] = list(reversals)
-    return _compress(rows, np.array(row_of), np.array(column_of), relations, is_found, mirror_of, max_pairs_per_pattern)
+    return _compress(
+        matrix.rows,
+        np.array(matrix.row_of),
+        np.array(matrix.column_of),
+        sorted({fact.relation for fact in facts}),
+        np.arange(len(matrix.rows)) < num_found,
+        mirror_of,
+        max_pairs_per_pattern,
+    )
+
+
+class _Cells:
+    """Cells as they come: numbers of rows and columns in the order they are first seen.
+
+    Attributes:
+        rows: Pattern, or ``kb:relation`` -> its number.
+        columns: Pair -> its number.
+        row_of: Row of each cell.
+        column_of: Column of each cell.
+    """
+
+    def __init__(self, max_patterns_per_pair: int) -> None:
+        self.rows: dict[str, int] = {}
+        self.columns: dict[str, int] = {}
+        self.row_of: list[int] = []
+        self.column_of: list[int] = []
+        self._sizes: list[int] = []  # cells of each pair
+        self._max_size = max_patterns_per_pair
+
+    def add(self, pair: str, row: str, *, is_fact: bool = False) -> None:
+        """Adds a cell; one of a text only while its pair has few."""
+        column = self.columns.setdefault(pair, len(self.columns))
+        if column == len(self._sizes):
+            self._sizes.append(0)
+        if self._sizes[column] < self._max_size or is_fact:
+            self._sizes[column] += 1
+            self.row_of.append(self.rows.setdefault(row, len(self.rows)))
+            self.column_of.append(column)
+
+    def add_facts(self, facts: Iterable[tuple[Triple, Sequence[str]]], *, with_mirrors: bool) -> dict[int, int]:
+        """Adds triples with the patterns that say them; returns column -> that of the same pair the other way round."""
+        mined = set(self.columns)
+        reversals: dict[int, int] = {}
+        for fact, patterns in facts:
+            variants = [f"{a}\t{b}" for a in name_variants(fact.head) for b in name_variants(fact.tail)]
+            # The bare names, and what else the texts call them.
+            for pair in (variants[0], *(variant for variant in variants[1:] if variant in mined)):
+                for row in (KB_PREFIX + fact.relation, *patterns):
+                    self.add(pair, row, is_fact=True)
+                if not with_mirrors:
+                    continue
+                # The other way round the same words say nothing of the relation: what is head and what is tail counts.
+                for mirrored_pattern in (" ".join(mirrored(pattern.split())) for pattern in patterns):
+                    self.add(_reversed(variants[0]), mirrored_pattern, is_fact=True)
+                reversals[self.columns[variants[0]]] = self.columns[_reversed(variants[0])]
+        return reversals
 
 
 def _reversed(pair: str) -> str:

@@ -110,15 +110,10 @@ def mine_cells(
         InvalidInputError: A file is not UTF-8 or damaged.
     """
     started = time.monotonic()
-    workers = num_workers or os.cpu_count() or 1
     out_dir.mkdir(parents=True, exist_ok=True)
-    given = [*map(bare_name, _titles(files) if names is None else names)]
-    given += [variant for name in extra_names for variant in name_variants(name)]
-    sample = (paragraph for file in files for _, paragraphs in read_titled_documents(file) for paragraph in paragraphs)
-    gazetteer = distinctive_names(given, sample)
-    if not gazetteer:
-        raise ConfigError(f"the gazetteer must hold a name of three characters, got {len(given)} unusable ones")
+    gazetteer = _gazetteer(files, names, extra_names)
     kept = {f"{a}\t{b}" for head, tail in keep_pairs for a in name_variants(head) for b in name_variants(tail)}
+    workers = num_workers or os.cpu_count() or 1
     tally = _Tally()
     with tempfile.TemporaryDirectory(dir=out_dir, prefix=".mining-") as scratch:
         folder = Path(scratch)
@@ -126,20 +121,9 @@ def mine_cells(
             workers, initializer=_start_worker, initargs=(gazetteer, limits or PatternLimits(), folder)
         ) as pool:
             _mine_blocks(pool, files, tally, workers, show_progress)
-            parts = [sorted(folder.glob(f"{part:03d}-*")) for part in range(_NUM_PARTS)]
-            for found, hashes in pool.map(
-                _sum_part, [(folder / f"sum-{p}", parts[p], kept) for p in range(_NUM_PARTS)]
-            ):
-                tally.num_found += found
-                tally.pattern_hashes.append(hashes)
-            shared = _seen_twice(tally.pattern_hashes)
-            tasks = [(folder / f"sum-{p}", shared, kept) for p in range(_NUM_PARTS)]
-            num_cells, num_pairs = 0, 0
-            with write_atomically(out_dir / CELLS_FILE, durable=False) as part, part.open("wb") as file:
-                for path, (cells, pairs) in zip(tasks, pool.map(_prune_part, tasks), strict=True):
-                    file.write(path[0].read_bytes())
-                    num_cells += cells
-                    num_pairs += pairs
+            _sum_blocks(pool, folder, tally, kept)
+            with write_atomically(out_dir / CELLS_FILE, durable=False) as part:
+                num_cells, num_pairs = _write_cells(pool, folder, tally, kept=kept, out=part)
     seconds = time.monotonic() - started
     report = MiningReport(
         num_documents=tally.num_documents,
@@ -153,6 +137,39 @@ def mine_cells(
     )
     (out_dir / "mining.json").write_text(json.dumps(asdict(report), indent=2) + "\n", encoding="utf-8")
     return report
+
+
+def _gazetteer(files: Sequence[Path], names: Iterable[str] | None, extra_names: Iterable[str]) -> list[str]:
+    given = [*map(bare_name, _titles(files) if names is None else names)]
+    given += [variant for name in extra_names for variant in name_variants(name)]
+    sample = (paragraph for file in files for _, paragraphs in read_titled_documents(file) for paragraph in paragraphs)
+    gazetteer = distinctive_names(given, sample)
+    if not gazetteer:
+        raise ConfigError(f"the gazetteer must hold a name of three characters, got {len(given)} unusable ones")
+    return gazetteer
+
+
+def _sum_blocks(pool: ProcessPoolExecutor, folder: Path, tally: _Tally, kept: set[str]) -> None:
+    """Sums what the blocks have left in ``folder``, part by part."""
+    parts = [sorted(folder.glob(f"{part:03d}-*")) for part in range(_NUM_PARTS)]
+    for found, hashes in pool.map(_sum_part, [(folder / f"sum-{p}", parts[p], kept) for p in range(_NUM_PARTS)]):
+        tally.num_found += found
+        tally.pattern_hashes.append(hashes)
+
+
+def _write_cells(
+    pool: ProcessPoolExecutor, folder: Path, tally: _Tally, *, kept: set[str], out: Path
+) -> tuple[int, int]:
+    """Writes the cells that others support; returns how many, and of how many pairs."""
+    shared = _seen_twice(tally.pattern_hashes)
+    tasks = [(folder / f"sum-{p}", shared, kept) for p in range(_NUM_PARTS)]
+    num_cells, num_pairs = 0, 0
+    with out.open("wb") as file:
+        for path, (cells, pairs) in zip(tasks, pool.map(_prune_part, tasks), strict=True):
+            file.write(path[0].read_bytes())
+            num_cells += cells
+            num_pairs += pairs
+    return num_cells, num_pairs
 
 
 def _titles(files: Sequence[Path]) -> Iterator[str]:

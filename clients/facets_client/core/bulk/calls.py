@@ -107,10 +107,11 @@ class CallTask(Generic[ItemT, ReplyT]):
         return answers
 
     def _refused(self, error: FacetsClientError, num_items: int) -> dict[int, str]:
-        """Place of each item that the server refuses, with the reason."""
+        """Place of each item that the server refuses, with the path in the item and the rule: ``title is empty``."""
         refused: dict[int, str] = {}
         for violation in error.field_violations:
-            place = index_of(violation.field.split(".")[0], self._name)
+            item, _, path = violation.field.partition(".")
+            place = index_of(item, self._name)
             if place is not None and place < num_items:
-                refused.setdefault(place, violation.description)
+                refused.setdefault(place, f"{path} {violation.description}".lstrip())
         return refused

@@ -109,7 +109,7 @@ def test_embed_standard_input(facets):
         (["embed", "a", "--out", "x.txt"], "must end in .npy"),
         (["embed", "--file", "nope.txt"], "No such file"),
         (["embed", "--file", "bad.txt"], "line 2: invalid UTF-8: byte 0xe9"),
-        (["embed", ""], "text is empty"),
+        (["embed", ""], "texts[0] is empty"),
         (["embed", "REFUSE"], "refused"),
         (["similarity", "a"], "expected two texts"),
         (["similarity", "a", "b", "--calibrated", "--range", "0..9"], "'0..1', '0..5'"),

@@ -98,14 +98,14 @@ def test_one_string_in_what_a_call_takes(make):
 
 
 def test_places_in_a_part_become_places_in_the_whole():
-    violations = tuple(FieldViolation(f"texts[{i}].x", f"texts[{i}].x is bad") for i in (1, 11))
+    violations = tuple(FieldViolation(f"papers.texts[{i}].x", "is like texts[1]") for i in (1, 11))
     error = InvalidArgumentError(
         StatusCode.INVALID_ARGUMENT,
-        "texts[1].x is bad, texts[11].x is bad, contexts",
+        "papers.texts[1].x is like texts[1] (and 1 more)",
         info=ErrorInfo(field_violations=violations),
     )
     commands.move_indices(error, "texts", 10)
-    assert error.details == "texts[11].x is bad, texts[21].x is bad, contexts"
-    assert [violation.field for violation in error.field_violations] == ["texts[11].x", "texts[21].x"]
+    assert error.details == "papers.texts[11].x is like texts[1] (and 1 more)"  # what a caller wrote stays
+    assert [violation.field for violation in error.field_violations] == ["papers.texts[11].x", "papers.texts[21].x"]
     commands.move_indices(error, "pairs", 10)
-    assert error.details.startswith("texts[11]")
+    assert error.details.startswith("papers.texts[11]")

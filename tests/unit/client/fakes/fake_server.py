@@ -63,7 +63,7 @@ class Embedding(texts_pb2_grpc.EmbeddingServiceServicer):
             bad = next(((i, problem) for i, problem in problems if problem), None)
             if bad:
                 status = status_of(
-                    grpc.StatusCode.INVALID_ARGUMENT, f"texts[{bad[0]}]: {bad[1]}", field=f"texts[{bad[0]}]"
+                    grpc.StatusCode.INVALID_ARGUMENT, f"texts[{bad[0]}] {bad[1]}", field=f"texts[{bad[0]}]"
                 )
                 yield texts_pb2.EmbedStreamResponse(sequence=item.sequence, error=status)
             else:
@@ -203,7 +203,7 @@ class Documents(documents_pb2_grpc.DocumentServiceServicer):
             problem = bad_text(document.text, self.world)
             if problem:
                 where = f"documents[{position}].text"
-                fail(context, status_of(grpc.StatusCode.INVALID_ARGUMENT, f"{where}: {problem}", field=where))
+                fail(context, status_of(grpc.StatusCode.INVALID_ARGUMENT, f"{where} {problem}", field=where))
         self.world.store(request.collection, request.documents)
         return documents_pb2.UpsertResponse(
             num_upserted=len(request.documents), index_revision=self.world.revision, model=MODEL
@@ -256,7 +256,7 @@ class Documents(documents_pb2_grpc.DocumentServiceServicer):
         for position, document in enumerate(batch.documents):
             problem = bad_text(document.text, world)
             if problem:
-                error = status_of(grpc.StatusCode.INVALID_ARGUMENT, problem, reason="INVALID_INPUT")
+                error = status_of(grpc.StatusCode.INVALID_ARGUMENT, f"text {problem}", reason="INVALID_INPUT")
                 rejected.append(documents_pb2.RejectedDocument(position=position, id=document.id, error=error))
             else:
                 good.append(document)

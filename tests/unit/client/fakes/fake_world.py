@@ -32,7 +32,9 @@ def status_of(
     if request_id:
         details[0].metadata["request_id"] = request_id
     if field:
-        violation = error_details_pb2.BadRequest.FieldViolation(field=field, description=message)
+        violation = error_details_pb2.BadRequest.FieldViolation(
+            field=field, description=message.removeprefix(f"{field} ")
+        )
         details.append(error_details_pb2.BadRequest(field_violations=[violation]))
     if retry_after_s:
         seconds = int(retry_after_s)
@@ -134,11 +136,11 @@ def fail(context, status, pushback_ms=""):
 
 def bad_text(text, world):
     if not text.strip():
-        return "text is empty, expected at least one character"
+        return "is empty, expected at least one character"
     if "REFUSE" in text:
-        return "text is refused"
+        return "is refused"
     if len(text.encode()) > world.max_text_bytes:
-        return f"text has {len(text.encode())} bytes, the limit is {world.max_text_bytes}"
+        return f"has {len(text.encode())} bytes, the limit is {world.max_text_bytes}"
     return None
 
 
@@ -151,7 +153,7 @@ def check_texts(texts, world, context, name="texts"):
         if problem:
             where = f"{name}[{position}]"
             status = status_of(
-                grpc.StatusCode.INVALID_ARGUMENT, f"{where}: {problem}", reason="INVALID_INPUT", field=where
+                grpc.StatusCode.INVALID_ARGUMENT, f"{where} {problem}", reason="INVALID_INPUT", field=where
             )
             fail(context, status)
 
