@@ -32,8 +32,8 @@ def main() -> None:
     config = SentenceTrainingConfig.from_toml(options.config).replaced(num_threads=options.threads)
     ours = _rate(config, options.steps)
     with (
-        mock.patch.object(SentenceStream, "_length_sorted", _unsorted),
-        mock.patch.object(transformer, "_attend", _fused),
+        mock.patch.object(SentenceStream, "length_sorted", _unsorted),
+        mock.patch.object(transformer, "attend", _fused),
     ):
         plain = _rate(config.replaced(precision="float32"), max(4, options.steps // 4))
     result = {
@@ -62,9 +62,9 @@ def _rate(config: SentenceTrainingConfig, num_steps: int) -> float:
 
 def _unsorted(self: SentenceStream, sentences: np.ndarray, rng: np.random.Generator) -> list[tuple[np.ndarray, ...]]:
     """Batches in the order they come: every one is padded to its longest text."""
-    offsets = self._corpus.sentence_offsets
-    lengths = np.minimum(offsets[sentences + 1] - offsets[sentences], self._config.input_tokens)
-    batches = np.arange(len(sentences)).reshape(-1, self._config.batch_size)
+    offsets = self.corpus.sentence_offsets
+    lengths = np.minimum(offsets[sentences + 1] - offsets[sentences], self.config.input_tokens)
+    batches = np.arange(len(sentences)).reshape(-1, self.config.batch_size)
     return [(sentences[b], sentences[b] + 1, lengths[b]) for b in rng.permutation(batches)]
 
 

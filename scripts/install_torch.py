@@ -22,7 +22,7 @@ from pathlib import Path
 __all__ = ["asks_for_cuda", "main"]
 
 _CUDA_PACKAGE = re.compile(r"\s*(nvidia|cuda|triton)[\w.-]*", re.IGNORECASE)
-_GPU_SIGNS = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"), Path("/dev/dxg"))
+GPU_SIGNS = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"), Path("/dev/dxg"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _pip("install", *constraints, "torch")
         elif arguments.backend == "cuda" or not _cuda_would_come(constraints):
             _pip("install", *constraints, "torch")
-        elif arguments.backend == "auto" and any(sign.exists() for sign in _GPU_SIGNS):
+        elif arguments.backend == "auto" and any(sign.exists() for sign in GPU_SIGNS):
             _say("an NVIDIA GPU is here: installing PyTorch with CUDA")
             _pip("install", *constraints, "torch")
         else:
@@ -81,14 +81,15 @@ def _cuda_would_come(constraints: list[str]) -> bool:
 def _install_cpu_build(constraints: list[str]) -> None:
     _pip("install", "--quiet", *constraints, "uv")
     backend = ["--torch-backend", "cpu"]
-    _run([sys.executable, "-m", "uv", "pip", "install", "--python", sys.executable, *backend, *constraints, "torch"])
+    run([sys.executable, "-m", "uv", "pip", "install", "--python", sys.executable, *backend, *constraints, "torch"])
 
 
 def _pip(*arguments: str, capture: bool = False) -> str:
-    return _run([sys.executable, "-m", "pip", *arguments], capture=capture)
+    return run([sys.executable, "-m", "pip", *arguments], capture=capture)
 
 
-def _run(command: list[str], *, capture: bool = False) -> str:
+def run(command: list[str], *, capture: bool = False) -> str:
+    """Runs a command to its end; its output, when captured."""
     done = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE if capture else None)
     return done.stdout or ""
 

@@ -23,7 +23,7 @@ __all__ = ["IndexManager"]
 logger = logging.getLogger(__name__)
 
 _RETIRED_CHUNK = 256  # documents of a replaced collection deleted in one transaction: writers wait no longer
-_CLOSE_TIMEOUT_S = 10.0  # how long closing waits for training to notice
+CLOSE_TIMEOUT_S = 10.0  # how long closing waits for training to notice
 
 
 class IndexManager:
@@ -162,10 +162,10 @@ class IndexManager:
         self._closing.set()
         self._wake.set()
         if self._thread is not None:
-            self._thread.join(_CLOSE_TIMEOUT_S)
+            self._thread.join(CLOSE_TIMEOUT_S)
             if self._thread.is_alive():
                 # Training cannot be interrupted; the next start rebuilds from the store
-                logger.warning("index maintenance still runs after %.0f s: indexes not saved", _CLOSE_TIMEOUT_S)
+                logger.warning("index maintenance still runs after %.0f s: indexes not saved", CLOSE_TIMEOUT_S)
                 return
         with self._maintenance_lock:
             for number, live in list(self._live.items()):

@@ -45,12 +45,12 @@ class Attention(nn.Module):
         keys_BLH, values_BLH = self.key_value(memory_BLH).chunk(2, dim=-1)
         keys_BNLE = keys_BLH.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
         values_BNLE = values_BLH.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-        mixed_BNQE = _attend(queries_BNQE, keys_BNLE, values_BNLE, mask_B11L)
+        mixed_BNQE = attend(queries_BNQE, keys_BNLE, values_BNLE, mask_B11L)
         # [B, N, Q, E] -> [B, Q, H]
         return self.output(mixed_BNQE.transpose(1, 2).flatten(2))
 
 
-def _attend(queries_BNQE: Tensor, keys_BNLE: Tensor, values_BNLE: Tensor, mask_B11L: Tensor | None) -> Tensor:
+def attend(queries_BNQE: Tensor, keys_BNLE: Tensor, values_BNLE: Tensor, mask_B11L: Tensor | None) -> Tensor:
     """Softmax attention ``[B, N, Q, E]``, written out where the fused kernel is slow.
 
     On a CPU the backward pass of the fused kernel takes eight times as long as these three lines at

@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 # Cosines held at a time by asymmetric_scores (64 MB).
-_COSINES_AT_A_TIME = 16_000_000
+COSINES_AT_A_TIME = 16_000_000
 
 
 def asymmetric_score(premise_PKD: Tensor, hypothesis_PJD: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ def asymmetric_scores(
     units_BKD = unit_facets(patterns_BKD)
     forward_BR = torch.empty(num_patterns, num_relations, dtype=torch.float32, device=patterns_BKD.device)
     backward_BR = torch.empty_like(forward_BR)
-    step = max(1, _COSINES_AT_A_TIME // max(1, num_facets * len(relations_MD)))
+    step = max(1, COSINES_AT_A_TIME // max(1, num_facets * len(relations_MD)))
     for start in range(0, num_patterns, step):
         # [b, K, D] @ [D, J * R] -> [b, K, J, R]
         cosines_bKM = units_BKD[start : start + step] @ relations_MD.mT

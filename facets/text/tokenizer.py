@@ -30,7 +30,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 # Longer pieces are cut before spaCy sees them: its rules need quadratic time on one endless "word".
 _MAX_PIECE_CHARS = 128
 _MAX_CACHED_PIECE_CHARS = 48
-_MAX_CACHED_PIECES = 500_000
+MAX_CACHED_PIECES = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Tokenizer:
         missing = pieces.difference(cache)
         if not missing:
             return cache, {}
-        if len(cache) + len(missing) > _MAX_CACHED_PIECES:
+        if len(cache) + len(missing) > MAX_CACHED_PIECES:
             # A new dictionary: other threads may still be reading the old one.
             cache, missing = {}, pieces
         long: dict[str, tuple[str, ...]] = {}

@@ -30,10 +30,10 @@ __all__ = [
 Refine = Callable[[Tensor, Tensor], Tensor]  # unit vectors [U, D] and weights [U] of words -> other weights [U]
 
 # Cosines kept for a whole document: 256 MiB.
-_KEPT_COSINES = 64_000_000
-_MAX_WORDS = 4096
+KEPT_COSINES = 64_000_000
+MAX_WORDS = 4096
 # Cosines between the words of some sentences and those of the document, at once: 32 MiB.
-_COSINES_AT_A_TIME = 8_000_000
+COSINES_AT_A_TIME = 8_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,7 +99,7 @@ class DocumentWords:
             weights_U = content_U if float(content_U.sum()) > 0 else weights_U
         if refine is not None:
             weights_U = refine(torch.from_numpy(model.words.unit_vectors[rows_U]), weights_U)
-        num_kept = min(_MAX_WORDS, max(1, _KEPT_COSINES // len(sentences)))
+        num_kept = min(MAX_WORDS, max(1, KEPT_COSINES // len(sentences)))
         if len(rows_U) > num_kept:
             kept_U = weights_U.argsort(descending=True, stable=True)[:num_kept].sort().values
             rows_U, weights_U = rows_U[kept_U.numpy()], weights_U[kept_U]
@@ -151,7 +151,7 @@ def block_coverage(
     covered_BU = torch.zeros(len(rows), len(words.words_UD))
     if facets_BKD is not None and config.word_share < 1:
         # [B, K, U] at once: blocks of sentences keep it small.
-        step = max(1, _COSINES_AT_A_TIME // max(1, facets_BKD.shape[1] * len(words.words_UD)))
+        step = max(1, COSINES_AT_A_TIME // max(1, facets_BKD.shape[1] * len(words.words_UD)))
         for start in range(0, len(rows), step):
             facets = torch.from_numpy(facets_BKD[start : start + step])
             covered_BU[start : start + step] = scoring.word_coverage(facets, words.words_UD).pow_(config.power)
@@ -173,7 +173,7 @@ def closest_words(model: TextModel, rows: Sequence[NDArray[np.int64]], words_UD:
         ``[B, U]`` in ``[0, 1]``; 0 for a sentence without words.
     """
     closest_BU = torch.zeros(len(rows), len(words_UD))
-    step = max(1, _COSINES_AT_A_TIME // max(1, len(words_UD)))
+    step = max(1, COSINES_AT_A_TIME // max(1, len(words_UD)))
     start = 0
     while start < len(rows):
         stop, num_words = start + 1, len(rows[start])

@@ -20,7 +20,7 @@ from facets.texts.words import COMPONENT_KEYS, TextWords
 __all__ = ["PairTexts", "Weighting"]
 
 # Numbers of the facets of one block of pairs (64 MiB).
-_NUMBERS_AT_A_TIME = 16_000_000
+NUMBERS_AT_A_TIME = 16_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,5 +129,5 @@ class PairTexts:
     def blocks(self) -> Sequence[Tensor]:
         """Pairs in blocks small enough for two codebooks each, ``[B, 2]``."""
         num_facets, dim = self.facets.shape[1:]
-        size = max(1, _NUMBERS_AT_A_TIME // (2 * num_facets * max(dim, num_facets)))
+        size = max(1, NUMBERS_AT_A_TIME // (2 * num_facets * max(dim, num_facets)))
         return [self.pairs_P2[start : start + size] for start in range(0, max(1, len(self.pairs_P2)), size)]

@@ -28,7 +28,7 @@ _ORDERS = ("original", "selection")
 _DEFAULT_NUM_SENTENCES = 3
 _COVERAGE = CoverageConfig()
 # Sentences encoded together: enough for full batches, few enough for any document (80 MiB of facets).
-_SENTENCES_AT_A_TIME = 8192
+SENTENCES_AT_A_TIME = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def _coverages(
         start = first
         while start < last:
             if start == block.stop:
-                block = range(start, min(len(texts), start + _SENTENCES_AT_A_TIME))
+                block = range(start, min(len(texts), start + SENTENCES_AT_A_TIME))
                 facets_BKD = encoder.encode(texts[start : block.stop]) if config.word_share < 1 else None
             stop = min(last, block.stop)
             facets = None if facets_BKD is None else facets_BKD[start - block.start : stop - block.start]

@@ -18,7 +18,7 @@ __all__ = ["COMPONENT_KEYS", "TextWords", "fit_common_components", "known_rows"]
 
 COMPONENT_KEYS = {False: "plain", True: "attention"}  # by whether facets weigh the words; stored in checkpoints
 # Words of one batch, padding included: 16 MiB of vectors a side at 256 dimensions.
-_BATCH_WORDS = 16_384
+BATCH_WORDS = 16_384
 
 
 class TextWords:
@@ -138,7 +138,7 @@ class TextWords:
         start = 0
         while start < len(order_P):
             longest = max(1, int(lengths_P2[order_P[start]].amax()))
-            pairs_B = order_P[start : start + max(1, _BATCH_WORDS // longest)]
+            pairs_B = order_P[start : start + max(1, BATCH_WORDS // longest)]
             first_B, second_B = pairs_P2[pairs_B].unbind(dim=1)
             scores_P[pairs_B] = scoring.wmd(
                 self.vectors(self.rows_TL[first_B, :longest]),
@@ -155,7 +155,7 @@ class TextWords:
         start = 0
         while start < len(order_T):
             length = int(self._lengths_T[order_T[start]])
-            texts_B = order_T[start : start + max(1, _BATCH_WORDS // length)]
+            texts_B = order_T[start : start + max(1, BATCH_WORDS // length)]
             yield torch.from_numpy(texts_B), length
             start += len(texts_B)
 

@@ -31,7 +31,7 @@ __all__ = ["clean_paragraph", "pack_corpus"]
 
 logger = logging.getLogger(__name__)
 
-_BLOCK_CHARS = 2_000_000
+BLOCK_CHARS = 2_000_000
 _MIN_LETTER_SHARE = 0.5
 _ROWS_AT_A_TIME = 10_000_000
 # Tags, templates, table rows, magic words, the places of formulas and source code.
@@ -211,7 +211,7 @@ def _document_blocks(files: Sequence[Path]) -> Iterator[list[list[str]]]:
     for document in chain.from_iterable(map(read_documents, files)):
         block.append(document)
         num_chars += sum(map(len, document))
-        if num_chars >= _BLOCK_CHARS:
+        if num_chars >= BLOCK_CHARS:
             yield block
             block, num_chars = [], 0
     if block:

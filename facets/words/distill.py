@@ -59,7 +59,7 @@ def distill(
         ConfigError: ``dim`` is larger than the encoder's.
     """
     config = config or DistillConfig()
-    model = _open_encoder(encoder_path)
+    model = open_encoder(encoder_path)
     embeddings = unit_rows(encode_texts(model, vocabulary.words, config.batch_size))
     if config.dim > embeddings.shape[1]:
         raise ConfigError(f"dim must be <= {embeddings.shape[1]} for this encoder, got {config.dim}")
@@ -102,7 +102,8 @@ def read_word_pieces(encoder_path: str | Path) -> list[str]:
     return sorted(pieces, key=pieces.__getitem__)
 
 
-def _open_encoder(path: str | Path) -> "SentenceTransformer":
+def open_encoder(path: str | Path) -> "SentenceTransformer":
+    """The sentence encoder in a folder."""
     require_extra("backbone", "sentence_transformers")
     from sentence_transformers import SentenceTransformer
 

@@ -18,7 +18,7 @@ _TENSOR = "vectors"
 _VECTORS_FILE = "vectors.safetensors"
 _VOCABULARY_FILE = "vocabulary.tsv"
 # Queries are compared with all words in blocks of about this many scores (64 MiB).
-_SCORES_AT_A_TIME = 16_000_000
+SCORES_AT_A_TIME = 16_000_000
 
 
 class WordVectors:
@@ -98,7 +98,7 @@ class WordVectors:
         if exclude_stop_words:
             excluded = excluded | self.vocabulary.is_stop[:-1]
         units = unit_rows(queries)
-        step = max(1, _SCORES_AT_A_TIME // max(len(self), 1))
+        step = max(1, SCORES_AT_A_TIME // max(len(self), 1))
         result: list[list[tuple[str, float]]] = []
         for start in range(0, len(units), step):
             result += self._nearest_block(units[start : start + step], top_k, excluded)

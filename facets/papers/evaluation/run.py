@@ -29,7 +29,7 @@ __all__ = ["PaperRun", "run_papers"]
 
 logger = logging.getLogger(__name__)
 
-_BASELINE_MODELS = ("facets-papers-en-k1", "facets-papers-en-k1-no-auto")
+BASELINE_MODELS = ("facets-papers-en-k1", "facets-papers-en-k1-no-auto")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +72,7 @@ def run_papers(run: PaperRun) -> dict[str, object]:
         ConfigError: A file cannot be read, or two models have one name.
         InvalidInputError: Nothing in the file is known to the models.
     """
-    models = load_systems(run.models, _BASELINE_MODELS if run.baselines else (), _load)
+    models = load_systems(run.models, BASELINE_MODELS if run.baselines else (), _load)
     papers = read_papers(run.file)
     known = {
         kind: set.intersection(*(set(model.engine.state.tables[kind].ids) for model in models))

@@ -23,14 +23,14 @@ from facets.texts.evaluation.summarizers import (
 __all__ = ["BASELINE_MODELS", "embedding_baselines", "summarization_baselines"]
 
 BASELINE_MODELS = ("facets-en-k1", "facets-en-kmeans")
-_EMBEDDERS: dict[str, Callable[[], Embed]] = {"minilm": minilm, "model2vec": model2vec}
+EMBEDDERS: dict[str, Callable[[], Embed]] = {"minilm": minilm, "model2vec": model2vec}
 _SEED = 0
 
 
 def embedding_baselines() -> Iterator[EmbeddingPairs]:
     """Cosines of MiniLM and of a static model2vec model; what is not installed is left out, with a warning."""
-    for name in _EMBEDDERS:
-        yield from (EmbeddingPairs(name, embed) for embed in if_installed(name, _EMBEDDERS[name]))
+    for name in EMBEDDERS:
+        yield from (EmbeddingPairs(name, embed) for embed in if_installed(name, EMBEDDERS[name]))
 
 
 def summarization_baselines(model: FacetModel, coverage: CoverageConfig) -> Iterator[Summarizer]:

@@ -47,6 +47,8 @@ class SentenceStream:
     """Cuts a packed corpus into training and validation batches.
 
     Attributes:
+        corpus: What is cut.
+        config: How.
         training_sentences: Those that can be trained on, ascending.
         validation_sentences: Those of documents that never are.
 
@@ -55,8 +57,8 @@ class SentenceStream:
     """
 
     def __init__(self, corpus: PackedCorpus, config: SentenceTrainingConfig) -> None:
-        self._corpus = corpus
-        self._config = config
+        self.corpus = corpus
+        self.config = config
         offsets = corpus.document_offsets
         num_documents = len(offsets) - 1
         # [S] document of every sentence; neighbours never cross a document's border.
@@ -81,7 +83,7 @@ class SentenceStream:
 
     def training_batches(self, start_step: int) -> Iterator[SentenceBatch]:
         """Endless batches from step ``start_step`` on, the same ones in every run with this seed."""
-        batch_size = self._config.batch_size
+        batch_size = self.config.batch_size
         # A corpus smaller than a chunk is one chunk an epoch; the last incomplete batch is dropped.
         chunk_batches = min(_BATCHES_PER_CHUNK, self.num_train_sentences // batch_size)
         chunks_per_epoch = self.num_train_sentences // (batch_size * chunk_batches)
@@ -89,38 +91,38 @@ class SentenceStream:
         for chunk in range(start_step // chunk_batches, np.iinfo(np.int64).max):
             if chunk // chunks_per_epoch != epoch:
                 epoch = chunk // chunks_per_epoch
-                order = np.random.default_rng([self._config.seed, 1, epoch]).permutation(self.training_sentences)
+                order = np.random.default_rng([self.config.seed, 1, epoch]).permutation(self.training_sentences)
             first = (chunk % chunks_per_epoch) * batch_size * chunk_batches
-            rng = np.random.default_rng([self._config.seed, 2, chunk])
-            batches = self._length_sorted(order[first : first + batch_size * chunk_batches], rng)
+            rng = np.random.default_rng([self.config.seed, 2, chunk])
+            batches = self.length_sorted(order[first : first + batch_size * chunk_batches], rng)
             skip = start_step - chunk * chunk_batches if chunk == start_step // chunk_batches else 0
             for position, (sentences, ends, lengths) in enumerate(batches):
                 # Drawn from its own generator, so that skipped batches change nothing.
-                batch_rng = np.random.default_rng([self._config.seed, 3, chunk, position])
+                batch_rng = np.random.default_rng([self.config.seed, 3, chunk, position])
                 if position >= skip:
                     yield self._batch(sentences, ends, lengths, batch_rng)
 
     def validation_batches(self) -> list[SentenceBatch]:
         """The same held-out batches every time; targets and negatives included."""
-        rng = np.random.default_rng([self._config.seed, 4])
-        count = min(self._config.validation_sentences, len(self.validation_sentences))
-        sentences = rng.choice(self.validation_sentences, count - count % self._config.batch_size, replace=False)
-        return [self._batch(*parts, rng) for parts in self._length_sorted(sentences, rng)]
+        rng = np.random.default_rng([self.config.seed, 4])
+        count = min(self.config.validation_sentences, len(self.validation_sentences))
+        sentences = rng.choice(self.validation_sentences, count - count % self.config.batch_size, replace=False)
+        return [self._batch(*parts, rng) for parts in self.length_sorted(sentences, rng)]
 
-    def _length_sorted(
+    def length_sorted(
         self, sentences: NDArray[np.int64], rng: np.random.Generator
     ) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
         """Batches of (first sentence, sentence after the last, tokens) of like length, in random order."""
-        offsets = self._corpus.sentence_offsets
-        is_long = rng.random(len(sentences)) < self._config.long_input_rate
-        limits = np.where(is_long, self._config.long_input_tokens, self._config.input_tokens)
+        offsets = self.corpus.sentence_offsets
+        is_long = rng.random(len(sentences)) < self.config.long_input_rate
+        limits = np.where(is_long, self.config.long_input_tokens, self.config.input_tokens)
         # A long input takes in the following sentences up to its token limit or its document's last but one.
-        reach = np.searchsorted(offsets, offsets[sentences] + self._config.long_input_tokens, side="right") - 1
-        last = self._corpus.document_offsets[self._document_of[sentences] + 1] - 1
+        reach = np.searchsorted(offsets, offsets[sentences] + self.config.long_input_tokens, side="right") - 1
+        last = self.corpus.document_offsets[self._document_of[sentences] + 1] - 1
         ends = np.where(is_long, np.maximum(sentences + 1, np.minimum(reach, last)), sentences + 1)
         lengths = np.minimum(offsets[ends] - offsets[sentences], limits)
         order = np.argsort(lengths, kind="stable")
-        batches = order.reshape(-1, self._config.batch_size)
+        batches = order.reshape(-1, self.config.batch_size)
         return [(sentences[b], ends[b], lengths[b]) for b in rng.permutation(batches)]
 
     def _batch(
@@ -130,8 +132,8 @@ class SentenceStream:
         lengths: NDArray[np.int64],
         rng: np.random.Generator,
     ) -> SentenceBatch:
-        offsets = self._corpus.sentence_offsets
-        rows, _ = gather(self._corpus.tokens, offsets[sentences], lengths)
+        offsets = self.corpus.sentence_offsets
+        rows, _ = gather(self.corpus.tokens, offsets[sentences], lengths)
         targets, target_mask = self._draw_targets(sentences, ends, rng)
         # A random cyclic shift: every text is somebody's negative, nobody its own.
         negatives = np.roll(np.arange(len(sentences)), rng.integers(1, len(sentences)))
@@ -141,18 +143,18 @@ class SentenceStream:
         self, sentences: NDArray[np.int64], ends: NDArray[np.int64], rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Up to ``max_targets`` non-stop words of the sentences before and after, at random, ``[B, N]``."""
-        offsets = self._corpus.sentence_offsets
+        offsets = self.corpus.sentence_offsets
         documents = self._document_of[sentences]
-        first = np.maximum(sentences - 1, self._corpus.document_offsets[documents])
-        last = np.minimum(ends + 1, self._corpus.document_offsets[documents + 1])
+        first = np.maximum(sentences - 1, self.corpus.document_offsets[documents])
+        last = np.minimum(ends + 1, self.corpus.document_offsets[documents + 1])
         num_before = np.minimum(offsets[sentences] - offsets[first], _MAX_NEIGHBOUR_TOKENS)
         num_after = np.minimum(offsets[last] - offsets[ends], _MAX_NEIGHBOUR_TOKENS)
-        before, before_mask = gather(self._corpus.tokens, offsets[sentences] - num_before, num_before)
-        after, after_mask = gather(self._corpus.tokens, offsets[ends], num_after)
+        before, before_mask = gather(self.corpus.tokens, offsets[sentences] - num_before, num_before)
+        after, after_mask = gather(self.corpus.tokens, offsets[ends], num_after)
         rows = np.concatenate([before, after], axis=1)
-        mask = np.concatenate([before_mask, after_mask], axis=1) & ~self._corpus.vocabulary.is_stop[rows]
+        mask = np.concatenate([before_mask, after_mask], axis=1) & ~self.corpus.vocabulary.is_stop[rows]
         keys = np.where(mask, rng.random(rows.shape, dtype=np.float32), np.float32(2.0))
-        num_targets = min(self._config.max_targets, rows.shape[1])
+        num_targets = min(self.config.max_targets, rows.shape[1])
         chosen = np.argpartition(keys, num_targets - 1, axis=1)[:, :num_targets]
         target_mask = np.take_along_axis(mask, chosen, axis=1)
         return np.where(target_mask, np.take_along_axis(rows, chosen, axis=1), 0), target_mask

@@ -36,8 +36,8 @@ def installer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
             raise subprocess.CalledProcessError(1, command)
         return json.dumps({"install": [{"metadata": {"requires_dist": module.requires}}]}) if capture else ""
 
-    monkeypatch.setattr(module, "_run", run)
-    monkeypatch.setattr(module, "_GPU_SIGNS", (tmp_path / "gpu",))
+    monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr(module, "GPU_SIGNS", (tmp_path / "gpu",))
     return module
 
 

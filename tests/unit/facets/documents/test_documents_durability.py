@@ -394,7 +394,7 @@ def test_closing_does_not_wait_for_training(
         training.set()
         release.wait(60)
 
-    monkeypatch.setattr(index_manager, "_CLOSE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(index_manager, "CLOSE_TIMEOUT_S", 0.1)
     monkeypatch.setattr(live.LiveIndex, "maintain", train_for_ever)
     engine = open_engine(background=True, exact_max_facets=100)
     engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)

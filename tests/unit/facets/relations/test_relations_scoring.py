@@ -51,7 +51,7 @@ def test_symmetric_score_is_the_mean_of_both_directions() -> None:
 
 @pytest.mark.parametrize("at_a_time", [1, 50, 16_000_000])
 def test_all_pairs_equal_single_pairs_however_they_are_cut(monkeypatch: pytest.MonkeyPatch, at_a_time: int) -> None:
-    monkeypatch.setattr("facets.relations.scoring._COSINES_AT_A_TIME", at_a_time)
+    monkeypatch.setattr("facets.relations.scoring.COSINES_AT_A_TIME", at_a_time)
     patterns, relations = facets(1, 7, 3, 8), facets(2, 4, 5, 8)
     expected = torch.stack([symmetric_score(patterns, r.expand(7, 5, 8)) for r in relations], dim=1)
     assert torch.allclose(symmetric_scores(patterns, relations), expected, atol=1e-6)

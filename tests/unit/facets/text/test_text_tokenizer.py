@@ -135,6 +135,6 @@ def test_one_string_is_refused() -> None:
 
 
 def test_full_cache_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("facets.text.tokenizer._MAX_CACHED_PIECES", 2)
+    monkeypatch.setattr("facets.text.tokenizer.MAX_CACHED_PIECES", 2)
     text = "one two three four one"
     assert Tokenizer().words([text, text]) == [text.split(), text.split()]

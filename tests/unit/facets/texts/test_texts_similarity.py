@@ -285,8 +285,8 @@ def test_scores_come_without_explanations_unless_asked_for(model: TextModel) -> 
 
 @pytest.mark.parametrize("num_pairs", [1, 700])
 def test_many_pairs_are_scored_in_blocks(model: TextModel, num_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("facets.texts.pairs._NUMBERS_AT_A_TIME", 1000)
-    monkeypatch.setattr("facets.texts.words._BATCH_WORDS", 7)
+    monkeypatch.setattr("facets.texts.pairs.NUMBERS_AT_A_TIME", 1000)
+    monkeypatch.setattr("facets.texts.words.BATCH_WORDS", 7)
     pairs = [(TEXTS[i % 5], TEXTS[i % 3]) for i in range(num_pairs)]
     for method in (SimilarityMethod.CODEBOOK, SimilarityMethod.AVERAGE):
         scores = score_pairs(model, pairs, method).scores

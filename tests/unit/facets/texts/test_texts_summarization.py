@@ -122,7 +122,7 @@ def test_repetition_goes_from_the_maximum_to_the_sum() -> None:
 def test_coverage_of_blocks_equals_the_definition(
     model: TextModel, monkeypatch: pytest.MonkeyPatch, at_a_time: int
 ) -> None:
-    monkeypatch.setattr(coverage, "_COSINES_AT_A_TIME", at_a_time)
+    monkeypatch.setattr(coverage, "COSINES_AT_A_TIME", at_a_time)
     config = CoverageConfig(word_share=0.3, power=2.0, count_power=1.5, alpha=1e-3)
     sentences = [*SENTENCES, "Qwxz vbnm.", "The cat, the dog."]
     words = DocumentWords(model, sentences, config)
@@ -159,14 +159,14 @@ def test_words_alone_need_no_facets(model: TextModel) -> None:
 
 
 def test_many_words_and_sentences_keep_the_heaviest_words(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coverage, "_MAX_WORDS", 3)
+    monkeypatch.setattr(coverage, "MAX_WORDS", 3)
     words = DocumentWords(
         model,
         ["Cat cat dog.", "Cat dog puppy.", "The piano."],
         CoverageConfig(count_power=2.0, stop_words=True, alpha=1e9),
     )
     assert len(words.words_UD) == 3 and sorted(words.weights_U.tolist())[1:] == pytest.approx([4 / 9, 1.0])
-    monkeypatch.setattr(coverage, "_KEPT_COSINES", 3)
+    monkeypatch.setattr(coverage, "KEPT_COSINES", 3)
     assert len(DocumentWords(model, SENTENCES, CoverageConfig()).words_UD) == 1
     (summary,) = summarize(model, [SENTENCES], num_sentences=2)
     assert len(summary.sentences) == 2
@@ -175,7 +175,7 @@ def test_many_words_and_sentences_keep_the_heaviest_words(model: TextModel, monk
 def test_blocks_of_sentences_do_not_change_a_summary(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
     documents = [TEXT, SENTENCES[:2], "Piano music.", SENTENCES]
     together = summarize(model, documents, num_sentences=2)
-    monkeypatch.setattr(summarization, "_SENTENCES_AT_A_TIME", 3)
+    monkeypatch.setattr(summarization, "SENTENCES_AT_A_TIME", 3)
     apart = summarize(model, documents, num_sentences=2)
     assert [[s.sentence for s in x.sentences] for x in together] == [[s.sentence for s in x.sentences] for x in apart]
 

@@ -90,7 +90,7 @@ def test_number_of_workers_and_blocks_changes_nothing(
     files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = pack_corpus(files, tmp_path / "one", min_count=1, num_workers=1, show_progress=False)
-    monkeypatch.setattr("facets.training.packing._BLOCK_CHARS", 10)  # a document a block
+    monkeypatch.setattr("facets.training.packing.BLOCK_CHARS", 10)  # a document a block
     two = pack_corpus(files, tmp_path / "two", min_count=1, num_workers=2, show_progress=False)
     for name in ("tokens", "sentence_offsets", "paragraph_offsets", "document_offsets"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))

@@ -63,7 +63,7 @@ class FakeEncoder:
 @pytest.fixture
 def fake_encoder(monkeypatch: pytest.MonkeyPatch) -> FakeEncoder:
     encoder = FakeEncoder()
-    monkeypatch.setattr(distill_module, "_open_encoder", lambda path: encoder)
+    monkeypatch.setattr(distill_module, "open_encoder", lambda path: encoder)
     return encoder
 
 

@@ -31,7 +31,7 @@ def test_nearest_is_what_sorting_all_cosines_gives(words: WordVectors) -> None:
 def test_nearest_is_the_same_in_blocks(words: WordVectors, monkeypatch: pytest.MonkeyPatch) -> None:
     queries = np.random.default_rng(5).normal(size=(7, 8))
     whole = words.nearest(queries, 3)
-    monkeypatch.setattr("facets.words.vectors._SCORES_AT_A_TIME", 2 * len(WORDS))
+    monkeypatch.setattr("facets.words.vectors.SCORES_AT_A_TIME", 2 * len(WORDS))
     blocks = words.nearest(queries, 3)
     assert [[word for word, _ in row] for row in blocks] == [[word for word, _ in row] for row in whole]
 

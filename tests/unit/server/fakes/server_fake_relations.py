@@ -1,4 +1,4 @@
-"""A fake scorer of relations: the words a pattern shares with a relation's examples."""
+"""A fake engine of relations: the words a pattern shares with a relation's examples."""
 
 import difflib
 import threading
@@ -33,7 +33,7 @@ NUM_FACETS = 2
 _NEGATIONS = ("not", "never")
 
 
-class FakeScorer:
+class FakeRelationEngine:
     """Has the methods of ``RelationEngine``.
 
     Attributes:
@@ -190,8 +190,8 @@ def _share(wanted, given):
 
 
 def fake_relations(name="fake-relations"):
-    """A served fake and its scorer."""
-    scorer = FakeScorer()
+    """A served fake and its engine."""
+    engine = FakeRelationEngine()
     info = FakeInfo(
         name=name,
         revision="r1",
@@ -201,4 +201,4 @@ def fake_relations(name="fake-relations"):
         max_tokens=20,
         vocabulary_size=100,
     )
-    return ServedRelations(info, scorer), scorer
+    return ServedRelations(info, engine), engine

@@ -1,7 +1,6 @@
-"""RelationService over gRPC, around a fake scorer."""
+"""RelationService over gRPC, around a fake engine."""
 
 import threading
-import time
 
 import grpc
 import pytest
@@ -11,6 +10,7 @@ from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 from server_fake_relations import NUM_FACETS, TRAINED, fake_relations
+from waiting import wait_until
 
 TEXT = "Marie Curie was born in Warsaw . Pierre Curie is married to Marie Curie ."
 NAMES = ("Marie Curie", "Pierre Curie", "Warsaw")
@@ -18,16 +18,16 @@ BORN = "$ARG1 was born in $ARG2"
 
 
 @pytest.fixture
-def scorer_and_stub(make_server):
-    served, scorer = fake_relations()
+def engine_and_stub(make_server):
+    served, engine = fake_relations()
     running = make_server(others=[served])
-    yield scorer, relations_pb2_grpc.RelationServiceStub(running.channel)
-    scorer.gate.set()
+    yield engine, relations_pb2_grpc.RelationServiceStub(running.channel)
+    engine.gate.set()
 
 
 @pytest.fixture
-def stub(scorer_and_stub):
-    return scorer_and_stub[1]
+def stub(engine_and_stub):
+    return engine_and_stub[1]
 
 
 def refusal(call, request):
@@ -262,8 +262,8 @@ def test_patterns_are_scored_against_all_or_some_relations(stub):
 
 
 @pytest.mark.parametrize("pattern", ["no arguments", "$ARG1 only", "$ARG1 $ARG1 and $ARG2"])
-def test_a_pattern_without_its_arguments_is_named(scorer_and_stub, pattern):
-    stub = scorer_and_stub[1]
+def test_a_pattern_without_its_arguments_is_named(engine_and_stub, pattern):
+    stub = engine_and_stub[1]
     request = relations_pb2.ScoreRelationsRequest(patterns=[BORN] * 300 + [pattern])
     code, message, fields, _ = refusal(stub.ScoreRelations, request)
     assert (code, fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["patterns[300]"])
@@ -348,52 +348,54 @@ def test_a_relation_of_the_model_cannot_be_deleted(stub):
     assert missing[0] == grpc.StatusCode.NOT_FOUND and "spouse" in missing[1]
 
 
-def test_long_work_takes_turns_with_short_questions(scorer_and_stub):
-    scorer, stub = scorer_and_stub
-    scorer.batches.clear()
-    scorer.started.clear()
-    scorer.gate.clear()
+def test_long_work_goes_round_robin_with_short_questions(make_server):
+    served, engine = fake_relations()
+    running = make_server(others=[served])
+    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
+    engine.batches.clear()
+    engine.started.clear()
+    engine.gate.clear()
     bulk = stub.ScoreRelations.future(relations_pb2.ScoreRelationsRequest(patterns=[BORN] * 1000), timeout=60)
-    assert scorer.started.wait(10)
+    assert engine.started.wait(10)
     question = stub.ScoreRelations.future(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=60)
-    time.sleep(0.3)  # the question queues behind the first turn of the bulk request
-    scorer.gate.set()
+    wait_until(lambda: running.metric("facets_running_requests") == 2)  # the question waits behind the bulk request
+    engine.gate.set()
     assert len(question.result().scores) == 1
     assert len(bulk.result().scores) == 1000
-    assert scorer.batches.index(1) < 3
+    assert engine.batches.index(1) < 3
     assert question.result().timings.queue_ms > 0
 
 
-def test_nobody_waits_past_a_deadline(scorer_and_stub):
-    scorer, stub = scorer_and_stub
-    scorer.started.clear()
-    scorer.gate.clear()
+def test_nobody_waits_past_a_deadline(engine_and_stub):
+    engine, stub = engine_and_stub
+    engine.started.clear()
+    engine.gate.clear()
     first = stub.ScoreRelations.future(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=60)
-    assert scorer.started.wait(10)
+    assert engine.started.wait(10)
     with pytest.raises(grpc.RpcError) as raised:
         stub.ScoreRelations(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=0.3)
     assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-    scorer.gate.set()
+    engine.gate.set()
     assert first.result().scores
     assert stub.ScoreRelations(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=60).scores
 
 
-def test_health_follows_a_scorer_that_keeps_failing_and_comes_back(make_server):
-    served, scorer = fake_relations()
+def test_health_follows_an_engine_that_keeps_failing_and_comes_back(make_server):
+    served, engine = fake_relations()
     running = make_server(others=[served])
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     health = health_pb2_grpc.HealthStub(running.channel)
     updates = health.Watch(health_pb2.HealthCheckRequest(service="facets.v1.RelationService"), timeout=60)
     states = health_pb2.HealthCheckResponse
     assert next(updates).status == states.SERVING
-    scorer.poison = "partner"  # also in the text of the probe
+    engine.poison = "partner"  # also in the text of the probe
     for _ in range(3):
         code, message, _, _ = refusal(
             stub.ScoreRelations, relations_pb2.ScoreRelationsRequest(patterns=["$ARG1 partner $ARG2"])
         )
         assert (code, message) == (grpc.StatusCode.INTERNAL, "internal error")
     assert next(updates).status == states.NOT_SERVING
-    scorer.poison = ""
+    engine.poison = ""
     assert next(updates).status == states.SERVING
 
 
@@ -437,16 +439,16 @@ def test_text_services_refuse_a_model_for_relations(make_server):
 
 
 def test_turns_are_given_back_when_the_server_stops(make_server):
-    served, scorer = fake_relations()
+    served, engine = fake_relations()
     running = make_server(others=[served])
-    scorer.started.clear()
-    scorer.gate.clear()
+    engine.started.clear()
+    engine.gate.clear()
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     calls = [
         stub.ScoreRelations.future(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=60) for _ in range(3)
     ]
-    assert scorer.started.wait(10)
-    opener = threading.Timer(0.3, scorer.gate.set)
+    assert engine.started.wait(10)
+    opener = threading.Timer(0.3, engine.gate.set)
     opener.start()
     running.server.stop(10)
     opener.join()

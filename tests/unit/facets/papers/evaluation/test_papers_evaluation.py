@@ -106,7 +106,7 @@ def test_baselines_average_words_of_the_model_and_words_that_only_read(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The shipped baselines know other authors than the toys.
-    monkeypatch.setattr("facets.papers.evaluation.run._BASELINE_MODELS", ())
+    monkeypatch.setattr("facets.papers.evaluation.run.BASELINE_MODELS", ())
     model = folder / "run" / "model"
     assert main(["recommendation", str(folder / "dev.jsonl"), "--model", str(model), "--baselines"]) == 0
     models = json.loads(capsys.readouterr().out)["models"]

@@ -122,7 +122,7 @@ def test_missing_packages_are_left_out_with_a_warning(
     def not_installed() -> None:
         raise ImportError("package not installed")
 
-    monkeypatch.setattr(baselines, "_EMBEDDERS", {"minilm": not_installed, "model2vec": lambda: _embed})
+    monkeypatch.setattr(baselines, "EMBEDDERS", {"minilm": not_installed, "model2vec": lambda: _embed})
     with caplog.at_level(logging.WARNING):
         assert [system.name for system in baselines.embedding_baselines()] == ["model2vec"]
     assert [record.getMessage() for record in caplog.records] == [
@@ -146,7 +146,7 @@ def test_commands_add_baselines(
     line: str,
     names: list[str],
 ) -> None:
-    monkeypatch.setattr(baselines, "_EMBEDDERS", {"letters": lambda: _embed})
+    monkeypatch.setattr(baselines, "EMBEDDERS", {"letters": lambda: _embed})
     monkeypatch.setattr(systems, "BASELINE_MODELS", ())
     toy_model().save(tmp_path / "toy")
     (tmp_path / "data.tsv").write_text(line)
