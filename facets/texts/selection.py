@@ -16,8 +16,8 @@ from facets import scoring
 __all__ = ["Selected", "select_sentences"]
 
 # Gains computed at once (16 MiB).
-_GAINS_AT_A_TIME = 4_000_000
-_FIRST_BLOCK = 8
+GAINS_AT_A_TIME = 4_000_000
+FIRST_BLOCK = 8
 # Gains this close are equal: rounding depends on the block a sentence is computed in.
 _SAME_GAIN = 1e-6
 
@@ -87,7 +87,7 @@ def _best(
     if bounds_S[candidates].max() <= 0:
         return int(candidates[0])
     candidates = candidates[np.argsort(-bounds_S[candidates], kind="stable")]
-    start, size, best_gain = 0, _FIRST_BLOCK, -1.0
+    start, size, best_gain = 0, FIRST_BLOCK, -1.0
     while start < len(candidates) and bounds_S[candidates[start]] >= best_gain * (1 - _SAME_GAIN):
         block = candidates[start : start + size]
         bounds_S[block] = np.minimum(bounds_S[block], gains_of(block))
@@ -109,7 +109,7 @@ class _Gains:
         self._weights_U = weights_U
         self._repetition = repetition
         self._summed_U = torch.zeros(len(weights_U))
-        self._step = max(1, _GAINS_AT_A_TIME // max(1, len(weights_U)))
+        self._step = max(1, GAINS_AT_A_TIME // max(1, len(weights_U)))
         self.first = (covered_SU @ weights_U).double().numpy()
         if repetition == 0:
             all_U = covered_SU.amax(dim=0)

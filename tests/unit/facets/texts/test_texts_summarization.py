@@ -83,8 +83,8 @@ def test_lazy_choice_equals_the_plain_greedy_one(
     divisors = lengths**length_power
     expected = _reference_selection(covered, weights, costs, budget, repetition, divisors)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selection, "_GAINS_AT_A_TIME", 50)
-        patch.setattr(selection, "_FIRST_BLOCK", 2)
+        patch.setattr(selection, "GAINS_AT_A_TIME", 50)
+        patch.setattr(selection, "FIRST_BLOCK", 2)
         picked = select_sentences(
             covered, weights, costs_S=costs, budget=budget, repetition=repetition, divisors_S=divisors
         )
