@@ -89,30 +89,39 @@ class Reindexer:
             name: The collection.
             target: Where it moves; another one than in the last step starts over, and the model that the collection
                 has gives up a move that was begun.
-            budget_s: Seconds, looked at after every batch; None: until it is done.
+            budget_s: Seconds, looked at after every batch; no longer is a step of another caller waited for. None:
+                until it is done.
 
         Raises:
             NotFoundError: There is no such collection, or it was deleted meanwhile.
             Exception: What ``target.encode`` raised; the copies made so far are kept.
         """
         ends = None if budget_s is None else time.monotonic() + budget_s
-        with self._lock:
-            with self._store.view() as view:
-                record = view.collection(name)
-            if target.made(record):
-                self._give_up(record)
-                return ReindexStep(record=record, done=True, num_encoded=record.num_documents)
-            copy = self._copy_of(record, target)
-            while True:
-                if not self._copy_some(record, copy, target, limit=_BATCH) and self._finish(record, copy, target):
-                    with self._store.view() as view:
-                        record = view.collection(name)
-                    return ReindexStep(record=record, done=True, num_encoded=record.num_documents)
-                if ends is not None and time.monotonic() >= ends:
-                    with self._store.view() as view:
-                        record, current = view.collection(name), view.collection_numbered(copy.number)
-                    num_encoded = 0 if current is None else current.num_documents
-                    return ReindexStep(record=record, done=False, num_encoded=num_encoded)
+        if not self._lock.acquire(timeout=-1 if budget_s is None else budget_s):  # another step takes longer
+            return self._progress(name, done=False)
+        try:
+            return self._step(name, target, ends)
+        finally:
+            self._lock.release()
+
+    def _step(self, name: str, target: TargetModel, ends: float | None) -> ReindexStep:
+        with self._store.view() as view:
+            record = view.collection(name)
+        if target.made(record):
+            self._give_up(record)
+            return self._progress(name, done=True)
+        copy = self._copy_of(record, target)
+        while True:
+            if not self._copy_some(record, copy, target, limit=_BATCH) and self._finish(record, copy, target):
+                return self._progress(name, done=True)
+            if ends is not None and time.monotonic() >= ends:
+                return self._progress(name, done=False)
+
+    def _progress(self, name: str, *, done: bool) -> ReindexStep:
+        with self._store.view() as view:
+            record = view.collection(name)
+            encoded = record if done else view.copy_of(record)
+        return ReindexStep(record=record, done=done, num_encoded=0 if encoded is None else encoded.num_documents)
 
     def _copy_of(self, record: CollectionRecord, target: TargetModel) -> CollectionRecord:
         """The copy that takes the documents: one begun earlier for this target, else a new one."""

@@ -178,6 +178,29 @@ def test_writer_that_never_rests_neither_stops_the_move_nor_loses_a_write(filled
     assert_moved(filled, dict(sorted(expected.items())))
 
 
+def test_step_beside_another_one_ends_in_its_time(filled: CollectionEngine) -> None:
+    encoding, go_on = threading.Event(), threading.Event()
+
+    def encode_when_told(texts: Sequence[str]) -> NDArray[np.float32]:
+        encoding.set()
+        assert go_on.wait(30)
+        return vectors(texts)
+
+    first = threading.Thread(target=lambda: filled.reindex("docs", target(encode_when_told)))
+    first.start()
+    assert encoding.wait(30)
+    second = threading.Thread(target=lambda: filled.reindex("docs", target(), budget_s=0.01))
+    second.start()
+    second.join(10)
+    try:
+        assert not second.is_alive()
+    finally:
+        go_on.set()
+        first.join(30)
+        second.join(30)
+    assert_moved(filled, texts_of(filled))
+
+
 def test_pages_go_on_after_the_move(filled: CollectionEngine) -> None:
     first = filled.list_documents("docs", page_size=150)
     filled.reindex("docs", target())
