@@ -20,7 +20,7 @@ from facets.evaluation.task import measure_systems
 from facets.model.facet_model import FacetModel
 from facets.model.loading import load
 
-__all__ = ["RetrievalRun", "evaluate_retrieval", "run_retrieval"]
+__all__ = ["BASELINE_MODELS", "RetrievalRun", "evaluate_retrieval", "run_retrieval"]
 
 BASELINE_MODELS = ("facets-en-k1",)
 

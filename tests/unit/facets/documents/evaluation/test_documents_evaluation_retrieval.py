@@ -1,6 +1,7 @@
 """The whole command on toy folders, and on real data where it is there."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,10 @@ import pytest
 from toy_retrieval import write_beir
 from toys import toy_model
 
+from facets.documents.evaluation import baselines, retrieval
 from facets.documents.evaluation.baselines import OneSignalBaseline
 from facets.documents.evaluation.beir import limit_queries, read_beir
+from facets.documents.evaluation.fusion import DEFAULT_FUSION, FUSIONS
 from facets.documents.evaluation.metrics import METRICS
 from facets.documents.evaluation.retrieval import RetrievalRun, evaluate_retrieval, run_retrieval
 from facets.documents.evaluation.scorers import Bm25Scorer
@@ -64,6 +67,47 @@ def test_the_report_has_folders_and_their_means(
         values = [report["folders"][name]["toy"]["facets"][metric] for name in ("first", "second")]
         assert all(0 <= value <= 1 for value in values)
         assert report["models"]["toy"]["facets"][metric] == pytest.approx(sum(values) / 2)
+
+
+def test_baselines_have_the_methods_they_can_and_fusions_stand_apart(
+    tmp_path: Path,
+    model_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def letters(texts: Sequence[str]) -> np.ndarray:
+        return np.array([[text.count(letter) for letter in "adegilmnopstuy"] for text in texts], dtype=np.float32)
+
+    def not_installed() -> None:
+        raise ImportError("package not installed")
+
+    monkeypatch.setattr(baselines, "minilm", lambda half: letters)
+    monkeypatch.setattr(baselines, "model2vec", not_installed)
+    monkeypatch.setattr(retrieval, "BASELINE_MODELS", ())
+    folders = [str(write_beir(tmp_path / name)) for name in ("first", "second")]
+    arguments = ["--model", str(model_folder), "--baselines", "--k", "1", "--cache", str(tmp_path / "cache")]
+    assert main(["retrieval", *folders, *arguments]) == 0
+    report = json.loads(capsys.readouterr().out)
+    methods = {
+        "toy": ["facets"],
+        "bm25": ["lexical"],
+        "minilm": ["vector"],
+        "minilm+bm25": ["hybrid"],
+        "sentence-kmeans": ["facets"],
+        "sentence-kmeans+bm25": ["hybrid"],
+    }
+    for models in (report["models"], *report["folders"].values()):
+        assert {name: list(models[name]) for name in models} == methods
+    assert set(report["fusions"]) == {"minilm+bm25", "sentence-kmeans+bm25"}
+    for name, ways in report["fusions"].items():
+        assert set(ways) == set(FUSIONS)
+        assert ways[DEFAULT_FUSION] == report["models"][name]["hybrid"]
+        figures = [way["ndcg_10"] for way in ways.values()]
+        assert figures == sorted(figures, reverse=True), "the best one first"
+    assert report["models"]["bm25"]["lexical"]["mrr_10"] == 1.0
+    assert len(list((tmp_path / "cache").iterdir())) == 3, "documents, queries, sentences; the second folder is alike"
+    assert "model2vec is left out" in caplog.text
 
 
 def test_intervals_stand_with_the_folders(tmp_path: Path, model_folder: Path) -> None:
