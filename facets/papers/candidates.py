@@ -126,6 +126,7 @@ def build_table(
     ids: Sequence[str],
     names: Sequence[str],
     vectors: NDArray[np.float32],
+    *,
     pairs_P2: NDArray[np.int64],
     bank: PaperBank,
     own_years: NDArray[np.int32] | None = None,

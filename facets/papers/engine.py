@@ -152,6 +152,7 @@ class PaperEngine:
         kind: CandidateKind,
         ids: Sequence[str],
         papers: Sequence[Paper] | PaperFacets,
+        *,
         options: PaperOptions | None = None,
     ) -> list[list[RankedPaper]]:
         """Ranks papers for each author or citing paper of ``ids``.

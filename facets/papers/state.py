@@ -137,7 +137,9 @@ class StateBuilder:
         if new_vectors:
             vectors = np.concatenate([vectors, np.stack(new_vectors)])
         pairs = self._pairs(kind, added, column_of, row_of)
-        return build_table(ids, names, vectors, pairs, bank, self._own_years(kind, ids, bank, row_of))
+        return build_table(
+            ids, names, vectors, pairs_P2=pairs, bank=bank, own_years=self._own_years(kind, ids, bank, row_of)
+        )
 
     def _pairs(
         self, kind: CandidateKind, added: Added, column_of: Mapping[str, int], row_of: Mapping[str, int]

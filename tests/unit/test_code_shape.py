@@ -15,15 +15,8 @@ MAX_FUNCTION_LINES = 50  # without its docstring
 MAX_HANDLER_LINES = 10
 MAX_POSITIONAL = 3  # four where all are required
 
-# Exceptions of today, to be mended: what is mended leaves the list.
-LONG_FUNCTIONS: set[str] = set()
-LONG_HANDLERS: set[str] = set()
-MANY_POSITIONAL = {
-    "facets/model/transformer.py forward",
-    "facets/papers/engine.py rank_papers",
-    "server/facets_server/documents/ingest_stream.py __init__",
-    "facets/papers/candidates.py build_table",
-}
+# One layer may leave out what another needs: the parameters are the tensors of the equation, as PyTorch passes them.
+MANY_POSITIONAL = {"facets/model/transformer.py forward"}
 # Commands: their parameters are options of the command line.
 COMMANDS = (
     "clients/facets_client/cli/",
@@ -84,7 +77,7 @@ def test_functions_fit_a_screen() -> None:
         for function in functions(tree)
         if lines_of(function) > MAX_FUNCTION_LINES
     }
-    assert found == LONG_FUNCTIONS
+    assert found == set()
 
 
 def test_handlers_are_short() -> None:
@@ -99,7 +92,7 @@ def test_handlers_are_short() -> None:
         if isinstance(function, ast.FunctionDef) and function.name in rpcs
     }
     assert set(handlers) == rpcs
-    assert {name for name, lines in handlers.items() if lines > MAX_HANDLER_LINES} == LONG_HANDLERS
+    assert {name for name, lines in handlers.items() if lines > MAX_HANDLER_LINES} == set()
 
 
 def test_public_functions_take_few_positional_parameters() -> None:

@@ -104,14 +104,6 @@ STRING_IMPORTERS = {
     "facets_client.cli.main",
 }
 
-# Exceptions of today, to be mended: they only get fewer.
-PROTOBUF_EXCEPTIONS = {
-    "facets_server.documents.filters",
-    "facets_server.documents.ingest_stream",
-}
-ROOT_EXCEPTIONS: set[tuple[str, str]] = set()
-ROOM_CYCLE_EXCEPTIONS: set[str] = set()
-
 # Standard library and NumPy only: cheap to import, free of side effects.
 LIGHT_MODULES = {"errors": set(), "extras": set()}
 
@@ -128,8 +120,6 @@ def test_packages_import_only_what_the_table_allows(package: str) -> None:
     wrong = []
     for module, found in of_package(package):
         root = found.name.partition(".")[0]
-        if (module.name, root) in ROOT_EXCEPTIONS:
-            continue
         if (root in PACKAGES and root not in ALLOWED_PACKAGES[package]) or root in FORBIDDEN_ROOTS[package]:
             wrong.append(f"{module.place(found.line)}: {package} must not import {root}")
     assert not wrong
@@ -190,7 +180,7 @@ def test_task_rooms_of_server_and_client_import_only_what_the_table_allows(
 def test_modules_do_not_import_each_other_in_circles() -> None:
     """Counted is what an import runs: the module, and each package on the way to it."""
     imports = {name: _runs(module) - {name} for name, module in modules().items()}
-    circles = [circle for circle in strongly_connected(imports) if not _excepted(circle)]
+    circles = strongly_connected(imports)
     assert not circles, "modules import each other in a circle:\n" + "\n".join(map(str, circles))
 
 
@@ -202,10 +192,6 @@ def _runs(module: Module) -> set[str]:
             reached.add(target)
             target = target.rpartition(".")[0]
     return reached
-
-
-def _excepted(circle: list[str]) -> bool:
-    return {".".join(name.split(".")[:2]) for name in circle} <= ROOM_CYCLE_EXCEPTIONS
 
 
 def strongly_connected(graph: dict[str, set[str]]) -> list[list[str]]:
@@ -244,9 +230,7 @@ def test_protobuf_is_touched_only_where_messages_are_read_and_written(package: s
     wrong = [
         f"{module.place(found.line)}: {found.name}"
         for module, found in of_package(package)
-        if found.name.startswith(_PROTOBUF_ROOTS)
-        and not touches_messages(module)
-        and module.name not in PROTOBUF_EXCEPTIONS
+        if found.name.startswith(_PROTOBUF_ROOTS) and not touches_messages(module)
     ]
     assert not wrong
 

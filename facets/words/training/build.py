@@ -15,10 +15,10 @@ from facets.config import AtLeastOne, NonNegative, NonNegativeInt, Settings
 from facets.text.files import read_lines
 from facets.text.tokenizer import Tokenizer
 from facets.training.corpus import PackedCorpus
-from facets.words.distill import DistillConfig, distill, read_word_pieces
 from facets.words.pieces import add_pieces
 from facets.words.postprocess import blend, remove_common
-from facets.words.train import CbowConfig, train_cbow
+from facets.words.training.distill import DistillConfig, distill, read_word_pieces
+from facets.words.training.train import CbowConfig, train_cbow
 from facets.words.vectors import WordVectors
 
 __all__ = ["WordVectorsConfig", "build_word_vectors", "read_texts", "sample_sentences"]

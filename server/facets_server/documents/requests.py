@@ -8,7 +8,7 @@ from google.protobuf import struct_pb2
 
 from facets.documents import JsonValue
 from facets.errors import ErrorPath, InvalidInputError
-from facets_server.documents.filters import filter_from_proto
+from facets_server.documents.filter_requests import filter_from_proto
 from facets_server.documents.ingest import IncomingDocument
 from facets_server.documents.searching import SearchQuery
 from facets_server.runtime.arrays import array_from_proto

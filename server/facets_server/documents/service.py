@@ -6,9 +6,8 @@ from facets_proto.v1 import documents_pb2, documents_pb2_grpc
 
 from facets.documents import CollectionEngine
 from facets.errors import InvalidInputError
-from facets_server.documents.filters import filter_from_proto
+from facets_server.documents.filter_requests import filter_from_proto
 from facets_server.documents.ingest import open_ingest
-from facets_server.documents.ingest_stream import IngestStream
 from facets_server.documents.reindexing import step_budget_s, target_of
 from facets_server.documents.replies import (
     collection_to_proto,
@@ -20,6 +19,7 @@ from facets_server.documents.replies import (
 )
 from facets_server.documents.requests import incoming_from_proto, search_from_proto
 from facets_server.documents.searching import search
+from facets_server.documents.stream_service import IngestStream
 from facets_server.documents.stream_store import StreamStore
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext

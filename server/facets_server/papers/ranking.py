@@ -135,7 +135,7 @@ def rank_papers(served: ServedPapers, query: PaperQuery, papers: CollectionPaper
     call.num_items = len(query.ids)
     if not query.collection:
         with in_request(_PAPER_FIELDS), served.exclusive(call) as engine:
-            rankings = engine.rank_papers(query.kind, query.ids, query.papers, query.options)
+            rankings = engine.rank_papers(query.kind, query.ids, query.papers, options=query.options)
         return Ranked(rankings, [p.id for p in query.papers], [p.title for p in query.papers], 0)
     found = papers.read(
         served,
@@ -147,7 +147,7 @@ def rank_papers(served: ServedPapers, query: PaperQuery, papers: CollectionPaper
     )
     compared = found.facets if found.ids else ()
     with served.exclusive(call) as engine:
-        rankings = engine.rank_papers(query.kind, query.ids, compared, query.options)
+        rankings = engine.rank_papers(query.kind, query.ids, compared, options=query.options)
     return Ranked(rankings, found.ids, found.titles, found.index_revision)
 
 

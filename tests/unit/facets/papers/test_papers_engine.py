@@ -162,7 +162,7 @@ def test_no_papers_give_no_answers(engine: PaperEngine) -> None:
 
 def test_evidence_of_ranked_papers_names_the_facet_of_each(engine: PaperEngine) -> None:
     papers = [Paper(VOICE.title, id="v"), Paper(PARSER.title, id="p")]
-    [ranked] = engine.rank_papers(AUTHORS, ["parsing A"], papers, PaperOptions(evidence=True))
+    [ranked] = engine.rank_papers(AUTHORS, ["parsing A"], papers, options=PaperOptions(evidence=True))
     [one_by_one] = engine.recommend_authors([PARSER], PaperOptions(candidates=["parsing A"], evidence=True))
     assert ranked[0].evidence is not None and one_by_one[0].evidence is not None
     assert ranked[0].evidence.facet == one_by_one[0].evidence.facet

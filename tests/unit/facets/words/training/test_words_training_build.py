@@ -12,10 +12,10 @@ from facets.errors import ConfigError
 from facets.training.__main__ import main
 from facets.training.corpus import PackedCorpus
 from facets.training.packing import pack_corpus
-from facets.words.distill import DistillConfig
 from facets.words.pieces import remove_pieces
-from facets.words.train import CbowConfig
 from facets.words.training.build import WordVectorsConfig, build_word_vectors, sample_sentences
+from facets.words.training.distill import DistillConfig
+from facets.words.training.train import CbowConfig
 from facets.words.vectors import WordVectors
 
 TEXT = """# Animals

@@ -13,8 +13,8 @@ from facets.config import AtLeastOne, Positive, Settings
 from facets.errors import CheckpointError, ConfigError
 from facets.extras import require_extra
 from facets.text.vocabulary import Vocabulary
-from facets.words.adapt import fit_to_sentences
 from facets.words.postprocess import principal_axes
+from facets.words.training.adapt import fit_to_sentences
 from facets.words.vectors import WordVectors, unit_rows
 
 if TYPE_CHECKING:

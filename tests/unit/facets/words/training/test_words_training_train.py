@@ -10,9 +10,9 @@ from facets.text.vocabulary import Vocabulary
 pytest.importorskip("gensim")
 pytest.importorskip("sentence_transformers")
 
-from facets.words import distill as distill_module
-from facets.words.distill import DistillConfig, distill
-from facets.words.train import CbowConfig, train_cbow
+from facets.words.training import distill as distill_module
+from facets.words.training.distill import DistillConfig, distill
+from facets.words.training.train import CbowConfig, train_cbow
 
 SMALL = CbowConfig(dim=16, window=4, num_epochs=10, subsample=1.0, num_threads=1)
 VOCABULARY = Vocabulary([f"w{i}" for i in range(20)], np.full(20, 100))

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 
 from facets.errors import InvalidInputError
 from facets.text.vocabulary import Vocabulary
-from facets.words.adapt import fit_to_sentences
 from facets.words.postprocess import blend, principal_axes, reduce_dim, remove_common
+from facets.words.training.adapt import fit_to_sentences
 from facets.words.vectors import WordVectors, unit_rows
 
 

@@ -75,7 +75,7 @@ class IngestStream:
         )
         stream = self._open(opening.open)
         yield opened_to_proto(stream, self._window)
-        begin = _Beginner(ingest, stream, self._admission, self._limits, call)
+        begin = _Beginner(ingest, stream, admission=self._admission, limits=self._limits, call=call)
         for begun in read_ahead(requests, begin, window=self._window, admission=self._admission):
             stored = None
             if begun.batch is not None:
@@ -94,7 +94,7 @@ class _Beginner:
     """Checks the batches of one stream as they arrive and hands their texts to the model."""
 
     def __init__(
-        self, ingest: Ingest, stream: OpenStream, admission: Admission, limits: LimitsConfig, call: CallContext
+        self, ingest: Ingest, stream: OpenStream, *, admission: Admission, limits: LimitsConfig, call: CallContext
     ) -> None:
         self._ingest = ingest
         self._stored = stream.last_sequence
