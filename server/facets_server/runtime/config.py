@@ -4,12 +4,13 @@ A setting comes from, later ones winning: its default here, the configuration fi
 (``FACETS_SERVER_<NAME>``), the command line. Only ``__main__`` reads the last three.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
 
 from facets.config import AtLeastOne, NonNegative, NonNegativeInt, Settings
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 ENVIRONMENT_PREFIX = "FACETS_SERVER_"
+_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 File = Annotated[Path, Field(strict=False)]  # a file or folder; text in TOML
 Names = Annotated[tuple[str, ...], Field(strict=False)]  # a list in TOML
@@ -134,9 +136,8 @@ def load_config(
             are named.
     """
     values: dict[str, Any] = {} if file is None else _read(file)
-    for variable, text in (environment or {}).items():
-        if variable.startswith(ENVIRONMENT_PREFIX):
-            _set(values, variable, text)
+    ours = {name: text for name, text in (environment or {}).items() if name.startswith(ENVIRONMENT_PREFIX)}
+    _set_all(values, ours)
     values |= {name: value for name, value in (flags or {}).items() if value is not None}
     return ServerConfig.from_dict(values)
 
@@ -152,11 +153,15 @@ def _read(file: Path) -> dict[str, Any]:
     return values
 
 
-def _set(values: dict[str, Any], variable: str, text: str) -> None:
-    """Puts the value of an environment variable where it belongs."""
-    section, name, field = _setting(variable)
-    where = values.setdefault(section, {}) if section else values
-    where[name] = _parsed(field, text)
+def _set_all(values: dict[str, Any], variables: Mapping[str, str]) -> None:
+    """Puts the values of environment variables where they belong; errors name the variables."""
+    settings = {variable: _setting(variable) for variable in variables}
+    given = {variable: _parsed(variable, settings[variable][2], text) for variable, text in variables.items()}
+    fields: dict[str, Any] = {variable: (field.annotation, field) for variable, (_, _, field) in settings.items()}
+    create_model("Environment", __base__=Settings, **fields).from_dict(given)
+    for variable, (section, name, _) in settings.items():
+        where = values.setdefault(section, {}) if section else values
+        where[name] = given[variable]
 
 
 def _setting(variable: str) -> tuple[str, str, FieldInfo]:
@@ -172,12 +177,16 @@ def _setting(variable: str) -> tuple[str, str, FieldInfo]:
     raise ConfigError(f"environment variable {variable} names no setting")
 
 
-def _parsed(field: FieldInfo, text: str) -> object:
+def _parsed(variable: str, field: FieldInfo, text: str) -> object:
     """Text as a value of the setting's type; the text itself, to be refused with the others, when it is none."""
+    if not text.strip():
+        raise ConfigError(f"environment variable {variable} is empty: expected a value, or no such variable")
     kind: Any = field.annotation
     if kind == tuple[str, ...]:
         return tuple(part.strip() for part in text.split(",") if part.strip())
     try:
-        return TypeAdapter(kind).validate_strings(text)
+        value = TypeAdapter(kind).validate_strings(text)
     except ValidationError:
         return text
+    # pydantic reads "5.0" as an integer, too
+    return text if type(value) is int and not _INTEGER.fullmatch(text) else value

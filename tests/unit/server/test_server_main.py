@@ -16,12 +16,21 @@ def test_wrong_usage_is_explained_without_a_traceback(capsys, argument):
     assert main([argument]) == 2
     printed = capsys.readouterr().err
     assert "Usage: facets-server" in printed and "Traceback" not in printed
+    assert printed.splitlines()[-1].startswith("Error: ")  # plain text: no frame around it
+
+
+def test_the_shell_completes_options(capsys, monkeypatch):
+    monkeypatch.setenv("_FACETS_SERVER_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "facets-server --po")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert main([]) == 0
+    assert "--port" in capsys.readouterr().out.split()
 
 
 def test_a_wrong_setting_is_named(capsys, monkeypatch):
     monkeypatch.setenv("FACETS_SERVER_LIMITS_MAX_TOP_K", "many")
     assert main([]) == 2
-    assert capsys.readouterr().err == 'facets-server: limits.max_top_k must be an integer, got "many"\n'
+    assert capsys.readouterr().err == 'facets-server: FACETS_SERVER_LIMITS_MAX_TOP_K must be an integer, got "many"\n'
 
 
 def test_flags_are_checked_like_the_file(capsys):

@@ -77,16 +77,35 @@ def test_bad_files_are_told_in_one_sentence(tmp_path, text, match):
 
 
 def test_bad_environment_is_told():
-    with pytest.raises(ConfigError, match='port must be an integer, got "many"'):
+    with pytest.raises(ConfigError, match='FACETS_SERVER_PORT must be an integer, got "many"'):
         load_config(None, {"FACETS_SERVER_PORT": "many"})
     with pytest.raises(ConfigError, match="FACETS_SERVER_PROT names no setting"):
         load_config(None, {"FACETS_SERVER_PROT": "1"})
 
 
+@pytest.mark.parametrize("text", ["5.0", "5_000", " 5", "0x5"])
+@pytest.mark.parametrize("variable", ["FACETS_SERVER_PORT", "FACETS_SERVER_ENGINE_MAX_DATABASE_BYTES"])
+def test_an_integer_of_the_environment_is_written_as_one(variable, text):
+    with pytest.raises(ConfigError, match=f'{variable} must be an integer, got "{text}"'):
+        load_config(None, {variable: text})
+
+
+@pytest.mark.parametrize("variable", ["DATA_DIR", "SECURITY_TLS_KEY", "HOST", "PORT", "MODELS"])
+@pytest.mark.parametrize("text", ["", " "])
+def test_an_empty_variable_is_refused(variable, text):
+    with pytest.raises(ConfigError, match=f"FACETS_SERVER_{variable} is empty"):
+        load_config(None, {f"FACETS_SERVER_{variable}": text})
+
+
+def test_every_wrong_variable_is_named():
+    with pytest.raises(ConfigError, match=r"FACETS_SERVER_PORT must be <= 65535.*FACETS_SERVER_DRAIN_S must be >= 0"):
+        load_config(None, {"FACETS_SERVER_PORT": "70000", "FACETS_SERVER_DRAIN_S": "-1"})
+
+
 def test_the_environment_says_yes_and_no_where_a_boolean_is_meant():
     config = load_config(None, {"FACETS_SERVER_ENGINE_SNAPSHOT_ON_CLOSE": "no", "FACETS_SERVER_ENGINE_CODE": "int8"})
     assert (config.engine.snapshot_on_close, config.engine.code) == (False, "int8")
-    with pytest.raises(ConfigError, match=r"engine\.background must be a boolean"):
+    with pytest.raises(ConfigError, match="FACETS_SERVER_ENGINE_BACKGROUND must be a boolean"):
         load_config(None, {"FACETS_SERVER_ENGINE_BACKGROUND": "perhaps"})
 
 
@@ -97,7 +116,9 @@ def test_a_pair_of_settings_may_come_from_two_places():
 
 def test_no_more_hits_are_announced_than_the_engine_finds():
     assert LimitsConfig().max_top_k == MAX_TOP_K
-    with pytest.raises(ConfigError, match=f"limits.max_top_k must be <= {MAX_TOP_K}, got {MAX_TOP_K + 1}"):
+    with pytest.raises(
+        ConfigError, match=f"FACETS_SERVER_LIMITS_MAX_TOP_K must be <= {MAX_TOP_K}, got {MAX_TOP_K + 1}"
+    ):
         load_config(None, {"FACETS_SERVER_LIMITS_MAX_TOP_K": str(MAX_TOP_K + 1)})
 
 
