@@ -15,14 +15,13 @@ MAX_FUNCTION_LINES = 50  # without its docstring
 MAX_HANDLER_LINES = 10
 MAX_POSITIONAL = 3  # four where all are required
 
-# One layer may leave out what another needs: the parameters are the tensors of the equation, as PyTorch passes them.
+# A PyTorch layer: its parameters are the tensors of the equation, and cross-attention may be left out.
 MANY_POSITIONAL = {"facets/model/transformer.py forward"}
 # Commands: their parameters are options of the command line.
 COMMANDS = (
     "clients/facets_client/cli/",
     "facets/training/",
     "facets/evaluation/",
-    "facets/relations/training/commands.py",
 )
 
 

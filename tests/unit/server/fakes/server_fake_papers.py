@@ -156,7 +156,7 @@ class FakePaperEngine:
                 rows[i, j], scores[i, j] = ids.index(item.id), item.score
         return BulkCandidates(ids, rows, scores)
 
-    def rank_papers(self, kind, ids, papers, options=None):
+    def rank_papers(self, kind, ids, papers, *, options=None):
         options = options or PaperOptions()
         known_ids, known, facet_scores, scores, encoded = self._scores(kind, papers, options)
         rankings = []
