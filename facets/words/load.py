@@ -86,7 +86,7 @@ def _read_entries(path: Path, file: IO[bytes]) -> Iterator[_Entry]:
     first = file.readline()
     header = _parse_header(first)
     if header is None:
-        # GloVe: no header; the first line tells the dimension.
+        # GloVe: no header; the first line gives the dimension.
         dim = len(_fields(path, 1, first)) - 1 if first else 0
         yield from _read_text(path, file, dim, first)
         return

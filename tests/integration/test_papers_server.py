@@ -137,7 +137,7 @@ def test_papers_of_a_collection(client: FacetsClient) -> None:
     client.delete_collection("shelf")
 
 
-def test_what_is_wrong_is_told(client: FacetsClient) -> None:
+def test_what_is_wrong_is_reported(client: FacetsClient) -> None:
     with pytest.raises(InvalidArgumentError, match=r"papers\[1\]\.title"):
         client.recommend_authors([PARSING, Paper("")])
     with pytest.raises(NotFoundError, match="parsing A"):

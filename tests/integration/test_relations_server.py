@@ -64,7 +64,7 @@ def run(target: str, tmp_path: Path):
     return run
 
 
-def test_the_server_tells_both_models(client):
+def test_the_server_shows_both_models(client):
     models = {model.name: model for model in client.models()}
     assert {model.task for model in models.values()} == {"sentences", "relations"}
     assert all(model.is_default for model in models.values())
@@ -238,7 +238,7 @@ def test_the_command_line_adds_and_deletes_relations(run):
         (["entail", BORN, BORN, "--model", "toy"], "one for sentences"),
     ],
 )
-def test_the_command_line_tells_bad_input_in_a_sentence(run, arguments, part):
+def test_the_command_line_shows_bad_input_in_a_sentence(run, arguments, part):
     _, error = run(*arguments, code=2)
     assert part in error
     assert len(error.strip().splitlines()) == 1

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class EmbeddingServiceStub:
-    """Turns texts into facet embeddings and tells them in words.
+    """Turns texts into facet embeddings and explains them in words.
     """
 
     def __init__(self, channel):
@@ -53,7 +53,7 @@ class EmbeddingServiceStub:
 
 
 class EmbeddingServiceServicer:
-    """Turns texts into facet embeddings and tells them in words.
+    """Turns texts into facet embeddings and explains them in words.
     """
 
     def Embed(self, request, context):
@@ -105,7 +105,7 @@ def add_EmbeddingServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class EmbeddingService:
-    """Turns texts into facet embeddings and tells them in words.
+    """Turns texts into facet embeddings and explains them in words.
     """
 
     @staticmethod

@@ -47,7 +47,7 @@ def _json(value: struct_pb2.Value, path: ErrorPath) -> JsonValue:
 
 
 def incoming_from_proto(messages: Sequence[documents_pb2.Document]) -> list[IncomingDocument]:
-    """Documents as sent; what cannot be converted is told in ``problem`` and does not stop the others."""
+    """Documents as sent; what cannot be converted is reported in ``problem`` and does not stop the others."""
     return [_incoming(message, ("documents", i)) for i, message in enumerate(messages)]
 
 

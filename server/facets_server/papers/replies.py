@@ -23,7 +23,7 @@ __all__ = [
 
 ReplyT = TypeVar("ReplyT", papers_pb2.RecommendAuthorsResponse, papers_pb2.RecommendCitationsResponse)
 
-_MOST_UNKNOWN = 100  # unknown names that are told; the others are counted
+_MOST_UNKNOWN = 100  # unknown names that are returned; the others are counted
 
 
 def candidates_to_proto(

@@ -50,9 +50,9 @@ class ExtractionQuery:
         entities: Where the entities of the texts are.
         relations: Candidates; None: all.
         limits: Which pairs are looked at.
-        include_unrelated: Also tell pairs without an accepted relation.
+        include_unrelated: Also return pairs without an accepted relation.
         top_k: Relations returned of each pair; None: the accepted ones.
-        evidence: Tell which facet met which.
+        evidence: Return which facet met which.
         max_scores: Relations returned in all.
     """
 

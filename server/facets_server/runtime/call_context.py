@@ -79,7 +79,7 @@ class CallContext:
         """Waits for an event, at most until the deadline or the end of the call."""
         self._waits.add(event)
         try:
-            # Once in the set, the event is also set by the end of the call; before that, is_active tells.
+            # Once in the set, the event is also set by the end of the call; before that, is_active says so.
             if self.is_active():
                 event.wait(self.time_remaining())
         finally:

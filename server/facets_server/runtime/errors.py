@@ -178,7 +178,7 @@ def status_of(error: BaseException, *, request_id: str = "") -> status_pb2.Statu
 
 
 def grpc_status_of(error: BaseException, *, request_id: str = "") -> grpc.Status:
-    """The error as gRPC's own status; overload also tells gRPC's retry policy how long to wait."""
+    """The error as gRPC's own status; overload also says to gRPC's retry policy how long to wait."""
     status = rpc_status.to_status(status_of(error, request_id=request_id))
     metadata = tuple(status.trailing_metadata)
     retry_after_s = _retry_after_s(error)

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 _OUR_PACKAGE = "/facets.v1."
 _HEALTH = "/grpc.health.v1.Health/"
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
-_LONGEST_DEADLINE_S = 365 * 24 * 3600.0  # gRPC tells a huge number when the caller has set none
+_LONGEST_DEADLINE_S = 365 * 24 * 3600.0  # gRPC returns a huge number when the caller has set none
 
 Handler = Any  # grpc.RpcMethodHandler; its four behaviours have four types
 Continuation = Callable[[grpc.HandlerCallDetails], Handler]

@@ -157,8 +157,8 @@ def test_bulk_leaves_conflicts_out(facets, tmp_path):
         '{"id": "b", "title": "t", "authors": ["Ann"]}\n'
     )
     (tmp_path / "conflicts.csv").write_text('b,Bob\n"b",Cat\nnope,Ann\n')
-    told = facets("bulk", "in.jsonl", "--out", "o.csv", "--conflicts", "conflicts.csv").stderr
-    assert "1 ids of --conflicts are no paper of in.jsonl, 'nope'" in told
+    said = facets("bulk", "in.jsonl", "--out", "o.csv", "--conflicts", "conflicts.csv").stderr
+    assert "1 ids of --conflicts are no paper of in.jsonl, 'nope'" in said
     rows = rows_of(tmp_path / "o.csv")[1:]
     assert {row[1] for row in rows if row[0] == "a"} == {row[1] for row in rows if row[0] == "b"} == {"Dee", "Eve"}
     facets("bulk", "in.jsonl", "--out", "own.csv", "--own")

@@ -89,8 +89,8 @@ class Relations(relations_pb2_grpc.RelationServiceServicer):
                     accepted = [score for score in pair.pattern_score.relations if score.accepted]
                     del pair.pattern_score.relations[:]
                     pair.pattern_score.relations.extend(accepted)
-            told = [pair for pair in pairs if request.include_unrelated or pair.pattern_score.relations]
-            reply.texts.add(pairs=told, num_pairs=len(pairs))
+            returned = [pair for pair in pairs if request.include_unrelated or pair.pattern_score.relations]
+            reply.texts.add(pairs=returned, num_pairs=len(pairs))
         return reply
 
     def FillSlots(self, request, context):

@@ -316,7 +316,7 @@ def test_small_collection_matches_reference(
         assert [hit.id for hit in hits] == expected_hits(documents, query, 25)
 
 
-def test_hit_tells_which_facets_met(faiss_engine: CollectionEngine, make_documents: MakeDocuments) -> None:
+def test_hit_shows_which_facets_met(faiss_engine: CollectionEngine, make_documents: MakeDocuments) -> None:
     wanted = make_documents(650)[123]
     query = np.stack([wanted.facet_embeddings[0], wanted.facet_embeddings[1] * 3])[None]
     hit = faiss_engine.search("docs", query, top_k=1, weights=np.array([[1.0, 4.0]])).hits[0][0]

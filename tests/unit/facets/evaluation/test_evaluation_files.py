@@ -1,4 +1,4 @@
-"""Reading evaluation data: every kind of damage is told with file and line, nothing is skipped."""
+"""Reading evaluation data: every kind of damage is reported with file and line, nothing is skipped."""
 
 import gzip
 import json
@@ -41,7 +41,7 @@ def no_archive(packed: bytes) -> bytes:
 
 @pytest.mark.parametrize("damage", [cut, flipped, no_archive])
 @pytest.mark.parametrize(("suffix", "pack"), [("xz", lzma.compress), ("gz", gzip.compress)])
-def test_damaged_archives_are_told(
+def test_damaged_archives_are_reported(
     tmp_path: Path, damage: Callable[[bytes], bytes], suffix: str, pack: Callable[[bytes], bytes]
 ) -> None:
     file = tmp_path / f"a.{suffix}"
@@ -51,14 +51,14 @@ def test_damaged_archives_are_told(
 
 
 @pytest.mark.parametrize("content", ["4\ta\tb\n".encode("utf-16"), b"4\tcaf\xe9\tb\n"])
-def test_other_encodings_are_told(tmp_path: Path, content: bytes) -> None:
+def test_other_encodings_are_reported(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.tsv").write_bytes(content)
     with pytest.raises(InvalidInputError, match=r"a\.tsv, line 1: expected UTF-8"):
         read_sts(tmp_path / "a.tsv")
 
 
 @pytest.mark.parametrize("read", [read_sts, read_phrase_pairs, read_phrase_choices, read_summaries])
-def test_missing_empty_and_unreadable_files_are_told(tmp_path: Path, read: Callable[[Path], object]) -> None:
+def test_missing_empty_and_unreadable_files_are_reported(tmp_path: Path, read: Callable[[Path], object]) -> None:
     (tmp_path / "empty").touch()
     with pytest.raises(InvalidInputError, match="empty"):
         read(tmp_path / "empty")
@@ -69,7 +69,7 @@ def test_missing_empty_and_unreadable_files_are_told(tmp_path: Path, read: Calla
 
 @pytest.mark.parametrize("blank", [b"\n", b"   \n", b"\r\n"])
 @pytest.mark.parametrize("read", [read_sts, read_summaries])
-def test_an_empty_line_is_told(tmp_path: Path, read: Callable[[Path], object], blank: bytes) -> None:
+def test_an_empty_line_is_reported(tmp_path: Path, read: Callable[[Path], object], blank: bytes) -> None:
     good = LINES if read is read_sts else json.dumps(RECORD).encode() + b"\n" + json.dumps(RECORD).encode() + b"\n"
     (tmp_path / "a").write_bytes(good + blank + good)
     with pytest.raises(InvalidInputError, match=r"line 3: .*an empty line"):

@@ -54,7 +54,7 @@ def test_curves_of_another_model_are_left_out_with_a_warning(tmp_path: Path, cap
         '{"format": 1, "revision": "r1", "curves": {"sif": {"scores": [0, NaN], "calibrated": [0, 1]}}}',
     ],
 )
-def test_a_damaged_file_is_told(tmp_path: Path, content: str) -> None:
+def test_a_damaged_file_is_reported(tmp_path: Path, content: str) -> None:
     (tmp_path / "calibration.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"calibration\.json"):
         read_score_curves(tmp_path, "r1")

@@ -189,7 +189,7 @@ def test_a_model_of_another_task_is_refused() -> None:
         RelationEngine.load("facets-en")
 
 
-def test_relations_tell_thresholds_and_pairs(engine: RelationEngine) -> None:
+def test_relations_show_thresholds_and_pairs(engine: RelationEngine) -> None:
     infos = engine.relations()
     assert [info.name for info in infos] == ["birthPlace", "capital", "employer", "spouse"]
     assert all(info.threshold == pytest.approx(TOY_RELATION_THRESHOLD) and info.num_pairs > 0 for info in infos)

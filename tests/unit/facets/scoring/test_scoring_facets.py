@@ -82,7 +82,7 @@ def test_codebook_contributions_add_up_to_the_score() -> None:
     torch.testing.assert_close(contributions.sum(dim=(1, 2)) - 2, score, atol=1e-4, rtol=0)
 
 
-def test_codebook_contributions_tell_which_facets_met() -> None:
+def test_codebook_contributions_show_which_facets_met() -> None:
     axes = torch.eye(3)
     contributions = scoring.codebook_contributions(axes[None, [0, 1]], axes[None, [2, 0]], l1_weight=0.0)
     torch.testing.assert_close(contributions[0], torch.tensor([[0.0, 1.0], [0.0, 0.0]]))

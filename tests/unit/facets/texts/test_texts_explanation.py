@@ -25,7 +25,7 @@ def test_tokens_stand_where_they_say_and_carry_their_attention(model: TextModel)
     assert not explanation.truncated
 
 
-def test_facets_are_told_in_words_and_tokens(model: TextModel) -> None:
+def test_facets_are_reported_in_words_and_tokens(model: TextModel) -> None:
     (explanation,) = explain(model, ["cat truck piano violin"], top_k=2)
     assert [facet.facet for facet in explanation.facets] == [0, 1, 2]
     for facet, word in zip(explanation.facets, ["cat", "truck", "piano"], strict=True):

@@ -210,7 +210,7 @@ def test_explanation_of_max_facet_is_the_match_that_is_the_score(model: TextMode
     assert match.first_words[0].word == match.second_words[0].word == "cat"
 
 
-def test_explanation_of_codebook_tells_which_facets_met(model: TextModel) -> None:
+def test_explanation_of_codebook_shows_which_facets_met(model: TextModel) -> None:
     pairs = [("road cat piano", "music truck kitten"), ("cat", "dog")]
     result = score_pairs(model, pairs, explain=True, num_words=2)
     assert len(result.explanations) == 2

@@ -78,7 +78,7 @@ def test_rare_words_become_unknown(files: list[Path], tmp_path: Path) -> None:
     assert packed.vocabulary.total_count == len(packed.tokens)
 
 
-def test_meta_tells_origin_and_counts(packed: PackedCorpus, files: list[Path]) -> None:
+def test_meta_shows_origin_and_counts(packed: PackedCorpus, files: list[Path]) -> None:
     meta = packed.meta
     assert [name for name, _ in meta.files] == ["a.txt.xz", "b.txt.gz"]
     assert all(len(digest) == 64 for _, digest in meta.files)

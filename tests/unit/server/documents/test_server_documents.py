@@ -172,7 +172,7 @@ def test_read_your_writes_by_revision(documents):
     assert raised.value.code() == grpc.StatusCode.UNAVAILABLE
 
 
-def test_get_tells_what_is_missing_and_returns_facets(running, documents):
+def test_get_shows_what_is_missing_and_returns_facets(running, documents):
     fill(documents)
     request = documents_pb2.GetDocumentsRequest(collection="news", ids=["c", "zzz", "a"], include_facets=True)
     reply = documents.GetDocuments(request, timeout=60)

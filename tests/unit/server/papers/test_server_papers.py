@@ -78,7 +78,7 @@ def test_citing_papers(stub):
     assert sorted(ids_of(reply.results[0])) == ["c1", "c2"]
 
 
-def test_evidence_tells_facet_words_and_papers(stub):
+def test_evidence_shows_facet_words_and_papers(stub):
     request = pb.RecommendAuthorsRequest(papers=[BOAT], options=options(evidence=True, top_k=1))
     (item,) = stub.RecommendAuthors(request, timeout=60).results[0].candidates
     assert item.evidence.nearest_words[0].word == "boat"
@@ -125,7 +125,7 @@ def test_bulk_sends_each_id_once_and_agrees_with_the_single_call(stub, paper_ser
     assert not reply.results[2].candidates
 
 
-def test_bulk_tells_unknown_candidates(stub):
+def test_bulk_shows_unknown_candidates(stub):
     pool = pb.CandidateList(ids=["Ann", "Bob", "nobody", "bob-1", "none"])
     request = pb.RecommendBulkRequest(kind=AUTHORS, papers=[BOAT], options=options(candidates=pool))
     reply = stub.RecommendBulk(request, timeout=60)
@@ -202,7 +202,7 @@ def test_without_a_model_for_papers(make_server):
     assert "papers" in error.value.details()
 
 
-def test_model_and_health_are_told(paper_server):
+def test_model_and_health_are_reported(paper_server):
     models = models_pb2_grpc.ModelServiceStub(paper_server.channel).ListModels(models_pb2.ListModelsRequest())
     (ours,) = [model for model in models.models if model.task == "papers"]
     assert (ours.name, ours.num_facets, ours.max_tokens) == ("papers", 2, 64)
@@ -309,7 +309,7 @@ def test_papers_of_the_callers(stub):
     assert [paper.id for paper in stub.RankPapers(request, timeout=60).rankings[0].papers] == ["s"]
 
 
-def test_what_is_unknown_is_told_with_near_names(stub, shelf):
+def test_what_is_unknown_is_reported_with_near_names(stub, shelf):
     unknown = pb.RankPapersRequest(kind=AUTHORS, ids=["Bobb"], collection=shelf)
     error = refused(stub.RankPapers, unknown, grpc.StatusCode.NOT_FOUND)
     assert "bob-1" in error.value.details()

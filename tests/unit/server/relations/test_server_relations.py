@@ -54,7 +54,7 @@ def extraction(*texts, **fields):
     return relations_pb2.ExtractRelationsRequest(texts=texts, **fields)
 
 
-def told(reply):
+def returned(reply):
     return {
         (pair.head.text, score.relation, pair.tail.text)
         for text in reply.texts
@@ -63,7 +63,7 @@ def told(reply):
     }
 
 
-def test_extraction_from_spans_tells_relations_with_offsets_and_confidence(stub):
+def test_extraction_from_spans_shows_relations_with_offsets_and_confidence(stub):
     reply = stub.ExtractRelations(extraction(text_of(TEXT, (24, 30), (0, 11))), timeout=60)
     (pair,) = reply.texts[0].pairs
     assert TEXT[pair.head.start : pair.head.end] == pair.head.text == "Marie Curie"
@@ -79,15 +79,15 @@ def test_extraction_from_spans_tells_relations_with_offsets_and_confidence(stub)
 
 def test_extraction_from_the_names_of_the_request(stub):
     reply = stub.ExtractRelations(extraction(text_of(TEXT), gazetteer_names=NAMES), timeout=60)
-    assert told(reply) == {("Marie Curie", "birthPlace", "Warsaw"), ("Pierre Curie", "spouse", "Marie Curie")}
+    assert returned(reply) == {("Marie Curie", "birthPlace", "Warsaw"), ("Pierre Curie", "spouse", "Marie Curie")}
 
 
 def test_candidates_restrict_the_relations(stub):
     request = extraction(text_of(TEXT), gazetteer_names=NAMES, relations=["spouse", "employer"])
-    assert told(stub.ExtractRelations(request, timeout=60)) == {("Pierre Curie", "spouse", "Marie Curie")}
+    assert returned(stub.ExtractRelations(request, timeout=60)) == {("Pierre Curie", "spouse", "Marie Curie")}
 
 
-def test_unrelated_pairs_and_rejected_relations_are_told_when_asked_for(stub):
+def test_unrelated_pairs_and_rejected_relations_are_reported_when_asked_for(stub):
     request = extraction(text_of(TEXT), gazetteer_names=NAMES, include_unrelated=True, top_k=2, evidence=True)
     reply = stub.ExtractRelations(request, timeout=60)
     pairs = reply.texts[0].pairs
@@ -100,10 +100,10 @@ def test_unrelated_pairs_and_rejected_relations_are_told_when_asked_for(stub):
     assert [facet.facet for facet in unrelated.pattern_score.facets] == list(range(NUM_FACETS))
 
 
-def test_a_negated_sentence_tells_its_cue_and_no_relation(stub):
+def test_a_negated_sentence_shows_its_cue_and_no_relation(stub):
     text = "Pierre Curie is not married to Marie Curie ."
     reply = stub.ExtractRelations(extraction(text_of(text), gazetteer_names=NAMES, include_unrelated=True), timeout=60)
-    assert told(reply) == set()
+    assert returned(reply) == set()
     assert {pair.pattern_score.negation_cue for pair in reply.texts[0].pairs} == {"not"}
 
 
@@ -161,7 +161,7 @@ def test_a_bad_span_beyond_the_first_turn_is_named_by_its_place_in_the_request(s
     assert "texts[40].entities[0]" in message
 
 
-def test_an_unknown_relation_is_not_found_and_near_names_are_told(stub):
+def test_an_unknown_relation_is_not_found_and_near_names_are_reported(stub):
     request = extraction(text_of(TEXT, (0, 11)), relations=["spouce"])
     code, message, _, resource = refusal(stub.ExtractRelations, request)
     assert code == grpc.StatusCode.NOT_FOUND
@@ -183,7 +183,7 @@ def test_the_server_s_own_gazetteer_finds_entities(make_server, tmp_path):
     config = ServerConfig(relations=RelationsConfig(gazetteer=names))
     running = make_server(others=[fake_relations()[0]], config=config)
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
-    assert len(told(stub.ExtractRelations(extraction(text_of(TEXT)), timeout=60))) == 2
+    assert len(returned(stub.ExtractRelations(extraction(text_of(TEXT)), timeout=60))) == 2
 
 
 def test_a_pipeline_on_the_server_finds_entities(make_server, tmp_path):
@@ -196,10 +196,10 @@ def test_a_pipeline_on_the_server_finds_entities(make_server, tmp_path):
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     for source in ("ENTITY_SOURCE_NER", "ENTITY_SOURCE_UNSPECIFIED"):
         reply = stub.ExtractRelations(extraction(text_of(TEXT), entity_source=source), timeout=60)
-        assert len(told(reply)) == 2
+        assert len(returned(reply)) == 2
 
 
-def test_a_gazetteer_that_cannot_be_read_is_told(make_server, tmp_path):
+def test_a_gazetteer_that_cannot_be_read_is_reported(make_server, tmp_path):
     config = ServerConfig(relations=RelationsConfig(gazetteer=tmp_path / "missing.txt"))
     running = make_server(others=[fake_relations()[0]], config=config)
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
@@ -280,7 +280,7 @@ def test_a_pattern_without_its_arguments_is_named(engine_and_stub, pattern):
         ("$ARG1 was not born in $ARG2", BORN, "NEUTRAL"),
     ],
 )
-def test_entailment_tells_both_directions(stub, premise, hypothesis, label):
+def test_entailment_shows_both_directions(stub, premise, hypothesis, label):
     request = relations_pb2.DetectEntailmentRequest(pairs=[{"premise": premise, "hypothesis": hypothesis}])
     (result,) = stub.DetectEntailment(request, timeout=60).entailments
     assert relations_pb2.EntailmentLabel.Name(result.label) == f"ENTAILMENT_LABEL_{label}"
@@ -399,7 +399,7 @@ def test_health_follows_an_engine_that_keeps_failing_and_comes_back(make_server)
     assert next(updates).status == states.SERVING
 
 
-def test_models_of_several_tasks_are_told_and_each_answers_for_its_own(make_server):
+def test_models_of_several_tasks_are_reported_and_each_answers_for_its_own(make_server):
     running = make_server(others=[fake_relations()[0], fake_relations("another")[0]])
     models = models_pb2_grpc.ModelServiceStub(running.channel)
     listed = models.ListModels(models_pb2.ListModelsRequest(), timeout=60).models

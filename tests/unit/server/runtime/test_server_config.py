@@ -69,14 +69,14 @@ def test_settings_of_the_engine_come_from_file_and_environment(tmp_path):
         ("log_level = 'LOUD'", "log_level must be"),
     ],
 )
-def test_bad_files_are_told_in_one_sentence(tmp_path, text, match):
+def test_bad_files_are_reported_in_one_sentence(tmp_path, text, match):
     file = tmp_path / "server.toml"
     file.write_text(text)
     with pytest.raises(ConfigError, match=match):
         load_config(file)
 
 
-def test_bad_environment_is_told():
+def test_bad_environment_is_reported():
     with pytest.raises(ConfigError, match='FACETS_SERVER_PORT must be an integer, got "many"'):
         load_config(None, {"FACETS_SERVER_PORT": "many"})
     with pytest.raises(ConfigError, match="FACETS_SERVER_PROT names no setting"):
@@ -122,12 +122,12 @@ def test_no_more_hits_are_announced_than_the_engine_finds():
         load_config(None, {"FACETS_SERVER_LIMITS_MAX_TOP_K": str(MAX_TOP_K + 1)})
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         load_config(tmp_path / "none.toml")
 
 
-def test_the_documented_file_loads_and_tells_the_defaults(tmp_path):
+def test_the_documented_file_loads_and_shows_the_defaults(tmp_path):
     document = (Path(__file__).parents[4] / "docs" / "server.md").read_text()
     file = tmp_path / "server.toml"
     file.write_text(document.split("```toml\n")[1].split("```")[0])

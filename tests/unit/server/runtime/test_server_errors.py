@@ -201,7 +201,7 @@ def test_a_message_over_the_limit_is_refused_by_grpc(make_server):
     assert stub.Embed(texts_pb2.EmbedRequest(texts=["cat"]), timeout=60)
 
 
-def test_our_own_bugs_tell_nothing_and_log_no_text(running, embed, caplog):
+def test_our_own_bugs_say_nothing_and_log_no_text(running, embed, caplog):
     running.model.poison = "wine"
     with caplog.at_level(logging.INFO):
         error, details = failure(embed, texts_pb2.EmbedRequest(texts=["wine"]))
@@ -231,7 +231,7 @@ def test_the_request_id_is_echoed_or_made(embed):
     assert dict(error.trailing_metadata())["x-request-id"] == "abc-2"
 
 
-def test_overload_is_told_with_the_time_to_retry(make_server):
+def test_overload_is_reported_with_the_time_to_retry(make_server):
     running = make_server(admission=AdmissionConfig(max_concurrent_requests=1, max_queued_requests=1))
     stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
     running.model.gate.clear()

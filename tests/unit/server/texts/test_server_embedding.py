@@ -38,7 +38,7 @@ def test_embed_in_half_precision_is_close_to_float32(running, stub):
     np.testing.assert_allclose(array_of(reply.facet_embeddings), running.model.encode(["a cat"]), atol=2e-3)
 
 
-def test_token_stats_count_unknown_words_and_tell_a_cut_text(running, stub):
+def test_token_stats_count_unknown_words_and_show_a_cut_text(running, stub):
     long_text = "cat " * (running.model.max_tokens + 1)
     exact_text = "cat " * running.model.max_tokens
     reply = stub.Embed(

@@ -52,7 +52,7 @@ def test_method_defaults_to_codebook(score):
     assert reply.scores[1].score == max(pair.score for pair in reply.scores)
 
 
-def test_explanation_tells_which_facets_met(score):
+def test_explanation_shows_which_facets_met(score):
     request = texts_pb2.ScoreRequest(pairs=pairs_of(("the cat", "a dog")), explain=True, num_words=2)
     explanation = score(request, timeout=60).scores[0].explanation
     assert sum(match.contribution for match in explanation.matches) == pytest.approx(1.0, abs=1e-5)
@@ -189,7 +189,7 @@ def test_texts_of_unknown_words_have_finite_scores(score, number):
     assert np.isfinite(cosines).all()
 
 
-def test_explain_tells_tokens_with_offsets_and_facets_in_words(running):
+def test_explain_shows_tokens_with_offsets_and_facets_in_words(running):
     text = "The cat, zzz \u00e9t\u00e9"
     stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
     reply = stub.Explain(texts_pb2.ExplainRequest(texts=[text, "boat"], num_words=4), timeout=60)

@@ -115,7 +115,7 @@ def test_baselines_average_words_of_the_model_and_words_that_only_read(
     assert models["cbow-max"]["documents"]["authors"]["auc"] > 0.6
 
 
-def test_command_tells_when_nothing_is_known(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_shows_when_nothing_is_known(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = folder / "unknown.jsonl"
     path.write_text('{"id": "a", "title": "b", "authors": ["Nobody"]}\n', encoding="utf-8")
     assert main(["recommendation", str(path), "--model", str(folder / "run" / "model")]) == 1

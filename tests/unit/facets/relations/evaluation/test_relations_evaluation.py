@@ -106,7 +106,7 @@ def test_best_threshold_keeps_ties_together() -> None:
         ([PAIRS[0]], "must have a pair with a pattern and a relation"),
     ],
 )
-def test_bad_pair_files_are_told(tmp_path: Path, lines: list[str], message: str) -> None:
+def test_bad_pair_files_are_reported(tmp_path: Path, lines: list[str], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         read_pairs(write(tmp_path / "pairs.tsv", lines))
 
@@ -119,7 +119,7 @@ def test_bad_pair_files_are_told(tmp_path: Path, lines: list[str], message: str)
         (">\t$ARG1 a\t$ARG1 b $ARG2\t1\t1", "once in each pattern"),
     ],
 )
-def test_bad_entailment_files_are_told(tmp_path: Path, line: str, message: str) -> None:
+def test_bad_entailment_files_are_reported(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         read_entailment(write(tmp_path / "pairs.tsv", [ENTAILMENT[0], line]))
 
@@ -173,6 +173,6 @@ def test_commands_calibrate_and_report(tmp_path: Path, capsys: pytest.CaptureFix
     assert {"ap", "micro_accuracy", "macro_accuracy"} <= set(report["models"]["toy-relations"]["asymmetric"])
 
 
-def test_a_model_of_another_task_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_of_another_task_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["relations", str(write(tmp_path / "pairs.tsv", PAIRS)), "--model", "facets-en"]) == 1
     assert "expected a model for relations" in capsys.readouterr().err

@@ -101,18 +101,18 @@ def test_a_frequent_pattern_keeps_a_limited_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line", ["a\tb\t$ARG1 met $ARG2", "a\tb\t$ARG1 met $ARG2\tmany", "\tb\t$ARG1 met $ARG2\t1", "a b c 1"]
 )
-def test_a_bad_line_is_told_with_file_and_number(tmp_path: Path, line: str) -> None:
+def test_a_bad_line_is_reported_with_file_and_number(tmp_path: Path, line: str) -> None:
     path = write(tmp_path / "cells.tsv", [LINES[0], line])
     with pytest.raises(InvalidInputError, match=r"cells.tsv, line 2: expected entity<TAB>entity"):
         list(read_cells(path))
 
 
-def test_a_pattern_without_an_argument_is_told(tmp_path: Path) -> None:
+def test_a_pattern_without_an_argument_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="exactly once"):
         matrix(tmp_path, ["a\tb\t$ARG1 met\t1"])
 
 
-def test_triples_without_triples_are_told(tmp_path: Path) -> None:
+def test_triples_without_triples_are_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="must hold kb:relation rows"):
         load_matrix(
             [write(tmp_path / "cells.tsv", LINES)],
@@ -137,7 +137,7 @@ def test_two_facts_of_a_head_stand_in_one_sentence() -> None:
     assert all(pattern.split().count("$ARG2") == 1 for pattern in made["mass"])
 
 
-def test_a_bad_phrase_is_told(tmp_path: Path) -> None:
+def test_a_bad_phrase_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "phrases.tsv", ["spouse\t$ARG1 married $ARG2", "spouse\t$ARG1 married"])
     with pytest.raises(InvalidInputError, match=r"phrases.tsv, line 2"):
         read_phrases(path)
@@ -259,7 +259,7 @@ def test_a_trained_model_loads_and_knows_its_tables(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content"), [("relations.json", "{"), ("patterns.txt", "one\n"), ("relations.json", '{"relations": []}')]
 )
-def test_a_damaged_table_is_told(tmp_path: Path, file: str, content: str) -> None:
+def test_a_damaged_table_is_reported(tmp_path: Path, file: str, content: str) -> None:
     folder = make_toy_relation_checkpoint(tmp_path / "toy", num_steps=2)
     (folder / file).write_text(content)
     with pytest.raises(CheckpointError, match=r"damaged|expected"):

@@ -73,14 +73,14 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["cells.tsv", "mining.json"]
 
 
-def test_a_corpus_without_names_is_told(tmp_path: Path) -> None:
+def test_a_corpus_without_names_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "corpus.txt"
     path.write_text("Only text without a title.\n")
     with pytest.raises(ConfigError, match="gazetteer must hold a name"):
         mine_cells([path], tmp_path / "out", num_workers=1, show_progress=False)
 
 
-def test_a_damaged_corpus_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_damaged_corpus_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "corpus.txt"
     path.write_bytes(b"# Ann\ngood\n\xff\xfe\n")
     with pytest.raises(InvalidInputError, match=r"corpus.txt, line 3"):
