@@ -107,11 +107,12 @@ def sentence_facets(units_SD: NDArray[np.float32], num_facets: int, *, seed: int
 
     Args:
         units_SD: Unit embeddings of its sentences, one or more.
-        num_facets: K; no more sentences than that stay as they are.
+        num_facets: K; no more different sentences than that stay as they are.
         seed: Of the first centres.
     """
-    if len(units_SD) <= num_facets:
-        return units_SD
+    different = np.unique(units_SD, axis=0)
+    if len(different) <= num_facets:
+        return different
     from sklearn.cluster import KMeans
 
     clusters = KMeans(num_facets, n_init=1, random_state=seed).fit(units_SD)
