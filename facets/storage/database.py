@@ -210,7 +210,10 @@ def _explain(error: sqlite3.Error) -> tuple[type[StorageError], str]:
         return DiskFullError, "the disk or its quota is full; nothing of this call was stored, earlier writes are kept"
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return DamagedError, f"the file is damaged, restore it from a backup ({error})"
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+    if code == sqlite3.SQLITE_CANTOPEN:  # SQLite keeps the cause to itself; opening the file to look drops its locks
+        reason = "the folder is missing, the user has no right to it, or too many files are open"
+        return StorageError, f"the file cannot be opened: {reason} ({error})"
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
         return StorageError, f"the file is not writable for this user ({error})"
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreInUseError, f"another process has the file open and is writing it ({error})"

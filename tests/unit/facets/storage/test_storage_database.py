@@ -1,5 +1,6 @@
 """SQLite files: versions, migrations, whose file it is, and errors by their cause."""
 
+import resource
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -140,6 +141,17 @@ def test_damaged_page_is_found_at_opening(tmp_path: Path) -> None:
 def test_folder_that_is_missing_is_a_storage_error(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot open"):
         Database(tmp_path / "none" / "words", ONE)
+
+
+def test_too_many_open_files_are_no_missing_right(tmp_path: Path) -> None:
+    Database(tmp_path / "words", ONE).close()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1, limits[1]))
+    try:
+        with pytest.raises(StorageError, match=r"cannot be opened: .*too many files are open"):
+            Database(tmp_path / "words", ONE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_additions_of_papers_made_before_the_mark_are_read(tmp_path: Path) -> None:
