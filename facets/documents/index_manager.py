@@ -71,7 +71,7 @@ class IndexManager:
         for path in self._directory.iterdir():
             left_over = path.suffix in (".part", ".tmp", ".index") and path not in known
             if left_over and path.is_file():
-                path.unlink()
+                _remove(path)
         if self._config.background:
             self._thread = threading.Thread(target=self._run, name="facets-index-maintenance", daemon=True)
             self._thread.start()
@@ -124,7 +124,7 @@ class IndexManager:
         self._live.pop(record.number, None)
         self._records.pop(record.number, None)
         self._collection_locks.pop(record.number, None)
-        self._path(record).unlink(missing_ok=True)
+        _remove(self._path(record))
 
     def replace(self, record: CollectionRecord, moved: CollectionRecord) -> None:
         """Forgets a collection that another one has replaced; the caller holds ``write_lock`` since before that."""
@@ -169,11 +169,12 @@ class IndexManager:
                 return
         with self._maintenance_lock:
             for number, live in list(self._live.items()):
-                if self._config.snapshot_on_close and live.num_unsaved:
+                record = self._records.get(number)  # None: deleted meanwhile
+                if record is not None and self._config.snapshot_on_close and live.num_unsaved:
                     try:
-                        self._save(self._records[number], live)
+                        self._save(record, live)
                     except StorageError as error:
-                        logger.warning("index of %s not saved: %s", self._records[number].name, error)
+                        logger.warning("index of %s not saved: %s", record.name, error)
 
     def _current(self, record: CollectionRecord) -> CollectionRecord:
         """The collection as it is now; an index of one that is gone would stay in memory, for nobody drops it."""
@@ -229,6 +230,14 @@ class IndexManager:
             except (FacetsError, OSError, RuntimeError, MemoryError):
                 # The index stays as it was and searches stay right; the next write tries again.
                 logger.exception("index maintenance failed")
+
+
+def _remove(path: Path) -> None:
+    """Deletes an index file that nobody needs; one that stays does no harm, and the next start tries again."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        logger.warning("index file %s not deleted, the next start tries again: %s", path, error.strerror)
 
 
 def _return_free_memory() -> None:

@@ -17,10 +17,13 @@ import pytest
 from waiting import wait_until
 
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchResult, index_manager
+from facets.documents.schema import SCHEMA
+from facets.documents.store import DocumentStore
 from facets.errors import IndexFormatError, StorageError
 from facets.index import live
 from facets.index.backends import make_backend
 from facets.index.snapshot import SnapshotIdentity, read_snapshot
+from facets.storage import Database
 
 OpenEngine = Callable[..., CollectionEngine]
 MakeDocuments = Callable[..., list[Document]]
@@ -297,6 +300,43 @@ def test_a_folder_among_the_snapshots_is_left_alone(open_engine: OpenEngine, tmp
     (tmp_path / "data" / "indexes" / "78.index").write_bytes(b"of a collection that is gone")
     open_engine()
     assert [path.name for path in (tmp_path / "data" / "indexes").iterdir()] == ["77.index"]
+
+
+def test_an_index_file_that_cannot_be_deleted_does_not_stop_a_deletion(
+    engine: CollectionEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "data" / "indexes" / "1.index").mkdir()  # unlink refuses a folder
+    engine.delete_collection("docs")
+    assert engine.list_collections() == ()
+    assert "1.index not deleted" in caplog.text
+
+
+def test_a_collection_deleted_while_indexes_are_saved_is_left_out(
+    open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine()
+    for name in ("docs", "other"):
+        engine.create_collection(name, model="toy", model_revision="1", num_facets=2, dim=32)
+        engine.upsert(name, make_documents(100))
+    engine.close()
+    config = EngineConfig(background=False, exact_max_facets=100)
+    store = DocumentStore(Database(tmp_path / "data" / "documents.sqlite3", SCHEMA))
+    manager = index_manager.IndexManager(store, tmp_path / "data" / "indexes", config)
+    with store.view() as view:
+        records = {record.name: record for record in view.collections()}
+    for record in records.values():
+        manager.live(record)
+    manager.maintain()
+    saved: list[Path] = []
+
+    def save_and_delete(path: Path, *_: object) -> None:
+        saved.append(path)
+        manager.drop(records["other"])
+
+    monkeypatch.setattr(index_manager, "write_snapshot", save_and_delete)
+    manager.close()
+    store.close()
+    assert [path.name for path in saved] == ["1.index"]
 
 
 def test_full_store_refuses_writes_and_keeps_the_rest(open_engine: OpenEngine, make_documents: MakeDocuments) -> None:
