@@ -165,16 +165,22 @@ def create_server(
     )
     port = _bind(server, config)
     served = ModelRegistry(models)
-    closing = ExitStack()
-    table = services(ServerParts(models=served, engine=engine, admission=admission, config=config, closing=closing))
-    for service in table:
-        service.add_to(server)
-    health = HealthMonitor(_health_of(server), {s.name: (s.health,) for s in table if s.health is not None})
-    names = (service.name for service in table)
-    reflection.enable_server_reflection((*names, HEALTH_SERVICE, reflection.SERVICE_NAME), server)
-    return FacetsServer(
-        server, port=port, models=served, admission=admission, health=health, closing=closing, registry=registry
-    )
+    with ExitStack() as closing:  # when one room fails, what the others opened is closed
+        table = services(ServerParts(models=served, engine=engine, admission=admission, config=config, closing=closing))
+        for service in table:
+            service.add_to(server)
+        health = HealthMonitor(_health_of(server), {s.name: (s.health,) for s in table if s.health is not None})
+        names = (service.name for service in table)
+        reflection.enable_server_reflection((*names, HEALTH_SERVICE, reflection.SERVICE_NAME), server)
+        return FacetsServer(
+            server,
+            port=port,
+            models=served,
+            admission=admission,
+            health=health,
+            closing=closing.pop_all(),
+            registry=registry,
+        )
 
 
 def _call_metrics(registry: CollectorRegistry, admission: Admission) -> CallMetrics:
