@@ -66,7 +66,7 @@ class BulkTask(Protocol[ItemT]):
     """What one kind of run does with its batches; all of it may fail with a ``FacetsClientError``."""
 
     def read(self, place: Place) -> Iterator[Batch[ItemT]]:
-        """The batches after a place; called once, before anything else."""
+        """The batches after a place; called before anything else, again when the server was away."""
 
     @property
     def resume_token(self) -> str:
@@ -165,7 +165,7 @@ class BulkRunner(Generic[ItemT]):
         done_before = self.place.num_done
         self._save(now=True)
         try:
-            self._work(self._task.read(self.place))
+            self._work()
         finally:
             self._task.abandon()
             self._rejected.close()
@@ -176,12 +176,15 @@ class BulkRunner(Generic[ItemT]):
         speed = (self.place.num_done - done_before) / max(duration_s, 1e-9)
         return BulkReport(self.place, duration_s, speed, self._num_reconnects)
 
-    def _work(self, source: Iterator[Batch[ItemT]]) -> None:
+    def _work(self) -> None:
         """Keeps the window full until the input ends; sends again whenever the connection breaks."""
+        source: Iterator[Batch[ItemT]] | None = None
         last_progress = time.monotonic()
         pause_s = self._settings.first_pause_s
         while True:
             try:
+                if source is None:
+                    source = self._task.read(self.place)
                 if not self._advance(source):
                     return
                 last_progress = time.monotonic()

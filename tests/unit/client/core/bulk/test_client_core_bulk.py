@@ -75,7 +75,8 @@ def refusal(*places):
 class Run:
     """A run over ten entries; ``call`` decides what becomes of the items of a request."""
 
-    def __init__(self, call, tmp_path, **settings):
+    def __init__(self, call, tmp_path, *, away=(), **settings):
+        self.away = list(away)
         path = tmp_path / "in.jsonl"
         path.write_text("")
         self.taken, self.rejected, self.waits = [], tmp_path / "rejected.jsonl", []
@@ -97,6 +98,8 @@ class Run:
                 task.close()
 
     def read(self, place):
+        if self.away:
+            raise self.away.pop()
         return batches(map(entry, range(1, 11)), size=4)
 
     def take(self, items, reply):
@@ -149,6 +152,15 @@ def test_a_server_that_is_away_is_waited_for_and_nothing_is_taken_twice(tmp_path
     run = Run(call, tmp_path, window=3)
     assert run.taken == [f"item {i}" for i in range(1, 11)]
     assert run.report.num_reconnects == 5 and run.waits == ["away"] * 5
+
+
+def test_a_server_that_is_away_at_the_start_is_waited_for(tmp_path):
+    away = UnavailableError(grpc.StatusCode.UNAVAILABLE, "away")
+    run = Run(lambda items: items, tmp_path, away=[away] * 3)
+    assert run.taken == [f"item {i}" for i in range(1, 11)]
+    assert run.waits == ["away"] * 3
+    with pytest.raises(UnavailableError):
+        Run(lambda items: items, tmp_path, away=[away], max_wait_s=0.0, first_pause_s=0.1)
 
 
 def test_an_empty_batch_has_no_records():
