@@ -97,14 +97,14 @@ class StateBuilder:
         self._trained_averages = model.word_averages_of(trained.rows, trained.offsets[:-1])
 
     def build(self, added: Added, previous: EngineState | None = None) -> EngineState:
-        """The state with all additions; indexes of the previous one are kept where nothing of their kind was added."""
+        """The state with all additions; indexes of the previous one are kept where what they hold is the same."""
         bank = self._bank(list(added.papers.values()))
         row_of = {paper_id: row for row, paper_id in enumerate(bank.ids)}  # an added version wins
         tables, indexes = {}, {}
         for kind in CandidateKind:
             tables[kind] = self._table(kind, added, bank, row_of)
-            kept = previous.index(kind) if previous is not None and not added.vectors[kind] else None
-            if kept is not None:
+            kept = previous.index(kind) if previous is not None else None
+            if previous is not None and kept is not None and _are_same(tables[kind], previous.tables[kind]):
                 indexes[kind] = kept
             elif len(tables[kind]) >= self._min_indexed:
                 indexes[kind] = CandidateIndex(tables[kind])
@@ -160,6 +160,13 @@ class StateBuilder:
             return None
         known = [int(bank.years[row_of[key]]) if key in row_of else 0 for key in ids]
         return np.array([year or year_of_id(key) or 0 for year, key in zip(known, ids, strict=True)], np.int32)
+
+
+def _are_same(table: CandidateTable, other: CandidateTable) -> bool:
+    """Whether an index of either finds the same; means differ in the last bits with the papers averaged beside."""
+    if table.vectors.shape != other.vectors.shape:
+        return False
+    return np.array_equal(table.vectors, other.vectors) and np.allclose(table.means, other.means, atol=1e-6)
 
 
 def candidates_of(paper: Paper) -> list[tuple[CandidateKind, str, str]]:

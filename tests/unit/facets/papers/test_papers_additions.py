@@ -93,6 +93,16 @@ def test_a_folder_of_another_model_is_refused(model: PaperModel, tmp_path: Path)
         PaperEngine(model, data_dir=tmp_path)
 
 
+def test_an_index_is_built_again_only_when_what_it_holds_has_changed(model: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path, min_indexed=1)
+    engine.add_papers([Paper("voice prosody", id="n1", authors=(Author("New One"),), cited_by=("stranger",))])
+    before = engine.state
+    engine.add_authors([NewAuthor(Author("Another"), (Paper("speaker tone of a voice"),))])
+    assert engine.state.index(CandidateKind.CITATIONS) is before.index(CandidateKind.CITATIONS) is not None
+    assert engine.state.index(AUTHORS) is not before.index(AUTHORS)
+    engine.close()
+
+
 def test_vectors_are_fitted_again_for_another_revision_of_the_model(model: PaperModel, tmp_path: Path) -> None:
     engine = PaperEngine(model, data_dir=tmp_path)
     engine.add_papers([Paper("voice prosody", id="n1", authors=(Author("New One"), Author("speech A")))])
