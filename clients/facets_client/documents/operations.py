@@ -1,5 +1,6 @@
 """What the clients do with collections and their documents (see ``core/operations.py``)."""
 
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -137,17 +138,20 @@ class DocumentOperations(RoomOperations):
         window = opened.max_unacked_batches or 1
         sequence = opened.last_acked_sequence
         num_under_way = 0
+        cut: deque[list[pb.Document]] = deque()  # of the input, not sent
         more = True
         while more or num_under_way:
             while more and num_under_way < window:
+                if cut:
+                    sequence += 1
+                    yield Send(convert.stream_batch(sequence, cut.popleft()))
+                    num_under_way += 1
+                    continue
                 batch: list[Document] = yield TakeInput(documents, batch_size)
-                more = bool(batch)
                 messages = [convert.from_document(document) for document in batch]
                 sizes = [message.ByteSize() for message in messages]
-                for part in slices(sizes, max_items=0, max_bytes=limits.max_message_bytes):
-                    sequence += 1
-                    yield Send(convert.stream_batch(sequence, messages[part]))
-                    num_under_way += 1
+                cut += (messages[part] for part in slices(sizes, max_items=0, max_bytes=limits.max_message_bytes))
+                more = bool(batch)
                 if not more:
                     yield HalfClose()
             if num_under_way:
