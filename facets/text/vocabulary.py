@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from spacy.lang.en.stop_words import STOP_WORDS
 
 from facets.errors import CheckpointError, InvalidInputError
+from facets.storage import write_atomically
 
 __all__ = ["PIECE_MARK", "Vocabulary"]
 
@@ -174,7 +175,10 @@ class Vocabulary:
 
     def save(self, path: Path) -> None:
         """Writes a tab-separated file: the total first, then a word and its count a line, in row order."""
-        with path.open("w", encoding="utf-8", newline="\n") as file:
+        with (
+            write_atomically(path, durable=False) as part,
+            part.open("w", encoding="utf-8", newline="\n") as file,
+        ):
             file.write(f"{_TOTAL}\t{self.total_count}\n")
             file.writelines(f"{word}\t{count}\n" for word, count in zip(self.words, self.counts, strict=True))
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import CheckpointError, ConfigError
+from facets.storage import write_atomically
 from facets.text.files import read_lines
 from facets.text.vocabulary import Vocabulary
 
@@ -161,7 +162,8 @@ class PackedCorpus:
 
 def write_meta(path: Path, meta: CorpusMeta) -> None:
     """Writes ``meta.json``; a folder without it is not a packed corpus, so it is written last."""
-    path.write_text(json.dumps(asdict(meta), indent=2) + "\n", encoding="utf-8")
+    with write_atomically(path, durable=False) as part:
+        part.write_text(json.dumps(asdict(meta), indent=2) + "\n", encoding="utf-8")
 
 
 def _read_meta(path: Path) -> CorpusMeta:

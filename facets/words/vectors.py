@@ -10,6 +10,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save_file
 
 from facets.errors import CheckpointError, InvalidInputError
+from facets.storage import write_atomically
 from facets.text.vocabulary import Vocabulary
 
 __all__ = ["WordVectors", "unit_rows"]
@@ -124,8 +125,9 @@ class WordVectors:
     def save(self, folder: Path) -> None:
         """Writes ``vectors.safetensors`` (half precision) and ``vocabulary.tsv`` into a folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        save_file({_TENSOR: self.vectors.astype(np.float16)}, folder / _VECTORS_FILE)
-        (folder / _VECTORS_FILE).chmod(0o644)  # safetensors makes it private to the user
+        with write_atomically(folder / _VECTORS_FILE, durable=False) as part:
+            save_file({_TENSOR: self.vectors.astype(np.float16)}, part)
+            part.chmod(0o644)  # safetensors makes it private to the user
         self.vocabulary.save(folder / _VOCABULARY_FILE)
 
     @classmethod

@@ -145,3 +145,12 @@ def test_a_word_longer_than_every_piece_begins_another() -> None:
 def test_without_pieces_no_word_begins_another() -> None:
     vocabulary = Vocabulary(["parser", "s"], np.array([2, 1]))
     assert vocabulary.split("parsers") == (vocabulary.unknown_row,)
+
+
+def test_a_file_that_cannot_be_written_to_the_end_leaves_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.tsv"
+    Vocabulary(["cat"], np.array([3])).save(path)
+    with pytest.raises(UnicodeEncodeError):
+        Vocabulary(["dog", "\ud800"], np.array([3, 1])).save(path)
+    assert Vocabulary.load(path).words == ("cat",)
+    assert [file.name for file in tmp_path.iterdir()] == ["vocabulary.tsv"]
