@@ -76,10 +76,6 @@ CLIENT_TASK_ROOMS = {room: {"core", "errors"} for room in TASK_ROOMS} | {
     "documents": {"core", "errors", "filters", "texts", "client"},
     "papers": {"core", "errors", "filters", "texts", "documents", "client"},
 }
-# Modules of shared rooms that put the task rooms together: the tables, and what starts the whole.
-JOINING_MODULES = {
-    "facets_server.runtime.replies",
-}
 _CLIENT_FRONT = {
     "",
     "client",
@@ -168,7 +164,7 @@ def test_task_rooms_of_server_and_client_import_only_what_the_table_allows(
     wrong = []
     for module, found in of_package(package):
         target = module_of(found.name)
-        if not target.startswith(f"{package}.") or module.room in front or module.name in JOINING_MODULES:
+        if not target.startswith(f"{package}.") or module.room in front:
             continue
         imported = room_of(target)
         allowed = table.get(module.room)

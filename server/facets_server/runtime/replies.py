@@ -1,23 +1,19 @@
-"""Models, versions, timings, token counts and nearest words."""
+"""Models, versions, timings and nearest words."""
 
 from collections.abc import Sequence
 
 from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, texts_pb2
 
 from facets.model.contract import ModelInfo
-from facets.texts.explanation import TokenAttention
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import check_number
 from facets_server.runtime.config import LimitsConfig, ServerConfig
-from facets_server.texts.served import TextStats
 
 __all__ = [
     "model_to_proto",
     "nearest_to_proto",
     "num_words_of",
-    "stats_to_proto",
     "timings_to_proto",
-    "tokens_to_proto",
     "version_to_proto",
 ]
 
@@ -34,32 +30,9 @@ def timings_to_proto(call: CallContext) -> common_pb2.Timings:
     return common_pb2.Timings(queue_ms=call.queue_ms, inference_ms=call.inference_ms, total_ms=call.elapsed_ms())
 
 
-def stats_to_proto(stats: Sequence[TextStats]) -> list[common_pb2.TokenStats]:
-    """Token counts of texts."""
-    return [
-        common_pb2.TokenStats(num_tokens=s.num_tokens, num_unknown_tokens=s.num_unknown_tokens, truncated=s.truncated)
-        for s in stats
-    ]
-
-
 def nearest_to_proto(words: Sequence[tuple[str, float]]) -> list[common_pb2.NearestWord]:
     """Words and their cosines."""
     return [common_pb2.NearestWord(word=word, cosine=cosine) for word, cosine in words]
-
-
-def tokens_to_proto(tokens: Sequence[TokenAttention]) -> list[common_pb2.TokenAttention]:
-    """Tokens and how much they matter."""
-    return [
-        common_pb2.TokenAttention(
-            text=token.text,
-            start=token.start,
-            end=token.end,
-            attention=token.attention,
-            known=token.known,
-            weight=token.weight,
-        )
-        for token in tokens
-    ]
 
 
 def num_words_of(

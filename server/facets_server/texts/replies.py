@@ -7,20 +7,18 @@ from facets_proto.v1 import common_pb2, texts_pb2
 from numpy.typing import NDArray
 
 from facets.model.contract import ModelInfo
-from facets.texts.explanation import FacetExplanation, TextExplanation
+from facets.texts.explanation import FacetExplanation, TextExplanation, TokenAttention
 from facets.texts.similarity import FacetMatch, PairExplanation, PairScores
 from facets.texts.summarization import Summary
 from facets_server.runtime.arrays import array_to_proto
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.replies import (
     nearest_to_proto,
-    stats_to_proto,
     timings_to_proto,
-    tokens_to_proto,
     version_to_proto,
 )
 from facets_server.texts.requests import ScoringQuery
-from facets_server.texts.served import Encoded
+from facets_server.texts.served import Encoded, TextStats
 
 __all__ = ["embeddings_to_proto", "explanations_to_proto", "scores_to_proto", "summaries_to_proto"]
 
@@ -32,7 +30,7 @@ def embeddings_to_proto(
     facets = _unit_length(encoded.facets) if request.normalize else encoded.facets
     return texts_pb2.EmbedResponse(
         facet_embeddings=array_to_proto(facets, request.dtype),
-        token_stats=stats_to_proto(encoded.stats),
+        token_stats=_stats_to_proto(encoded.stats),
         model=version_to_proto(model),
         timings=timings_to_proto(call),
     )
@@ -45,11 +43,11 @@ def explanations_to_proto(
     return texts_pb2.ExplainResponse(
         explanations=[
             texts_pb2.TextExplanation(
-                tokens=tokens_to_proto(explanation.tokens),
+                tokens=_tokens_to_proto(explanation.tokens),
                 facets=[_facet(facet) for facet in explanation.facets],
                 token_stats=stats,
             )
-            for explanation, stats in zip(explanations, stats_to_proto(encoded.stats), strict=True)
+            for explanation, stats in zip(explanations, _stats_to_proto(encoded.stats), strict=True)
         ],
         model=version_to_proto(model),
         timings=timings_to_proto(call),
@@ -62,6 +60,29 @@ def _facet(facet: FacetExplanation) -> common_pb2.FacetWords:
         words=nearest_to_proto([(word.word, word.cosine) for word in facet.words]),
         tokens=[common_pb2.AttendedToken(token=token, cosine=cosine) for token, cosine in facet.tokens],
     )
+
+
+def _stats_to_proto(stats: Sequence[TextStats]) -> list[common_pb2.TokenStats]:
+    """Token counts of texts."""
+    return [
+        common_pb2.TokenStats(num_tokens=s.num_tokens, num_unknown_tokens=s.num_unknown_tokens, truncated=s.truncated)
+        for s in stats
+    ]
+
+
+def _tokens_to_proto(tokens: Sequence[TokenAttention]) -> list[common_pb2.TokenAttention]:
+    """Tokens and how much they matter."""
+    return [
+        common_pb2.TokenAttention(
+            text=token.text,
+            start=token.start,
+            end=token.end,
+            attention=token.attention,
+            known=token.known,
+            weight=token.weight,
+        )
+        for token in tokens
+    ]
 
 
 def _unit_length(facets: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -96,8 +117,8 @@ def scores_to_proto(
 def _explanation(explanation: PairExplanation) -> texts_pb2.PairExplanation:
     return texts_pb2.PairExplanation(
         matches=_matches(explanation.matches),
-        first_tokens=tokens_to_proto(explanation.first_tokens),
-        second_tokens=tokens_to_proto(explanation.second_tokens),
+        first_tokens=_tokens_to_proto(explanation.first_tokens),
+        second_tokens=_tokens_to_proto(explanation.second_tokens),
     )
 
 
