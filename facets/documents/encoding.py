@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.lexical_terms import count_terms
 from facets.documents.types import (
     MAX_COLLECTION_NAME_LENGTH,
     MAX_ID_BYTES,
@@ -22,6 +23,7 @@ from facets.documents.types import (
 )
 from facets.errors import ErrorPath, InvalidInputError
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_TEXT_BYTES
+from facets.index.lexical import TermCounts
 
 __all__ = [
     "EncodedBatch",
@@ -49,6 +51,7 @@ class EncodedBatch:
         payloads: Their payloads as compact JSON.
         units: Unit-norm facets, ``[N, K, D]`` float16; a zero facet stays zero.
         norms: Magnitudes, ``[N, K]`` float32.
+        terms: Terms of their texts.
     """
 
     ids: list[str]
@@ -56,6 +59,7 @@ class EncodedBatch:
     payloads: list[str]
     units: NDArray[np.float16]
     norms: NDArray[np.float32]
+    terms: list[TermCounts]
 
 
 def document_checksum(id: str, payload: str, text: str) -> int:
@@ -191,6 +195,7 @@ def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int
         payloads=payloads,
         units=units_NKD,
         norms=norms_NK,
+        terms=[count_terms(document.text) for document in documents],
     )
 
 

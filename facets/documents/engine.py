@@ -26,7 +26,7 @@ from facets.documents.reading import Reader, check_revision
 from facets.documents.records import CollectionRecord
 from facets.documents.reindexing import Reindexer, ReindexStep, TargetModel
 from facets.documents.schema import SCHEMA
-from facets.documents.searcher import Searcher, weighted_queries
+from facets.documents.searcher import Searcher, check_query
 from facets.documents.store import DocumentStore
 from facets.documents.types import (
     MAX_CONFIG_BYTES,
@@ -37,6 +37,7 @@ from facets.documents.types import (
     DocumentPage,
     GetResult,
     JsonValue,
+    SearchMode,
     SearchResult,
     UpsertResult,
 )
@@ -233,7 +234,7 @@ class CollectionEngine:
             if not batch.ids:
                 return UpsertResult(revision=self._revision, num_inserted=0, num_updated=0)
             write = self._store.upsert(record, batch)
-            self._indexes.apply(record, write, batch.units)
+            self._indexes.apply(record, write, batch.units, terms=batch.terms)
             self._revision = write.revision
         num_updated = len(write.removed)
         return UpsertResult(revision=write.revision, num_inserted=len(batch.ids) - num_updated, num_updated=num_updated)
@@ -319,24 +320,29 @@ class CollectionEngine:
     def search(
         self,
         name: str,
-        query_facets: NDArray[np.float32],
+        query_facets: NDArray[np.float32] | None = None,
         *,
         top_k: int,
+        texts: Sequence[str] | None = None,
+        mode: SearchMode | None = None,
         weights: NDArray[np.floating] | None = None,
         filter: Filter | None = None,
         exact: bool = False,
         min_revision: int | None = None,
         seen: CollectionRecord | None = None,
     ) -> SearchResult:
-        """Finds the documents that answer the facets of the query best.
+        """Finds the documents that answer the facets and the words of the query best.
 
-        The score is ``sum_j w_j max_k cos(q_j, F_k)``: each facet of the query counts with the closest facet of the
-        document. With one facet this is the best facet's cosine.
+        The score of the facets is ``sum_j w_j max_k cos(q_j, F_k)``: each facet of the query counts with the closest
+        facet of the document. With one facet this is the best facet's cosine.
 
         Args:
             name: The collection.
             query_facets: ``[Q, J, D]``, finite; norms do not matter. J may differ from the collection's K.
             top_k: 1 to ``MAX_TOP_K``.
+            texts: Of the queries, ``[Q]``, for their words; quoted phrases are looked for as they stand.
+            mode: ``hybrid``: facets and words (the default with texts); ``facets`` (the default without);
+                ``lexical``: BM25 alone, ``query_facets`` are not looked at.
             weights: ``[Q, J]``, not negative; scaled to add up to 1 for each query. None: all equal.
             filter: Only documents whose payload matches.
             exact: Compare every document, also where an approximate index exists.
@@ -344,19 +350,20 @@ class CollectionEngine:
             seen: As for :meth:`upsert`.
 
         Raises:
-            InvalidInputError: Wrong shape, NaN or infinite values, top_k out of range, weights below 0 or all 0.
+            InvalidInputError: Wrong shape, NaN or infinite values, top_k out of range, weights below 0 or all 0, a
+                mode without what it needs.
         """
         if not 1 <= top_k <= MAX_TOP_K:
             raise InvalidInputError(f"must be 1 to {MAX_TOP_K}, got {top_k}", path="top_k")
         if filter is not None:
             validate(filter)
         record = self._record(name, seen)
-        query_QJD = weighted_queries(query_facets, record.dim, weights=weights)
+        query = check_query(query_facets, texts, mode=mode, dim=record.dim, weights=weights)
         for attempt in range(_SEARCH_ATTEMPTS):
             revision = self._revision
             check_revision(revision, min_revision)
             last = attempt == _SEARCH_ATTEMPTS - 1
-            found = self._searcher.search(record, query_QJD, top_k, filter=filter, exact=exact, hold_writes=last)
+            found = self._searcher.search(record, query, top_k, filter=filter, exact=exact, hold_writes=last)
             if found is not None:
                 return replace(found, index_revision=revision)
             record = self._record(name, seen or record)  # the collection itself may be gone, or another one

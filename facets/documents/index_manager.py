@@ -4,7 +4,8 @@ import ctypes
 import logging
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from facets.documents.store import DocumentStore
 from facets.errors import FacetsError, NotFoundError, NotReadyError, StorageError
 from facets.index.backends import make_backend
 from facets.index.config import EngineConfig
+from facets.index.lexical import LexicalIndex, TermCounts
 from facets.index.live import LiveIndex, Stopped
 from facets.index.snapshot import SnapshotIdentity, load_snapshot, write_snapshot
 
@@ -23,6 +25,7 @@ __all__ = ["IndexManager"]
 logger = logging.getLogger(__name__)
 
 _RETIRED_CHUNK = 256  # documents of a replaced collection deleted in one transaction: writers wait no longer
+_TERMS_CHUNK = 1024  # documents whose terms are read at a time
 CLOSE_TIMEOUT_S = 10.0  # how long closing waits for training to notice
 
 
@@ -41,6 +44,8 @@ class IndexManager:
         self._config = config
         self._backend = make_backend(config)
         self._live: dict[int, LiveIndex] = {}
+        self._lexical: dict[int, LexicalIndex] = {}
+        self._terms_until: int | None = 0  # the row up to which the store has terms; None: everywhere
         self._records: dict[int, CollectionRecord] = {}
         self._collection_locks: dict[int, threading.RLock] = {}
         self._maintenance_lock = threading.Lock()
@@ -59,6 +64,7 @@ class IndexManager:
                 self._wake.set()
                 continue
             known.add(self._path(record))
+            self._wake.set()
             if record.state is CollectionState.BUILDING:
                 logger.warning(
                     "a move to model %s was begun and is not done (%s): reindex the collection again, or give the "
@@ -97,6 +103,21 @@ class IndexManager:
                     self._wake.set()
             return found
 
+    def lexical(self, record: CollectionRecord) -> LexicalIndex:
+        """The lexical index of a collection, made from the store when it is not in memory.
+
+        Raises:
+            NotFoundError, NotReadyError, StorageError: As :meth:`live`.
+        """
+        found = self._lexical.get(record.number)
+        if found is not None:
+            return found
+        with self.write_lock:
+            found = self._lexical.get(record.number)
+            if found is None:
+                found = self._lexical[record.number] = self._load_lexical(self._current(record))
+            return found
+
     def collection_lock(self, record: CollectionRecord) -> threading.RLock:
         """Held over every write to the collection; held by a reader, it keeps the collection as it is. Reentrant."""
         return self._collection_locks.setdefault(record.number, threading.RLock())
@@ -105,23 +126,33 @@ class IndexManager:
         """The index of a collection if it is in memory."""
         return self._live.get(record.number)
 
-    def apply(self, record: CollectionRecord, write: StoreWrite, units_NKD: NDArray[np.float16] | None = None) -> None:
+    def apply(
+        self,
+        record: CollectionRecord,
+        write: StoreWrite,
+        units_NKD: NDArray[np.float16] | None = None,
+        *,
+        terms: Sequence[TermCounts] = (),
+    ) -> None:
         """Repeats a write of the store; the caller holds ``write_lock`` since before that write."""
-        live = self._live.get(record.number)
-        if live is None:
-            return
+        live, lexical = self._live.get(record.number), self._lexical.get(record.number)
         try:
-            live.apply(write.revision, added=write.added, removed=write.removed, units_NKD=units_NKD)
+            if live is not None:
+                live.apply(write.revision, added=write.added, removed=write.removed, units_NKD=units_NKD)
+            if lexical is not None:
+                lexical.apply(write.revision, added=write.added, removed=write.removed, terms=terms)
         except BaseException:
             # Out of step with the store (out of memory, interrupted): load it anew when it is needed.
             self._live.pop(record.number, None)
+            self._lexical.pop(record.number, None)
             raise
-        if live.is_due():
+        if live is not None and live.is_due():
             self._wake.set()
 
     def drop(self, record: CollectionRecord) -> None:
         """Forgets a deleted collection."""
         self._live.pop(record.number, None)
+        self._lexical.pop(record.number, None)
         self._records.pop(record.number, None)
         self._collection_locks.pop(record.number, None)
         _remove(self._path(record))
@@ -147,10 +178,13 @@ class IndexManager:
         with self._maintenance_lock:
             while not self._closing.is_set() and self._store.delete_retired(_RETIRED_CHUNK):
                 pass
+            while not self._closing.is_set() and self._terms_until is not None:
+                self._terms_until = self._store.add_missing_terms(self._terms_until, _RETIRED_CHUNK)
             for number, live in list(self._live.items()):
                 record = self._records.get(number)
-                if record is None:
+                if record is None or self._closing.is_set():
                     continue
+                self._prepare_lexical(record)
                 if live.is_due():
                     live.maintain(self._closing.is_set)
                     _return_free_memory()
@@ -211,6 +245,21 @@ class IndexManager:
         live.catch_up()
         logger.info("collection %s loaded: %d documents, %s index", record.name, len(live), live.kind)
         return live
+
+    def _prepare_lexical(self, record: CollectionRecord) -> None:
+        """Makes the lexical index of a collection before the first search wants it."""
+        with suppress(NotFoundError, NotReadyError):  # it was deleted or moved meanwhile
+            self.lexical(record)
+
+    def _load_lexical(self, record: CollectionRecord) -> LexicalIndex:
+        lexical, none = LexicalIndex(record.revision), np.empty(0, dtype=np.int64)
+        with self._store.view() as view:
+            rows = view.rows(record)
+        for start in range(0, len(rows), _TERMS_CHUNK):
+            with self._store.view() as view:
+                existing, terms = view.terms(rows[start : start + _TERMS_CHUNK])
+            lexical.apply(record.revision, added=existing, removed=none, terms=terms)
+        return lexical
 
     def _save(self, record: CollectionRecord, live: LiveIndex) -> None:
         identity = self._identity(record)

@@ -9,15 +9,33 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.fusion import fuse
+from facets.documents.lexical_terms import matched_words
 from facets.documents.records import CollectionRecord
 from facets.documents.types import FacetMatch, Hit
 from facets.documents.views import StoreView
 from facets.index.candidates import Candidates, Meetings, meet
+from facets.text.terms import QueryTerms
 
-__all__ = ["rank"]
+__all__ = ["LexicalSide", "rank", "rank_with_words"]
 
 _CHUNK = 2048  # candidates whose facets are held at a time
 _APPROXIMATE_WIDTH = 16  # an approximate search rescores at most this many times top_k documents
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LexicalSide:
+    """What the words of one query say.
+
+    Attributes:
+        terms: Of the query.
+        rows: Candidates, ascending, those of the facets among them.
+        scores: Their BM25.
+    """
+
+    terms: QueryTerms
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +44,12 @@ class _Scored:
 
     rows: NDArray[np.int64]
     met: Meetings
+    scores: NDArray[np.float32]
+    lexical: NDArray[np.float32]
 
     def __getitem__(self, kept: NDArray[np.int64]) -> "_Scored":
         met = Meetings(self.met.scores[kept], self.met.shares[kept], self.met.document_facets[kept])
-        return _Scored(self.rows[kept], met)
+        return _Scored(self.rows[kept], met, self.scores[kept], self.lexical[kept])
 
 
 def rank(
@@ -56,23 +76,65 @@ def rank(
     rows_QC = candidates.rows
     if not candidates.exhaustive:
         rows_QC = rows_QC[:, : _APPROXIMATE_WIDTH * top_k]
-    rows = np.unique(rows_QC[rows_QC >= 0])
-    ids = view.ids(rows)
-    if len(ids) < len(rows):
+    lines = [np.sort(line[line >= 0]) for line in rows_QC]
+    ids = _ids(view, lines)
+    if ids is None:
         return None
-    best = [_best(scored, ids, top_k) for scored in _score(view, record, query_QJD, rows_QC, rows)]
+    nothing = np.zeros(rows_QC.shape[1], dtype=np.float32)
+    best = [
+        _best(_Scored(line, met, met.scores, nothing[: len(line)]), ids, top_k)
+        for line, met in zip(lines, _meet(view, record, query_QJD, lines), strict=True)
+    ]
     return _hits(view, record, query_QJD, best)
 
 
-def _score(
+def rank_with_words(
     view: StoreView,
     record: CollectionRecord,
     query_QJD: NDArray[np.float32],
-    rows_QC: NDArray[np.int64],
-    rows: NDArray[np.int64],
-) -> list[_Scored]:
-    """Exact scores; ``rows`` are all candidates, ascending, read from the store once."""
-    lines = [np.sort(line[line >= 0]) for line in rows_QC]
+    *,
+    sides: Sequence[LexicalSide],
+    top_k: int,
+) -> tuple[tuple[Hit, ...], ...] | None:
+    """The best ``top_k`` documents by words, and by facets too where the queries have any (J > 0).
+
+    Both scores are exact for every candidate, whichever side found it.
+
+    Args:
+        view: The store.
+        record: The collection.
+        query_QJD: As for :func:`rank`.
+        sides: Candidates of every query.
+        top_k: How many.
+
+    Returns:
+        As :func:`rank`.
+    """
+    hybrid = query_QJD.shape[1] > 0
+    lines = [side.rows for side in sides]
+    ids = _ids(view, lines)
+    if ids is None:
+        return None
+    best = []
+    for side, met in zip(sides, _meet(view, record, query_QJD, lines), strict=True):
+        scores = fuse(met.scores, side.scores) if hybrid else side.scores
+        scored = _Scored(side.rows, met, scores, side.scores)
+        best.append(_best(scored if hybrid else scored[np.flatnonzero(side.scores > 0)], ids, top_k))
+    return _hits(view, record, query_QJD, best, terms=[side.terms for side in sides])
+
+
+def _ids(view: StoreView, lines: Sequence[NDArray[np.int64]]) -> dict[int, str] | None:
+    """Ids of all candidates; None when one no longer exists."""
+    rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *lines]))
+    ids = view.ids(rows)
+    return None if len(ids) < len(rows) else ids
+
+
+def _meet(
+    view: StoreView, record: CollectionRecord, query_QJD: NDArray[np.float32], lines: Sequence[NDArray[np.int64]]
+) -> list[Meetings]:
+    """Exact scores of the candidates of each query, rows ascending; each is read from the store once."""
+    rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *lines]))
     parts: list[list[Meetings]] = [[] for _ in lines]
     for start in range(0, len(rows), _CHUNK):
         chunk = rows[start : start + _CHUNK]
@@ -81,7 +143,7 @@ def _score(
             mine = line[(line >= chunk[0]) & (line <= chunk[-1])]
             met.append(meet(query_JD, units[np.searchsorted(chunk, mine)]))
     nothing = meet(query_QJD[0], np.empty((0, record.num_facets, record.dim), dtype=np.float16))
-    return [_Scored(line, _joined([nothing, *met])) for line, met in zip(lines, parts, strict=True)]
+    return [_joined([nothing, *met]) for met in parts]
 
 
 def _joined(parts: Sequence[Meetings]) -> Meetings:
@@ -94,7 +156,7 @@ def _joined(parts: Sequence[Meetings]) -> Meetings:
 
 def _best(scored: _Scored, ids: Mapping[int, str], top_k: int) -> _Scored:
     """The best ``top_k`` in order; only documents that reach the top_k-th score need their ids compared."""
-    scores = scored.met.scores
+    scores = scored.scores
     kept = np.arange(len(scores))
     if len(kept) > top_k:
         kth = np.partition(scores, len(kept) - top_k)[len(kept) - top_k]
@@ -106,7 +168,12 @@ def _best(scored: _Scored, ids: Mapping[int, str], top_k: int) -> _Scored:
 
 
 def _hits(
-    view: StoreView, record: CollectionRecord, query_QJD: NDArray[np.float32], best: Sequence[_Scored]
+    view: StoreView,
+    record: CollectionRecord,
+    query_QJD: NDArray[np.float32],
+    best: Sequence[_Scored],
+    *,
+    terms: Sequence[QueryTerms] = (),
 ) -> tuple[tuple[Hit, ...], ...]:
     """Documents and evidence of what was chosen for each query."""
     rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(scored.rows for scored in best)]))
@@ -116,14 +183,17 @@ def _hits(
     units /= np.where(norms > 0, norms, 1.0)
     weights_QJ = np.linalg.norm(query_QJD.astype(np.float64), axis=2)
     hits: list[tuple[Hit, ...]] = []
-    for weights_J, scored in zip(weights_QJ, best, strict=True):
+    for query, (weights_J, scored) in enumerate(zip(weights_QJ, best, strict=True)):
         found = []
         for place, row in enumerate(scored.rows.tolist()):
             document = documents[row]
             facets_KD = units[np.searchsorted(rows, row)]
             hit = Hit(
                 id=document.id,
-                score=float(scored.met.scores[place]),
+                score=float(scored.scores[place]),
+                facets_score=float(scored.met.scores[place]),
+                lexical_score=float(scored.lexical[place]),
+                matched_words=matched_words(terms[query], document.text) if terms else (),
                 text=document.text,
                 payload=document.payload,
                 matches=_matches(weights_J, scored.met.shares[place], scored.met.document_facets[place], facets_KD),

@@ -168,7 +168,8 @@ class Reindexer:
             )
             with self._indexes.write_lock:
                 write, kept = self._store.add_copies(copy, rows, batch)
-                self._indexes.apply(copy, write, batch.units[kept])
+                terms = [counted for counted, is_kept in zip(batch.terms, kept, strict=True) if is_kept]
+                self._indexes.apply(copy, write, batch.units[kept], terms=terms)
                 self._on_write(write.revision)
         self._passed[copy.number] = passed
         return len(rows) > 0

@@ -54,6 +54,12 @@ UPDATE collections SET
 """
 
 
+_VERSION_3 = """
+-- Terms of each text, for lexical search; a document stored before this version has no line yet.
+CREATE TABLE terms (row INTEGER PRIMARY KEY, terms BLOB NOT NULL)
+"""
+
+
 def _version_1(connection: sqlite3.Connection) -> None:
     for statement in _VERSION_1.split(";\n"):
         connection.execute(statement)
@@ -63,5 +69,5 @@ def _version_1(connection: sqlite3.Connection) -> None:
 SCHEMA = Schema(
     title="document store",
     application_id=0x46414345,  # "FACE"
-    migrations=(_version_1, _VERSION_2),
+    migrations=(_version_1, _VERSION_2, _VERSION_3),
 )

@@ -3,22 +3,47 @@
 Shape letters: Q queries, J facets of a query, D dimensions.
 """
 
+from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.encoding import normalize
+from facets.documents.encoding import check_text, normalize
 from facets.documents.filter_cache import FilterCache
 from facets.documents.filters import Filter
 from facets.documents.index_manager import IndexManager
-from facets.documents.ranking import rank
+from facets.documents.ranking import rank, rank_with_words
 from facets.documents.records import CollectionRecord
 from facets.documents.store import DocumentStore
-from facets.documents.types import SearchResult
+from facets.documents.types import SearchMode, SearchResult
+from facets.documents.word_search import WordSearch
 from facets.errors import InvalidInputError
+from facets.index.config import MAX_TEXT_BYTES
+from facets.text.terms import QueryTerms, query_terms
 
-__all__ = ["Searcher", "weighted_queries"]
+__all__ = ["Query", "Searcher", "check_query", "weighted_queries"]
+
+
+_MIN_DEPTH = 50  # with words, at least so many documents of each side are candidates
+_FACETS_WIDTH = 2  # so many times that of the facets, whose estimates are in need of it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Query:
+    """Queries that are checked.
+
+    Attributes:
+        mode: What ranks.
+        facets: Weighted facets, see :func:`weighted_queries`; ``[Q, 0, D]`` in mode lexical.
+        terms: Of each query; none in mode facets.
+    """
+
+    mode: SearchMode
+    facets: NDArray[np.float32]
+    terms: tuple[QueryTerms, ...] = ()
 
 
 class Searcher:
@@ -32,7 +57,7 @@ class Searcher:
     def search(
         self,
         record: CollectionRecord,
-        query_QJD: NDArray[np.float32],
+        query: Query,
         top_k: int,
         *,
         filter: Filter | None,
@@ -43,7 +68,7 @@ class Searcher:
 
         Args:
             record: The collection.
-            query_QJD: Weighted facets of the queries, see :func:`weighted_queries`.
+            query: What is looked for.
             top_k: Documents wanted for each query.
             filter: Checked; None: all documents.
             exact: Compare every document.
@@ -53,7 +78,6 @@ class Searcher:
             The answer with ``index_revision`` 0; None when a write to the collection came between index and store.
         """
         with self._indexes.collection_lock(record) if hold_writes else nullcontext():
-            live = self._indexes.live(record)
             allowed_rows, filter_revision = None, None
             if filter is not None:
                 with self._store.view() as view:
@@ -62,14 +86,66 @@ class Searcher:
                         return None
                     filter_revision = current.revision
                     allowed_rows = self._filter_cache.rows(view, current, filter)
-            found = live.search(query_QJD, top_k, allowed_rows=allowed_rows, exhaustive=exact)
-            if filter_revision is not None and found.revision != filter_revision:
-                return None  # a document that was replaced between the two would be missed
+            result, revisions = self._answer(record, query, top_k, allowed_rows=allowed_rows, exact=exact)
+        if len(revisions | ({filter_revision} - {None})) > 1:
+            return None  # a document that was replaced between the two would be missed
+        return result
+
+    def _answer(
+        self, record: CollectionRecord, query: Query, top_k: int, *, allowed_rows: NDArray[np.int64] | None, exact: bool
+    ) -> tuple[SearchResult | None, set[int | None]]:
+        """The answer, None when the store no longer has it, and the revisions of the collection that indexes saw."""
+        revisions: set[int | None] = set()
+        also = [np.empty(0, dtype=np.int64)] * len(query.facets)
+        exhaustive, kind = True, "lexical"
+        depth = top_k if query.mode == "facets" else max(top_k, _MIN_DEPTH)
+        if query.mode != "lexical":
+            live = self._indexes.live(record)
+            found = live.search(query.facets, depth, allowed_rows=allowed_rows, exhaustive=exact)
+            revisions.add(found.revision)
+            exhaustive, kind = found.candidates.exhaustive, found.kind
+            also = [np.sort(line[line >= 0]) for line in found.candidates.rows[:, : _FACETS_WIDTH * depth]]
+        if query.mode == "facets":
             with self._store.view() as view:
-                hits = rank(view, record, query_QJD, candidates=found.candidates, top_k=top_k)
+                hits = rank(view, record, query.facets, candidates=found.candidates, top_k=top_k)
+        else:
+            words = WordSearch(self._indexes.lexical(record), allowed_rows)
+            sides = [words.search(terms, depth, rows) for terms, rows in zip(query.terms, also, strict=True)]
+            revisions |= words.revisions
+            with self._store.view() as view:
+                sides = [words.add_phrases(side, view) for side in sides]
+                hits = rank_with_words(view, record, query.facets, sides=sides, top_k=top_k)
         if hits is None:
-            return None
-        return SearchResult(hits=hits, index_revision=0, exhaustive=found.candidates.exhaustive, index_kind=found.kind)
+            return None, revisions
+        return SearchResult(hits=hits, index_revision=0, exhaustive=exhaustive, index_kind=kind), revisions
+
+
+def check_query(
+    query_facets: NDArray[np.float32] | None,
+    texts: Sequence[str] | None,
+    *,
+    mode: SearchMode | None,
+    dim: int,
+    weights: NDArray[np.floating] | None,
+) -> Query:
+    """Checks what a search is given; see :meth:`facets.documents.CollectionEngine.search`."""
+    mode = mode or ("facets" if texts is None else "hybrid")
+    if mode not in get_args(SearchMode):
+        raise InvalidInputError(f"must be one of {', '.join(get_args(SearchMode))}, got {mode!r}", path="mode")
+    if mode != "facets":
+        if texts is None or isinstance(texts, str) or not texts:
+            raise InvalidInputError(f"must be a sequence of at least one str in mode {mode}", path="texts")
+        for position, text in enumerate(texts):
+            check_text(text, path=("texts", position), max_bytes=MAX_TEXT_BYTES)
+    terms = () if mode == "facets" else tuple(query_terms(text) for text in texts or ())
+    if mode == "lexical":
+        return Query(mode=mode, facets=np.empty((len(terms), 0, dim), dtype=np.float32), terms=terms)
+    if query_facets is None:
+        raise InvalidInputError(f"must be given in mode {mode}", path="query_facets")
+    facets_QJD = weighted_queries(query_facets, dim, weights=weights)
+    if terms and len(terms) != len(facets_QJD):
+        raise InvalidInputError(f"has {len(terms)} items, expected {len(facets_QJD)}, one a query", path="texts")
+    return Query(mode=mode, facets=facets_QJD, terms=terms)
 
 
 def weighted_queries(

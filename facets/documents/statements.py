@@ -14,6 +14,7 @@ from facets.errors import DamagedError
 __all__ = [
     "AMONG",
     "COLLECTION_COLUMNS",
+    "WITHOUT_TERMS",
     "changed",
     "collection_from",
     "condition",
@@ -26,6 +27,7 @@ __all__ = [
     "rows_of",
 ]
 
+WITHOUT_TERMS = "NOT EXISTS (SELECT 1 FROM terms WHERE terms.row = documents.row)"
 AMONG = "row IN (SELECT value FROM json_each(?))"
 COLLECTION_COLUMNS = (
     "number, name, model, model_revision, num_facets, dim, created_us, config, revision, num_documents, state, replaces"
@@ -109,4 +111,5 @@ def delete_rows(connection: sqlite3.Connection, rows: NDArray[np.int64]) -> None
     """Deletes documents with their facets."""
     if len(rows):
         connection.execute(f"DELETE FROM facets WHERE {AMONG}", (row_list(rows),))
+        connection.execute(f"DELETE FROM terms WHERE {AMONG}", (row_list(rows),))
         connection.execute(f"DELETE FROM documents WHERE {AMONG}", (row_list(rows),))

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from facets.documents.encoding import EncodedBatch, document_checksum, facets_checksum
 from facets.documents.filters import Filter
+from facets.documents.lexical_terms import count_terms, write_terms
 from facets.documents.records import CollectionRecord, CollectionState, StoreWrite
 from facets.documents.statements import (
     AMONG,
     COLLECTION_COLUMNS,
+    WITHOUT_TERMS,
     changed,
     collection_from,
     delete_rows,
@@ -179,6 +181,23 @@ class DocumentStore:
         with self._database.write() as connection:
             _retire(connection, record)
 
+    def add_missing_terms(self, after: int, limit: int) -> int | None:
+        """Counts the terms of up to ``limit`` documents that an earlier version stored, beyond a row.
+
+        Returns:
+            The row to go on after; None when no document lacks its terms.
+        """
+        with self.view() as view:
+            if not view.lacks_terms(after):
+                return None
+        with self._database.write() as connection:
+            statement = f"SELECT row, text FROM documents WHERE row > ? AND {WITHOUT_TERMS} ORDER BY row LIMIT ?"
+            lines = [
+                (row, write_terms(count_terms(text))) for row, text in connection.execute(statement, (after, limit))
+            ]
+            connection.executemany("INSERT INTO terms (row, terms) VALUES (?, ?)", lines)
+        return int(lines[-1][0]) if lines else None
+
     def delete_retired(self, limit: int) -> bool:
         """Deletes up to ``limit`` documents of a retired collection, at last itself; False when there is none."""
         with self._database.write() as connection:
@@ -202,6 +221,7 @@ class _Lines:
         norms = [line.tobytes() for line in batch.norms.astype("<f4", copy=False)]
         units = [block.tobytes() for block in batch.units.astype("<f2", copy=False)]
         self._documents = [(id, document_checksum(id, payload, text), payload, text) for id, payload, text in documents]
+        self._terms = [write_terms(counted) for counted in batch.terms]
         self._facets = [(facets_checksum(norm, unit), norm, unit) for norm, unit in zip(norms, units, strict=True)]
 
     def insert(
@@ -225,6 +245,10 @@ class _Lines:
             "INSERT INTO facets (row, checksum, norms, units) VALUES (?, ?, ?, ?)",
             ((row, *self._facets[place]) for row, place in zip(rows, chosen, strict=True)),
         )
+        connection.executemany(
+            "INSERT INTO terms (row, terms) VALUES (?, ?)",
+            ((row, self._terms[place]) for row, place in zip(rows, chosen, strict=True)),
+        )
         return np.arange(rows.start, rows.stop)
 
 
@@ -242,6 +266,9 @@ def _delete_copy(connection: sqlite3.Connection, record: CollectionRecord) -> No
 
 
 def _delete_collection(connection: sqlite3.Connection, number: int) -> None:
-    connection.execute("DELETE FROM facets WHERE row IN (SELECT row FROM documents WHERE collection = ?)", (number,))
+    for table in ("facets", "terms"):
+        connection.execute(
+            f"DELETE FROM {table} WHERE row IN (SELECT row FROM documents WHERE collection = ?)", (number,)
+        )
     connection.execute("DELETE FROM documents WHERE collection = ?", (number,))
     connection.execute("DELETE FROM collections WHERE number = ?", (number,))

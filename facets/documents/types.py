@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ __all__ = [
     "GetResult",
     "Hit",
     "JsonValue",
+    "SearchMode",
     "SearchResult",
     "StoredDocument",
     "UpsertResult",
@@ -33,6 +34,8 @@ MAX_ID_BYTES = 512  # UTF-8 bytes of a document id; at least 1, no NUL
 MAX_PAYLOAD_BYTES = 64 * 1024  # UTF-8 bytes of a document's payload as compact JSON
 MAX_PAYLOAD_DEPTH = 32  # nested lists and objects in a payload
 MAX_CONFIG_BYTES = 64 * 1024  # UTF-8 bytes of a collection's config as compact JSON
+
+SearchMode = Literal["hybrid", "facets", "lexical"]
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
@@ -198,11 +201,15 @@ class Hit:
 
     Attributes:
         id: Its id.
-        score: The weighted mean, over the facets of the query, of the cosine with the document's best facet; in
-            [-1, 1], exact to 1e-3 (half-precision storage); higher is better.
+        score: What the hits are in order of; higher is better. Mode facets: ``facets_score``; lexical:
+            ``lexical_score``; hybrid: both, in [0, 1], comparable within one query (:mod:`facets.documents.fusion`).
         text: Its text.
         payload: Its payload.
-        matches: One for every facet of the query, the largest contribution first.
+        matches: One for every facet of the query, the largest contribution first; none in mode lexical.
+        facets_score: The weighted mean, over the facets of the query, of the cosine with the document's best facet; in
+            [-1, 1], exact to 1e-3 (half-precision storage); 0 in mode lexical.
+        lexical_score: BM25, 0 or more; 0 in mode facets.
+        matched_words: Words of the query that the text has in any form, in the order of the query; none in mode facets.
         revision: Revision of the write that stored the document.
     """
 
@@ -211,6 +218,9 @@ class Hit:
     text: str
     payload: dict[str, JsonValue]
     matches: tuple[FacetMatch, ...]
+    facets_score: float
+    lexical_score: float
+    matched_words: tuple[str, ...]
     revision: int
 
 

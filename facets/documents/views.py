@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from facets.documents.encoding import document_checksum, facets_checksum
 from facets.documents.filters import Filter
+from facets.documents.lexical_terms import count_terms, read_terms
 from facets.documents.records import CollectionRecord, CollectionState
 from facets.documents.statements import (
     AMONG,
     COLLECTION_COLUMNS,
+    WITHOUT_TERMS,
     collection_from,
     condition,
     meta,
@@ -25,6 +27,7 @@ from facets.documents.statements import (
 )
 from facets.documents.types import StoredDocument
 from facets.errors import DamagedError, NotFoundError
+from facets.index.lexical import TermCounts
 from facets.storage import Database
 
 __all__ = ["CollectionSource", "StoreView"]
@@ -188,6 +191,24 @@ class StoreView:
                 raise DamagedError(f"document {id!r} is damaged on disk: its checksum differs; store it again")
             found[row] = StoredDocument(id=id, text=text, payload=json.loads(payload), revision=revision)
         return found
+
+    def lacks_terms(self, after: int) -> bool:
+        """Whether a document beyond this row was stored by a version that did not count terms."""
+        statement = f"SELECT EXISTS (SELECT 1 FROM documents WHERE row > ? AND {WITHOUT_TERMS})"
+        return bool(self._connection.execute(statement, (after,)).fetchone()[0])
+
+    def terms(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[TermCounts]]:
+        """Those of the rows that exist, ascending, and their terms; counted anew where the store has none."""
+        cursor = self._connection.execute(
+            f"SELECT row, terms, IIF(terms IS NULL, text, '') FROM documents LEFT JOIN terms USING (row) "
+            f"WHERE {AMONG} ORDER BY row",
+            (row_list(rows),),
+        )
+        existing, found = [], []
+        for row, blob, text in cursor:
+            existing.append(row)
+            found.append(count_terms(text) if blob is None else read_terms(blob))
+        return np.array(existing, dtype=np.int64), found
 
     def units(self, record: CollectionRecord, rows: NDArray[np.int64]) -> NDArray[np.float16]:
         """Unit-norm facets at these rows, ``[N, K, D]`` float16 in the order of ``rows``.

@@ -1,0 +1,63 @@
+"""Terms of documents and queries as the lexical index and the store know them: 32-bit hashes and counts."""
+
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from facets.errors import DamagedError
+from facets.index.lexical import TermCounts
+from facets.text.terms import QueryTerms, terms
+
+__all__ = ["contains_phrase", "count_terms", "hash_terms", "matched_words", "read_terms", "write_terms"]
+
+_MAX_COUNT = 65_535
+
+
+def hash_terms(found: Sequence[str]) -> list[int]:
+    """CRC-32 of each term: of 200,000 terms of a collection one in 20,000 others would be taken for one of them."""
+    return [zlib.crc32(term.encode()) for term in found]
+
+
+def count_terms(text: str) -> TermCounts:
+    """The terms of a document."""
+    counted = sorted(Counter(hash_terms(terms(text))).items())
+    return TermCounts(
+        np.array([hash for hash, _ in counted], dtype=np.uint32),
+        np.array([min(count, _MAX_COUNT) for _, count in counted], dtype=np.uint16),
+    )
+
+
+def write_terms(counted: TermCounts) -> bytes:
+    """The terms as the store keeps them: checksum, hashes, counts; little-endian."""
+    body = counted.hashes.astype("<u4").tobytes() + counted.counts.astype("<u2").tobytes()
+    return zlib.crc32(body).to_bytes(4, "little") + body
+
+
+def read_terms(blob: bytes) -> TermCounts:
+    """The reverse of :func:`write_terms`.
+
+    Raises:
+        DamagedError: The checksum differs.
+    """
+    body = blob[4:]
+    if len(body) % 6 or zlib.crc32(body) != int.from_bytes(blob[:4], "little"):
+        raise DamagedError("terms of a document are damaged on disk")
+    size = len(body) // 6
+    return TermCounts(
+        np.frombuffer(body, dtype="<u4", count=size).astype(np.uint32),
+        np.frombuffer(body, dtype="<u2", offset=4 * size).astype(np.uint16),
+    )
+
+
+def matched_words(query: QueryTerms, text: str) -> tuple[str, ...]:
+    """Words of the query that a document has, in any form, each once."""
+    held = set(terms(text))
+    return tuple(dict.fromkeys(word for term, word in query.words if term in held))
+
+
+def contains_phrase(phrase: Sequence[str], text: str) -> bool:
+    """Whether the terms of a phrase stand side by side in a text."""
+    held = terms(text)
+    return any(tuple(held[start : start + len(phrase)]) == tuple(phrase) for start in range(len(held)))

@@ -1,0 +1,57 @@
+"""The words' side of a search: BM25 of one collection, and quoted phrases."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.documents.lexical_terms import contains_phrase, hash_terms
+from facets.documents.ranking import LexicalSide
+from facets.documents.views import StoreView
+from facets.index.lexical import LexicalIndex
+from facets.text.terms import QueryTerms
+
+__all__ = ["WordSearch"]
+
+_WIDTH = 2  # so many times the documents wanted are candidates
+_MAX_PHRASE_DOCUMENTS = 1000  # documents with all words of a phrase whose texts are looked at, the newest ones
+_PHRASE_WEIGHT = 3.0  # a phrase counts more than its words wherever they stand
+
+
+class WordSearch:
+    """Searches one lexical index for the queries of one call.
+
+    Attributes:
+        revisions: Of the collection, as the searches saw it.
+    """
+
+    def __init__(self, lexical: LexicalIndex, allowed_rows: NDArray[np.int64] | None) -> None:
+        self._lexical = lexical
+        self._allowed_rows = allowed_rows
+        self.revisions: set[int] = set()
+
+    def search(self, terms: QueryTerms, depth: int, also: NDArray[np.int64]) -> LexicalSide:
+        """The best documents by words, and the scores of the candidates of the facets; phrases come later."""
+        for phrase in terms.phrases:
+            having = self._lexical.having_all(hash_terms(phrase))
+            if self._allowed_rows is not None:
+                having = np.intersect1d(having, self._allowed_rows)
+            also = np.union1d(also, having[-_MAX_PHRASE_DOCUMENTS:])
+        hashes = hash_terms([term for term, _ in terms.words])
+        rows, scores, revision = self._lexical.search(
+            hashes, _WIDTH * depth, also=also, allowed_rows=self._allowed_rows
+        )
+        self.revisions.add(revision)
+        return LexicalSide(terms=terms, rows=rows, scores=scores)
+
+    def add_phrases(self, side: LexicalSide, view: StoreView) -> LexicalSide:
+        """A quoted phrase counts as one more term, as rare as its words together."""
+        scores = side.scores.copy()
+        for phrase in side.terms.phrases:
+            hashes = hash_terms(phrase)
+            having = np.flatnonzero(np.isin(side.rows, self._lexical.having_all(hashes)))
+            documents = view.documents(side.rows[having])
+            weight = np.float32(_PHRASE_WEIGHT * self._lexical.rarity(hashes))
+            for place in having.tolist():
+                document = documents.get(int(side.rows[place]))
+                if document is not None and contains_phrase(phrase, document.text):
+                    scores[place] += weight
+        return LexicalSide(terms=side.terms, rows=side.rows, scores=scores)

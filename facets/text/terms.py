@@ -1,0 +1,87 @@
+"""Terms of a text for lexical search: words in lower case, stemmed; identifiers also whole; phrases.
+
+Example:
+    >>> terms("Error AB-1234: the engines stalled")
+    ['error', 'ab', '1234', 'ab-1234', 'the', 'engin', 'stall']
+"""
+
+import re
+import threading
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import Stemmer
+
+__all__ = ["QueryTerms", "is_stop_word", "query_terms", "terms"]
+
+_WORD = re.compile(r"\w+(?:[-_./:]\w+)*")
+_PART = re.compile(r"[^\W_]+")
+_PHRASE = re.compile(r'"([^"]+)"')
+_STOP_WORDS = frozenset(
+    "a an and are as at be but by can could did do does for from had has have how i if in into is it its may no not of "
+    "on or s should such t that the their then there these they this to was were what when where which who whom whose "
+    "why will with would you your".split()
+)
+_stemmers = threading.local()  # a stemmer must not be shared between threads
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTerms:
+    """What a query asks for, lexically.
+
+    Attributes:
+        words: Terms to look for, with the word of the query that each came from; stop words only where there is
+            nothing else.
+        phrases: Terms of every quoted phrase, in order, stop words included.
+    """
+
+    words: tuple[tuple[str, str], ...]
+    phrases: tuple[tuple[str, ...], ...]
+
+
+def is_stop_word(word: str) -> bool:
+    """Whether a word in lower case is so frequent in English that it says nothing."""
+    return word in _STOP_WORDS
+
+
+def terms(text: str) -> list[str]:
+    """The terms of a text, in order; an identifier (parts joined by ``-_./:`` with a digit) comes after its parts."""
+    return [term for term, _ in _terms(text)]
+
+
+def query_terms(text: str) -> QueryTerms:
+    """Reads a query: words, and phrases between double quotes.
+
+    Example:
+        >>> query_terms('Who wrote "the origin of species"?').phrases
+        (('the', 'origin', 'of', 'speci'),)
+        >>> [term for term, _ in query_terms("to be or not to be").words]
+        ['to', 'be', 'or', 'not', 'to', 'be']
+    """
+    found = _terms(text)
+    telling = [(term, word) for term, word in found if not is_stop_word(word)]
+    phrases = tuple(tuple(terms(phrase)) for phrase in _PHRASE.findall(text))
+    return QueryTerms(tuple(telling or found), tuple(phrase for phrase in phrases if len(phrase) > 1))
+
+
+def _terms(text: str) -> list[tuple[str, str]]:
+    words: list[str] = []
+    whole: list[bool] = []
+    for match in _WORD.finditer(unicodedata.normalize("NFKC", text).casefold()):
+        word = match.group()
+        parts = _PART.findall(word)
+        words += parts
+        whole += [False] * len(parts)
+        if len(parts) > 1 and any(character.isdigit() for character in word):
+            words.append(word)
+            whole.append(True)
+    stems = _stem(words)
+    return [(word if kept else stem, word) for word, stem, kept in zip(words, stems, whole, strict=True)]
+
+
+def _stem(words: Sequence[str]) -> list[str]:
+    stemmer = getattr(_stemmers, "english", None)
+    if stemmer is None:
+        stemmer = _stemmers.english = Stemmer.Stemmer("english")
+    return list(stemmer.stemWords(words))

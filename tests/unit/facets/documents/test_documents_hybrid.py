@@ -1,0 +1,163 @@
+"""Search by words, and by words and facets together."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from facets.documents import CollectionEngine, Document, EngineConfig, Equals, SearchMode, TargetModel
+from facets.documents.fusion import fuse
+from facets.errors import InvalidInputError
+
+GOLDEN = Path(__file__).resolve().parents[3] / "golden"
+OpenEngine = Callable[..., CollectionEngine]
+TEXTS = {
+    "pump": "The pump failed with error code AB-1234 after two hours.",
+    "valve": "The valve failed with code AB-1235; error unknown.",
+    "hamlet": "To be, or not to be, that is the question.",
+    "noise": "The question is not whether to be there or to be late.",
+    "cat": "Cats sleep all day.",
+    "empty": "",
+}
+
+
+def document(id: str, text: str, facet: int = 0) -> Document:
+    return Document(id=id, text=text, facet_embeddings=np.eye(2, 32, k=facet) + 0.01, payload={"size": len(text)})
+
+
+@pytest.fixture
+def engine(open_engine: OpenEngine) -> CollectionEngine:
+    made = open_engine()
+    made.create_collection("docs", model="m", model_revision="1", num_facets=2, dim=32)
+    made.upsert("docs", [document(id, text, facet) for facet, (id, text) in enumerate(TEXTS.items())])
+    return made
+
+
+def query_facets(facet: int) -> NDArray[np.float32]:
+    return np.eye(1, 32, k=facet, dtype=np.float32)[None]
+
+
+def found(engine: CollectionEngine, text: str, mode: SearchMode = "lexical", **options: object) -> list[str]:
+    facets = None if mode == "lexical" else query_facets(4)
+    result = engine.search("docs", facets, texts=[text], mode=mode, top_k=10, **options)  # type: ignore[arg-type]
+    return [hit.id for hit in result.hits[0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("AB-1234", "pump"),
+        ("ab-1235", "valve"),
+        ("sleeping cat", "cat"),
+        ('"to be or not to be"', "hamlet"),
+        ('"the question is"', "noise"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["lexical", "hybrid"])
+def test_identifiers_phrases_and_forms_are_found(
+    engine: CollectionEngine, text: str, expected: str, mode: SearchMode
+) -> None:
+    assert found(engine, text, mode)[0] == expected
+
+
+@pytest.mark.parametrize("text", ["\U0001f600", "", "unheard", '""', '"', "\u4f60\u597d"])
+def test_query_without_known_words_is_answered_by_facets_alone(engine: CollectionEngine, text: str) -> None:
+    assert found(engine, text) == []
+    assert found(engine, text, "hybrid")[0] in ("cat", "noise"), "these have the facet of the query"
+    assert len(found(engine, text, "hybrid")) == len(TEXTS)
+
+
+def test_query_of_stop_words_alone_is_answered(engine: CollectionEngine) -> None:
+    assert set(found(engine, "to be or not to be")) >= {"hamlet", "noise"}
+
+
+def test_query_of_ten_thousand_words_is_answered(engine: CollectionEngine) -> None:
+    words = " ".join(f"word{n}" for n in range(10_000)) + " valve"
+    assert found(engine, words) == ["valve"]
+
+
+def test_hit_says_which_words_matched_and_what_each_side_said(engine: CollectionEngine) -> None:
+    result = engine.search("docs", query_facets(0), texts=["failing of the pump, code"], top_k=2)
+    hit = result.hits[0][0]
+    assert (hit.id, hit.matched_words) == ("pump", ("failing", "pump", "code"))
+    assert hit.lexical_score > 0 and 0.9 < hit.facets_score <= 1 and 0 <= hit.score <= 1
+    assert len(hit.matches) == 1
+    by_words = engine.search("docs", texts=["pump"], mode="lexical", top_k=1).hits[0][0]
+    assert (by_words.score, by_words.facets_score, by_words.matches) == (by_words.lexical_score, 0.0, ())
+
+
+def test_both_signals_are_exact_whichever_side_found_the_document(engine: CollectionEngine) -> None:
+    hybrid = engine.search("docs", query_facets(4), texts=["pump question"], top_k=6).hits[0]
+    facets = {hit.id: hit.facets_score for hit in engine.search("docs", query_facets(4), top_k=6).hits[0]}
+    words = engine.search("docs", texts=["pump question"], mode="lexical", top_k=6).hits[0]
+    lexical = {hit.id: hit.lexical_score for hit in words}
+    assert {hit.id: hit.facets_score for hit in hybrid} == facets
+    assert {hit.id: hit.lexical_score for hit in hybrid} == {id: lexical.get(id, 0.0) for id in facets}
+    order = [(hit.facets_score, hit.lexical_score) for hit in hybrid]
+    fused = fuse(*np.array(order, dtype=np.float32).T)
+    np.testing.assert_allclose([hit.score for hit in hybrid], fused, atol=1e-6)
+
+
+def test_writes_deletes_and_filters_hold_for_words(engine: CollectionEngine) -> None:
+    engine.upsert("docs", [document("pump", "A tractor."), document("new", "The pump works.")])
+    assert found(engine, "pump") == ["new"]
+    assert found(engine, "tractor") == ["pump"]
+    engine.delete("docs", ids=["new"])
+    assert found(engine, "pump") == []
+    size = len(TEXTS["noise"])
+    assert found(engine, "question", filter=Equals("size", size)) == ["noise"]
+    assert found(engine, "question", "hybrid", filter=Equals("size", size)) == ["noise"]
+    assert found(engine, '"not to be"', filter=Equals("size", size)) == ["noise"]
+
+
+def test_words_are_found_after_a_restart(engine: CollectionEngine, open_engine: OpenEngine) -> None:
+    engine.delete("docs", ids=["valve"])
+    engine.close()
+    again = open_engine()
+    assert found(again, "failed") == ["pump"]
+
+
+def test_words_of_a_collection_are_its_own(engine: CollectionEngine) -> None:
+    before = engine.search("docs", texts=["pump"], mode="lexical", top_k=1).hits[0][0].score
+    engine.create_collection("other", model="m", model_revision="1", num_facets=2, dim=32)
+    engine.upsert("other", [document(f"p{n}", "pump pump pump") for n in range(50)])
+    assert engine.search("docs", texts=["pump"], mode="lexical", top_k=1).hits[0][0].score == before
+
+
+def test_words_move_with_a_reindexed_collection(engine: CollectionEngine) -> None:
+    assert found(engine, "cats") == ["cat"]
+    target = TargetModel(
+        name="n", revision="2", num_facets=1, dim=16, encode=lambda texts: np.ones((len(texts), 1, 16), np.float32)
+    )
+    engine.reindex("docs", target)
+    assert found(engine, "cats") == ["cat"]
+    engine.delete("docs", ids=["cat"])
+    assert found(engine, "cats") == []
+
+
+@pytest.mark.parametrize("version", ["index_v1", "index_v2"])
+@pytest.mark.parametrize("maintained", [False, True])
+def test_directories_made_before_are_searched_by_words(version: str, maintained: bool, tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / version / "directory", tmp_path / "data")
+    config = EngineConfig(background=False)
+    with CollectionEngine.open(tmp_path / "data", config) as old:
+        if maintained:
+            old.maintain()
+        hits = old.search("golden", texts=["text 31"], mode="lexical", top_k=3).hits[0]
+        assert hits[0].id == "d31"
+    with CollectionEngine.open(tmp_path / "data", config) as again:
+        assert again.search("golden", texts=["31"], mode="lexical", top_k=3).hits[0][0].id == "d31"
+
+
+def test_mode_without_what_it_needs_is_refused(engine: CollectionEngine) -> None:
+    with pytest.raises(InvalidInputError, match="texts"):
+        engine.search("docs", query_facets(0), mode="hybrid", top_k=1)
+    with pytest.raises(InvalidInputError, match="query_facets"):
+        engine.search("docs", texts=["a"], top_k=1)
+    with pytest.raises(InvalidInputError, match="texts"):
+        engine.search("docs", query_facets(0), texts=["a", "b"], top_k=1)
+    with pytest.raises(InvalidInputError, match="mode"):
+        engine.search("docs", query_facets(0), texts=["a"], mode="magic", top_k=1)  # type: ignore[arg-type]

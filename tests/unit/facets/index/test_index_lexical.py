@@ -1,0 +1,64 @@
+"""The lexical index against BM25 written out."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from facets.index.lexical import LexicalIndex, TermCounts, reference_bm25
+
+NONE = np.empty(0, dtype=np.int64)
+
+
+def counts(rng: np.random.Generator) -> TermCounts:
+    terms = np.sort(rng.choice(30, rng.integers(0, 12), replace=False))
+    return TermCounts(terms.astype(np.uint32), rng.integers(1, 5, len(terms)).astype(np.uint16))
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000), num_documents=st.integers(1, 80), batch=st.integers(1, 20))
+def test_scores_match_reference_through_writes(seed: int, num_documents: int, batch: int) -> None:
+    rng = np.random.default_rng(seed)
+    documents = [counts(rng) for _ in range(num_documents)]
+    index = LexicalIndex()
+    for start in range(0, num_documents, batch):
+        rows = 3 * np.arange(start, min(num_documents, start + batch))
+        index.apply(start, added=rows, removed=NONE, terms=documents[start : start + batch])
+    gone = rng.random(num_documents) < 0.3
+    index.apply(7, added=NONE, removed=3 * np.flatnonzero(gone))
+    kept = np.flatnonzero(~gone)
+    assert len(index) == len(kept)
+    query = rng.integers(0, 35, 4).tolist()
+    rows, scores, revision = index.search(query, num_documents, also=3 * np.arange(num_documents))
+    assert rows.tolist() == (3 * kept).tolist() and revision == 7
+    if len(kept):
+        np.testing.assert_allclose(scores, reference_bm25(query, [documents[n] for n in kept]), rtol=1e-4, atol=1e-5)
+
+
+def test_only_the_best_and_allowed_documents_come_back() -> None:
+    index = LexicalIndex()
+    one = TermCounts(np.array([5], dtype=np.uint32), np.array([1], dtype=np.uint16))
+    long = TermCounts(np.array([5, 6], dtype=np.uint32), np.array([1, 9], dtype=np.uint16))
+    index.apply(1, added=np.array([1, 2, 3]), removed=NONE, terms=[long, one, long])
+    assert index.search([5], 1)[0].tolist() == [2]
+    assert index.search([5], 1, allowed_rows=np.array([3]))[0].tolist() == [3]
+    assert index.search([5], 1, also=np.array([1, 9]))[0].tolist() == [1, 2]
+    assert index.search([99], 5)[0].tolist() == []
+    assert index.having_all([5, 6]).tolist() == [1, 3]
+
+
+def test_removed_documents_leave_no_trace() -> None:
+    rng = np.random.default_rng(1)
+    documents = [counts(rng) for _ in range(3000)]
+    index = LexicalIndex()
+    index.apply(1, added=np.arange(3000), removed=NONE, terms=documents)
+    index.apply(2, added=NONE, removed=np.arange(0, 2900))
+    index.apply(3, added=np.arange(3000, 3010), removed=NONE, terms=documents[:10])
+    rows, scores, _ = index.search([3, 4], 200, also=np.arange(2900, 3010))
+    assert rows.tolist() == list(range(2900, 3010))
+    np.testing.assert_allclose(scores, reference_bm25([3, 4], documents[2900:] + documents[:10]), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("query", [[], [1, 2, 3]])
+def test_empty_index_finds_nothing(query: list[int]) -> None:
+    assert len(LexicalIndex().search(query, 5)[0]) == 0
