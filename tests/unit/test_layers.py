@@ -47,7 +47,7 @@ LIBRARY_ROOMS = {
     "model": _BASE | {"text", "words"},
     "index": _BASE,
     **dict.fromkeys(TASK_ROOMS, _SHARED),
-    "documents": _BASE | {"index"},
+    "documents": _BASE | {"text", "index"},
     "papers": _SHARED | {"index"},
     "training": _BASE | {"text", "words"},
     "evaluation": _BASE | {"text", "words"},
