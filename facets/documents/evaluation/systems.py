@@ -1,6 +1,6 @@
 """What is compared: systems that rank the documents of a folder for its queries."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from facets.documents.engine import CollectionEngine
 from facets.documents.evaluation.beir import RetrievalData
 from facets.documents.evaluation.metrics import DEPTH, Ranking
-from facets.documents.types import Document
+from facets.documents.types import Document, SearchMode
 from facets.index.config import EngineConfig
 
 __all__ = ["METHODS", "CollectionSystem", "RetrievalSystem", "SearchedModel"]
@@ -19,6 +19,7 @@ __all__ = ["METHODS", "CollectionSystem", "RetrievalSystem", "SearchedModel"]
 METHODS = ("vector", "facets", "lexical", "hybrid")
 """The passage's own vector; its facets; BM25; facets (or the vector) with BM25."""
 
+_MODES: tuple[SearchMode, ...] = ("facets", "lexical", "hybrid")
 _COLLECTION = "evaluation"
 _DOCUMENT_BATCH = 1_000
 _QUERY_BATCH = 64
@@ -69,7 +70,7 @@ class SearchedModel(Protocol):
 
 
 class CollectionSystem:
-    """A collection of a model, searched through the engine that serves, as it is by default."""
+    """A collection of a model, searched in every mode through the engine that serves, with its defaults."""
 
     def __init__(self, model: SearchedModel) -> None:
         self.name = model.name
@@ -80,7 +81,7 @@ class CollectionSystem:
         config = EngineConfig(background=False, snapshot_on_close=False)
         with TemporaryDirectory(prefix="facets-eval-") as folder, CollectionEngine.open(Path(folder), config) as engine:
             self._index(engine, data)
-            return {"facets": list(self._search(engine, data))}
+            return self._search(engine, data)
 
     def _index(self, engine: CollectionEngine, data: RetrievalData) -> None:
         model = self._model
@@ -100,11 +101,15 @@ class CollectionSystem:
             engine.upsert(_COLLECTION, documents)
         engine.maintain()  # what a server does in the background: fold a large collection into its index
 
-    def _search(self, engine: CollectionEngine, data: RetrievalData) -> Iterator[Ranking]:
+    def _search(self, engine: CollectionEngine, data: RetrievalData) -> dict[str, list[Ranking]]:
+        found: dict[str, list[Ranking]] = {mode: [] for mode in _MODES}
         for start in range(0, len(data.queries), _QUERY_BATCH):
-            query_QKD = self._model.encode(data.queries[start : start + _QUERY_BATCH])
-            for hits in engine.search(_COLLECTION, query_QKD, top_k=DEPTH + 1).hits:
-                yield [hit.id for hit in hits]
+            texts = data.queries[start : start + _QUERY_BATCH]
+            query_QKD = self._model.encode(texts)
+            for mode in _MODES:
+                result = engine.search(_COLLECTION, query_QKD, texts=texts, mode=mode, top_k=DEPTH + 1)
+                found[mode] += [[hit.id for hit in hits] for hits in result.hits]
+        return found
 
     def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facets of documents; a blank one has nothing to meet and keeps zeros."""

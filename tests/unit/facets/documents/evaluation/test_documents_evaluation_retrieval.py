@@ -43,6 +43,13 @@ def test_collections_rank_like_an_exact_comparison(tmp_path: Path) -> None:
         assert len(ranking) == 4
 
 
+def test_collections_are_searched_in_every_mode(tmp_path: Path) -> None:
+    ranked = CollectionSystem(toy_model()).rankings(read_beir(write_beir(tmp_path)))
+    assert set(ranked) == {"facets", "lexical", "hybrid"}
+    assert [list(ranking) for ranking in ranked["lexical"]] == [["dog"], ["lift"]], "what shares a word"
+    assert [ranking[0] for ranking in ranked["hybrid"]] == ["dog", "lift"]
+
+
 def test_the_query_itself_does_not_count_as_found(tmp_path: Path) -> None:
     documents = {"q1": ("", "the dog plays guitar"), "dog": ("", "A dog plays the guitar.")}
     queries, judgements = {"q1": "the dog plays guitar"}, {"q1": {"dog": 1}}
@@ -90,7 +97,7 @@ def test_baselines_have_the_methods_they_can_and_fusions_stand_apart(
     assert main(["retrieval", *folders, *arguments]) == 0
     report = json.loads(capsys.readouterr().out)
     methods = {
-        "toy": ["facets"],
+        "toy": ["facets", "lexical", "hybrid"],
         "bm25": ["lexical"],
         "minilm": ["vector"],
         "minilm+bm25": ["hybrid"],
