@@ -21,7 +21,7 @@ __all__ = ["is_up", "main"]
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = Path("samples", "wikipedia.jsonl")  # in ROOT
 COLLECTION = "samples"
-QUERY = "an instrument with keys and strings"
+QUERY = "capital city of France"
 START_LIMIT_S = 120.0
 
 TRY = """

@@ -13,6 +13,7 @@ from facets_client.core.blocking import BlockingRunner
 from facets_client.core.checks import check_pairs, check_sequences
 from facets_client.core.operations import ModelOperations
 from facets_client.core.results import FacetsArray, Model
+from facets_client.documents.convert import SearchMode
 from facets_client.documents.operations import CollectionOperations, DocumentOperations
 from facets_client.documents.results import (
     Collection,
@@ -187,6 +188,7 @@ class BlockingMethods(BlockingRunner):
         queries: Sequence[str | NDArray[np.floating]],
         *,
         top_k: int = 10,
+        mode: SearchMode = "hybrid",
         where: Filter | None = None,
         exact: bool = False,
         min_revision: int = 0,
@@ -194,12 +196,13 @@ class BlockingMethods(BlockingRunner):
         num_words: int | None = None,
         include_document: bool = True,
     ) -> SearchResults:
-        """The best documents for each query; every facet of a query counts with the document's closest one.
+        """The best documents for each query, by its facets and its words.
 
         Args:
             collection: Name.
             queries: Texts, or facet embeddings ``[facets, dim]`` of the collection's model.
             top_k: Documents for each query.
+            mode: ``hybrid``: facets and words (facets alone for facet embeddings), ``facets``, or ``lexical``: words.
             where: Condition on the payload; None: all documents.
             exact: Compare with every document, never an approximate index.
             min_revision: Read only this revision or a later one (read your writes); 0: any.
@@ -213,6 +216,7 @@ class BlockingMethods(BlockingRunner):
                 collection,
                 queries,
                 top_k=top_k,
+                mode=mode,
                 where=where,
                 exact=exact,
                 min_revision=min_revision,
@@ -761,6 +765,7 @@ class AsyncMethods(AsyncRunner):
         queries: Sequence[str | NDArray[np.floating]],
         *,
         top_k: int = 10,
+        mode: SearchMode = "hybrid",
         where: Filter | None = None,
         exact: bool = False,
         min_revision: int = 0,
@@ -768,12 +773,13 @@ class AsyncMethods(AsyncRunner):
         num_words: int | None = None,
         include_document: bool = True,
     ) -> SearchResults:
-        """The best documents for each query; every facet of a query counts with the document's closest one.
+        """The best documents for each query, by its facets and its words.
 
         Args:
             collection: Name.
             queries: Texts, or facet embeddings ``[facets, dim]`` of the collection's model.
             top_k: Documents for each query.
+            mode: ``hybrid``: facets and words (facets alone for facet embeddings), ``facets``, or ``lexical``: words.
             where: Condition on the payload; None: all documents.
             exact: Compare with every document, never an approximate index.
             min_revision: Read only this revision or a later one (read your writes); 0: any.
@@ -787,6 +793,7 @@ class AsyncMethods(AsyncRunner):
                 collection,
                 queries,
                 top_k=top_k,
+                mode=mode,
                 where=where,
                 exact=exact,
                 min_revision=min_revision,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC
+from typing import Literal, get_args
 
 import numpy as np
 from facets_proto.v1 import documents_pb2
@@ -13,6 +14,7 @@ from facets_client.core.payloads import check_text, from_payload, to_payload
 from facets_client.core.statuses import error_info, status_code
 from facets_client.documents import results
 
+SearchMode = Literal["hybrid", "facets", "lexical"]
 DocumentMessage = documents_pb2.Document  # a document on the wire
 
 
@@ -108,6 +110,17 @@ def to_found(parts: Sequence[documents_pb2.GetDocumentsResponse]) -> results.Fou
     )
 
 
+def from_mode(mode: SearchMode) -> str:
+    """Name of a mode in the proto.
+
+    Raises:
+        ValueError: There is none of that name.
+    """
+    if mode not in get_args(SearchMode):
+        raise ValueError(f"mode must be one of {', '.join(get_args(SearchMode))}, got {mode!r}")
+    return f"SEARCH_MODE_{mode.upper()}"
+
+
 def from_query(query: str | NDArray[np.floating]) -> documents_pb2.SearchQuery:
     """A query, as a text or as a facet array ``[facets, dim]``."""
     if isinstance(query, str):
@@ -135,4 +148,7 @@ def _to_hit(hit: documents_pb2.SearchHit) -> results.SearchHit:
         payload=to_payload(hit.payload),
         evidence=to_matches(hit.evidence),
         revision=hit.revision,
+        facets_score=hit.facets_score,
+        lexical_score=hit.lexical_score,
+        matched_words=tuple(hit.matched_words),
     )

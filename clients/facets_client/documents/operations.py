@@ -26,6 +26,7 @@ from facets_client.core.operations import RoomOperations
 from facets_client.core.requests import least, slices, text_bytes, with_evidence
 from facets_client.core.rpc import rpc_of
 from facets_client.documents import convert
+from facets_client.documents.convert import SearchMode
 from facets_client.documents.results import (
     Collection,
     Document,
@@ -256,6 +257,7 @@ class DocumentOperations(RoomOperations):
         queries: Sequence[str | NDArray[np.floating]],
         *,
         top_k: int = 10,
+        mode: SearchMode = "hybrid",
         where: Filter | None = None,
         exact: bool = False,
         min_revision: int = 0,
@@ -263,12 +265,13 @@ class DocumentOperations(RoomOperations):
         num_words: int | None = None,
         include_document: bool = True,
     ) -> Operation[SearchResults]:
-        """The best documents for each query; every facet of a query counts with the document's closest one.
+        """The best documents for each query, by its facets and its words.
 
         Args:
             collection: Name.
             queries: Texts, or facet embeddings ``[facets, dim]`` of the collection's model.
             top_k: Documents for each query.
+            mode: ``hybrid``: facets and words (facets alone for facet embeddings), ``facets``, or ``lexical``: words.
             where: Condition on the payload; None: all documents.
             exact: Compare with every document, never an approximate index.
             min_revision: Read only this revision or a later one (read your writes); 0: any.
@@ -279,6 +282,7 @@ class DocumentOperations(RoomOperations):
         wanted = pb.SearchRequest(
             collection=collection,
             top_k=unsigned(top_k, "top_k"),
+            mode=convert.from_mode(mode),
             filter=from_filter(where),
             exact=exact,
             min_revision=unsigned(min_revision, "min_revision", bits=64),

@@ -85,11 +85,14 @@ class SearchHit:
     """A document that was found."""
 
     id: str
-    score: float  # mean over the query's facets of the cosine with the document's closest facet, in [-1, 1]
+    score: float  # what the hits are in order of: in [0, 1] in mode hybrid, else the score of that side
     text: str
     payload: dict[str, object]
     evidence: tuple[FacetMatch, ...]  # first is the query's facet, second the document's, largest contribution first
     revision: int  # the index revision that stored the document
+    facets_score: float  # mean over the query's facets of the cosine with the document's closest facet, in [-1, 1]
+    lexical_score: float  # BM25 of the words, 0 or more
+    matched_words: tuple[str, ...]  # words of the query that the text has in any form
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,6 +156,9 @@ def _hit(hit: Hit, evidence: Sequence[Evidence], *, include: bool) -> documents_
         payload=payload_to_proto(hit.payload) if include else None,
         evidence=[_match(entry) for entry in evidence],
         revision=hit.revision,
+        facets_score=hit.facets_score,
+        lexical_score=hit.lexical_score,
+        matched_words=hit.matched_words,
     )
 
 

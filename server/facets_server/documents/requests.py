@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from facets_proto.v1 import documents_pb2
 from google.protobuf import struct_pb2
 
-from facets.documents import JsonValue
+from facets.documents import JsonValue, SearchMode
 from facets.errors import ErrorPath, InvalidInputError
 from facets_server.documents.filter_requests import filter_from_proto
 from facets_server.documents.ingest import IncomingDocument
@@ -63,6 +63,12 @@ def _incoming(message: documents_pb2.Document, path: ErrorPath) -> IncomingDocum
 
 
 _DEFAULT_TOP_K = 10
+_MODES: dict[int, SearchMode] = {
+    documents_pb2.SEARCH_MODE_UNSPECIFIED: "hybrid",
+    documents_pb2.SEARCH_MODE_HYBRID: "hybrid",
+    documents_pb2.SEARCH_MODE_FACETS: "facets",
+    documents_pb2.SEARCH_MODE_LEXICAL: "lexical",
+}
 
 
 def search_from_proto(request: documents_pb2.SearchRequest, limits: LimitsConfig) -> SearchQuery:
@@ -89,12 +95,15 @@ def search_from_proto(request: documents_pb2.SearchRequest, limits: LimitsConfig
             path="top_k",
         )
     num_words = num_words_of(request, limits)
+    if request.mode not in _MODES:
+        raise InvalidInputError(f"must be one of the values of SearchMode, got {request.mode}", path="mode")
     return SearchQuery(
         collection=request.collection,
         queries=tuple(queries),
         top_k=top_k,
         filter=filter_from_proto(request.filter) if request.HasField("filter") else None,
         exact=request.exact,
+        mode=_MODES[request.mode],
         min_revision=request.min_revision or None,
         num_words=num_words if request.evidence else 0,
         include_document=request.include_document if request.HasField("include_document") else True,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, CollectionRecord, FacetMatch, Filter, Hit, SearchResult
+from facets.documents import CollectionEngine, CollectionRecord, FacetMatch, Filter, Hit, SearchMode, SearchResult
 from facets.errors import InvalidInputError
 from facets.model.contract import TextModel
 from facets_server.documents.ingest import model_of
@@ -26,6 +26,7 @@ class SearchQuery:
         top_k: Documents for each query.
         filter: Only documents that match.
         exact: Compare with every document.
+        mode: What ranks.
         min_revision: The read must see the writes up to this revision.
         num_words: Nearest words for each facet of the evidence; 0: no evidence.
         include_document: Whether hits carry text and payload.
@@ -36,6 +37,7 @@ class SearchQuery:
     top_k: int
     filter: Filter | None
     exact: bool
+    mode: SearchMode
     min_revision: int | None
     num_words: int
     include_document: bool
@@ -98,16 +100,14 @@ def search(query: SearchQuery, engine: CollectionEngine, models: TextModels, cal
     record = engine.record(query.collection)
     served = model_of(record, models)
     texts = [text for text in query.queries if isinstance(text, str)]
-    encoded = iter(served.encode(texts, call).facets if texts else ())
-    facets = [next(encoded) if isinstance(entry, str) else entry for entry in query.queries]
-    for i, array in enumerate(facets):
-        if array.shape[1] != record.dim:
-            raise InvalidInputError(
-                f"must have dimension {record.dim}, got {array.shape[1]}",
-                path=("queries", i, "facet_embeddings"),
-            )
+    _check_arrays(query, record)
+    if query.mode == "lexical":
+        facets = [np.empty((0, record.dim), dtype=np.float32) for _ in texts]
+    else:
+        encoded = iter(served.encode(texts, call).facets if texts else ())
+        facets = [next(encoded) if isinstance(entry, str) else entry for entry in query.queries]
     call.check()
-    groups = [(places, _search_group(places, facets, query, engine, record)) for places in _same_length(facets)]
+    groups = [(places, _search_group(places, facets, query, engine, record)) for places in _alike(query, facets)]
     hits: list[tuple[Hit, ...]] = [()] * len(facets)
     for places, result in groups:
         for place, found in zip(places, result.hits, strict=True):
@@ -123,11 +123,20 @@ def search(query: SearchQuery, engine: CollectionEngine, models: TextModels, cal
     )
 
 
-def _same_length(facets: Sequence[NDArray[np.float32]]) -> list[list[int]]:
-    """Places of the queries with the same number of facets: the engine wants one array."""
-    groups: dict[int, list[int]] = {}
-    for place, array in enumerate(facets):
-        groups.setdefault(len(array), []).append(place)
+def _check_arrays(query: SearchQuery, record: CollectionRecord) -> None:
+    for i, array in enumerate(query.queries):
+        path = ("queries", i, "facet_embeddings")
+        if not isinstance(array, str) and query.mode == "lexical":
+            raise InvalidInputError("has no words to look for: must be a text in mode lexical", path=path)
+        if not isinstance(array, str) and array.shape[1] != record.dim:
+            raise InvalidInputError(f"must have dimension {record.dim}, got {array.shape[1]}", path=path)
+
+
+def _alike(query: SearchQuery, facets: Sequence[NDArray[np.float32]]) -> list[list[int]]:
+    """Places of the queries of one kind with the same number of facets: the engine wants one array."""
+    groups: dict[tuple[int, bool], list[int]] = {}
+    for place, (entry, array) in enumerate(zip(query.queries, facets, strict=True)):
+        groups.setdefault((len(array), isinstance(entry, str)), []).append(place)
     return list(groups.values())
 
 
@@ -138,10 +147,13 @@ def _search_group(
     engine: CollectionEngine,
     record: CollectionRecord,
 ) -> SearchResult:
+    texts = [entry for entry in (query.queries[place] for place in places) if isinstance(entry, str)]
     return engine.search(
         query.collection,
         np.stack([facets[place] for place in places]),
         top_k=query.top_k,
+        texts=texts or None,
+        mode=query.mode if texts else "facets",
         filter=query.filter,
         exact=query.exact,
         min_revision=query.min_revision,
@@ -155,6 +167,8 @@ def _evidence(
     if not num_words or not any(hits):
         return tuple(tuple(() for _ in found) for found in hits)
     shown = [[hit.matches[:_MAX_MATCHES] for hit in found] for found in hits]
+    if not any(of for found in shown for of in found):
+        return tuple(tuple(() for _ in found) for found in hits)
     met = sorted({(place, match.query_facet) for place, found in enumerate(shown) for of in found for match in of})
     of_query = dict(zip(met, model.words.nearest(np.stack([facets[p][k] for p, k in met]), num_words), strict=True))
     of_hits = np.stack([match.facet for found in shown for of in found for match in of])

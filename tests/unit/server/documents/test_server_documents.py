@@ -97,10 +97,37 @@ def test_evidence_names_the_facets_that_met_and_their_words(running, documents):
     cosine = query @ found / np.linalg.norm(query) / np.linalg.norm(found)
     assert match.cosine == pytest.approx(cosine, abs=2e-3)
     units = [array / np.linalg.norm(array, axis=1, keepdims=True) for array in facets]
-    assert hit.score == pytest.approx((units[0] @ units[1].T).max(axis=1).mean(), abs=2e-3)
+    assert hit.facets_score == pytest.approx((units[0] @ units[1].T).max(axis=1).mean(), abs=2e-3)
     expected = running.model.words.nearest(query[None], 4)[0]
     assert [word.word for word in match.first_words] == [word for word, _ in expected]
     assert len(match.second_words) == 4
+
+
+def test_modes_rank_by_words_by_facets_or_by_both(running, documents):
+    fill(documents)
+    replies = {
+        mode: search(documents, queries=[text_query("the dog")], top_k=3, evidence=True, mode=mode).results[0].hits
+        for mode in documents_pb2.SearchMode.values()
+    }
+    assert replies[documents_pb2.SEARCH_MODE_UNSPECIFIED] == replies[documents_pb2.SEARCH_MODE_HYBRID]
+    both = replies[documents_pb2.SEARCH_MODE_HYBRID][0]
+    assert "dog" in both.matched_words and both.lexical_score > 0 and 0 <= both.score <= 1 and both.evidence
+    by_words = replies[documents_pb2.SEARCH_MODE_LEXICAL]
+    assert all("dog" in hit.text and hit.score == hit.lexical_score and not hit.evidence for hit in by_words)
+    by_facets = replies[documents_pb2.SEARCH_MODE_FACETS]
+    assert all(hit.score == hit.facets_score and not hit.matched_words for hit in by_facets)
+
+
+def test_facets_cannot_be_searched_by_words(documents):
+    fill(documents)
+    array = common_pb2.FacetArray(shape=(1, 32), dtype=common_pb2.DATA_TYPE_FLOAT32, data=bytes(128))
+    query = documents_pb2.SearchQuery(facet_embeddings=array)
+    with pytest.raises(grpc.RpcError) as caught:
+        search(documents, queries=[query], mode=documents_pb2.SEARCH_MODE_LEXICAL)
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    with pytest.raises(grpc.RpcError) as caught:
+        search(documents, queries=[text_query("dog")], mode=99)
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 def test_search_by_facets_equals_search_by_text(running, documents):
@@ -119,6 +146,7 @@ def test_search_by_facets_equals_search_by_text(running, documents):
             documents_pb2.SearchQuery(facet_embeddings=array),
             text_query("a boat on the river"),
         ],
+        mode=documents_pb2.SEARCH_MODE_FACETS,
     )
     ids = [[hit.id for hit in result.hits] for result in reply.results]
     assert ids[1] == ids[2]
