@@ -25,7 +25,7 @@ def best_pairs(engine: CollectionEngine, query: NDArray[np.float32], exact: bool
     return sorted(best.items(), key=lambda entry: -entry[1][0])[:5]
 
 
-@pytest.mark.parametrize("version", ["index_v1", "index_v2"])
+@pytest.mark.parametrize("version", ["index_v1", "index_v2", "index_v3"])
 def test_golden_data_directory_loads(version: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     expected = json.loads((GOLDEN / version / "expected.json").read_text(encoding="utf-8"))
     shutil.copytree(GOLDEN / version / "directory", tmp_path / "data")
