@@ -160,7 +160,7 @@ def test_get_and_delete(client, collection):
 def test_own_facets_are_stored_as_given(client, collection):
     facets = np.asarray(client.embed([TEXTS[0]]))[0]
     client.upsert(collection, [Document("own", "something else entirely", facet_embeddings=facets)])
-    hit = client.search(collection, [TEXTS[0]], top_k=1).hits[0][0]
+    hit = client.search(collection, [TEXTS[0]], top_k=1, mode="facets").hits[0][0]
     assert (hit.id, hit.text) == ("own", "something else entirely")
     assert hit.score == pytest.approx(1.0, abs=1e-2)
     with pytest.raises(InvalidArgumentError, match="shape"):
