@@ -41,7 +41,7 @@ print("ready", flush=True)
 number = 0
 while True:
     facets = rng.standard_normal((20, 2, 32))
-    batch = [Document(id=f"d{number + i}", text="t", facet_embeddings=facets[i]) for i in range(20)]
+    batch = [Document(id=f"d{number + i}", text=f"w{number + i}", facet_embeddings=facets[i]) for i in range(20)]
     revision = engine.upsert("docs", batch).revision
     number += 20
     print(number, revision, flush=True)
@@ -118,6 +118,8 @@ def test_acknowledged_documents_survive_sigkill(tmp_path: Path) -> None:
         assert last.facet_embeddings is not None
         found = engine.search("docs", last.facet_embeddings[None], top_k=1, exact=True)
         assert found.hits[0][0].id == wanted[-1]
+        by_words = engine.search("docs", texts=[f"w{id[1:]}" for id in wanted[-200:]], mode="lexical", top_k=1)
+        assert [hits[0].id for hits in by_words.hits] == wanted[-200:]
 
 
 def test_restart_finds_everything_through_snapshot(
