@@ -15,6 +15,7 @@ from facets_client import (
 )
 from facets_client.core.rpc import SERVICES
 from facets_client.filters import AllOf, AnyOf, Contains, Equals, Exists, NoneOf, OneOf, Range
+from facets_proto.v1 import documents_pb2
 from fake_world import DIM, NUM_FACETS, fake_facets, status_of
 
 
@@ -393,3 +394,14 @@ def test_no_server(make_client):
 def test_wrong_settings(make_client, arguments):
     with pytest.raises(ValueError, match="must be"):
         make_client(**arguments)
+
+
+def test_search_mode_is_sent_and_checked(client, world):
+    client.search("news", ["x"])
+    assert world.calls[-1][1].mode == documents_pb2.SEARCH_MODE_HYBRID
+    client.search("news", ["x"], mode="lexical")
+    assert world.calls[-1][1].mode == documents_pb2.SEARCH_MODE_LEXICAL
+    num_calls = len(world.calls)
+    with pytest.raises(ValueError, match="mode"):
+        client.search("news", ["x"], mode="magic")
+    assert len(world.calls) == num_calls
