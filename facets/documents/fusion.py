@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 __all__ = ["FACETS_SHARE", "fuse"]
 
-FACETS_SHARE = 0.3  # tuned on squad, covid-qa, bioasq and quora together, see docs/search.md
+FACETS_SHARE = 0.2  # tuned on squad, covid-qa, bioasq and quora together, see docs/search.md
 
 
 def fuse(

@@ -11,7 +11,7 @@ from facets.documents import CollectionEngine, Document, EngineConfig, SearchMod
 
 ROOT = Path(__file__).resolve().parents[4]
 # First of 40: what was measured less one. The closest pair of facets, as search was before, has 15.
-AT_LEAST: dict[SearchMode, int] = {"lexical": 38, "facets": 25, "hybrid": 37}
+AT_LEAST: dict[SearchMode, int] = {"lexical": 38, "facets": 25, "hybrid": 38}
 
 
 def lines(path: Path) -> list[dict[str, str]]:
