@@ -16,8 +16,10 @@ __all__ = [
     "FacetModelConfig",
     "NonNegative",
     "NonNegativeInt",
+    "PassageNetworkConfig",
     "Positive",
     "Probability",
+    "SentenceEncoderConfig",
     "Settings",
     "Share",
     "VectorWidth",
@@ -142,6 +144,38 @@ class FacetModelConfig(Settings):
         self.require("hidden_dim", self.hidden_dim % heads == 0, f"a multiple of 2 x num_heads ({heads})")
         is_set_rightly = bool(self.backbone) == (self.encoder == "backbone")
         self.require("backbone", is_set_rightly, "set exactly when encoder is 'backbone'")
+        return self
+
+
+class SentenceEncoderConfig(Settings):
+    """Shape of the encoder of passages and queries; MiniLM's where nothing is said."""
+
+    num_layers: AtLeastOne = 6
+    width: VectorWidth = 384
+    num_heads: AtLeastOne = 12
+    feedforward_dim: AtLeastOne = 1536
+    vocabulary_size: AtLeastOne = 30522  # word pieces
+    max_tokens: AtLeastOne = 512  # positions, special pieces included
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self.require("width", self.width % self.num_heads == 0, f"a multiple of num_heads ({self.num_heads})")
+        return self
+
+
+class PassageNetworkConfig(Settings):
+    """Shape of the network of passages: the encoder and the facets that pool its states."""
+
+    num_facets: AtLeastOne = 16  # K, at most
+    tokens_per_facet: Positive = 14.0  # a text has one facet for so many tokens
+    num_heads: AtLeastOne = 6
+    feedforward_dim: AtLeastOne = 768
+    own_vector_weight: NonNegative = 0.2  # of the text's own vector in each of its facets
+    encoder: SentenceEncoderConfig = SentenceEncoderConfig()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self.require("num_heads", self.encoder.width % self.num_heads == 0, f"a divisor of {self.encoder.width}")
         return self
 
 
