@@ -46,8 +46,9 @@ class RaggedBatch:
         text = np.repeat(np.arange(len(rows)), lengths)
         position = np.arange(len(text)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         ids = np.concatenate(list(rows)).astype(np.int64)
-        arrays = (torch.from_numpy(array).to(device) for array in (ids, lengths, text, position))
-        return cls(*arrays, max_length=int(lengths.max()))
+        of_text, of_ids, of_place = (torch.from_numpy(array).to(device) for array in (text, ids, position))
+        lengths_B = torch.from_numpy(lengths).to(device)
+        return cls(of_ids, lengths_B, text_numbers=of_text, positions=of_place, max_length=int(lengths.max()))
 
     @property
     def mask(self) -> Tensor:
@@ -109,7 +110,8 @@ class _Layer(nn.Module):
         joined = self.attention_in(states_TW)
         joined = joined.view(len(batch.lengths), batch.max_length, -1) if bias_B11L is None else batch.pad(joined)
         heads = joined.unflatten(2, (3, self._num_heads, -1)).permute(2, 0, 3, 1, 4)
-        met = functional.scaled_dot_product_attention(*heads.unbind(0), attn_mask=_like(bias_B11L, heads))
+        queries, keys, values = heads.unbind(0)
+        met = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=_like(bias_B11L, heads))
         met = met.transpose(1, 2).flatten(2)
         met = met.flatten(0, 1) if bias_B11L is None else batch.flatten(met)
         states_TW = self.attention_norm(states_TW + self.attention_out(met))
