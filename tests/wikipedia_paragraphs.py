@@ -67,6 +67,14 @@ def title_of(key: str) -> str:
     return key.rpartition("/")[0].replace("_", " ")
 
 
+def num_right(rankings: Sequence[Sequence[str]]) -> int:
+    """How many of the questions have a paragraph of a right article first."""
+    return sum(
+        bool(ranking) and title_of(ranking[0]) in question.articles
+        for question, ranking in zip(questions(), rankings, strict=True)
+    )
+
+
 def write_folder(corpus: Path, folder: Path) -> Path:
     """The paragraphs, the questions, and every paragraph of a right article as relevant, in BEIR's layout."""
     texts = paragraphs(corpus)

@@ -1,9 +1,9 @@
-"""What people use today: BM25, one vector a passage, vectors of its sentences, and their fusions with BM25.
+"""What people use today: BM25, one vector a passage, vectors of its sentences or windows, and their fusions with BM25.
 
 They rank all documents exactly, without an index. Shape letters: N documents, Q queries, D dimensions.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.evaluation.beir import RetrievalData
-from facets.documents.evaluation.embeddings import CachedEmbedder
+from facets.documents.evaluation.embeddings import CachedEmbedder, CachedGroups
 from facets.documents.evaluation.fusion import DEFAULT_FUSION, FUSIONS
 from facets.documents.evaluation.metrics import DEPTH, Ranking
-from facets.documents.evaluation.scorers import Bm25Scorer, Scorer, SentenceScorer, VectorScorer, best_rows
-from facets.documents.evaluation.systems import RetrievalSystem
+from facets.documents.evaluation.scorers import Bm25Scorer, FacetScorer, Scorer, SummedScorer, VectorScorer, best_rows
+from facets.documents.evaluation.systems import Ranked, RetrievalSystem
+from facets.documents.evaluation.windows import minilm_windows
 from facets.evaluation.embedders import minilm, model2vec
 from facets.evaluation.systems import if_installed
 from facets.text.tokenizer import Tokenizer
@@ -46,13 +47,14 @@ class OneSignalBaseline:
     method: str
     make: MakeScorer
 
-    def rankings(self, data: RetrievalData) -> Mapping[str, Sequence[Ranking]]:
+    def rank(self, data: RetrievalData) -> Ranked:
         """See ``RetrievalSystem``."""
+        scorer = self.make(data)
         found = [
             [data.document_ids[row] for row in _candidates(scores_N, lexical=self.method == "lexical")]
-            for (scores_N,) in _rows_of([self.make(data)], len(data.queries))
+            for (scores_N,) in _rows_of([scorer], len(data.queries))
         ]
-        return {self.method: found}
+        return Ranked({self.method: found}, {self.method: scorer.num_vectors})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class FusedBaseline:
     make_vectors: MakeScorer
     make_lexical: MakeScorer
 
-    def rankings(self, data: RetrievalData) -> Mapping[str, Sequence[Ranking]]:
+    def rank(self, data: RetrievalData) -> Ranked:
         """See ``RetrievalSystem``: ``hybrid`` is the default fusion, the others have ``FUSION_PREFIX``."""
         found: dict[str, list[Ranking]] = {name: [] for name in FUSIONS}
         scorers = [self.make_vectors(data), self.make_lexical(data)]
@@ -78,7 +80,8 @@ class FusedBaseline:
             for name, fuse in FUSIONS.items():
                 best = rows_C[best_rows(fuse(vector_N[rows_C], lexical_N[rows_C]), DEPTH + 1)]
                 found[name].append([data.document_ids[row] for row in best])
-        return {"hybrid": found[DEFAULT_FUSION], **{f"{FUSION_PREFIX}{name}": found[name] for name in found}}
+        rankings = {"hybrid": found[DEFAULT_FUSION], **{f"{FUSION_PREFIX}{name}": found[name] for name in found}}
+        return Ranked(rankings, {"hybrid": scorers[0].num_vectors})
 
 
 def baseline_systems(cache: Path, *, num_facets: int, seed: int) -> Iterator[RetrievalSystem]:
@@ -97,6 +100,11 @@ def baseline_systems(cache: Path, *, num_facets: int, seed: int) -> Iterator[Ret
         yield FusedBaseline("minilm+bm25", vector, _bm25)
         yield OneSignalBaseline("sentence-kmeans", "facets", sentences)
         yield FusedBaseline("sentence-kmeans+bm25", sentences, _bm25)
+        for embed_windows in if_installed("windows", minilm_windows):
+            groups = CachedGroups(name="minilm-windows", embed=embed_windows, folder=cache)
+            windows = partial(_windows, groups, embedder)
+            yield OneSignalBaseline("windows", "facets", windows)
+            yield FusedBaseline("windows+bm25", windows, _bm25)
     for embed in if_installed("model2vec", model2vec):
         embedder = CachedEmbedder(name="model2vec", embed=embed, folder=cache)
         yield OneSignalBaseline("model2vec", "vector", partial(_vectors, embedder))
@@ -143,7 +151,8 @@ class _SentenceScorers:
             for of_one in parts
         ]
         queries_QD = self.embedder.units(data.queries)
-        return SentenceScorer(VectorScorer(self.embedder.units(data.documents), queries_QD), facets, queries_QD)
+        own = VectorScorer(self.embedder.units(data.documents), queries_QD)
+        return SummedScorer(own, FacetScorer(facets, queries_QD))
 
 
 def _bm25(data: RetrievalData) -> Scorer:
@@ -152,6 +161,10 @@ def _bm25(data: RetrievalData) -> Scorer:
 
 def _vectors(embedder: CachedEmbedder, data: RetrievalData) -> Scorer:
     return VectorScorer(embedder.units(data.documents), embedder.units(data.queries))
+
+
+def _windows(groups: CachedGroups, embedder: CachedEmbedder, data: RetrievalData) -> Scorer:
+    return FacetScorer(groups.units(data.documents), embedder.units(data.queries))
 
 
 def _rows_of(scorers: Sequence[Scorer], num_queries: int) -> Iterator[tuple[NDArray[np.float32], ...]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from facets.documents.evaluation.baselines import FUSION_PREFIX, baseline_systems
 from facets.documents.evaluation.beir import RetrievalData, limit_queries, read_beir
 from facets.documents.evaluation.metrics import METRICS, Ranking, query_metrics
-from facets.documents.evaluation.systems import CollectionSystem, RetrievalSystem
+from facets.documents.evaluation.systems import CollectionSystem, Ranked, RetrievalSystem
 from facets.errors import ConfigError
 from facets.evaluation.intervals import Metrics, with_intervals
 from facets.evaluation.systems import load_systems
@@ -56,7 +56,8 @@ class RetrievalRun:
 def run_retrieval(run: RetrievalRun) -> dict[str, object]:
     """The report: ``data``, ``rows`` (queries of all folders), ``models`` (means over the folders), ``folders``.
 
-    With baselines also ``fusions``: ways to fuse vectors with BM25 by system, best first, as means over the folders.
+    ``vectors`` says how many of them a document each method keeps, as means over the folders. With baselines there is
+    also ``fusions``: ways to fuse vectors with BM25 by system, best first, as means over the folders.
 
     Raises:
         ConfigError: A file cannot be read; two folders or two systems have one name.
@@ -70,16 +71,14 @@ def run_retrieval(run: RetrievalRun) -> dict[str, object]:
     with ExitStack() as stack:
         cache = run.cache or Path(stack.enter_context(TemporaryDirectory(prefix="facets-eval-cache-")))
         systems = _systems(run, cache)
-        measured = {
-            data.name: measure_systems(systems, data, evaluate_retrieval, num_resamples=run.num_resamples)
-            for data in sets
-        }
+        measured, num_vectors = _measure(systems, sets, run.num_resamples)
     means = _means(list(measured.values()))
     report: dict[str, object] = {
         "data": [str(folder) for folder in run.folders],
         "rows": sum(len(data.queries) for data in sets),
         "models": _part(means, fusions=False),
         "folders": {name: _part(results, fusions=False) for name, results in measured.items()},
+        "vectors": num_vectors,
     }
     fusions = _part(means, fusions=True)
     return {**report, "fusions": {name: _sorted(ways) for name, ways in fusions.items()}} if fusions else report
@@ -87,10 +86,33 @@ def run_retrieval(run: RetrievalRun) -> dict[str, object]:
 
 def evaluate_retrieval(system: RetrievalSystem, data: RetrievalData, *, num_resamples: int = 0) -> dict[str, Metrics]:
     """Means over the queries by method, see ``query_metrics``; with resamples also their intervals."""
+    return _metrics(system.rank(data), data, num_resamples)
+
+
+def _measure(
+    systems: Sequence[RetrievalSystem], sets: Sequence[RetrievalData], num_resamples: int
+) -> tuple[dict[str, dict[str, Mapping[str, Metrics]]], dict[str, dict[str, float]]]:
+    """Metrics by folder, system and method; vectors a document by system and method."""
+    num_vectors: dict[str, list[Mapping[str, float]]] = {system.name: [] for system in systems}
+
+    def evaluate(system: RetrievalSystem, data: RetrievalData, /, *, num_resamples: int) -> dict[str, Metrics]:
+        ranked = system.rank(data)
+        num_vectors[system.name].append(ranked.num_vectors)
+        return _metrics(ranked, data, num_resamples)
+
+    measured = {data.name: measure_systems(systems, data, evaluate, num_resamples=num_resamples) for data in sets}
+    means = {
+        name: {method: float(np.mean([of_set[method] for of_set in sets])) for method in sets[0]}
+        for name, sets in num_vectors.items()
+    }
+    return measured, means
+
+
+def _metrics(ranked: Ranked, data: RetrievalData, num_resamples: int) -> dict[str, Metrics]:
     judgements = [data.judgements[query] for query in data.query_ids]
     itself = _own_documents(data)
     report: dict[str, Metrics] = {}
-    for method, rankings in system.rankings(data).items():
+    for method, rankings in ranked.rankings.items():
         values = query_metrics(
             [_without(ranking, own) for ranking, own in zip(rankings, itself, strict=True)], judgements
         )

@@ -12,13 +12,19 @@ from numpy.typing import NDArray
 
 from facets.extras import require_extra
 
-__all__ = ["Bm25Scorer", "Scorer", "SentenceScorer", "VectorScorer", "best_rows"]
+__all__ = ["Bm25Scorer", "FacetScorer", "Scorer", "SummedScorer", "VectorScorer", "best_rows"]
 
 _K1, _B = 0.9, 0.4
 
 
 class Scorer(Protocol):
-    """Scores documents."""
+    """Scores documents.
+
+    Attributes:
+        num_vectors: Vectors a document that it keeps, on average; 0 without any.
+    """
+
+    num_vectors: float
 
     def scores(self, block: slice) -> NDArray[np.float32]:
         """``[B, N]`` for these queries; higher is better."""
@@ -27,6 +33,8 @@ class Scorer(Protocol):
 
 class Bm25Scorer:
     """BM25 with k1 0.9, b 0.4, English stemming and stop words (bm25s); 0 where no term is shared."""
+
+    num_vectors = 0.0
 
     def __init__(self, documents: Sequence[str], queries: Sequence[str]) -> None:
         """Indexes the documents.
@@ -60,6 +68,8 @@ class Bm25Scorer:
 class VectorScorer:
     """Cosines of one vector a document."""
 
+    num_vectors = 1.0
+
     def __init__(self, units_ND: NDArray[np.float32], query_units_QD: NDArray[np.float32]) -> None:
         self._units_ND = units_ND
         self._query_units_QD = query_units_QD
@@ -69,20 +79,34 @@ class VectorScorer:
         return self._query_units_QD[block] @ self._units_ND.T
 
 
-class SentenceScorer:
-    """The cosine of the document's own vector plus that of its best facet."""
+class FacetScorer:
+    """The cosine of the document's best facet."""
 
-    def __init__(self, own: VectorScorer, facets: Sequence[NDArray[np.float32]], query_units_QD: NDArray[np.float32]):
+    num_vectors: float
+
+    def __init__(self, facets: Sequence[NDArray[np.float32]], query_units_QD: NDArray[np.float32]) -> None:
         """Takes the facets of each document, one or more unit vectors ``[., D]``."""
-        self._own = own
         self._query_units_QD = query_units_QD
         self._facets_FD = np.concatenate(facets)
         self._starts_N = np.cumsum([0, *(len(of_document) for of_document in facets[:-1])])
+        self.num_vectors = len(self._facets_FD) / len(facets)
 
     def scores(self, block: slice) -> NDArray[np.float32]:
         """See ``Scorer``."""
         cosines_BF = self._query_units_QD[block] @ self._facets_FD.T
-        return self._own.scores(block) + np.maximum.reduceat(cosines_BF, self._starts_N, axis=1)
+        return np.asarray(np.maximum.reduceat(cosines_BF, self._starts_N, axis=1))
+
+
+class SummedScorer:
+    """The sum of several scorers: of a document's own vector and its best facet."""
+
+    def __init__(self, *scorers: Scorer) -> None:
+        self._scorers = scorers
+        self.num_vectors = sum(scorer.num_vectors for scorer in scorers)
+
+    def scores(self, block: slice) -> NDArray[np.float32]:
+        """See ``Scorer``."""
+        return np.sum([scorer.scores(block) for scorer in self._scorers], axis=0, dtype=np.float32)
 
 
 def best_rows(scores_N: NDArray[np.floating], num_rows: int) -> NDArray[np.int64]:

@@ -1,9 +1,10 @@
 """What is compared: systems that rank the documents of a folder for its queries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,19 @@ from numpy.typing import NDArray
 from facets.documents.engine import CollectionEngine
 from facets.documents.evaluation.beir import RetrievalData
 from facets.documents.evaluation.metrics import DEPTH, Ranking
+from facets.documents.evaluation.scorers import VectorScorer, best_rows
 from facets.documents.types import Document, SearchMode
 from facets.index.config import EngineConfig
 
-__all__ = ["METHODS", "CollectionSystem", "RetrievalSystem", "SearchedModel"]
+__all__ = [
+    "METHODS",
+    "CollectionSystem",
+    "EncodedQueries",
+    "PassageSearchedModel",
+    "Ranked",
+    "RetrievalSystem",
+    "SearchedModel",
+]
 
 METHODS = ("vector", "facets", "lexical", "hybrid")
 """The passage's own vector; its facets; BM25; facets (or the vector) with BM25."""
@@ -25,6 +35,19 @@ _DOCUMENT_BATCH = 1_000
 _QUERY_BATCH = 64
 
 
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """What a system found.
+
+    Attributes:
+        rankings: By method, a ranking for each query: at least ``DEPTH`` + 1 documents where there are so many.
+        num_vectors: By method, vectors a document that the system keeps for it, on average; 0 without any.
+    """
+
+    rankings: Mapping[str, Sequence[Ranking]]
+    num_vectors: Mapping[str, float]
+
+
 class RetrievalSystem(Protocol):
     """Ranks documents by one or more methods."""
 
@@ -33,11 +56,8 @@ class RetrievalSystem(Protocol):
         """Its key in the report."""
         ...
 
-    def rankings(self, data: RetrievalData) -> Mapping[str, Sequence[Ranking]]:
-        """By method, a ranking for each query: at least ``DEPTH`` + 1 documents where there are so many.
-
-        A method of ``METHODS``, or a variant that is reported apart from them.
-        """
+    def rank(self, data: RetrievalData) -> Ranked:
+        """By methods of ``METHODS``, or variants that are reported apart from them."""
         ...
 
 
@@ -65,25 +85,58 @@ class SearchedModel(Protocol):
         ...
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Facet embeddings ``[len(texts), K, D]`` of texts that are not blank."""
+        """Facet embeddings ``[len(texts), K, D]`` of texts that are not blank; zeros where a text has fewer."""
+        ...
+
+
+class EncodedQueries(Protocol):
+    """Facets of queries."""
+
+    @property
+    def facets(self) -> NDArray[np.float32]:
+        """``[Q, J, D]``."""
+        ...
+
+    @property
+    def weights(self) -> NDArray[np.float32]:
+        """``[Q, J]``, 0 for padding."""
+        ...
+
+
+@runtime_checkable
+class PassageSearchedModel(SearchedModel, Protocol):
+    """What it uses where a model has more: queries of their own, one vector a text."""
+
+    def encode_queries(self, texts: Sequence[str]) -> EncodedQueries:
+        """Facets of queries that are not blank."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One unit vector a text, ``[len(texts), D]``."""
         ...
 
 
 class CollectionSystem:
-    """A collection of a model, searched in every mode through the engine that serves, with its defaults."""
+    """A collection of a model, searched in every mode through the engine that serves, with its defaults.
+
+    A model of passages is measured by its one vector besides, every document compared.
+    """
 
     def __init__(self, model: SearchedModel) -> None:
         self.name = model.name
         self._model = model
 
-    def rankings(self, data: RetrievalData) -> Mapping[str, Sequence[Ranking]]:
+    def rank(self, data: RetrievalData) -> Ranked:
         """See ``RetrievalSystem``; the collection lies in a temporary folder meanwhile."""
         config = EngineConfig(background=False, snapshot_on_close=False)
         with TemporaryDirectory(prefix="facets-eval-") as folder, CollectionEngine.open(Path(folder), config) as engine:
-            self._index(engine, data)
-            return self._search(engine, data)
+            num_facets = self._index(engine, data)
+            found = {**self._by_vector(data), **self._search(engine, data)}
+        num_vectors = {"vector": 1.0, "facets": num_facets, "lexical": 0.0, "hybrid": num_facets}
+        return Ranked(found, {method: num_vectors[method] for method in found})
 
-    def _index(self, engine: CollectionEngine, data: RetrievalData) -> None:
+    def _index(self, engine: CollectionEngine, data: RetrievalData) -> float:
+        """Facets a document, zeros left out."""
         model = self._model
         engine.create_collection(
             _COLLECTION,
@@ -92,30 +145,54 @@ class CollectionSystem:
             num_facets=model.num_facets,
             dim=model.dim,
         )
+        num_facets = 0
         for start in range(0, len(data.documents), _DOCUMENT_BATCH):
             ids, texts = (column[start : start + _DOCUMENT_BATCH] for column in (data.document_ids, data.documents))
+            facets_NKD = _of_known(texts, model.encode, (model.num_facets, model.dim))
+            num_facets += int(facets_NKD.any(axis=2).sum())
             documents = [
                 Document(id=key, text=text, facet_embeddings=facets)
-                for key, text, facets in zip(ids, texts, self._encode(texts), strict=True)
+                for key, text, facets in zip(ids, texts, facets_NKD, strict=True)
             ]
             engine.upsert(_COLLECTION, documents)
         engine.maintain()  # what a server does in the background: fold a large collection into its index
+        return num_facets / len(data.documents)
 
     def _search(self, engine: CollectionEngine, data: RetrievalData) -> dict[str, list[Ranking]]:
         found: dict[str, list[Ranking]] = {mode: [] for mode in _MODES}
         for start in range(0, len(data.queries), _QUERY_BATCH):
             texts = data.queries[start : start + _QUERY_BATCH]
-            query_QKD = self._model.encode(texts)
+            query_QJD, weights_QJ = self._encode_queries(texts)
             for mode in _MODES:
-                result = engine.search(_COLLECTION, query_QKD, texts=texts, mode=mode, top_k=DEPTH + 1)
+                result = engine.search(
+                    _COLLECTION, query_QJD, texts=texts, mode=mode, weights=weights_QJ, top_k=DEPTH + 1
+                )
                 found[mode] += [[hit.id for hit in hits] for hits in result.hits]
         return found
 
-    def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Facets of documents; a blank one has nothing to meet and keeps zeros."""
+    def _encode_queries(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        if isinstance(self._model, PassageSearchedModel):
+            queries = self._model.encode_queries(texts)
+            return queries.facets, queries.weights
+        return self._model.encode(texts), None
+
+    def _by_vector(self, data: RetrievalData) -> dict[str, list[Ranking]]:
         model = self._model
-        facets_NKD = np.zeros((len(texts), model.num_facets, model.dim), dtype=np.float32)
-        rows = [row for row, text in enumerate(texts) if text.strip()]
-        if rows:
-            facets_NKD[rows] = model.encode([texts[row] for row in rows])
-        return facets_NKD
+        if not isinstance(model, PassageSearchedModel):
+            return {}
+        units_ND = _of_known(data.documents, model.embed, (model.dim,))
+        scorer = VectorScorer(units_ND, model.embed(data.queries))
+        blocks = (slice(start, start + _QUERY_BATCH) for start in range(0, len(data.queries), _QUERY_BATCH))
+        scored = (scores_N for block in blocks for scores_N in scorer.scores(block))
+        return {"vector": [[data.document_ids[row] for row in best_rows(scores_N, DEPTH + 1)] for scores_N in scored]}
+
+
+def _of_known(
+    texts: Sequence[str], encode: Callable[[Sequence[str]], NDArray[np.float32]], shape: tuple[int, ...]
+) -> NDArray[np.float32]:
+    """What is encoded of texts; a blank one has nothing to meet and keeps zeros."""
+    encoded = np.zeros((len(texts), *shape), dtype=np.float32)
+    rows = [row for row, text in enumerate(texts) if text.strip()]
+    if rows:
+        encoded[rows] = encode([texts[row] for row in rows])
+    return encoded

@@ -10,9 +10,10 @@ from toy_retrieval import write_beir
 
 from facets.documents.evaluation.baselines import FUSION_PREFIX, FusedBaseline, OneSignalBaseline, sentence_facets
 from facets.documents.evaluation.beir import RetrievalData, read_beir
-from facets.documents.evaluation.embeddings import CachedEmbedder
+from facets.documents.evaluation.embeddings import CachedEmbedder, CachedGroups
 from facets.documents.evaluation.fusion import FUSIONS, convex_sum
-from facets.documents.evaluation.scorers import Bm25Scorer, SentenceScorer, VectorScorer, best_rows
+from facets.documents.evaluation.scorers import Bm25Scorer, FacetScorer, SummedScorer, VectorScorer, best_rows
+from facets.documents.evaluation.windows import window_bounds, window_means
 from facets.words.vectors import unit_rows
 
 
@@ -30,7 +31,7 @@ def bm25(data: RetrievalData) -> Bm25Scorer:
 
 
 def test_bm25_finds_what_shares_terms_and_nothing_else(data: RetrievalData) -> None:
-    (first, second) = OneSignalBaseline("bm25", "lexical", bm25).rankings(data)["lexical"]
+    (first, second) = OneSignalBaseline("bm25", "lexical", bm25).rank(data).rankings["lexical"]
     assert first == ["dog"]
     assert second == ["lift"], "by their stems"
 
@@ -42,7 +43,7 @@ def test_bm25_of_documents_without_terms_finds_nothing(texts: list[str]) -> None
 
 def test_vectors_rank_by_cosine(data: RetrievalData) -> None:
     units, queries = random_units(4, 8), random_units(2, 8, seed=1)
-    ranked = OneSignalBaseline("v", "vector", lambda data: VectorScorer(units, queries)).rankings(data)["vector"]
+    ranked = OneSignalBaseline("v", "vector", lambda data: VectorScorer(units, queries)).rank(data).rankings["vector"]
     for row, ranking in enumerate(ranked):
         assert ranking == [data.document_ids[n] for n in np.argsort(-(units @ queries[row]))]
 
@@ -50,9 +51,45 @@ def test_vectors_rank_by_cosine(data: RetrievalData) -> None:
 def test_sentences_add_their_best_cosine_to_the_document_s_own() -> None:
     own, queries = random_units(3, 8), random_units(2, 8, seed=1)
     facets = [random_units(n, 8, seed=n) for n in (1, 4, 2)]
-    scores = SentenceScorer(VectorScorer(own, queries), facets, queries).scores(slice(0, 2))
+    scorer = SummedScorer(VectorScorer(own, queries), FacetScorer(facets, queries))
     slow = [[own[n] @ query + max(facet @ query for facet in facets[n]) for n in range(3)] for query in queries]
-    assert_allclose(scores, slow, rtol=1e-5)
+    assert_allclose(scorer.scores(slice(0, 2)), slow, rtol=1e-5)
+    assert scorer.num_vectors == pytest.approx(1 + 7 / 3)
+
+
+def test_windows_cover_every_token_and_end_with_their_text() -> None:
+    lengths = np.array([1, 24, 25, 36, 100, 0])
+    first, end, counts = window_bounds(lengths)
+    assert counts.tolist() == [1, 1, 2, 2, 8, 1]
+    starts = np.cumsum(lengths) - lengths
+    for text, (begin, stop) in enumerate(zip(np.cumsum(counts) - counts, np.cumsum(counts), strict=True)):
+        covered = {token for row in range(begin, stop) for token in range(first[row], end[row])}
+        assert covered == set(range(starts[text], starts[text] + lengths[text]))
+        assert end[stop - 1] == starts[text] + lengths[text]
+        assert (end - first)[begin:stop].max() <= 24
+
+
+def test_a_window_is_the_mean_of_its_states() -> None:
+    states, lengths = random_units(70, 8), np.array([40, 0, 30])
+    means, counts = window_means(states, lengths)
+    first, end, _ = window_bounds(lengths)
+    slow = [states[start:stop].sum(axis=0) for start, stop in zip(first, end, strict=True)]
+    assert_allclose(means, unit_rows(np.array(slow, dtype=np.float32)), atol=1e-6)
+    assert counts.tolist() == [3, 1, 2]
+
+
+def test_several_vectors_of_a_text_are_kept_and_come_apart_again(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def embed(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        asked.append(len(texts))
+        return unit_rows(np.arange(1.0, 13.0, dtype=np.float32).reshape(6, 2)), np.array([1, 3, 2])
+
+    for _ in range(2):
+        groups = CachedGroups(name="g", embed=embed, folder=tmp_path).units(["a", "b", "c"])
+        assert [len(group) for group in groups] == [1, 3, 2]
+        assert_allclose(groups[2][-1], np.array([11, 12]) / np.hypot(11, 12), atol=1e-3)
+    assert asked == [3]
 
 
 def test_few_sentences_stay_and_many_become_centres() -> None:
@@ -68,7 +105,7 @@ def test_few_sentences_stay_and_many_become_centres() -> None:
 def test_a_fusion_scores_the_candidates_of_both_sides(data: RetrievalData) -> None:
     units, queries = random_units(4, 8), random_units(2, 8, seed=1)
     vectors = VectorScorer(units, queries)
-    ranked = FusedBaseline("v+bm25", lambda data: vectors, bm25).rankings(data)
+    ranked = FusedBaseline("v+bm25", lambda data: vectors, bm25).rank(data).rankings
     assert set(ranked) == {"hybrid", *(f"{FUSION_PREFIX}{name}" for name in FUSIONS)}
     for row, ranking in enumerate(ranked["hybrid"]):
         block = slice(row, row + 1)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from facets.documents.searcher import weighted_queries
 from facets.evaluation.__main__ import main
 from facets.index.exact import reference_search
 from facets.model import load
+from facets.words.vectors import unit_rows
 
 SQUAD = Path(__file__).resolve().parents[6] / "shared" / "data" / "retrieval" / "squad"
 
@@ -33,7 +35,7 @@ def model_folder(tmp_path: Path) -> Path:
 
 def test_collections_rank_like_an_exact_comparison(tmp_path: Path) -> None:
     model, data = toy_model(), read_beir(write_beir(tmp_path))
-    ranked = CollectionSystem(model).rankings(data)["facets"]
+    ranked = CollectionSystem(model).rank(data).rankings["facets"]
     known = [row for row, text in enumerate(data.documents) if text]
     queries = weighted_queries(model.encode(data.queries), model.dim)
     scores = reference_search(queries, model.encode([data.documents[row] for row in known]))
@@ -44,10 +46,52 @@ def test_collections_rank_like_an_exact_comparison(tmp_path: Path) -> None:
 
 
 def test_collections_are_searched_in_every_mode(tmp_path: Path) -> None:
-    ranked = CollectionSystem(toy_model()).rankings(read_beir(write_beir(tmp_path)))
+    ranked = CollectionSystem(toy_model()).rank(read_beir(write_beir(tmp_path))).rankings
     assert set(ranked) == {"facets", "lexical", "hybrid"}
     assert [list(ranking) for ranking in ranked["lexical"]] == [["dog"], ["lift"]], "what shares a word"
     assert [ranking[0] for ranking in ranked["hybrid"]] == ["dog", "lift"]
+
+
+class PassageToy:
+    """Facets of passages: as many as a text has words, three at most; a query has as many, the last of no weight."""
+
+    name, revision, num_facets, dim = "passage-toy", "1", 3, 32
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        facets = np.zeros((len(texts), 3, 32), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for place, word in enumerate(text.lower().replace(".", "").split()[:3]):
+                facets[row, place] = self._word(word)
+        return facets
+
+    def encode_queries(self, texts: Sequence[str]) -> "EncodedToy":
+        facets = self.encode(texts)
+        facets[:, 2] = self._word("guitar")
+        return EncodedToy(facets, np.tile(np.array([0.5, 0.5, 0.0], dtype=np.float32), (len(texts), 1)))
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        return unit_rows(self.encode(texts).sum(axis=1))
+
+    def _word(self, word: str) -> np.ndarray:
+        seed = int.from_bytes(word.encode(), "little") % 2**32
+        return unit_rows(np.random.default_rng(seed).standard_normal((1, 32)).astype(np.float32))[0]
+
+
+class EncodedToy(NamedTuple):
+    facets: np.ndarray
+    weights: np.ndarray
+
+
+def test_models_of_passages_have_queries_and_a_vector_of_their_own(tmp_path: Path) -> None:
+    documents = {"guitar": ("", "guitar solo"), "lift": ("", "Lifting weights"), "blank": ("", "")}
+    folder = write_beir(tmp_path, documents=documents, judgements={"q2": {"lift": 1}})
+    ranked = CollectionSystem(PassageToy()).rank(read_beir(folder))
+    assert list(ranked.rankings) == ["vector", "facets", "lexical", "hybrid"]
+    assert {method: rankings[0][0] for method, rankings in ranked.rankings.items()} == dict.fromkeys(
+        ranked.rankings, "lift"
+    )
+    assert ranked.num_vectors["facets"] == pytest.approx(4 / 3), "zeros are no facets"
+    assert (ranked.num_vectors["vector"], ranked.num_vectors["lexical"]) == (1.0, 0.0)
 
 
 def test_the_query_itself_does_not_count_as_found(tmp_path: Path) -> None:
@@ -67,7 +111,7 @@ def test_the_report_has_folders_and_their_means(
     first, second = write_beir(tmp_path / "first"), write_beir(tmp_path / "second", judgements={"q2": {"dog": 1}})
     assert main(["retrieval", str(first), str(second), "--model", str(model_folder)]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert set(report) == {"data", "rows", "models", "folders"}
+    assert set(report) == {"data", "rows", "models", "folders", "vectors"}
     assert report["rows"] == 3
     assert set(report["folders"]) == {"first", "second"}
     for metric in METRICS:
@@ -90,6 +134,12 @@ def test_baselines_have_the_methods_they_can_and_fusions_stand_apart(
         raise ImportError("package not installed")
 
     monkeypatch.setattr(baselines, "minilm", lambda half: letters)
+
+    def halves(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        parts = [part for text in texts for part in (text[: len(text) // 2], text[len(text) // 2 :])]
+        return unit_rows(letters(parts)), np.full(len(texts), 2)
+
+    monkeypatch.setattr(baselines, "minilm_windows", lambda: halves)
     monkeypatch.setattr(baselines, "model2vec", not_installed)
     monkeypatch.setattr(retrieval, "BASELINE_MODELS", ())
     folders = [str(write_beir(tmp_path / name)) for name in ("first", "second")]
@@ -103,17 +153,25 @@ def test_baselines_have_the_methods_they_can_and_fusions_stand_apart(
         "minilm+bm25": ["hybrid"],
         "sentence-kmeans": ["facets"],
         "sentence-kmeans+bm25": ["hybrid"],
+        "windows": ["facets"],
+        "windows+bm25": ["hybrid"],
     }
     for models in (report["models"], *report["folders"].values()):
         assert {name: list(models[name]) for name in models} == methods
-    assert set(report["fusions"]) == {"minilm+bm25", "sentence-kmeans+bm25"}
+    assert set(report["fusions"]) == {"minilm+bm25", "sentence-kmeans+bm25", "windows+bm25"}
     for name, ways in report["fusions"].items():
         assert set(ways) == set(FUSIONS)
         assert ways[DEFAULT_FUSION] == report["models"][name]["hybrid"]
         figures = [way["ndcg_10"] for way in ways.values()]
         assert figures == sorted(figures, reverse=True), "the best one first"
     assert report["models"]["bm25"]["lexical"]["mrr_10"] == 1.0
-    assert len(list((tmp_path / "cache").iterdir())) == 3, "documents, queries, sentences; the second folder is alike"
+    assert len(list((tmp_path / "cache").iterdir())) == 5, (
+        "documents, queries, sentences, windows and their counts; the second folder is alike"
+    )
+    assert report["vectors"]["minilm"] == {"vector": 1.0}
+    assert report["vectors"]["windows"] == {"facets": 2.0}
+    assert report["vectors"]["windows+bm25"] == {"hybrid": 2.0}
+    assert report["vectors"]["bm25"] == {"lexical": 0.0}
     assert "model2vec is left out" in caplog.text
 
 
