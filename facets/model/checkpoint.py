@@ -14,7 +14,8 @@ r"""The checkpoint folder: everything a model needs, loaded from its path alone,
 import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,9 +36,13 @@ __all__ = [
     "fit_weights",
     "read_checkpoint",
     "read_config",
+    "read_settings",
+    "read_weights",
     "read_words",
+    "reading_settings",
     "words_folder",
     "write_checkpoint",
+    "write_parts",
 ]
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
@@ -85,16 +90,8 @@ def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, 
         config: See ``CheckpointConfig``.
         tensors: Named weights; floating point ones are stored in half precision.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    halves = {
-        name: (tensor.half() if tensor.is_floating_point() else tensor).detach().cpu().contiguous()
-        for name, tensor in tensors.items()
-    }
-    with write_atomically(folder / "model.safetensors", durable=False) as part:
-        save_file(halves, part)
-        part.chmod(0o644)  # safetensors makes it private to the user
-    values = {
-        "format": _FORMAT,
+    halves = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
+    settings = {
         "name": config.name,
         "task": config.task,
         "model": config.model.to_dict(),
@@ -102,7 +99,25 @@ def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, 
         "words": config.words,
         "training": config.training,
     }
-    for name, content in (_SENTENCE_TRANSFORMERS | {"config.json": values}).items():
+    write_parts(folder, settings, halves, _SENTENCE_TRANSFORMERS)
+
+
+def write_parts(
+    folder: Path, settings: Mapping[str, object], tensors: Mapping[str, Tensor], others: Mapping[str, object] | None = None
+) -> None:
+    """Writes ``config.json``, ``model.safetensors`` and perhaps other JSON files, each whole or not at all.
+
+    Args:
+        folder: Made when absent.
+        settings: What ``read_settings`` gives back, the format aside.
+        tensors: Weights, stored as they are.
+        others: Content by name of the file.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with write_atomically(folder / "model.safetensors", durable=False) as part:
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, part)
+        part.chmod(0o644)  # safetensors makes it private to the user
+    for name, content in {**(others or {}), "config.json": {"format": _FORMAT, **settings}}.items():
         with write_atomically(folder / name, durable=False) as part:
             part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
@@ -141,7 +156,15 @@ def read_checkpoint(
         NotFoundError: There is no such folder.
         CheckpointError: A file is missing or damaged, or the format is unknown.
     """
-    config = read_config(folder, read=read)
+    return read_config(folder, read=read), read_weights(folder, read=read)
+
+
+def read_weights(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> dict[str, Tensor]:
+    """Reads ``model.safetensors``; floating point tensors come back in float32.
+
+    Raises:
+        CheckpointError: The file is missing or damaged.
+    """
     weights = folder / "model.safetensors"
     try:
         tensors = load(read(weights))
@@ -152,7 +175,7 @@ def read_checkpoint(
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise CheckpointError(f"{weights}: tensor {name} has NaN or infinite values, expected finite ones")
-    return config, {name: t.float() if t.is_floating_point() else t for name, t in tensors.items()}
+    return {name: t.float() if t.is_floating_point() else t for name, t in tensors.items()}
 
 
 def read_words(
@@ -198,6 +221,37 @@ def read_config(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes
         NotFoundError: There is no such folder.
         CheckpointError: The file is missing or damaged, or the format is unknown.
     """
+    values = read_settings(folder, read=read)
+    with reading_settings(folder):
+        return CheckpointConfig(
+            name=str(values["name"]),
+            task=str(values["task"]),
+            model=FacetModelConfig.from_dict(values["model"], section="model"),
+            l1_weight=float(values["l1_weight"]),
+            words=str(values["words"]),
+            training=dict(values["training"]),
+        )
+
+
+@contextmanager
+def reading_settings(folder: Path) -> Iterator[None]:
+    """Whatever is wrong with a setting of ``config.json`` is a CheckpointError that names the file."""
+    path = folder / "config.json"
+    try:
+        yield
+    except KeyError as error:
+        raise CheckpointError(f"{path}: setting {error} is missing") from error
+    except (ConfigError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: {error}") from error
+
+
+def read_settings(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> dict[str, Any]:
+    """Reads ``config.json`` of a checkpoint of any task; its ``task`` says what else there is.
+
+    Raises:
+        NotFoundError: There is no such folder.
+        CheckpointError: The file is missing or damaged, or the format is unknown.
+    """
     if not folder.is_dir():
         raise NotFoundError(f"no model folder at {folder}", resource_type="model", resource_name=str(folder))
     path = folder / "config.json"
@@ -212,16 +266,4 @@ def read_config(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes
     if not isinstance(values, dict) or values.get("format") != _FORMAT:
         found = values.get("format") if isinstance(values, dict) else type(values).__name__
         raise CheckpointError(f"{path}: expected checkpoint format {_FORMAT}, got {found!r}")
-    try:
-        return CheckpointConfig(
-            name=str(values["name"]),
-            task=str(values["task"]),
-            model=FacetModelConfig.from_dict(values["model"], section="model"),
-            l1_weight=float(values["l1_weight"]),
-            words=str(values["words"]),
-            training=dict(values["training"]),
-        )
-    except KeyError as error:
-        raise CheckpointError(f"{path}: setting {error} is missing") from error
-    except (ConfigError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: {error}") from error
+    return values

@@ -25,6 +25,7 @@ from facets.papers.network import PaperNetwork
 from facets.papers.results import PaperFacets
 from facets.papers.tables import PaperTables, ScoringSettings, TrainedPapers, read_papers_part, write_papers_part
 from facets.papers.typed_rows import typed_rows
+from facets.text.checks import check_sequence
 from facets.words.vectors import WordVectors
 
 __all__ = ["PaperModel"]
@@ -78,8 +79,7 @@ class PaperModel(CheckpointModel[PaperNetwork]):
             InvalidInputError: A text has no title.
             TypeError: ``texts`` is one ``str``.
         """
-        if isinstance(texts, str):
-            raise TypeError(f"texts must be a sequence of str, got one str: try encode([{texts[:20]!r}])")
+        check_sequence(texts, "encode")
         parts = [text.partition("\n") for text in texts]
         for number, (title, _, _) in enumerate(parts):
             if not title or title.isspace():

@@ -14,6 +14,7 @@ from itertools import chain
 import spacy
 
 from facets.text.boundaries import is_boundary
+from facets.text.checks import check_sequence
 
 __all__ = ["Sentence", "Token", "Tokenizer"]
 
@@ -79,7 +80,7 @@ class Tokenizer:
         Raises:
             TypeError: ``texts`` is a single string.
         """
-        _check_sequence(texts, "tokenize")
+        check_sequence(texts, "tokenize")
         return [self._tokens(text) for text in texts]
 
     def words(self, texts: Sequence[str]) -> list[list[str]]:
@@ -94,7 +95,7 @@ class Tokenizer:
         Raises:
             TypeError: ``texts`` is a single string.
         """
-        _check_sequence(texts, "words")
+        check_sequence(texts, "words")
         pieces = [text.split() for text in texts]
         cache, long = self._look_up(set(chain.from_iterable(pieces)))
         return [[word for piece in row for word in cache.get(piece) or long[piece]] for row in pieces]
@@ -169,8 +170,3 @@ def _stripped(text: str, start: int, end: int) -> Sentence | None:
     start += len(part) - len(part.lstrip())
     part = part.strip()
     return Sentence(part, start, start + len(part)) if part else None
-
-
-def _check_sequence(texts: Sequence[str], method: str) -> None:
-    if isinstance(texts, str):
-        raise TypeError(f"texts must be a sequence of str, got one str: try {method}([{texts[:20]!r}])")

@@ -12,10 +12,12 @@ from safetensors.numpy import load, save_file
 from facets.errors import CheckpointError, InvalidInputError
 from facets.storage import write_atomically
 from facets.text.vocabulary import Vocabulary
+from facets.words.quantization import dequantize, quantize
 
 __all__ = ["WordVectors", "unit_rows"]
 
 _TENSOR = "vectors"
+_SCALES = "vectors.scales"
 _VECTORS_FILE = "vectors.safetensors"
 _VOCABULARY_FILE = "vocabulary.tsv"
 # Queries are compared with all words in blocks of about this many scores (64 MiB).
@@ -122,11 +124,21 @@ class WordVectors:
             result.append([(self.vocabulary.words[row], float(row_scores[row])) for row in best])
         return result
 
-    def save(self, folder: Path) -> None:
-        """Writes ``vectors.safetensors`` (half precision) and ``vocabulary.tsv`` into a folder."""
+    def save(self, folder: Path, *, quantized: bool = False) -> None:
+        """Writes ``vectors.safetensors`` and ``vocabulary.tsv`` into a folder.
+
+        Args:
+            folder: Made when absent.
+            quantized: One byte a number instead of two (``words.quantization``).
+        """
         folder.mkdir(parents=True, exist_ok=True)
+        if quantized:
+            values, scales = quantize(self.vectors)
+            tensors: dict[str, NDArray[np.generic]] = {_TENSOR: values, _SCALES: scales}
+        else:
+            tensors = {_TENSOR: self.vectors.astype(np.float16)}
         with write_atomically(folder / _VECTORS_FILE, durable=False) as part:
-            save_file({_TENSOR: self.vectors.astype(np.float16)}, part)
+            save_file(tensors, part)
             part.chmod(0o644)  # safetensors makes it private to the user
         self.vocabulary.save(folder / _VOCABULARY_FILE)
 
@@ -148,8 +160,9 @@ class WordVectors:
         if _TENSOR not in tensors:
             raise CheckpointError(f"{path}: expected a tensor named {_TENSOR!r}, got {sorted(tensors)}")
         try:
-            return cls(vocabulary, tensors[_TENSOR])
-        except InvalidInputError as error:
+            vectors = tensors[_TENSOR]
+            return cls(vocabulary, dequantize(vectors, tensors[_SCALES]) if _SCALES in tensors else vectors)
+        except ValueError as error:  # InvalidInputError too
             raise CheckpointError(f"{path}: {error}") from error
 
 

@@ -1,0 +1,174 @@
+"""Texts as word pieces: ids for the encoder, and the characters that each piece stands for."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Encoding, Tokenizer
+
+from facets.errors import CheckpointError
+from facets.text.checks import check_sequence
+from facets.text.vocabulary import PIECE_MARK
+
+__all__ = ["Pieces", "WordPieces"]
+
+# A text is cut into parts before the tokenizer sees it, and so many characters are in hand at once: what the library
+# keeps for each piece would fill the memory with a long text.
+_PART_CHARS = 20_000
+_BATCH_CHARS = 1_000_000
+_SPACE = re.compile(r"\s")
+# Half of a character in UTF-16, which UTF-8 cannot store.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_REPLACEMENT = "\ufffd"
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The pieces of one text, special ones left out.
+
+    Attributes:
+        ids: ``[L]`` int32.
+        starts: Offset of each piece's first character in the text, ``[L]`` int32.
+        ends: Offset behind its last character, ``[L]`` int32.
+    """
+
+    ids: NDArray[np.int32]
+    starts: NDArray[np.int32]
+    ends: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class WordPieces:
+    """A word-piece tokenizer as its ``tokenizer.json`` describes it; may be shared by threads."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Takes the tokenizer over: cutting and padding are switched off.
+
+        Raises:
+            CheckpointError: It has no pieces for the beginning, the end or the unknown.
+        """
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        self._tokenizer = tokenizer
+        self.first_id, self.last_id, self.unknown_id = map(self._id_of, ("[CLS]", "[SEP]", "[UNK]"))
+
+    @classmethod
+    def from_json(cls, content: bytes) -> "WordPieces":
+        """Reads ``tokenizer.json``.
+
+        Raises:
+            CheckpointError: It is damaged, or no word-piece tokenizer.
+        """
+        try:
+            tokenizer = Tokenizer.from_str(content.decode("utf-8"))
+        except Exception as error:  # the library raises nothing narrower
+            raise CheckpointError(f"expected a tokenizer, it is damaged: {error}") from error
+        return cls(tokenizer)
+
+    def to_json(self) -> bytes:
+        """What ``from_json`` reads."""
+        return json.dumps(json.loads(self._tokenizer.to_str()), ensure_ascii=False, separators=(",", ":")).encode()
+
+    def __len__(self) -> int:
+        """V, special pieces included."""
+        return int(self._tokenizer.get_vocab_size())
+
+    @cached_property
+    def continues_word(self) -> NDArray[np.bool_]:
+        """Whether a piece continues the word of the piece before it, ``[V]``."""
+        return np.array([(self._tokenizer.id_to_token(i) or "").startswith(PIECE_MARK) for i in range(len(self))])
+
+    def encode(self, texts: Sequence[str]) -> list[Pieces]:
+        """Pieces of texts with their offsets, all of them, however long the text.
+
+        Args:
+            texts: Any texts, also empty ones.
+
+        Returns:
+            One a text, in order. Offsets count characters (code points) of the text as it was given.
+
+        Raises:
+            TypeError: ``texts`` is one ``str``.
+        """
+        check_sequence(texts, "encode")
+        found: list[list[_Part]] = [[] for _ in texts]
+        for parts in _batches(texts):
+            encodings = self._tokenizer.encode_batch([part.text for part in parts], add_special_tokens=False)
+            for part, encoding in zip(parts, encodings, strict=True):
+                offsets_L2 = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2) + np.int32(part.start)
+                found[part.text_position].append(Pieces(_ids(encoding), offsets_L2[:, 0], offsets_L2[:, 1]))
+        return [_joined(parts) for parts in found]
+
+    def ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+        """The ids of ``encode``, for less.
+
+        Raises:
+            TypeError: ``texts`` is one ``str``.
+        """
+        check_sequence(texts, "ids")
+        found: list[list[NDArray[np.int32]]] = [[] for _ in texts]
+        for parts in _batches(texts):
+            encodings = self._tokenizer.encode_batch_fast([part.text for part in parts], add_special_tokens=False)
+            for part, encoding in zip(parts, encodings, strict=True):
+                found[part.text_position].append(_ids(encoding))
+        return [ids[0] if len(ids) == 1 else np.concatenate(ids) for ids in found]
+
+    def _id_of(self, piece: str) -> int:
+        found = self._tokenizer.token_to_id(piece)
+        if found is None:
+            raise CheckpointError(f"expected a tokenizer of word pieces, {piece} is missing")
+        return int(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a text, and where it stands."""
+
+    text_position: int
+    start: int
+    text: str
+
+
+def _ids(encoding: Encoding) -> NDArray[np.int32]:
+    return np.array(encoding.ids, dtype=np.int32)
+
+
+def _joined(parts: Sequence[Pieces]) -> Pieces:
+    if len(parts) == 1:
+        return parts[0]
+    return Pieces(*(np.concatenate(arrays) for arrays in zip(*map(astuple, parts), strict=True)))
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[_Part]]:
+    """Parts of texts in order, a limited number of characters at once."""
+    batch: list[_Part] = []
+    size = 0
+    for position, text in enumerate(texts):
+        for part in _parts(position, text):
+            batch.append(part)
+            size += len(part.text)
+            if size >= _BATCH_CHARS:
+                yield batch
+                batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _parts(position: int, text: str) -> Iterator[_Part]:
+    """A text; a long one is cut at white space, and anywhere where there is none for long."""
+    start = 0
+    while start == 0 or start < len(text):
+        end = min(len(text), start + _PART_CHARS)
+        if end < len(text):
+            space = _SPACE.search(text, end, end + _PART_CHARS)
+            end = space.start() if space else end
+        yield _Part(position, start, _SURROGATE.sub(_REPLACEMENT, text[start:end]))
+        if end == 0:
+            return
+        start = end
