@@ -43,7 +43,7 @@ def load(
         CheckpointError: The folder is incomplete or damaged.
         InvalidInputError: The model is for another task than ``kind``.
     """
-    require_extra("model", "torch", "spacy", "safetensors")
+    require_extra("model", "torch", "spacy", "safetensors", "tokenizers")
     # Imported here, so that `import facets` stays light.
     from facets.model.loading import load as load_model
 

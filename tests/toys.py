@@ -1,9 +1,15 @@
 """Tiny, seeded things that tests of several rooms share."""
 
 import numpy as np
+import tokenizers
+import torch
+from tokenizers import models, normalizers, pre_tokenizers
 
-from facets.config import FacetModelConfig
-from facets.model import CheckpointConfig, FacetModel, new_model
+from facets.config import FacetModelConfig, PassageNetworkConfig, SentenceEncoderConfig
+from facets.model import CheckpointConfig, FacetModel, PassageModel, new_model
+from facets.model.passage_checkpoint import PassageModelConfig
+from facets.model.passage_network import PassageNetwork
+from facets.model.word_pieces import WordPieces
 from facets.text.vocabulary import Vocabulary
 from facets.words.vectors import WordVectors
 
@@ -23,3 +29,29 @@ def toy_model(
     shape = {"num_facets": 3, "dim": 32, "hidden_dim": 32, "num_heads": 2, "feedforward_dim": 48, **settings}
     config = CheckpointConfig(name="toy", task="sentences", model=FacetModelConfig(**shape, encoder=encoder))
     return new_model(config, words or toy_word_vectors(), seed=7)
+
+
+def toy_word_pieces() -> WordPieces:
+    """Pieces of the ten words, of all ASCII letters, digits and stops, and of continuing letters."""
+    letters = [chr(code) for code in range(33, 127) if not chr(code).isupper()]
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *dict.fromkeys([*WORDS, *letters])]
+    names += [f"##{letter}" for letter in letters if letter.isalnum()]
+    tokenizer = tokenizers.Tokenizer(models.WordPiece({name: i for i, name in enumerate(names)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return WordPieces(tokenizer)
+
+
+def toy_passage_model(**settings: int | str) -> PassageModel:
+    """An untrained model of passages: at most four facets of width 32, windows of 16 tokens that share 4."""
+    pieces = toy_word_pieces()
+    encoder = SentenceEncoderConfig(
+        num_layers=2, width=32, num_heads=2, feedforward_dim=48, vocabulary_size=len(pieces), max_tokens=32
+    )
+    shape = PassageNetworkConfig(num_facets=4, tokens_per_facet=4.0, num_heads=2, feedforward_dim=48, encoder=encoder)
+    torch.manual_seed(7)
+    network = PassageNetwork(shape)
+    config = PassageModelConfig(
+        **{"name": "toy-passages", "space": "toy", "window_tokens": 16, "window_overlap": 4, **settings}, network=shape
+    )
+    return PassageModel(network, toy_word_vectors(), pieces=pieces, config=config)

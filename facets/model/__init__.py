@@ -5,6 +5,7 @@ from facets.model.contract import Model, TextModel
 from facets.model.facet_model import FacetModel, new_model
 from facets.model.loading import DEFAULT_MODEL, find_model, load
 from facets.model.network import FacetNetwork
+from facets.model.passage_model import PassageModel
 
 __all__ = [
     "DEFAULT_MODEL",
@@ -12,6 +13,7 @@ __all__ = [
     "FacetModel",
     "FacetNetwork",
     "Model",
+    "PassageModel",
     "TextModel",
     "find_model",
     "load",

@@ -54,6 +54,11 @@ class CheckpointModel(Generic[NetworkT]):
         return self.config.name
 
     @property
+    def space(self) -> str:
+        """Its own: no other model has vectors that may be compared with its."""
+        return f"{self.name}@{self.revision}"
+
+    @property
     def task(self) -> str:
         """What the model was trained for."""
         return self.config.task

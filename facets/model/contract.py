@@ -30,6 +30,11 @@ class ModelInfo(Protocol):
         ...
 
     @property
+    def space(self) -> str:
+        """The space of its vectors: those of two models may be compared when these names are equal."""
+        ...
+
+    @property
     def task(self) -> str:
         """What it was trained for, a key of ``facets.model.loading.TASKS``."""
         ...
@@ -46,7 +51,7 @@ class ModelInfo(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """Tokens of a text that are read; the rest is cut."""
+        """Tokens of a text that are read; the rest is cut. A model of passages reads windows of so many, and all."""
         ...
 
     @property

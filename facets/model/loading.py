@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol, Self, TypeVar, overload
 
 from facets.errors import CheckpointError, InvalidInputError, NotFoundError
-from facets.model.checkpoint import read_config
+from facets.model.checkpoint import read_settings
 from facets.model.contract import Model
 from facets.model.facet_model import FacetModel
 
@@ -31,6 +31,7 @@ class TaskEntry:
 # Task of a checkpoint -> its models. A new task with a model of its own is a line here.
 TASKS = {
     "sentences": TaskEntry("facets.model.facet_model:FacetModel", "facets-en"),
+    "passages": TaskEntry("facets.model.passage_model:PassageModel", "facets-passages-small-en"),
     "relations": TaskEntry("facets.relations.model:RelationModel", "facets-relations-en"),
     "papers": TaskEntry("facets.papers.model:PaperModel", "facets-papers-en"),
 }
@@ -56,8 +57,8 @@ def load(name_or_path: str | Path | None = None, kind: type[_Loadable] | None = 
 
     Args:
         name_or_path: A shipped model's name, or a checkpoint folder; None is the default model of ``kind``.
-        kind: The class of model that is expected: ``FacetModel``, ``RelationModel`` or ``PaperModel``; None takes
-            any, and a ``FacetModel`` where nothing is named.
+        kind: The class of model that is expected: ``FacetModel``, ``PassageModel``, ``RelationModel`` or
+            ``PaperModel``; None takes any, and a ``FacetModel`` where nothing is named.
         device: ``cpu``, ``cuda``, ``cuda:1`` ...
 
     Returns:
@@ -75,7 +76,7 @@ def load(name_or_path: str | Path | None = None, kind: type[_Loadable] | None = 
     """
     expected = _task_of(kind or FacetModel)
     folder = find_model(TASKS[expected].default if name_or_path is None else name_or_path)
-    task = read_config(folder).task
+    task = read_settings(folder).get("task")
     if task not in TASKS:
         raise CheckpointError(f"{folder}: expected a task of {', '.join(TASKS)}, got {task!r}")
     if kind is not None and task != expected:

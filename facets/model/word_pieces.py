@@ -43,6 +43,10 @@ class Pieces:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def cut(self, first: int, last: int) -> "Pieces":
+        """The pieces from ``first`` to before ``last``."""
+        return Pieces(self.ids[first:last], self.starts[first:last], self.ends[first:last])
+
 
 class WordPieces:
     """A word-piece tokenizer as its ``tokenizer.json`` describes it; may be shared by threads."""
@@ -97,7 +101,7 @@ class WordPieces:
             TypeError: ``texts`` is one ``str``.
         """
         check_sequence(texts, "encode")
-        found: list[list[_Part]] = [[] for _ in texts]
+        found: list[list[Pieces]] = [[] for _ in texts]
         for parts in _batches(texts):
             encodings = self._tokenizer.encode_batch([part.text for part in parts], add_special_tokens=False)
             for part, encoding in zip(parts, encodings, strict=True):

@@ -234,6 +234,7 @@ def served_papers(name="papers"):
     info = FakeInfo(
         name=name,
         revision="p1",
+        space="fake",
         task="papers",
         num_facets=NUM_FACETS,
         dim=len(WORDS),

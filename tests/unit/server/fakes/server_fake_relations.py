@@ -195,6 +195,7 @@ def fake_relations(name="fake-relations"):
     info = FakeInfo(
         name=name,
         revision="r1",
+        space="fake",
         task="relations",
         num_facets=NUM_FACETS,
         dim=8,

@@ -30,6 +30,7 @@ class FakeInfo:
 
     name: str
     revision: str
+    space: str
     task: str
     num_facets: int
     dim: int
@@ -55,6 +56,7 @@ class FakeModel:
     def __init__(self, name: str = "fake", revision: str = "r1") -> None:
         self.name = name
         self.revision = revision
+        self.space = f"{name}@{revision}"
         random = np.random.default_rng(7)
         vectors = random.normal(size=(len(WORDS), DIM)).astype(np.float32)
         counts = np.arange(len(WORDS), 0, -1) * 10

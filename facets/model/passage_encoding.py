@@ -1,0 +1,179 @@
+"""Word pieces through the network of passages: windows in batches, facets with their spans, vectors.
+
+Shape suffixes: N texts, B windows of a batch, W windows, K facets, M facets of a text, L tokens, D dimensions.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from facets.model.facet_reduction import reduce_facets
+from facets.model.passage_checkpoint import PassageModelConfig
+from facets.model.passage_network import PassageNetwork
+from facets.model.passage_windows import Window, cut_windows, length_batches
+from facets.model.sentence_encoder import RaggedBatch, average_states
+from facets.model.spans import attended_runs, widen_to_words
+from facets.model.word_pieces import Pieces, WordPieces
+from facets.words.vectors import unit_rows
+
+__all__ = ["PassageEncoder", "WindowFacets"]
+
+# Tokens of one forward pass: enough for full matrix products, little enough for the cache.
+_BATCH_TOKENS = 4096
+# Windows in hand at once. A longer text is reduced section by section, so that memory does not grow with its facets.
+_SECTION_WINDOWS = 256
+_SLICE_WINDOWS = 1024
+_SECTION_FACETS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFacets:
+    """Facets of windows, or of a text that they were joined to.
+
+    Attributes:
+        facets: ``[W, K, D]`` float32, unit norm or zero rows.
+        spans: ``[W, K, 2]`` int32 offsets of characters; (0, 0) for zero rows.
+        vectors: ``[W, D]`` float32, unit vectors of the windows.
+    """
+
+    facets: NDArray[np.float32]
+    spans: NDArray[np.int32]
+    vectors: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """Facets of a part of a text: ``[M, D]``, their spans ``[M, 2]``, and how many each stands for, ``[M]``."""
+
+    facets: NDArray[np.float32]
+    spans: NDArray[np.int32]
+    weights: NDArray[np.float32]
+
+    @classmethod
+    def of_windows(cls, windows: WindowFacets) -> "_Section":
+        used = windows.facets.any(axis=2)
+        return cls(windows.facets[used], windows.spans[used], np.ones(int(used.sum()), dtype=np.float32))
+
+    @classmethod
+    def joined(cls, sections: Sequence["_Section"]) -> "_Section":
+        return cls(
+            np.concatenate([section.facets for section in sections]),
+            np.concatenate([section.spans for section in sections]),
+            np.concatenate([section.weights for section in sections]),
+        )
+
+    def reduced(self, num_facets: int) -> "_Section":
+        few = reduce_facets(self.facets, self.weights, num_facets)
+        return _Section(few.facets, self.spans[few.closest], few.weights)
+
+
+class PassageEncoder:
+    """Runs the network of passages over word pieces of any length."""
+
+    def __init__(
+        self, network: PassageNetwork, pieces: WordPieces, *, config: PassageModelConfig, device: torch.device
+    ) -> None:
+        self._network = network
+        self._pieces = pieces
+        self._config = config
+        self._device = device
+
+    @torch.inference_mode()
+    def facets(self, texts: Sequence[Pieces]) -> WindowFacets:
+        """Facets, spans and vectors of whole texts, ``W = len(texts)``; each has at least one piece."""
+        lengths_N = np.array([len(pieces) for pieces in texts], dtype=np.int64)
+        num_facets, dim = self._config.network.num_facets, self._config.network.encoder.width
+        facets_NKD = np.zeros((len(texts), num_facets, dim), dtype=np.float32)
+        spans_NK2 = np.zeros((len(texts), num_facets, 2), dtype=np.int32)
+        vectors_ND = np.zeros((len(texts), dim), dtype=np.float32)
+        unfinished: dict[int, list[_Section]] = {}
+        for sections in self._slices(lengths_N):
+            windows = [window for section in sections for window in section]
+            found = self._window_facets(windows, texts)
+            lengths_W = np.array([len(window) for window in windows])
+            np.add.at(vectors_ND, [window.text for window in windows], found.vectors * lengths_W[:, None])
+            start = 0
+            for section in sections:
+                own = slice(start, start + len(section))
+                start = own.stop
+                text = section[0].text
+                if len(section[0]) == lengths_N[text]:
+                    facets_NKD[text], spans_NK2[text] = found.facets[own.start], found.spans[own.start]
+                    continue
+                part = WindowFacets(found.facets[own], found.spans[own], found.vectors[own])
+                unfinished.setdefault(text, []).append(_Section.of_windows(part).reduced(_SECTION_FACETS))
+        for text, parts in unfinished.items():
+            whole = _Section.joined(parts).reduced(num_facets)
+            facets_NKD[text, : len(whole.facets)], spans_NK2[text, : len(whole.spans)] = whole.facets, whole.spans
+        return WindowFacets(facets_NKD, spans_NK2, unit_rows(vectors_ND))
+
+    @torch.inference_mode()
+    def vectors(self, texts: Sequence[NDArray[np.int32]]) -> NDArray[np.float32]:
+        """Unit vectors of texts given as ids, ``[N, D]``; the mean over windows where a text has several."""
+        vectors_ND = np.zeros((len(texts), self._config.network.encoder.width), dtype=np.float32)
+        for sections in self._slices(np.array([len(ids) for ids in texts], dtype=np.int64)):
+            windows = [window for section in sections for window in section]
+            lengths_W = np.array([len(window) for window in windows])
+            owners_W = np.array([window.text for window in windows])
+            for places in length_batches(lengths_W + 2, max_tokens=_BATCH_TOKENS):
+                batch = self._batch([texts[windows[i].text][windows[i].first : windows[i].last] for i in places])
+                found = average_states(self._network.encoder(batch), batch).cpu().numpy()
+                np.add.at(vectors_ND, owners_W[places], found * lengths_W[places, None])
+        return unit_rows(vectors_ND)
+
+    def _slices(self, lengths_N: NDArray[np.int64]) -> Iterator[list[list[Window]]]:
+        """Sections of texts, a limited number of windows at once; where a section ends depends on its text alone."""
+        config = self._config
+        sections: list[list[Window]] = []
+        size = 0
+        for text, length in enumerate(lengths_N.tolist()):
+            windows = cut_windows(text, length, longest=config.window_tokens - 2, overlap=config.window_overlap)
+            for start in range(0, len(windows), _SECTION_WINDOWS):
+                sections.append(windows[start : start + _SECTION_WINDOWS])
+                size += len(sections[-1])
+                if size >= _SLICE_WINDOWS:
+                    yield sections
+                    sections, size = [], 0
+        if sections:
+            yield sections
+
+    def _batch(self, rows: Sequence[NDArray[np.int32]]) -> RaggedBatch:
+        first, last = np.int32(self._pieces.first_id), np.int32(self._pieces.last_id)
+        return RaggedBatch.of([np.concatenate([[first], row, [last]]) for row in rows], self._device)
+
+    def _window_facets(self, windows: Sequence[Window], texts: Sequence[Pieces]) -> WindowFacets:
+        num_facets, dim = self._config.network.num_facets, self._config.network.encoder.width
+        facets_WKD = np.empty((len(windows), num_facets, dim), dtype=np.float32)
+        spans_WK2 = np.empty((len(windows), num_facets, 2), dtype=np.int32)
+        vectors_WD = np.empty((len(windows), dim), dtype=np.float32)
+        for places in length_batches([len(window) + 2 for window in windows], max_tokens=_BATCH_TOKENS):
+            cut = [texts[windows[i].text].cut(windows[i].first, windows[i].last) for i in places]
+            batch = self._batch([pieces.ids for pieces in cut])
+            facets_BKD, weights_BKL, vectors_BD = self._network(batch)
+            facets_WKD[places] = facets_BKD.float().cpu().numpy()
+            vectors_WD[places] = vectors_BD.float().cpu().numpy()
+            spans_WK2[places] = self._spans(cut, weights_BKL, facets_BKD.any(dim=2), batch)
+        return WindowFacets(facets_WKD, spans_WK2, vectors_WD)
+
+    def _spans(
+        self, cut: Sequence[Pieces], weights_BKL: Tensor, used_BK: Tensor, batch: RaggedBatch
+    ) -> NDArray[np.int32]:
+        """Characters that facets attend to, ``[B, K, 2]``."""
+        places_L = torch.arange(batch.max_length, device=self._device)
+        is_special_BL = (places_L == 0) | (places_L >= batch.lengths[:, None] - 1)
+        firsts_BK, lasts_BK = attended_runs(weights_BKL.masked_fill(is_special_BL[:, None], 0.0))
+        # Were all weight on special pieces, the run would be the first of them.
+        firsts_BK, lasts_BK = firsts_BK.clamp_min(1), lasts_BK.clamp_min(1)
+        continues_T = torch.from_numpy(self._pieces.continues_word).to(self._device)[batch.ids]
+        continues_BL = batch.pad(continues_T[:, None])[:, :, 0]
+        firsts_BK, lasts_BK = widen_to_words(firsts_BK, lasts_BK, continues_BL)
+        lengths_B = np.array([len(pieces) for pieces in cut])
+        before_B1 = (np.cumsum(lengths_B) - lengths_B)[:, None] - 1  # the first special piece is not in the arrays
+        starts_BK = np.concatenate([pieces.starts for pieces in cut])[firsts_BK.cpu().numpy() + before_B1]
+        ends_BK = np.concatenate([pieces.ends for pieces in cut])[lasts_BK.cpu().numpy() + before_B1]
+        spans_BK2 = np.stack([starts_BK, np.maximum(ends_BK, starts_BK + 1)], axis=2)
+        return spans_BK2 * used_BK.cpu().numpy()[:, :, None]

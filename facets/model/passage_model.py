@@ -1,0 +1,224 @@
+"""The model of passages: texts in; facets, their spans, and sentence vectors of one space out.
+
+Shape suffixes: N texts, Q queries, J facets of a query, K facets, D dimensions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from facets.errors import InvalidInputError
+from facets.model.checkpoint import FilesRead, fit_weights
+from facets.model.passage_checkpoint import (
+    PASSAGE_FILES,
+    TASK,
+    PassageModelConfig,
+    read_passage_config,
+    read_passage_weights,
+    read_passage_words,
+    read_word_pieces,
+    write_passage_checkpoint,
+)
+from facets.model.passage_encoding import PassageEncoder
+from facets.model.passage_network import PassageNetwork
+from facets.model.precision import fastest_precision
+from facets.model.query_facets import QueryFacets, join_parts, query_parts
+from facets.model.word_pieces import Pieces, WordPieces
+from facets.text.tokenizer import Tokenizer
+from facets.words.vectors import WordVectors
+
+__all__ = ["PassageFacets", "PassageModel"]
+
+PiecesT = TypeVar("PiecesT", Pieces, NDArray[np.int32])
+
+
+@dataclass(frozen=True, slots=True)
+class PassageFacets:
+    """What ``PassageModel.encode_passages`` gives.
+
+    Attributes:
+        facets: ``[N, K, D]`` float32, unit norm; zero rows where a text has fewer facets.
+        spans: ``[N, K, 2]`` int32: where each facet attends, as offsets of characters ``[start, end)`` of the text as
+            it was given; (0, 0) for zero rows, never empty for others.
+        vectors: ``[N, D]`` float32, the text's own unit vector, as ``PassageModel.embed`` gives it.
+        num_tokens: ``[N]`` int64, word pieces of each text.
+        num_read: ``[N]`` int64, those that were read: all.
+    """
+
+    facets: NDArray[np.float32]
+    spans: NDArray[np.int32]
+    vectors: NDArray[np.float32]
+    num_tokens: NDArray[np.int64]
+    num_read: NDArray[np.int64]
+
+
+class PassageModel:
+    """Turns passages into facets and queries into vectors of the same space; meets ``facets.model.contract.Model``.
+
+    A text gives the same facets alone and among others, up to the rounding of the processor: cosines of 0.9998 and more
+    where it multiplies bfloat16.
+
+    Attributes:
+        config: What the checkpoint says about itself.
+        network: The PyTorch module, in evaluation mode.
+        words: Words with vectors in the space of the facets.
+        pieces: The word-piece tokenizer.
+        tokenizer: Sentence and token splitting.
+        revision: Changes when anything that decides an answer changes.
+    """
+
+    def __init__(
+        self,
+        network: PassageNetwork,
+        words: WordVectors,
+        *,
+        pieces: WordPieces,
+        config: PassageModelConfig,
+        revision: str = "unsaved",
+        device: str = "cpu",
+    ) -> None:
+        place = torch.device(device)
+        self.config = config
+        self.network = network.to(place, fastest_precision(place)).eval().requires_grad_(False)
+        self.words = words
+        self.pieces = pieces
+        self.tokenizer = Tokenizer()
+        self.revision = revision
+        self._encoder = PassageEncoder(self.network, pieces, config=config, device=place)
+
+    @property
+    def name(self) -> str:
+        """Name of the checkpoint."""
+        return self.config.name
+
+    @property
+    def task(self) -> str:
+        """What the model was trained for."""
+        return TASK
+
+    @property
+    def space(self) -> str:
+        """Name of the space of its vectors; models of one space search each other's collections."""
+        return self.config.space
+
+    @property
+    def num_facets(self) -> int:
+        """K, the number of facets of a text at most."""
+        return self.config.network.num_facets
+
+    @property
+    def dim(self) -> int:
+        """D, the width of a facet."""
+        return self.config.network.encoder.width
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens that are read at once; longer texts are read window by window, whole."""
+        return self.config.window_tokens
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Words with vectors."""
+        return self.words.vocabulary.num_words
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Facet embeddings of documents.
+
+        Args:
+            texts: Any number of texts of any length, each with at least one character that is not white space.
+
+        Returns:
+            ``[len(texts), K, D]`` float32, in the order of the texts: unit norm, in the order of where they attend;
+            zero rows at the end where a text has fewer facets.
+
+        Raises:
+            InvalidInputError: A text has no word at all.
+            TypeError: ``texts`` is one ``str``.
+        """
+        return self.encode_passages(texts).facets
+
+    def encode_passages(self, texts: Sequence[str]) -> PassageFacets:
+        """Facet embeddings of documents and the span of the text that each attends to.
+
+        Args:
+            texts: As for ``encode``.
+
+        Returns:
+            See ``PassageFacets``. A text that is longer than a window is read in overlapping windows, whose facets are
+            reduced to K; a reduced facet has the span of the facet that is closest to it.
+
+        Raises:
+            InvalidInputError: A text has no word at all.
+            TypeError: ``texts`` is one ``str``.
+        """
+        pieces = self._nonempty(self.pieces.encode(texts))
+        found = self._encoder.facets(pieces)
+        num_tokens_N = np.array([len(own) for own in pieces], dtype=np.int64)
+        return PassageFacets(found.facets, found.spans, found.vectors, num_tokens_N, num_tokens_N.copy())
+
+    def encode_queries(self, texts: Sequence[str]) -> QueryFacets:
+        """Facets of queries.
+
+        Args:
+            texts: Queries of any length, each with at least one character that is not white space.
+
+        Returns:
+            See ``QueryFacets``: the query's own vector, and vectors of its parts where it is long.
+
+        Raises:
+            InvalidInputError: A text has no word at all.
+            TypeError: ``texts`` is one ``str``.
+        """
+        pieces = self._nonempty(self.pieces.encode(texts))
+        parts = [query_parts(own, self.tokenizer.sentences(text)) for text, own in zip(texts, pieces, strict=True)]
+        rows = [own.ids[first:last] for own, cut in zip(pieces, parts, strict=True) for first, last in cut]
+        return join_parts(self._encoder.vectors(rows), [len(cut) for cut in parts])
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One vector a text: that of the sentence encoder.
+
+        Args:
+            texts: As for ``encode``; a text longer than a window has the mean of all its states.
+
+        Returns:
+            ``[len(texts), D]`` float32, unit norm, in the order of the texts.
+
+        Raises:
+            InvalidInputError: A text has no word at all.
+            TypeError: ``texts`` is one ``str``.
+        """
+        return self._encoder.vectors(self._nonempty(self.pieces.ids(texts)))
+
+    @staticmethod
+    def _nonempty(rows: list[PiecesT]) -> list[PiecesT]:
+        for position, row in enumerate(rows):
+            if len(row) == 0:
+                raise InvalidInputError("has no words, expected at least one", path=("texts", position))
+        return rows
+
+    def save(self, folder: Path) -> None:
+        """Writes a checkpoint folder; complete but for the card."""
+        weights = self.network.state_dict()
+        write_passage_checkpoint(folder, self.config, weights, pieces=self.pieces, words=self.words)
+
+    @classmethod
+    def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
+        """Loads a checkpoint folder whose task is ``passages``; ``facets.load`` also finds shipped ones by name.
+
+        Raises:
+            NotFoundError: There is no such folder.
+            CheckpointError: It is incomplete or damaged, or for another task.
+        """
+        files = FilesRead()
+        config = read_passage_config(folder, read=files)
+        weights = read_passage_weights(folder, read=files)
+        pieces = read_word_pieces(folder, config, read=files)
+        words = read_passage_words(folder, config, read=files)
+        network = fit_weights(folder, lambda: PassageNetwork(config.network), weights)
+        revision = files.revision(*(folder / name for name in PASSAGE_FILES))
+        return cls(network, words, pieces=pieces, config=config, revision=revision, device=device)

@@ -1,0 +1,118 @@
+"""A checkpoint of passages comes back from its folder; one that is damaged or incomplete is refused by its path."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toys import toy_model, toy_passage_model, toy_word_vectors
+
+import facets
+from facets.errors import CheckpointError, ConfigError, InvalidInputError, NotFoundError
+from facets.model import FacetModel, PassageModel
+from facets.model.passage_checkpoint import PASSAGE_FILES
+
+TEXTS = ["The dog plays guitar in the garage, a man lifting weights.", "music"]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "toy"
+    toy_passage_model().save(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(saved: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(saved, tmp_path / "toy"))
+
+
+def change_config(folder: Path, **changes: object) -> None:
+    path = folder / "config.json"
+    values = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(values | changes), encoding="utf-8")
+
+
+def test_a_saved_model_gives_the_same_facets_again(folder: Path) -> None:
+    before, after = toy_passage_model(), facets.load(folder, PassageModel)
+    assert (after.name, after.task, after.space, after.num_facets, after.dim) == (
+        "toy-passages",
+        "passages",
+        "toy",
+        4,
+        32,
+    )
+    cosines = (before.embed(TEXTS) * after.embed(TEXTS)).sum(axis=1)
+    assert cosines.min() > 0.995
+    old, new = before.encode_passages(TEXTS), after.encode_passages(TEXTS)
+    assert (old.facets.any(axis=2) == new.facets.any(axis=2)).all()
+    assert (old.facets * new.facets).sum(axis=2)[old.facets.any(axis=2)].min() > 0.995
+    assert after.words.vocabulary.words == before.words.vocabulary.words
+    np.testing.assert_allclose(after.words.vectors, before.words.vectors, atol=0.03)
+
+
+def test_a_folder_loads_without_its_class_and_its_revision_follows_its_content(folder: Path) -> None:
+    model = facets.load(folder)
+    assert isinstance(model, PassageModel)
+    assert facets.load(folder, PassageModel).revision == model.revision
+    change_config(folder, window_overlap=5)
+    assert facets.load(folder).revision != model.revision
+
+
+def test_another_model_has_another_space(tmp_path: Path) -> None:
+    toy_model().save(tmp_path / "words")
+    words = facets.load(tmp_path / "words")
+    assert words.space == f"toy@{words.revision}"
+
+
+@pytest.mark.parametrize("name", PASSAGE_FILES)
+@pytest.mark.parametrize("damage", ["missing", "cut", "garbled"])
+def test_a_damaged_folder_is_refused_by_its_path(folder: Path, name: str, damage: str) -> None:
+    path = folder / name
+    content = path.read_bytes()
+    path.unlink()
+    if damage != "missing":
+        path.write_bytes(content[: len(content) // 2] if damage == "cut" else b"\xff\xfe" + content)
+    with pytest.raises(CheckpointError) as caught:
+        facets.load(folder)
+    assert str(folder) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"space": ""},
+        {"window_tokens": 1000},
+        {"window_overlap": 15},
+        {"network": {"num_facets": 0}},
+        {"network": {"layers": 3}},
+        {"network": {"num_facets": 4, "encoder": {"width": 64}}},
+        {"network": None},
+    ],
+)
+def test_a_configuration_that_cannot_be_is_refused(folder: Path, changes: dict[str, object]) -> None:
+    change_config(folder, **changes)
+    with pytest.raises(CheckpointError, match="toy"):
+        facets.load(folder)
+
+
+def test_words_and_pieces_of_another_width_are_refused(folder: Path) -> None:
+    toy_word_vectors(dim=64).save(folder)
+    with pytest.raises(CheckpointError, match="dimensions"):
+        facets.load(folder)
+
+
+def test_other_tasks_and_absent_folders_are_told_apart(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="expected a model for sentences, got one for passages"):
+        facets.load(folder, FacetModel)
+    toy_model().save(tmp_path / "words")
+    with pytest.raises(CheckpointError, match="expected a model for passages"):
+        PassageModel.from_folder(tmp_path / "words")
+    with pytest.raises(NotFoundError):
+        PassageModel.from_folder(tmp_path / "absent")
+
+
+def test_windows_must_fit_the_encoder() -> None:
+    with pytest.raises(ConfigError, match="window_tokens"):
+        toy_passage_model(window_tokens=33)

@@ -1,0 +1,115 @@
+"""The model of passages as its users see it: facets, spans, vectors of queries and texts, any text."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from toys import toy_passage_model
+
+from facets.errors import InvalidInputError
+from facets.model import PassageModel
+
+SHORT = "The dog plays."
+LONG = "The man plays guitar. A dog lifting weights plays music in the garage! " * 6
+TEXTS = [SHORT, LONG, "a man", "...", "\U0001f600 \u4e2d\u6587", "Dog\ud800 caf\u00e9 man", "x" * 300]
+
+
+@pytest.fixture(scope="module")
+def model() -> PassageModel:
+    return toy_passage_model()
+
+
+def cosines(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.float32]:
+    return (left * right).sum(axis=-1)
+
+
+def test_facets_have_unit_norm_or_are_zero_rows_at_the_end(model: PassageModel) -> None:
+    facets = model.encode(TEXTS)
+    assert facets.shape == (len(TEXTS), model.num_facets, model.dim)
+    assert facets.dtype == np.float32
+    used = facets.any(axis=2)
+    assert used[:, 0].all() and (used[:, 1:] <= used[:, :-1]).all()
+    np.testing.assert_allclose(np.linalg.norm(facets[used], axis=1), 1.0, atol=1e-5)
+    assert used[0].sum() < used[1].sum() == model.num_facets
+
+
+def test_a_text_has_the_same_facets_alone_and_among_others(model: PassageModel) -> None:
+    together = model.encode_passages(TEXTS)
+    for position, text in enumerate(TEXTS):
+        alone = model.encode_passages([text])
+        used = alone.facets[0].any(axis=1)
+        assert (together.facets[position].any(axis=1) == used).all()
+        assert cosines(together.facets[position], alone.facets[0])[used].min() > 0.999
+        assert cosines(together.vectors[position], alone.vectors[0]) > 0.999
+
+
+def test_spans_lie_in_the_text_and_hold_whole_words(model: PassageModel) -> None:
+    passages = model.encode_passages(TEXTS)
+    for text, facets, spans in zip(TEXTS, passages.facets, passages.spans, strict=True):
+        for facet, (start, end) in zip(facets, spans.tolist(), strict=True):
+            if not facet.any():
+                assert (start, end) == (0, 0)
+                continue
+            assert 0 <= start < end <= len(text)
+            for border in (start, end):  # Chinese characters are words of their own
+                around = text[max(0, border - 1) : border + 1]
+                assert len(around) < 2 or not (around.isascii() and around.isalnum())
+
+
+def test_everything_is_read_and_counted(model: PassageModel) -> None:
+    passages = model.encode_passages(TEXTS)
+    assert passages.num_tokens.tolist() == [len(pieces) for pieces in model.pieces.encode(TEXTS)]
+    assert passages.num_read.tolist() == passages.num_tokens.tolist()
+
+
+def test_the_end_of_a_long_text_changes_its_facets(model: PassageModel) -> None:
+    [one], [other] = model.encode([LONG + "dog dog dog"]), model.encode([LONG + "music 7 guitar"])
+    assert np.abs(one - other).max() > 1e-3
+
+
+def test_facets_of_many_windows_are_reduced_in_sections(model: PassageModel) -> None:
+    text = LONG * 60  # more windows than are reduced at once
+    passages = model.encode_passages([SHORT, text])
+    assert passages.facets[1].any(axis=1).all()
+    assert (np.diff(passages.spans[1, :, 0]) >= 0).all()
+    assert cosines(passages.vectors[1], model.embed([text])[0]) > 0.999
+
+
+def test_vectors_of_passages_and_of_texts_are_the_same(model: PassageModel) -> None:
+    vectors = model.embed(TEXTS)
+    assert vectors.shape == (len(TEXTS), model.dim)
+    assert cosines(vectors, model.encode_passages(TEXTS).vectors).min() > 0.999
+
+
+def test_a_short_query_is_its_own_vector(model: PassageModel) -> None:
+    queries = model.encode_queries([SHORT, "man"])
+    assert queries.facets.shape == (2, 1, model.dim)
+    assert queries.weights.tolist() == [[1.0], [1.0]]
+    assert cosines(queries.facets[:, 0], model.embed([SHORT, "man"])).min() > 0.999
+
+
+@pytest.mark.parametrize("num_repeats", [1, 3, 60])
+def test_a_long_query_has_facets_for_its_parts(model: PassageModel, num_repeats: int) -> None:
+    queries = model.encode_queries([SHORT, LONG * num_repeats])
+    used = queries.weights > 0
+    assert 2 <= used[1].sum() <= 16
+    assert (queries.facets.any(axis=2) == used).all()
+    np.testing.assert_allclose(queries.weights.sum(axis=1), 1.0, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(queries.facets[used], axis=1), 1.0, atol=1e-5)
+    assert cosines(queries.facets[1, 0], model.embed([LONG * num_repeats])[0]) > 0.999
+
+
+@pytest.mark.parametrize("method", ["encode", "encode_passages", "encode_queries", "embed"])
+def test_texts_without_a_word_and_bare_texts_are_refused(model: PassageModel, method: str) -> None:
+    for empty in ("", " \n\t", "\u200b\x00"):
+        with pytest.raises(InvalidInputError, match="has no words") as caught:
+            getattr(model, method)([SHORT, empty])
+        assert caught.value.path == ("texts", 1)
+    with pytest.raises(TypeError, match="sequence of str"):
+        getattr(model, method)(SHORT)
+
+
+def test_no_texts_give_no_rows(model: PassageModel) -> None:
+    assert model.encode([]).shape == (0, model.num_facets, model.dim)
+    assert model.encode_passages([]).spans.shape == (0, model.num_facets, 2)
+    assert model.embed([]).shape == (0, model.dim)
+    assert model.encode_queries([]).facets.shape[::2] == (0, model.dim)
