@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from facets.text.tokenizer import Tokenizer
 from facets.words.vectors import WordVectors
 
-__all__ = ["Model", "ModelInfo", "TextEncoder", "TextModel"]
+__all__ = ["Model", "ModelInfo", "SentenceModel", "TextEncoder", "TextModel"]
 
 
 class ModelInfo(Protocol):
@@ -82,16 +82,22 @@ class TextEncoder(Protocol):
     """What the tasks about texts run a network for; a server puts its queue in the place of the model."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Facet embeddings ``[len(texts), K, D]``, magnitudes kept; every text has at least one token."""
+        """Facet embeddings ``[len(texts), K, D]``, magnitudes kept; every text has at least one token.
+
+        A text may have fewer facets than K: the others are zero.
+        """
         ...
 
-    def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Averages of the encoder's contextual states, ``[len(texts), H]``; every text has at least one token."""
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One vector a text: the average of the encoder's contextual states, ``[len(texts), H]``.
+
+        Every text has at least one token.
+        """
         ...
 
 
 class TextModel(Model, TextEncoder, Protocol):
-    """A model of sentences or phrases whose target space is word vectors."""
+    """What the tasks about texts ask of a model."""
 
     @property
     def common_components(self) -> Mapping[str, NDArray[np.float32]]:
@@ -102,6 +108,10 @@ class TextModel(Model, TextEncoder, Protocol):
     def score_curves(self) -> Mapping[str, NDArray[np.float64]]:
         """What scores of each method mean, ``[2, N]`` each (``scoring.apply_curve``); may be empty."""
         ...
+
+
+class SentenceModel(TextModel, Protocol):
+    """A model of sentences or phrases whose target space is word vectors; texts may be encoded in two steps."""
 
     def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """What ``encode_rows`` reads: rows of each text's first ``max_tokens`` tokens, in order."""

@@ -33,7 +33,7 @@ _COMPONENT_PREFIX = "common_component."
 
 
 class FacetModel(FacetNetworkModel):
-    """Turns texts into K facet embeddings each; meets ``facets.model.contract.TextModel``.
+    """Turns texts into K facet embeddings each; meets ``facets.model.contract.SentenceModel``.
 
     Attributes:
         common_components: Directions SIF removes, ``[D]`` each; keys ``plain`` and ``attention``.
@@ -89,7 +89,7 @@ class FacetModel(FacetNetworkModel):
         return [split_rows(words[:limit])[0][:limit] for words in self.tokenizer.words(texts)]
 
     @torch.inference_mode()
-    def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One embedding a text: the average of the encoder's contextual states of its tokens, without <eos>.
 
         A backbone gives its own sentence embedding, as its sentence-transformers model would.

@@ -18,7 +18,8 @@ def codebook_score(first_PKD: Tensor, second_PJD: Tensor, *, l1_weight: float = 
     """Minus the symmetric distance SC of two codebooks, each error averaged over the facets it reconstructs.
 
     ``-(Er(F1, F2) / J + Er(F2, F1) / K)`` on facets of unit length. The averages, instead of eq. 3.5's
-    sums, make scores of models with different K comparable; for one model they only change the scale.
+    sums, make scores of models with different K comparable; for one model they only change the scale. Facets of
+    length zero, which short texts of some models have, count for nothing.
 
     Args:
         first_PKD: Facets of the first texts, ``[P, K, D]``, floating point, any lengths.
@@ -61,15 +62,21 @@ def codebook_contributions(first_PKD: Tensor, second_PJD: Tensor, *, l1_weight: 
         (a negative term, which needs facets that point away from each other, counts as 0).
     """
     first_PKD, second_PJD = unit_facets(first_PKD), unit_facets(second_PJD)
-    forth_PKJ = _explained(first_PKD, second_PJD, l1_weight) / second_PJD.shape[1]
-    back_PJK = _explained(second_PJD, first_PKD, l1_weight) / first_PKD.shape[1]
+    forth_PKJ = _explained(first_PKD, second_PJD, l1_weight) / _num_facets(second_PJD)[:, None, None]
+    back_PJK = _explained(second_PJD, first_PKD, l1_weight) / _num_facets(first_PKD)[:, None, None]
     return forth_PKJ.clamp_min(0.0) + back_PJK.clamp_min(0.0).mT
 
 
 def _directed_error(sources_PKD: Tensor, targets_PJD: Tensor, l1_weight: float) -> Tensor:
     """``[P]``: Er(sources, targets), the mean over the targets, in ``[0, 1]``."""
     explained_PJ = _explained(sources_PKD, targets_PJD, l1_weight).sum(dim=1)
-    return (targets_PJD.square().sum(dim=-1) - explained_PJ).clamp(0.0, 1.0).mean(dim=1).clamp_max(1.0)
+    errors_PJ = (targets_PJD.square().sum(dim=-1) - explained_PJ).clamp(0.0, 1.0)
+    return (errors_PJ.sum(dim=1) / _num_facets(targets_PJD)).clamp_max(1.0)
+
+
+def _num_facets(units_PKD: Tensor) -> Tensor:
+    """``[P]``: the facets that are not zero, at least 1."""
+    return (units_PKD != 0).any(dim=2).sum(dim=1).clamp_min(1)
 
 
 def _explained(sources_PKD: Tensor, targets_PJD: Tensor, l1_weight: float) -> Tensor:

@@ -108,7 +108,7 @@ def best_facet_match(first_PKD: Tensor, second_PJD: Tensor) -> tuple[Tensor, Ten
     """Which facets of each pair of texts are closest, and how close.
 
     Args:
-        first_PKD: Facets, ``[P, K, D]``, any lengths.
+        first_PKD: Facets, ``[P, K, D]``, any lengths; zero facets meet only where a text has no other.
         second_PJD: Facets, ``[P, J, D]``, same dtype.
 
     Returns:
@@ -116,6 +116,8 @@ def best_facet_match(first_PKD: Tensor, second_PJD: Tensor) -> tuple[Tensor, Ten
         text's facet, the second text's facet (int64).
     """
     cosines_PKJ = (unit_facets(first_PKD) @ unit_facets(second_PJD).mT).clamp(-1.0, 1.0)
-    scores_P, positions_P = cosines_PKJ.flatten(1).max(dim=1)
+    exists_PKJ = (first_PKD != 0).any(dim=2)[:, :, None] & (second_PJD != 0).any(dim=2)[:, None]
+    positions_P = cosines_PKJ.masked_fill(~exists_PKJ, _ABSENT).flatten(1).argmax(dim=1)
+    scores_P = cosines_PKJ.flatten(1).gather(1, positions_P[:, None]).squeeze(1)
     num_second = cosines_PKJ.shape[2]
     return scores_P, torch.div(positions_P, num_second, rounding_mode="floor"), positions_P % num_second

@@ -67,7 +67,7 @@ class TextExplanation:
 
     Attributes:
         tokens: The tokens the model read, in the order of the text.
-        facets: All K facets, in order.
+        facets: All facets that are not zero, in order.
         truncated: The text has more than ``max_tokens`` tokens and its end was not read.
     """
 
@@ -166,6 +166,7 @@ def _explain_text(
                 _strongest(cosines_L, top_k),
             )
             for facet, (words_of_facet, cosines_L) in enumerate(zip(nearest, cosines_KL, strict=True))
+            if facets_KD[facet].any()
         ),
         truncated=len(tokens) > len(read),
     )

@@ -80,7 +80,7 @@ class PairTexts:
     @cached_property
     def states(self) -> Tensor:
         """Averages of the encoder's contextual states, ``[T, H]``."""
-        return torch.from_numpy(self._encoder.encode_states(self.texts) if self.texts else np.zeros((0, 1), np.float32))
+        return torch.from_numpy(self._encoder.embed(self.texts) if self.texts else np.zeros((0, 1), np.float32))
 
     @cached_property
     def words(self) -> TextWords:

@@ -15,7 +15,7 @@ from facets.model.contract import TextEncoder, TextModel
 from facets.texts.explanation import NearestWord, TextExplanation, TokenAttention, explain_encoded, with_weights
 from facets.texts.pairs import PairTexts
 from facets.texts.score_curves import ScoreRange, score_curve
-from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, method_named
+from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, default_method, method_named
 
 __all__ = [
     "FacetMatch",
@@ -75,7 +75,7 @@ class PairScores:
 def score_pairs(
     model: TextModel,
     pairs: Sequence[tuple[str, str]],
-    method: str = SimilarityMethod.CODEBOOK,
+    method: str | None = None,
     *,
     attention: bool = False,
     explain: bool = False,
@@ -88,7 +88,7 @@ def score_pairs(
     Args:
         model: The model.
         pairs: Any number of pairs; a text that occurs often is encoded once.
-        method: How to score: a ``SimilarityMethod`` or its name.
+        method: How to score: a ``SimilarityMethod`` or its name; None: ``default_method`` of the model's task.
         attention: Weigh each word by its closest facet, too (methods about words only).
         explain: Also say which facets met and what each token weighs.
         num_words: Nearest words of a facet in an explanation, >= 1.
@@ -108,6 +108,8 @@ def score_pairs(
     References:
         Chang 2022, section 3.2.2.3.
     """
+    if method is None:
+        method = default_method(model.task)
     scorer = PairScorer(model, pairs, encoder=encoder)
     curve = None
     if score_range is not None:
@@ -177,6 +179,7 @@ def _checked(method: str, attention: bool) -> SimilarityMethod:
 def _explanation(
     first: TextExplanation, second: TextExplanation, cosines_KK: NDArray[np.float32], shares_KK: NDArray[np.float32]
 ) -> PairExplanation:
+    first_words, second_words = ({one.facet: one.words for one in text.facets} for text in (first, second))
     order = np.argsort(-shares_KK, axis=None, kind="stable")[: np.count_nonzero(shares_KK)]
     matches = tuple(
         FacetMatch(
@@ -184,8 +187,8 @@ def _explanation(
             int(j),
             float(cosines_KK[i, j]),
             float(shares_KK[i, j]),
-            first.facets[i].words,
-            second.facets[j].words,
+            first_words[int(i)],
+            second_words[int(j)],
         )
         for i, j in zip(*np.unravel_index(order, shares_KK.shape), strict=True)
     )

@@ -17,7 +17,15 @@ from facets.errors import ConfigError, InvalidInputError
 from facets.extras import require_extra
 from facets.texts.pairs import PairTexts, Weighting
 
-__all__ = ["WORD_METHODS", "MethodKind", "MethodRow", "SimilarityMethod", "method_named", "methods_table"]
+__all__ = [
+    "WORD_METHODS",
+    "MethodKind",
+    "MethodRow",
+    "SimilarityMethod",
+    "default_method",
+    "method_named",
+    "methods_table",
+]
 
 # Meetings of facets that explain less of a score than this are left out.
 _MIN_CONTRIBUTION = 1e-4
@@ -85,6 +93,7 @@ class MethodRow:
         description: For people, in Markdown.
         by_probability: Frequent words weigh less.
         shares: What explains it: facets of first and second texts -> share of each meeting, ``[P, K, K]``.
+        task: Whose default model answers where none is named.
         needs_common_component: The model must know the direction that all texts share.
         extra: The extra of the distribution that has to be installed, and its package; empty: none.
     """
@@ -95,6 +104,7 @@ class MethodRow:
     self_score: float
     description: str
     by_probability: bool = False
+    task: str = "sentences"
     shares: Callable[[Tensor, Tensor], Tensor] = mutual_shares
     needs_common_component: bool = False
     extra: tuple[str, str] | None = None
@@ -204,6 +214,7 @@ class SimilarityMethod(StrEnum):
             score=_encoder,
             range=_COSINE,
             self_score=1.0,
+            task="passages",
             description="cosine of the averages of the encoder's states",
         ),
     )
@@ -223,6 +234,15 @@ class SimilarityMethod(StrEnum):
 
 
 WORD_METHODS = frozenset(method for method in SimilarityMethod if method.row.kind is MethodKind.WORD)
+
+
+# Task of a model -> what its pairs are scored by when no method is named.
+_DEFAULTS = {"sentences": SimilarityMethod.CODEBOOK, "passages": SimilarityMethod.ENCODER}
+
+
+def default_method(task: str) -> SimilarityMethod:
+    """How models of a task score when nothing is said: what agrees best with people (``docs/similarity.md``)."""
+    return _DEFAULTS.get(task, SimilarityMethod.CODEBOOK)
 
 
 def method_named(name: str) -> SimilarityMethod:

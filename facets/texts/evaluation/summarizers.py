@@ -114,9 +114,9 @@ class AverageEncoder:
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """``[B, 1, D]``; zero for a text without a known word."""
-        return self.encode_states(texts)[:, None]
+        return self.embed(texts)[:, None]
 
-    def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """``[B, D]``, the same averages."""
         words = TextWords(self._model, texts)
         return words.average(words.uniform_TL).numpy()

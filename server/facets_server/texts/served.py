@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.model.contract import TextModel
+from facets.model.contract import SentenceModel
 from facets_server.runtime.batcher import Batcher, PendingRows
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
@@ -72,10 +72,10 @@ class PendingTexts:
         return Encoded(encoded.facets, self._stats)
 
 
-class ServedTexts(ServedModel[TextModel]):
+class ServedTexts(ServedModel[SentenceModel]):
     """One model of texts behind its batcher."""
 
-    def __init__(self, model: TextModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
+    def __init__(self, model: SentenceModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
         super().__init__(model, model)
         self.model = model
         self.batcher = Batcher(model.encode_rows, config, name=model.name, metrics=metrics, failures=self.failures)
@@ -134,10 +134,10 @@ class CallEncoder:
         """``[len(texts), K, D]``, magnitudes kept."""
         return self._served.encode(texts, self._call).facets
 
-    def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Averages of the encoder's states; the batcher does not know them, so one call at a time asks for them."""
         with self._served.exclusive(self._call) as model:
-            return model.encode_states(texts)
+            return model.embed(texts)
 
 
 # What the services about texts are given.

@@ -29,7 +29,7 @@ def test_encoder_states_are_the_backbones_own_embedding(model: FacetModel) -> No
     from sentence_transformers import SentenceTransformer
 
     own = SentenceTransformer(str(get_model_path()), device="cpu").encode(TEXTS, normalize_embeddings=True)
-    cosines = (unit_rows(model.encode_states(TEXTS)) * own).sum(axis=1)
+    cosines = (unit_rows(model.embed(TEXTS)) * own).sum(axis=1)
     np.testing.assert_allclose(cosines, 1.0, atol=1e-5)
 
 

@@ -55,6 +55,15 @@ def test_codebook_score_is_symmetric_in_range_and_blind_to_order_and_length(
     torch.testing.assert_close(scoring.codebook_score(other, second, l1_weight=l1_weight), scores, atol=1e-3, rtol=0)
 
 
+def test_codebook_score_passes_over_facets_of_length_zero() -> None:
+    first, second = _facets(1, 3, 2), _facets(2, 3, 4)
+    padded = torch.cat([first, torch.zeros(3, 5, 6)], dim=1)
+    torch.testing.assert_close(scoring.codebook_score(padded, second), scoring.codebook_score(first, second))
+    contributions = scoring.codebook_contributions(padded, second)
+    torch.testing.assert_close(contributions[:, :2], scoring.codebook_contributions(first, second))
+    assert not contributions[:, 2:].any()
+
+
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10_000))
 @example(seed=427)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from facets.text.tokenizer import Tokenizer
 from facets.text.vocabulary import Vocabulary
-from facets.words.vectors import WordVectors
+from facets.words.vectors import WordVectors, unit_rows
 
 NUM_FACETS = 3
 TOKENIZER = Tokenizer()  # takes a while to make
@@ -44,7 +44,7 @@ class FakeModel:
         self.encoded += texts
         return np.stack([self._facets(text) for text in texts])
 
-    def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The sums of the facets."""
         return self.encode(texts).sum(axis=1)
 
@@ -72,3 +72,21 @@ def topic_vector(topic: int, dim: int = 16) -> NDArray[np.float32]:
 def model() -> FakeModel:
     """A fresh fake model."""
     return FakeModel()
+
+
+class FakePassageModel(FakeModel):
+    """The same as a model of passages: a facet for each known word, three at most; the others are zero."""
+
+    task = "passages"
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors of the first known words."""
+        facets_TKD = unit_rows(super().encode(texts).reshape(-1, self.dim)).reshape(len(texts), NUM_FACETS, self.dim)
+        for facets_KD, words in zip(facets_TKD, self.tokenizer.words(texts), strict=True):
+            facets_KD[len(words) :] = 0.0
+        return facets_TKD
+
+
+@pytest.fixture
+def passage_model() -> FakePassageModel:
+    return FakePassageModel()

@@ -37,6 +37,11 @@ def test_facets_are_reported_in_words_and_tokens(model: TextModel) -> None:
     assert positions == [2, 3]  # piano, then violin
 
 
+def test_facets_that_are_zero_are_left_out(passage_model: TextModel) -> None:
+    (explanation,) = explain(passage_model, ["cat truck"], top_k=1)
+    assert [[near.word for near in facet.words] for facet in explanation.facets] == [["cat"], ["truck"]]
+
+
 def test_facets_attend_to_no_token_that_points_away(model: TextModel) -> None:
     (explanation,) = explain(model, ["cat of truck piano music"], top_k=10)
     for facet in explanation.facets:

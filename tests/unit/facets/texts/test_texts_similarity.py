@@ -10,7 +10,7 @@ from facets.model.contract import TextModel
 from facets.text.vocabulary import Vocabulary
 from facets.texts.explanation import explain
 from facets.texts.similarity import PairScorer, score_pairs
-from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod
+from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, default_method
 from facets.texts.words import TextWords, fit_common_components
 from facets.words.vectors import WordVectors
 
@@ -49,6 +49,29 @@ def test_a_text_is_its_own_best_match(fitted: TextModel, method: SimilarityMetho
     np.testing.assert_allclose(own, method.row.self_score, atol=1e-4)
     others = score_pairs(fitted, [(a, b) for a in TEXTS for b in TEXTS if a != b], method, attention=attention).scores
     assert own.min() >= others.max() - 1e-5
+
+
+@pytest.mark.parametrize("task", ["sentences", "passages"])
+def test_without_a_method_the_default_of_the_model_counts(
+    model: TextModel, passage_model: TextModel, task: str
+) -> None:
+    asked = {"sentences": model, "passages": passage_model}[task]
+    pairs = [("road cat", "dog cat"), ("piano", "music")]
+    expected = score_pairs(asked, pairs, default_method(task)).scores
+    assert score_pairs(asked, pairs).scores.tolist() == expected.tolist()
+    assert default_method(task) is (SimilarityMethod.CODEBOOK if task == "sentences" else SimilarityMethod.ENCODER)
+
+
+@pytest.mark.parametrize("method", [method for method in SimilarityMethod if not method.row.needs_common_component])
+def test_texts_of_fewer_facets_are_compared_and_explained_by_every_method(
+    passage_model: TextModel, method: SimilarityMethod
+) -> None:
+    pytest.importorskip("ot", reason="the extra 'wmd' is not installed")
+    result = score_pairs(passage_model, [("cat", "kitten dog"), ("cat", "piano"), ("cat", "cat")], method, explain=True)
+    assert result.scores[0] > result.scores[1]
+    assert result.scores[2] == pytest.approx(method.row.self_score, abs=1e-5)
+    assert {match.first_facet for match in result.explanations[0].matches} == {0}
+    assert {match.second_facet for match in result.explanations[0].matches} <= {0, 1}
 
 
 @pytest.mark.parametrize(("method", "attention"), CASES)

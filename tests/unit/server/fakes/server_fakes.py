@@ -86,7 +86,7 @@ class FakeModel:
         random = np.random.default_rng([int(number) for number in row])
         return random.normal(size=(NUM_FACETS, DIM)).astype(np.float32)
 
-    def encode_states(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The sums of the facets."""
         return self.encode(texts).sum(axis=1)
 

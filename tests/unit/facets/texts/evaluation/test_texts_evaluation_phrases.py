@@ -137,7 +137,7 @@ def test_encoder_is_the_cosine_of_averaged_states(tmp_path: Path) -> None:
     model = toy_model()
     system = FacetPairs("toy", model, ("encoder",))
     scores = dict(system.scores(data.pairs))["encoder"]
-    states = model.encode_states([text for text, _ in data.pairs] + [word for _, word in data.pairs])
+    states = model.embed([text for text, _ in data.pairs] + [word for _, word in data.pairs])
     assert states.shape == (8, 32)
     units = states / np.linalg.norm(states, axis=1, keepdims=True)
     assert scores == pytest.approx((units[:4] * units[4:]).sum(axis=1), abs=1e-5)
