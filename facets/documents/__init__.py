@@ -3,7 +3,7 @@
 from facets.documents.engine import CollectionEngine
 from facets.documents.filters import And, Contains, Equals, Exists, Filter, In, Not, Or, Range
 from facets.documents.records import CollectionRecord
-from facets.documents.reindexing import ReindexStep, TargetModel
+from facets.documents.reindexing import EncodedTexts, ReindexStep, TargetModel
 from facets.documents.types import (
     CollectionInfo,
     CountResult,
@@ -31,6 +31,7 @@ __all__ = [
     "DeleteResult",
     "Document",
     "DocumentPage",
+    "EncodedTexts",
     "EngineConfig",
     "Equals",
     "Exists",

@@ -1,6 +1,6 @@
 """Checks what callers hand in and turns it into what the store keeps.
 
-Shape letters: N documents, Q queries, K facets, D dimensions.
+Shape letters: N documents, K facets, D dimensions.
 """
 
 import json
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.facet_codes import Codes, FacetCode, decode_units, encode_units, no_codes
 from facets.documents.lexical_terms import count_terms
 from facets.documents.types import (
     MAX_COLLECTION_NAME_LENGTH,
@@ -49,28 +50,37 @@ class EncodedBatch:
         ids: Their ids, all different.
         texts: Their texts.
         payloads: Their payloads as compact JSON.
-        units: Unit-norm facets, ``[N, K, D]`` float16; a zero facet stays zero.
+        codes: Directions of the facets, ``[N, K, D]``; a zero facet stays zero.
         norms: Magnitudes, ``[N, K]`` float32.
+        spans: Where in the text each facet comes from, ``[K, 2]`` uint32 a document; None where nobody said.
+        readings: Tokens of the text and how many were read; both None where nobody said.
         terms: Terms of their texts.
     """
 
     ids: list[str]
     texts: list[str]
     payloads: list[str]
-    units: NDArray[np.float16]
+    codes: Codes
     norms: NDArray[np.float32]
+    spans: list[NDArray[np.uint32] | None]
+    readings: list[tuple[int | None, int | None]]
     terms: list[TermCounts]
 
+    @property
+    def units(self) -> NDArray[np.float16]:
+        """Unit-norm facets as indexes get them, ``[N, K, D]``: the same as read back from the store."""
+        return decode_units(self.codes)
 
-def document_checksum(id: str, payload: str, text: str) -> int:
+
+def document_checksum(id: str, payload: str, text: str, reading: tuple[int | None, int | None] = (None, None)) -> int:
     """CRC-32 of what a document says; SQLite itself has no checksums on its pages."""
-    head = zlib.crc32(f"{id}\0{payload}\0".encode())
-    return zlib.crc32(text.encode(), head)
+    checksum = zlib.crc32(text.encode(), zlib.crc32(f"{id}\0{payload}\0".encode()))
+    return checksum if reading == (None, None) else zlib.crc32(f"\0{reading[0]} {reading[1]}".encode(), checksum)
 
 
-def facets_checksum(norms: bytes, units: bytes) -> int:
+def facets_checksum(norms: bytes, units: bytes, spans: bytes | None) -> int:
     """CRC-32 of a document's facets as stored."""
-    return zlib.crc32(units, zlib.crc32(norms))
+    return zlib.crc32(spans or b"", zlib.crc32(units, zlib.crc32(norms)))
 
 
 def check_collection_name(name: str) -> None:
@@ -149,13 +159,14 @@ def _check_nesting(value: Mapping[str, JsonValue], path: ErrorPath) -> None:
     raise InvalidInputError(f"is nested deeper than {MAX_PAYLOAD_DEPTH} levels, the limit", path=path)
 
 
-def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int) -> EncodedBatch:
+def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int, code: FacetCode) -> EncodedBatch:
     """Checks a batch and encodes it.
 
     Args:
         documents: The batch.
         num_facets: K of the collection.
         dim: D of the collection.
+        code: How the collection keeps directions.
 
     Raises:
         InvalidInputError: Whatever :meth:`facets.documents.CollectionEngine.upsert` documents; ``field`` names the
@@ -177,7 +188,8 @@ def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int
         check_text(document.text, path=(*here, "text"), max_bytes=MAX_TEXT_BYTES)
         payloads.append(encode_json(document.payload, path=(*here, "payload")))
         _check_facets_shape(document.facet_embeddings, (num_facets, dim), (*here, "facet_embeddings"))
-    units_NKD = np.empty((len(documents), num_facets, dim), dtype=np.float16)
+        _check_reading(document, here)
+    codes_NKD = no_codes((len(documents), num_facets, dim), code)
     norms_NK = np.empty((len(documents), num_facets), dtype=np.float32)
     for start in range(0, len(documents), _SLICE):
         part = documents[start : start + _SLICE]
@@ -187,14 +199,16 @@ def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int
         if len(bad):
             where = ("documents", start + int(bad[0]), "facet_embeddings")
             raise InvalidInputError("has NaN or infinite values: expected finite float32", path=where)
-        units_NKD[start : start + len(part)] = units
+        codes_NKD[start : start + len(part)] = encode_units(units, code)
         norms_NK[start : start + len(part)] = norms
     return EncodedBatch(
         ids=[document.id for document in documents],
         texts=[document.text for document in documents],
         payloads=payloads,
-        units=units_NKD,
+        codes=codes_NKD,
         norms=norms_NK,
+        spans=[None if one.spans is None else one.spans.astype(np.uint32) for one in documents],
+        readings=[(document.num_tokens, document.num_read) for document in documents],
         terms=[count_terms(document.text) for document in documents],
     )
 
@@ -207,6 +221,30 @@ def _check_facets_shape(facets: NDArray[np.floating], shape: tuple[int, int], pa
         raise InvalidInputError(
             f"has shape {list(facets.shape)}, expected [facets, dimensions] = {list(shape)}",
             path=path,
+        )
+
+
+def _check_reading(document: Document, path: ErrorPath) -> None:
+    spans_K2, num_facets = document.spans, len(document.facet_embeddings)
+    if spans_K2 is not None:
+        if not isinstance(spans_K2, np.ndarray) or not np.issubdtype(spans_K2.dtype, np.integer):
+            raise InvalidInputError("must be an array of integers", path=(*path, "spans"))
+        if spans_K2.shape != (num_facets, 2):
+            raise InvalidInputError(
+                f"has shape {list(spans_K2.shape)}, expected [facets, 2] = [{num_facets}, 2]", path=(*path, "spans")
+            )
+        size = len(document.text)
+        wrong = np.flatnonzero((spans_K2[:, 0] < 0) | (spans_K2[:, 1] < spans_K2[:, 0]) | (spans_K2[:, 1] > size))
+        if len(wrong):
+            start, end = spans_K2[wrong[0]].tolist()
+            raise InvalidInputError(
+                f"must have 0 <= start <= end <= {size}, the characters of the text, got {start} to {end}",
+                path=(*path, "spans", int(wrong[0])),
+            )
+    reading = (document.num_tokens, document.num_read)
+    if reading != (None, None) and not 0 <= (document.num_read or 0) <= (document.num_tokens or 0):
+        raise InvalidInputError(
+            f"must be 0 to num_tokens, got {document.num_read} of {document.num_tokens}", path=(*path, "num_read")
         )
 
 

@@ -23,7 +23,7 @@ from facets.documents.encoding import (
 from facets.documents.filters import Filter, validate
 from facets.documents.index_manager import IndexManager
 from facets.documents.reading import Reader, check_revision
-from facets.documents.records import CollectionRecord
+from facets.documents.records import CollectionRecord, own_space
 from facets.documents.reindexing import Reindexer, ReindexStep, TargetModel
 from facets.documents.schema import SCHEMA
 from facets.documents.searcher import Searcher, check_query
@@ -98,7 +98,7 @@ class CollectionEngine:
             undo.callback(lock.close)
             database = Database(directory / "documents.sqlite3", SCHEMA, max_bytes=config.max_database_bytes)
             undo.callback(database.close)
-            store = DocumentStore(database)
+            store = DocumentStore(database, config.stored_code)
             indexes = IndexManager(store, snapshots, config)
             with store.view() as view:
                 revision, records = view.revision(), view.all_collections()
@@ -152,6 +152,7 @@ class CollectionEngine:
         model_revision: str,
         num_facets: int,
         dim: int,
+        space: str = "",
         config: Mapping[str, JsonValue] | None = None,
     ) -> CollectionInfo:
         """Creates an empty collection.
@@ -162,6 +163,7 @@ class CollectionEngine:
             model_revision: Revision of that model.
             num_facets: K, 1 to 256.
             dim: D, 1 to 4096; a multiple of 32 is several times faster.
+            space: What models must share to search each other's collections; empty: this model's own.
             config: Free JSON object kept with the collection.
 
         Raises:
@@ -169,7 +171,7 @@ class CollectionEngine:
             ConflictError: A collection of that name exists.
         """
         check_collection_name(name)
-        for argument, text in (("model", model), ("model_revision", model_revision)):
+        for argument, text in (("model", model), ("model_revision", model_revision), ("space", space)):
             check_text(text, path=(argument,), max_bytes=MAX_TEXT_BYTES)
         for argument, number, limit in (("num_facets", num_facets, MAX_NUM_FACETS), ("dim", dim, MAX_DIM)):
             if not 1 <= number <= limit:
@@ -180,6 +182,7 @@ class CollectionEngine:
                 name,
                 model=model,
                 model_revision=model_revision,
+                space=space or own_space(model, model_revision),
                 num_facets=num_facets,
                 dim=dim,
                 config=encoded,
@@ -228,7 +231,7 @@ class CollectionEngine:
                 is e.g. ``documents[3].id``. Nothing was stored.
         """
         record = self._record(name, seen)
-        batch = encode_documents(documents, num_facets=record.num_facets, dim=record.dim)
+        batch = encode_documents(documents, num_facets=record.num_facets, dim=record.dim, code=record.code)
         with self._indexes.collection_lock(record), self._indexes.write_lock:
             self._record(name, record)
             if not batch.ids:
@@ -417,6 +420,7 @@ class CollectionEngine:
             name=record.name,
             model=record.model,
             model_revision=record.model_revision,
+            space=record.space,
             num_facets=record.num_facets,
             dim=record.dim,
             created=record.created,

@@ -138,10 +138,10 @@ def _meet(
     parts: list[list[Meetings]] = [[] for _ in lines]
     for start in range(0, len(rows), _CHUNK):
         chunk = rows[start : start + _CHUNK]
-        units = view.units(record, chunk)
+        codes = view.facets(record, chunk).codes
         for query_JD, line, met in zip(query_QJD, lines, parts, strict=True):
             mine = line[(line >= chunk[0]) & (line <= chunk[-1])]
-            met.append(meet(query_JD, units[np.searchsorted(chunk, mine)]))
+            met.append(meet(query_JD, codes[np.searchsorted(chunk, mine)]))
     nothing = meet(query_QJD[0], np.empty((0, record.num_facets, record.dim), dtype=np.float16))
     return [_joined([nothing, *met]) for met in parts]
 
@@ -178,7 +178,7 @@ def _hits(
     """Documents and evidence of what was chosen for each query."""
     rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(scored.rows for scored in best)]))
     documents = view.documents(rows)
-    units = view.units(record, rows).astype(np.float32)
+    units = view.facets(record, rows).units.astype(np.float32)
     norms = np.linalg.norm(units, axis=2, keepdims=True)
     units /= np.where(norms > 0, norms, 1.0)
     weights_QJ = np.linalg.norm(query_QJD.astype(np.float64), axis=2)

@@ -93,8 +93,9 @@ def _read(
     found = view.documents(rows)
     documents = [found[row] for row in rows.tolist()]
     if include_facets:
-        facets_NKD = view.facet_embeddings(record, rows)
+        stored = view.facets(record, rows)
         documents = [
-            replace(document, facet_embeddings=facets) for document, facets in zip(documents, facets_NKD, strict=True)
+            replace(document, facet_embeddings=facets, spans=None if spans is None else spans.astype(np.int64))
+            for document, facets, spans in zip(documents, stored.embeddings, stored.spans, strict=True)
         ]
     return tuple(documents)

@@ -7,9 +7,15 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.facet_codes import FacetCode
 from facets.documents.types import JsonValue
 
-__all__ = ["CollectionRecord", "CollectionState", "StoreWrite"]
+__all__ = ["CollectionRecord", "CollectionState", "StoreWrite", "own_space"]
+
+
+def own_space(model: str, revision: str) -> str:
+    """The space of a model that shares it with no other."""
+    return f"{model}@{revision}"
 
 
 class CollectionState(StrEnum):
@@ -30,6 +36,8 @@ class CollectionRecord:
         name: Of the collection.
         model: Name of the model whose facets it holds.
         model_revision: Revision of that model.
+        space: What models must share to search each other's collections.
+        code: How directions of facets are kept.
         num_facets: K, facets of each document.
         dim: D, dimensions of each facet.
         created_us: When it was made, microseconds since 1970; kept when it is moved to another model.
@@ -45,6 +53,8 @@ class CollectionRecord:
     name: str
     model: str
     model_revision: str
+    space: str
+    code: FacetCode
     num_facets: int
     dim: int
     created_us: int

@@ -16,16 +16,46 @@ from numpy.typing import NDArray
 
 from facets.documents.encoding import encode_documents
 from facets.documents.index_manager import IndexManager
-from facets.documents.records import CollectionRecord
+from facets.documents.records import CollectionRecord, own_space
 from facets.documents.store import DocumentStore
-from facets.documents.types import Document
+from facets.documents.types import Document, StoredDocument
 
-__all__ = ["Encode", "ReindexStep", "Reindexer", "TargetModel"]
+__all__ = ["Encode", "EncodedTexts", "ReindexStep", "Reindexer", "TargetModel"]
 
 _BATCH = 64  # documents encoded and stored at a time
 _LAST_BATCH = 256  # so many may be encoded while writes to the collection wait
 
-Encode = Callable[[Sequence[str]], NDArray[np.floating]]
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EncodedTexts:
+    """What a model made of texts.
+
+    Attributes:
+        facets: ``[N, K, D]``, magnitudes kept.
+        spans: ``[N, K, 2]``, see :class:`facets.documents.Document`; None: the model does not say.
+        num_tokens: ``[N]``, tokens of each text; None: the model does not say.
+        num_read: ``[N]``, how many of them it has read.
+    """
+
+    facets: NDArray[np.floating]
+    spans: NDArray[np.integer] | None = None
+    num_tokens: NDArray[np.integer] | None = None
+    num_read: NDArray[np.integer] | None = None
+
+    def document(self, place: int, of: StoredDocument) -> Document:
+        """A stored document with these facets."""
+        return Document(
+            id=of.id,
+            text=of.text,
+            payload=of.payload,
+            facet_embeddings=self.facets[place],
+            spans=None if self.spans is None else self.spans[place],
+            num_tokens=None if self.num_tokens is None else int(self.num_tokens[place]),
+            num_read=None if self.num_read is None else int(self.num_read[place]),
+        )
+
+
+Encode = Callable[[Sequence[str]], EncodedTexts]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +67,8 @@ class TargetModel:
         revision: Of the model.
         num_facets: K of one document.
         dim: D.
-        encode: Texts -> facets ``[len(texts), K, D]``, magnitudes kept.
+        encode: Texts -> facets.
+        space: Of the model; empty: its own.
     """
 
     name: str
@@ -45,6 +76,7 @@ class TargetModel:
     num_facets: int
     dim: int
     encode: Encode
+    space: str = ""
 
     def made(self, record: CollectionRecord) -> bool:
         """True when the facets of the collection are this model's."""
@@ -135,6 +167,7 @@ class Reindexer:
                 record,
                 model=target.name,
                 model_revision=target.revision,
+                space=target.space or own_space(target.name, target.revision),
                 num_facets=target.num_facets,
                 dim=target.dim,
             )
@@ -157,14 +190,12 @@ class Reindexer:
             documents = view.documents(rows)
         if len(rows):
             originals = [documents[row] for row in rows.tolist()]
-            facets_NKD = target.encode([document.text for document in originals])
+            encoded = target.encode([document.text for document in originals])
             batch = encode_documents(
-                [
-                    Document(id=one.id, text=one.text, payload=one.payload, facet_embeddings=facets)
-                    for one, facets in zip(originals, facets_NKD, strict=True)
-                ],
+                [encoded.document(place, one) for place, one in enumerate(originals)],
                 num_facets=copy.num_facets,
                 dim=copy.dim,
+                code=copy.code,
             )
             with self._indexes.write_lock:
                 write, kept = self._store.add_copies(copy, rows, batch)

@@ -60,6 +60,20 @@ CREATE TABLE terms (row INTEGER PRIMARY KEY, terms BLOB NOT NULL)
 """
 
 
+_VERSION_4 = """
+-- Models of one space search each other's collections; before this version every revision had its own.
+ALTER TABLE collections ADD COLUMN space TEXT NOT NULL DEFAULT '';
+-- How directions of facets are kept: fp16, or int8, which collections made since this version have.
+ALTER TABLE collections ADD COLUMN code TEXT NOT NULL DEFAULT 'fp16';
+UPDATE collections SET space = model || '@' || model_revision;
+-- Tokens of the text, and how many of them the model has read.
+ALTER TABLE documents ADD COLUMN num_tokens INTEGER;
+ALTER TABLE documents ADD COLUMN num_read INTEGER;
+-- Where in the text each facet comes from.
+ALTER TABLE facets ADD COLUMN spans BLOB
+"""
+
+
 def _version_1(connection: sqlite3.Connection) -> None:
     for statement in _VERSION_1.split(";\n"):
         connection.execute(statement)
@@ -69,5 +83,5 @@ def _version_1(connection: sqlite3.Connection) -> None:
 SCHEMA = Schema(
     title="document store",
     application_id=0x46414345,  # "FACE"
-    migrations=(_version_1, _VERSION_2, _VERSION_3),
+    migrations=(_version_1, _VERSION_2, _VERSION_3, _VERSION_4),
 )

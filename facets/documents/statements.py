@@ -30,7 +30,8 @@ __all__ = [
 WITHOUT_TERMS = "NOT EXISTS (SELECT 1 FROM terms WHERE terms.row = documents.row)"
 AMONG = "row IN (SELECT value FROM json_each(?))"
 COLLECTION_COLUMNS = (
-    "number, name, model, model_revision, num_facets, dim, created_us, config, revision, num_documents, state, replaces"
+    "number, name, model, model_revision, space, code, num_facets, dim, created_us, config, revision, num_documents, "
+    "state, replaces"
 )
 
 

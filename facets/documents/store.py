@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.encoding import EncodedBatch, document_checksum, facets_checksum
+from facets.documents.facet_codes import FacetCode, write_codes
 from facets.documents.filters import Filter
 from facets.documents.lexical_terms import count_terms, write_terms
 from facets.documents.records import CollectionRecord, CollectionState, StoreWrite
@@ -37,10 +38,16 @@ __all__ = ["DocumentStore"]
 
 
 class DocumentStore:
-    """Collections and documents in one :class:`Database`; thread-safe, writers take turns."""
+    """Collections and documents in one :class:`Database`; thread-safe, writers take turns.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        database: The file.
+        code: How new collections keep directions of facets.
+    """
+
+    def __init__(self, database: Database, code: FacetCode = "int8") -> None:
         self._database = database
+        self._code = code
         with database.read() as connection:
             self.store_id = str(meta(connection, "store_id"))
 
@@ -57,7 +64,7 @@ class DocumentStore:
         return CollectionSource(self._database, record)
 
     def create_collection(
-        self, name: str, *, model: str, model_revision: str, num_facets: int, dim: int, config: str
+        self, name: str, *, model: str, model_revision: str, space: str, num_facets: int, dim: int, config: str
     ) -> CollectionRecord:
         """Creates a collection from checked values.
 
@@ -69,9 +76,13 @@ class DocumentStore:
             if connection.execute("SELECT 1 FROM collections WHERE name = ?", (name,)).fetchone():
                 raise ConflictError(f"collection {name!r} exists already: expected a new name")
             cursor = connection.execute(
-                "INSERT INTO collections (name, model, model_revision, num_facets, dim, created_us, config, revision) "
-                f"VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING {COLLECTION_COLUMNS}",
-                (name, model, model_revision, num_facets, dim, created_us, config, next_revision(connection)),
+                "INSERT INTO collections "
+                "(name, model, model_revision, space, code, num_facets, dim, created_us, config, revision) "
+                f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING {COLLECTION_COLUMNS}",
+                (
+                    *(name, model, model_revision, space, self._code),
+                    *(num_facets, dim, created_us, config, next_revision(connection)),
+                ),
             )
             return collection_from(cursor.fetchone())
 
@@ -106,7 +117,7 @@ class DocumentStore:
         return StoreWrite(revision=revision, added=np.empty(0, dtype=np.int64), removed=removed)
 
     def begin_copy(
-        self, record: CollectionRecord, *, model: str, model_revision: str, num_facets: int, dim: int
+        self, record: CollectionRecord, *, model: str, model_revision: str, space: str, num_facets: int, dim: int
     ) -> CollectionRecord:
         """Makes an empty copy of a collection for another model; there must be no other copy.
 
@@ -117,10 +128,14 @@ class DocumentStore:
         with self._database.write() as connection:
             cursor = connection.execute(
                 "INSERT INTO collections "
-                "(name, model, model_revision, num_facets, dim, created_us, config, revision, state, replaces) "
-                "SELECT ?, ?, ?, ?, ?, created_us, config, revision, ?, number FROM collections WHERE number = ? "
+                "(name, model, model_revision, space, code, num_facets, dim, created_us, config, revision, state, "
+                "replaces) "
+                "SELECT ?, ?, ?, ?, ?, ?, ?, created_us, config, revision, ?, number FROM collections WHERE number = ? "
                 f"RETURNING {COLLECTION_COLUMNS}",
-                (name, model, model_revision, num_facets, dim, CollectionState.BUILDING, record.number),
+                (
+                    *(name, model, model_revision, space, self._code, num_facets, dim),
+                    *(CollectionState.BUILDING, record.number),
+                ),
             )
             values = cursor.fetchone()
         if values is None:
@@ -217,12 +232,16 @@ class _Lines:
     """An encoded batch as lines of the tables, made before the transaction begins."""
 
     def __init__(self, batch: EncodedBatch) -> None:
-        documents = list(zip(batch.ids, batch.payloads, batch.texts, strict=True))
+        documents = list(zip(batch.ids, batch.payloads, batch.texts, batch.readings, strict=True))
         norms = [line.tobytes() for line in batch.norms.astype("<f4", copy=False)]
-        units = [block.tobytes() for block in batch.units.astype("<f2", copy=False)]
-        self._documents = [(id, document_checksum(id, payload, text), payload, text) for id, payload, text in documents]
+        units = write_codes(batch.codes, batch.norms)
+        spans = [None if one is None else one.astype("<u4").tobytes() for one in batch.spans]
+        self._documents = [
+            (id, document_checksum(id, payload, text, reading), payload, text, *reading)
+            for id, payload, text, reading in documents
+        ]
         self._terms = [write_terms(counted) for counted in batch.terms]
-        self._facets = [(facets_checksum(norm, unit), norm, unit) for norm, unit in zip(norms, units, strict=True)]
+        self._facets = [(facets_checksum(*line), *line) for line in zip(norms, units, spans, strict=True)]
 
     def insert(
         self, connection: sqlite3.Connection, record: CollectionRecord, revisions: Sequence[int | None]
@@ -233,16 +252,15 @@ class _Lines:
         chosen = [place for place, revision in enumerate(revisions) if revision is not None]
         rows = range(first, first + len(chosen))
         connection.executemany(
-            "INSERT INTO documents (row, collection, id, revision, checksum, payload, text) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO documents (row, collection, revision, id, checksum, payload, text, num_tokens, num_read) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                (row, record.number, id, revisions[place], checksum, payload, text)
+                (row, record.number, revisions[place], *self._documents[place])
                 for row, place in zip(rows, chosen, strict=True)
-                for id, checksum, payload, text in (self._documents[place],)
             ),
         )
         connection.executemany(
-            "INSERT INTO facets (row, checksum, norms, units) VALUES (?, ?, ?, ?)",
+            "INSERT INTO facets (row, checksum, norms, units, spans) VALUES (?, ?, ?, ?, ?)",
             ((row, *self._facets[place]) for row, place in zip(rows, chosen, strict=True)),
         )
         connection.executemany(

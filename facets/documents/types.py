@@ -49,12 +49,19 @@ class Document:
         text: What was encoded, at most ``MAX_TEXT_BYTES`` bytes of UTF-8; may be empty.
         facet_embeddings: ``[K, D]``, any float dtype, finite, magnitudes kept; K and D of the collection.
         payload: JSON object of the caller's, at most ``MAX_PAYLOAD_BYTES``; filters look into it.
+        spans: Where in the text each facet comes from, ``[K, 2]`` integers: offsets of its first character and
+            behind its last one, in code points; equal ones for none. None: nobody knows.
+        num_tokens: Tokens of the text; None: nobody counted.
+        num_read: How many of them the model has read.
     """
 
     id: str
     text: str
     facet_embeddings: NDArray[np.floating]
     payload: Mapping[str, JsonValue] = field(default_factory=dict)
+    spans: NDArray[np.integer] | None = None
+    num_tokens: int | None = None
+    num_read: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,8 +73,11 @@ class StoredDocument:
         text: Its text.
         payload: Its payload.
         revision: Revision of the write that stored it.
-        facet_embeddings: ``[K, D]`` float32 with magnitudes, as precise as half-precision unit vectors times
-            single-precision norms; None unless asked for.
+        facet_embeddings: ``[K, D]`` float32 with magnitudes: directions as precise as the collection keeps them,
+            norms in single precision; None unless asked for.
+        spans: ``[K, 2]``, see :class:`Document`; None unless facets are asked for, or when nobody said.
+        num_tokens: See :class:`Document`.
+        num_read: See :class:`Document`.
     """
 
     id: str
@@ -75,6 +85,9 @@ class StoredDocument:
     payload: dict[str, JsonValue]
     revision: int
     facet_embeddings: NDArray[np.float32] | None = None
+    spans: NDArray[np.int64] | None = None
+    num_tokens: int | None = None
+    num_read: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +98,8 @@ class CollectionInfo:
         name: ``[a-z0-9][a-z0-9_-]{0,63}``.
         model: Name of the model whose facets it holds.
         model_revision: Revision of that model.
+        space: What models must share to search each other's collections, e.g. ``all-MiniLM-L6-v2``; of a model
+            that has a space of its own ``name@revision``.
         num_facets: K, facets of each document.
         dim: D, dimensions of each facet.
         created: When, UTC.
@@ -96,6 +111,7 @@ class CollectionInfo:
     name: str
     model: str
     model_revision: str
+    space: str
     num_facets: int
     dim: int
     created: datetime

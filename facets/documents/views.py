@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.encoding import document_checksum, facets_checksum
+from facets.documents.facet_codes import StoredFacets, read_codes
 from facets.documents.filters import Filter
 from facets.documents.lexical_terms import count_terms, read_terms
 from facets.documents.records import CollectionRecord, CollectionState
@@ -183,13 +184,21 @@ class StoreView:
             DamagedError: A document does not agree with its checksum.
         """
         cursor = self._connection.execute(
-            f"SELECT row, id, revision, checksum, payload, text FROM documents WHERE {AMONG}", (row_list(rows),)
+            f"SELECT row, id, revision, checksum, payload, text, num_tokens, num_read FROM documents WHERE {AMONG}",
+            (row_list(rows),),
         )
         found = {}
-        for row, id, revision, checksum, payload, text in cursor:
-            if document_checksum(id, payload, text) != checksum:
+        for row, id, revision, checksum, payload, text, num_tokens, num_read in cursor:
+            if document_checksum(id, payload, text, (num_tokens, num_read)) != checksum:
                 raise DamagedError(f"document {id!r} is damaged on disk: its checksum differs; store it again")
-            found[row] = StoredDocument(id=id, text=text, payload=json.loads(payload), revision=revision)
+            found[row] = StoredDocument(
+                id=id,
+                text=text,
+                payload=json.loads(payload),
+                revision=revision,
+                num_tokens=num_tokens,
+                num_read=num_read,
+            )
         return found
 
     def lacks_terms(self, after: int) -> bool:
@@ -210,45 +219,36 @@ class StoreView:
             found.append(count_terms(text) if blob is None else read_terms(blob))
         return np.array(existing, dtype=np.int64), found
 
-    def units(self, record: CollectionRecord, rows: NDArray[np.int64]) -> NDArray[np.float16]:
-        """Unit-norm facets at these rows, ``[N, K, D]`` float16 in the order of ``rows``.
+    def facets(self, record: CollectionRecord, rows: NDArray[np.int64]) -> StoredFacets:
+        """The facets at these rows, in their order.
 
         Raises:
             DamagedError: A row has no facets or they do not agree with their checksum.
         """
-        return self._facets(record, rows)[0]
-
-    def facet_embeddings(self, record: CollectionRecord, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Facets with magnitudes at these rows, ``[N, K, D]`` float32 in the order of ``rows``.
-
-        Raises:
-            DamagedError: As :meth:`units`.
-        """
-        units, norms = self._facets(record, rows)
-        return units.astype(np.float32) * norms[:, :, None]
-
-    def _facets(
-        self, record: CollectionRecord, rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float16], NDArray[np.float32]]:
         cursor = self._connection.execute(
-            f"SELECT row, checksum, norms, units FROM facets WHERE {AMONG} ORDER BY row", (row_list(rows),)
+            f"SELECT row, checksum, norms, units, spans FROM facets WHERE {AMONG} ORDER BY row", (row_list(rows),)
         )
         lines = cursor.fetchall()
         order = np.argsort(rows, kind="stable")
         expected = rows[order].tolist()
         if [line[0] for line in lines] != expected:
             raise DamagedError(f"{len(expected) - len(lines)} documents have lost their facets: store them again")
-        shape = (len(rows), record.num_facets, record.dim)
-        unit_bytes = 2 * record.num_facets * record.dim
-        for row, checksum, norms, units in lines:
-            if len(units) != unit_bytes or facets_checksum(norms, units) != checksum:
-                id = self.ids(np.array([row])).get(row, f"at row {row}")
-                raise DamagedError(f"facets of document {id!r} are damaged on disk: store it again")
-        units_NKD = np.empty(shape, dtype=np.float16)
-        norms_NK = np.empty(shape[:2], dtype=np.float32)
-        units_NKD[order] = np.frombuffer(b"".join(line[3] for line in lines), dtype="<f2").reshape(shape)
-        norms_NK[order] = np.frombuffer(b"".join(line[2] for line in lines), dtype="<f4").reshape(shape[:2])
-        return units_NKD, norms_NK
+        norm_bytes = 4 * record.num_facets
+        for row, checksum, norms, units, spans in lines:
+            if len(norms) != norm_bytes or facets_checksum(norms, units, spans) != checksum:
+                raise self._damaged(row)
+        joined = b"".join(line[2] for line in lines)
+        norms_NK = np.frombuffer(joined, dtype="<f4").reshape(len(rows), record.num_facets).astype(np.float32)
+        codes_NKD = read_codes([line[3] for line in lines], norms_NK, dim=record.dim, code=record.code)
+        if codes_NKD is None:
+            raise DamagedError("facets on disk have another size than their collection says: store them again")
+        back = np.argsort(order)
+        spans = [None if line[4] is None else np.frombuffer(line[4], dtype="<u4").reshape(-1, 2) for line in lines]
+        return StoredFacets(codes_NKD[back], norms_NK[back], tuple(spans[place] for place in back.tolist()))
+
+    def _damaged(self, row: int) -> DamagedError:
+        id = self.ids(np.array([row])).get(row, f"at row {row}")
+        return DamagedError(f"facets of document {id!r} are damaged on disk: store it again")
 
 
 class CollectionSource:
@@ -272,4 +272,4 @@ class CollectionSource:
         """Those of the rows that still exist, ascending, and their unit-norm facets ``[n, K, D]``."""
         with StoreView(self._database) as view:
             existing = view.existing(rows)
-            return existing, view.units(self._record, existing)
+            return existing, view.facets(self._record, existing).units

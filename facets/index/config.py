@@ -33,6 +33,8 @@ class EngineConfig(Settings):
         backend: What the indexes of large collections are made by, see ``facets.index.backends``.
         code: What FAISS keeps of a facet: ``fp16`` (2 bytes a dimension) or ``int8`` (1 byte a
             dimension). Scores are recomputed from the store either way.
+        stored_code: What new collections keep of the direction of a facet, which decides what scores are exact to:
+            ``int8`` (1 byte a dimension) or ``fp16`` (2 bytes).
         recall_target: Share of the exact top 10 that an approximate search must find; the number of
             probed lists is tuned to it on the collection's own facets. In (0, 1].
         snapshot_every_writes: Documents added to a collection's FAISS index before it is saved in the background.
@@ -46,6 +48,7 @@ class EngineConfig(Settings):
     exact_max_facets: NonNegativeInt = 100_000
     backend: BackendName = "faiss"
     code: Literal["fp16", "int8"] = "fp16"
+    stored_code: Literal["fp16", "int8"] = "int8"
     recall_target: Annotated[float, Field(gt=0, le=1)] = 0.99
     snapshot_every_writes: AtLeastOne = 20_000
     snapshot_on_close: bool = True

@@ -1,6 +1,6 @@
 """Moving a collection to another model: which one, and how long one call may work at it."""
 
-from facets.documents import TargetModel
+from facets.documents import EncodedTexts, TargetModel
 from facets_server.runtime.call_context import CallContext
 from facets_server.texts.served import ServedTexts
 
@@ -24,5 +24,5 @@ def target_of(served: ServedTexts, call: CallContext) -> TargetModel:
         revision=model.revision,
         num_facets=model.num_facets,
         dim=model.dim,
-        encode=lambda texts: served.encode(texts, call).facets,
+        encode=lambda texts: EncodedTexts(facets=served.encode(texts, call).facets),
     )

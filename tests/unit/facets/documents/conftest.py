@@ -46,11 +46,14 @@ def make_documents(make_facets: Callable[..., Facets]) -> Callable[..., list[Doc
 
 @pytest.fixture
 def open_engine(tmp_path: Path) -> Iterator[Callable[..., CollectionEngine]]:
-    """``open_engine(**config)`` opens ``tmp_path/data`` without a background thread; closed afterwards."""
+    """``open_engine(**config)`` opens ``tmp_path/data`` without a background thread; closed afterwards.
+
+    Facets are kept in half precision, so that references need not know how they are stored.
+    """
     opened: list[CollectionEngine] = []
 
     def open_(**settings: object) -> CollectionEngine:
-        config = EngineConfig(**{"background": False, **settings})  # type: ignore[arg-type]  # any setting
+        config = EngineConfig(**{"background": False, "stored_code": "fp16", **settings})  # type: ignore[arg-type]  # any setting
         opened.append(CollectionEngine.open(tmp_path / "data", config))
         return opened[-1]
 

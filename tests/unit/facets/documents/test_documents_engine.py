@@ -226,7 +226,9 @@ def test_another_collection_of_the_same_name_is_not_the_one_seen(
 def test_a_search_that_outlives_its_collection_leaves_no_index_behind(tmp_path: Path) -> None:
     store = DocumentStore(Database(tmp_path / "documents.sqlite3", SCHEMA))
     indexes = IndexManager(store, tmp_path, EngineConfig(background=False))
-    record = store.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32, config="{}")
+    record = store.create_collection(
+        "docs", model="toy", model_revision="1", space="toy", num_facets=2, dim=32, config="{}"
+    )
     assert len(indexes.live(record)) == 0
     store.delete_collection(record)
     indexes.drop(record)

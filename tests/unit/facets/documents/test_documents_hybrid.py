@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document, EngineConfig, Equals, SearchMode, TargetModel
+from facets.documents import CollectionEngine, Document, EncodedTexts, EngineConfig, Equals, SearchMode, TargetModel
 from facets.documents.fusion import fuse
 from facets.errors import InvalidInputError
 
@@ -130,7 +130,11 @@ def test_words_of_a_collection_are_its_own(engine: CollectionEngine) -> None:
 def test_words_move_with_a_reindexed_collection(engine: CollectionEngine) -> None:
     assert found(engine, "cats") == ["cat"]
     target = TargetModel(
-        name="n", revision="2", num_facets=1, dim=16, encode=lambda texts: np.ones((len(texts), 1, 16), np.float32)
+        name="n",
+        revision="2",
+        num_facets=1,
+        dim=16,
+        encode=lambda texts: EncodedTexts(facets=np.ones((len(texts), 1, 16), np.float32)),
     )
     engine.reindex("docs", target)
     assert found(engine, "cats") == ["cat"]

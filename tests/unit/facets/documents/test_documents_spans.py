@@ -1,0 +1,81 @@
+"""What a document brings besides its facets: where they come from, how much was read, and the space they lie in."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from facets.documents import CollectionEngine, Document, EncodedTexts, TargetModel
+from facets.errors import InvalidInputError
+
+OpenEngine = Callable[..., CollectionEngine]
+TEXT = "Na\u00efve caf\u00e9s sell tea. Pumps fail."
+SPANS = np.array([[0, 21], [22, 33]])
+
+
+def document(id: str = "a", **changes: object) -> Document:
+    values: dict[str, object] = {"facet_embeddings": np.eye(2, 32), "spans": SPANS, "num_tokens": 9, "num_read": 7}
+    return Document(id=id, text=TEXT, **{**values, **changes})  # type: ignore[arg-type]  # any field
+
+
+def test_spans_and_reading_come_back_after_a_restart(engine: CollectionEngine, open_engine: OpenEngine) -> None:
+    engine.upsert("docs", [document(), document("b", spans=None, num_tokens=None, num_read=None)])
+    engine.close()
+    again = open_engine()
+    first, second = again.get("docs", ["a", "b"], include_facets=True).documents
+    assert first.spans is not None
+    np.testing.assert_array_equal(first.spans, SPANS)
+    assert (first.num_tokens, first.num_read) == (9, 7)
+    assert (second.spans, second.num_tokens, second.num_read) == (None, None, None)
+    plain = again.get("docs", ["a"]).documents[0]
+    assert (plain.spans, plain.num_tokens, plain.num_read) == (None, 9, 7)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"spans": np.array([[0, 21]])}, r"documents\[1\].spans"),
+        ({"spans": np.array([[0, 21], [22, 34]])}, r"documents\[1\].spans\[1\]"),
+        ({"spans": np.array([[-1, 21], [0, 0]])}, r"documents\[1\].spans\[0\]"),
+        ({"spans": np.array([[5, 4], [0, 0]])}, r"documents\[1\].spans\[0\]"),
+        ({"spans": SPANS.astype(float)}, r"documents\[1\].spans"),
+        ({"num_read": 10}, r"documents\[1\].num_read"),
+        ({"num_read": -1}, r"documents\[1\].num_read"),
+        ({"num_tokens": None}, r"documents\[1\].num_read"),
+    ],
+)
+def test_impossible_spans_and_counts_are_refused(
+    engine: CollectionEngine, changes: dict[str, object], field: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=field):
+        engine.upsert("docs", [document("fine"), document("bad", **changes)])
+    assert engine.count("docs").count == 0
+
+
+def test_a_collection_remembers_its_space(engine: CollectionEngine, open_engine: OpenEngine) -> None:
+    made = engine.create_collection(
+        "passages", model="p", model_revision="1", space="all-MiniLM-L6-v2", num_facets=2, dim=32
+    )
+    assert made.space == "all-MiniLM-L6-v2"
+    assert engine.get_collection("docs").space == "toy@1"
+    engine.close()
+    assert open_engine().record("passages").space == "all-MiniLM-L6-v2"
+
+
+def test_a_moved_collection_has_the_space_spans_and_counts_of_the_new_model(engine: CollectionEngine) -> None:
+    engine.upsert("docs", [document()])
+
+    def encode(texts: object) -> EncodedTexts:
+        return EncodedTexts(
+            facets=np.ones((1, 3, 16), dtype=np.float32),
+            spans=np.array([[[0, 3], [3, 5], [0, 0]]]),
+            num_tokens=np.array([11]),
+            num_read=np.array([10]),
+        )
+
+    target = TargetModel(name="n", revision="2", space="s", num_facets=3, dim=16, encode=encode)
+    assert engine.reindex("docs", target).done
+    assert engine.get_collection("docs").space == "s"
+    moved = engine.get("docs", ["a"], include_facets=True).documents[0]
+    assert moved.spans is not None
+    assert (moved.spans.tolist(), moved.num_tokens, moved.num_read) == ([[0, 3], [3, 5], [0, 0]], 11, 10)
