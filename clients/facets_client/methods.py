@@ -41,9 +41,10 @@ from facets_client.papers.results import (
 from facets_client.relations.convert import EntitySource, Spans
 from facets_client.relations.operations import RelationOperations
 from facets_client.relations.results import Entailment, PairLimits, PatternScore, RankedTail, Relation, TextRelations
-from facets_client.texts.convert import DTypeName, Method, Order, ScoreRange
+from facets_client.texts.convert import DTypeName, Order, ScoreRange
 from facets_client.texts.operations import TextOperations
 from facets_client.texts.results import Embeddings, Explanation, Scores, Summary
+from facets_client.texts.similarity_method import Method
 
 __all__ = ["AsyncMethods", "BlockingMethods", "Operations"]
 
@@ -64,7 +65,7 @@ class BlockingMethods(BlockingRunner):
 
         Args:
             name: Of the collection.
-            model: Its model; empty: the server's default.
+            model: Its model, for passages or for sentences; empty: the server's default for collections.
         """
         return self._run(self._operations.create_collection(name, model=model))
 
@@ -195,6 +196,9 @@ class BlockingMethods(BlockingRunner):
         evidence: bool = False,
         num_words: int | None = None,
         include_document: bool = True,
+        min_confidence: float | None = None,
+        diversify: float = 0.0,
+        model: str = "",
     ) -> SearchResults:
         """The best documents for each query, by its facets and its words.
 
@@ -209,6 +213,9 @@ class BlockingMethods(BlockingRunner):
             evidence: Say which facet met which.
             num_words: Nearest words for each facet of the evidence; None: the server's choice.
             include_document: Also fetch text and payload.
+            min_confidence: Only hits of at least this confidence, in [0, 1]: none where nothing answers; None: all.
+            diversify: How much the hits shall differ in what they answer, in [0, 1]; 0: ranked by score alone.
+            model: The model that embeds the queries, of the collection's space; empty: the collection's.
         """
         check_sequences(queries=queries)
         return self._run(
@@ -223,6 +230,9 @@ class BlockingMethods(BlockingRunner):
                 evidence=evidence,
                 num_words=num_words,
                 include_document=include_document,
+                min_confidence=min_confidence,
+                diversify=diversify,
+                model=model,
             )
         )
 
@@ -491,7 +501,13 @@ class BlockingMethods(BlockingRunner):
         return self._run(self._operations.delete_relation(name, model=model))
 
     def embed(
-        self, texts: Sequence[str], *, model: str = "", normalize: bool = False, dtype: DTypeName = "float32"
+        self,
+        texts: Sequence[str],
+        *,
+        model: str = "",
+        normalize: bool = False,
+        dtype: DTypeName = "float32",
+        spans: bool = False,
     ) -> Embeddings:
         """Facet embeddings of texts.
 
@@ -500,12 +516,13 @@ class BlockingMethods(BlockingRunner):
             model: Name; empty: the server's default.
             normalize: Scale every facet to unit length.
             dtype: Precision of the reply; ``float16`` halves its size.
+            spans: Also where each facet stands in its text; only for models of passages.
 
         Returns:
             Embeddings with an array ``[len(texts), num_facets, dim]``; row i belongs to texts[i].
         """
         check_sequences(texts=texts)
-        return self._run(self._operations.embed(texts, model=model, normalize=normalize, dtype=dtype))
+        return self._run(self._operations.embed(texts, model=model, normalize=normalize, dtype=dtype, spans=spans))
 
     def embed_stream(
         self,
@@ -634,7 +651,7 @@ class AsyncMethods(AsyncRunner):
 
         Args:
             name: Of the collection.
-            model: Its model; empty: the server's default.
+            model: Its model, for passages or for sentences; empty: the server's default for collections.
         """
         return await self._run(self._operations.create_collection(name, model=model))
 
@@ -772,6 +789,9 @@ class AsyncMethods(AsyncRunner):
         evidence: bool = False,
         num_words: int | None = None,
         include_document: bool = True,
+        min_confidence: float | None = None,
+        diversify: float = 0.0,
+        model: str = "",
     ) -> SearchResults:
         """The best documents for each query, by its facets and its words.
 
@@ -786,6 +806,9 @@ class AsyncMethods(AsyncRunner):
             evidence: Say which facet met which.
             num_words: Nearest words for each facet of the evidence; None: the server's choice.
             include_document: Also fetch text and payload.
+            min_confidence: Only hits of at least this confidence, in [0, 1]: none where nothing answers; None: all.
+            diversify: How much the hits shall differ in what they answer, in [0, 1]; 0: ranked by score alone.
+            model: The model that embeds the queries, of the collection's space; empty: the collection's.
         """
         check_sequences(queries=queries)
         return await self._run(
@@ -800,6 +823,9 @@ class AsyncMethods(AsyncRunner):
                 evidence=evidence,
                 num_words=num_words,
                 include_document=include_document,
+                min_confidence=min_confidence,
+                diversify=diversify,
+                model=model,
             )
         )
 
@@ -1068,7 +1094,13 @@ class AsyncMethods(AsyncRunner):
         return await self._run(self._operations.delete_relation(name, model=model))
 
     async def embed(
-        self, texts: Sequence[str], *, model: str = "", normalize: bool = False, dtype: DTypeName = "float32"
+        self,
+        texts: Sequence[str],
+        *,
+        model: str = "",
+        normalize: bool = False,
+        dtype: DTypeName = "float32",
+        spans: bool = False,
     ) -> Embeddings:
         """Facet embeddings of texts.
 
@@ -1077,12 +1109,15 @@ class AsyncMethods(AsyncRunner):
             model: Name; empty: the server's default.
             normalize: Scale every facet to unit length.
             dtype: Precision of the reply; ``float16`` halves its size.
+            spans: Also where each facet stands in its text; only for models of passages.
 
         Returns:
             Embeddings with an array ``[len(texts), num_facets, dim]``; row i belongs to texts[i].
         """
         check_sequences(texts=texts)
-        return await self._run(self._operations.embed(texts, model=model, normalize=normalize, dtype=dtype))
+        return await self._run(
+            self._operations.embed(texts, model=model, normalize=normalize, dtype=dtype, spans=spans)
+        )
 
     def embed_stream(
         self,

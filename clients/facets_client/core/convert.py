@@ -26,6 +26,7 @@ def to_model(message: models_pb2.Model) -> results.Model:
         normalization=normalization.removeprefix("NORMALIZATION_").lower(),
         is_default=message.is_default,
         limits=_to_limits(message.limits),
+        space=message.space,
     )
 
 
@@ -57,6 +58,11 @@ def to_words(words: Iterable[common_pb2.NearestWord]) -> tuple[results.NearestWo
     return tuple(results.NearestWord(item.word, item.cosine) for item in words)
 
 
+def to_span(message: common_pb2.Span) -> results.Span | None:
+    """A part of a text; None where the message says that there is none."""
+    return results.Span(message.start, message.end) if message.end else None
+
+
 def to_matches(matches: Iterable[common_pb2.FacetMatch]) -> tuple[results.FacetMatch, ...]:
     """Facets that met, in the order of the reply."""
     return tuple(
@@ -67,6 +73,7 @@ def to_matches(matches: Iterable[common_pb2.FacetMatch]) -> tuple[results.FacetM
             m.contribution,
             to_words(m.first_words),
             to_words(m.second_words),
+            to_span(m.second_span),
         )
         for m in matches
     )

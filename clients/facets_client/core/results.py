@@ -12,6 +12,7 @@ __all__ = [
     "Model",
     "ModelVersion",
     "NearestWord",
+    "Span",
     "Timings",
 ]
 
@@ -51,6 +52,14 @@ class NearestWord:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a text, in characters: ``text[start:end]``."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class FacetMatch:
     """Two facets that met: what explains a score."""
 
@@ -60,6 +69,7 @@ class FacetMatch:
     contribution: float  # share of the score, in [0, 1]
     first_words: tuple[NearestWord, ...]
     second_words: tuple[NearestWord, ...]
+    second_span: Span | None = None  # where the second facet stands in the document; only in searches
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +112,4 @@ class Model:
     normalization: str  # none or unit
     is_default: bool
     limits: Limits
+    space: str  # of its facets: models of one space search each other's collections

@@ -14,7 +14,7 @@ from facets_client.core.records import EXCERPT_CHARS, Record, RecordFormat, Reje
 from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES
 from facets_client.core.source import RecordSource
 from facets_client.documents.convert import DocumentMessage, from_document
-from facets_client.documents.results import Document
+from facets_client.documents.results import Document, TruncatedDocument
 from facets_client.documents.upsert_session import UpsertSession
 from facets_client.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, ServerError
 
@@ -22,6 +22,7 @@ __all__ = ["DUPLICATE_WINDOW", "IndexTask", "document_batches"]
 
 # Ids remembered to find duplicates: enough for neighbours, little memory for any number of documents.
 DUPLICATE_WINDOW = 100_000
+_TRUNCATED_SHOWN = 3
 _TOKEN_REFUSED = (NotFoundError, InvalidArgumentError, FailedPreconditionError)
 
 
@@ -37,6 +38,8 @@ class IndexTask:
 
     Attributes:
         index_revision: Revision that holds everything stored; give it as min_revision to search it.
+        truncated: The first documents of this run that were stored without being read to their end; how many there
+            are stands in the place, as ``num_truncated``.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class IndexTask:
         self._under_way: deque[int] = deque()  # numbers of the batches in the stream
         self.resume_token = ""
         self.index_revision = 0
+        self.truncated: list[TruncatedDocument] = []
 
     def read(self, place: Place) -> Iterator[Batch[DocumentMessage]]:
         """The batches after a place, within the server's limits."""
@@ -64,7 +68,7 @@ class IndexTask:
         limits = self._client.model().limits
         return document_batches(
             self._source,
-            replace(self._record_format, max_text_bytes=limits.max_text_bytes),
+            replace(self._record_format, max_text_bytes=limits.max_document_bytes),
             self._settings,
             place=place,
             max_documents=limits.max_documents_per_upsert,
@@ -92,11 +96,13 @@ class IndexTask:
             if item.position >= len(batch.entries):
                 text = f"the server rejected document {item.position} of a batch of {len(batch.entries)}"
                 raise ServerError(grpc.StatusCode.INTERNAL, text)
+        self.truncated += ack.truncated[: _TRUNCATED_SHOWN - len(self.truncated)]
         return Settled(
             [
                 batch.entries[item.position].rejected(item.reason.lower() or item.code.lower(), item.message)
                 for item in ack.rejected
-            ]
+            ],
+            {"num_truncated": len(ack.truncated)},
         )
 
     def abandon(self) -> None:

@@ -1,18 +1,21 @@
 """Documents and queries as messages; replies about collections, documents and search."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC
 from typing import Literal, get_args
 
 import numpy as np
-from facets_proto.v1 import documents_pb2
+from facets_proto.v1 import common_pb2, documents_pb2
 from numpy.typing import NDArray
 
 from facets_client.core.arrays import from_array, to_array
-from facets_client.core.convert import to_matches, to_model_version, total_timings
+from facets_client.core.convert import to_matches, to_model_version, to_span, total_timings
 from facets_client.core.payloads import check_text, from_payload, to_payload
+from facets_client.core.results import Span
 from facets_client.core.statuses import error_info, status_code
 from facets_client.documents import results
+from facets_client.texts.convert import to_token_stats
 
 SearchMode = Literal["hybrid", "facets", "lexical"]
 DocumentMessage = documents_pb2.Document  # a document on the wire
@@ -31,6 +34,7 @@ def to_collection(message: documents_pb2.Collection) -> results.Collection:
         index_revision=message.index_revision,
         create_time=made,
         index_kind=message.index_kind,
+        space=message.space,
     )
 
 
@@ -52,7 +56,12 @@ def from_document(document: results.Document) -> documents_pb2.Document:
         message.payload.CopyFrom(from_payload(document.payload))
     if document.facet_embeddings is not None:
         message.facet_embeddings.CopyFrom(from_array(document.facet_embeddings))
+    message.facet_spans.extend(map(_from_span, document.facet_spans))
     return message
+
+
+def _from_span(span: Span | None) -> common_pb2.Span:
+    return common_pb2.Span() if span is None else common_pb2.Span(start=span.start, end=span.end)
 
 
 def to_document(message: documents_pb2.Document) -> results.Document:
@@ -64,7 +73,24 @@ def to_document(message: documents_pb2.Document) -> results.Document:
         payload=to_payload(message.payload),
         facet_embeddings=to_array(message.facet_embeddings) if has_facets else None,
         revision=message.revision,
+        token_stats=to_token_stats(message.token_stats) if message.HasField("token_stats") else None,
+        facet_spans=tuple(map(to_span, message.facet_spans)),
     )
+
+
+def to_written(parts: Sequence[documents_pb2.UpsertResponse]) -> results.WriteResult:
+    """The replies to the parts of a call as one result; places count over all of them."""
+    truncated: list[results.TruncatedDocument] = []
+    num_stored = 0
+    for part in parts:
+        found = _to_truncated(part.truncated_documents)
+        truncated += (replace(item, position=num_stored + item.position) for item in found)
+        num_stored += part.num_upserted
+    return results.WriteResult(num_stored, parts[-1].index_revision, tuple(truncated))
+
+
+def _to_truncated(messages: Iterable[common_pb2.TruncatedDocument]) -> tuple[results.TruncatedDocument, ...]:
+    return tuple(results.TruncatedDocument(m.position, m.id, to_token_stats(m.token_stats)) for m in messages)
 
 
 def stream_open(collection: str, resume_token: str) -> documents_pb2.UpsertStreamRequest:
@@ -88,6 +114,7 @@ def to_ack(message: documents_pb2.UpsertStreamAck, resume_token: str) -> results
         index_revision=message.index_revision,
         already_stored=message.already_stored,
         resume_token=resume_token,
+        truncated=_to_truncated(message.truncated_documents),
     )
 
 
@@ -151,4 +178,7 @@ def _to_hit(hit: documents_pb2.SearchHit) -> results.SearchHit:
         facets_score=hit.facets_score,
         lexical_score=hit.lexical_score,
         matched_words=tuple(hit.matched_words),
+        answer=to_span(hit.answer),
+        confidence=hit.confidence if hit.HasField("confidence") else None,
+        matched_spans=tuple(Span(span.start, span.end) for span in hit.matched_spans),
     )

@@ -51,7 +51,7 @@ class CollectionOperations(RoomOperations):
 
         Args:
             name: Of the collection.
-            model: Its model; empty: the server's default.
+            model: Its model, for passages or for sentences; empty: the server's default for collections.
         """
         request = pb.CreateCollectionRequest(name=name, model=model)
         reply = yield from call(request, pb.CreateCollectionResponse)
@@ -114,7 +114,7 @@ class DocumentOperations(RoomOperations):
             pb.UpsertResponse,
             max_items=lambda limits: limits.max_documents_per_upsert,
         )
-        return WriteResult(sum(part.num_upserted for part in parts), parts[-1].index_revision)
+        return convert.to_written(parts)
 
     def upsert_stream(
         self, collection: str, documents: Items[Document], *, batch_size: int = 64, resume_token: str = ""
@@ -264,6 +264,9 @@ class DocumentOperations(RoomOperations):
         evidence: bool = False,
         num_words: int | None = None,
         include_document: bool = True,
+        min_confidence: float | None = None,
+        diversify: float = 0.0,
+        model: str = "",
     ) -> Operation[SearchResults]:
         """The best documents for each query, by its facets and its words.
 
@@ -278,6 +281,9 @@ class DocumentOperations(RoomOperations):
             evidence: Say which facet met which.
             num_words: Nearest words for each facet of the evidence; None: the server's choice.
             include_document: Also fetch text and payload.
+            min_confidence: Only hits of at least this confidence, in [0, 1]: none where nothing answers; None: all.
+            diversify: How much the hits shall differ in what they answer, in [0, 1]; 0: ranked by score alone.
+            model: The model that embeds the queries, of the collection's space; empty: the collection's.
         """
         wanted = pb.SearchRequest(
             collection=collection,
@@ -289,6 +295,9 @@ class DocumentOperations(RoomOperations):
             evidence=evidence,
             num_words=unsigned(num_words, "num_words"),
             include_document=include_document,
+            min_confidence=min_confidence,
+            diversify=diversify,
+            model=model,
         )
 
         def request(part: slice) -> pb.SearchRequest:

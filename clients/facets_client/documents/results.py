@@ -1,10 +1,11 @@
 """What the calls about collections and documents take and return: plain frozen dataclasses, never protobuf."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from facets_client.core.results import FacetMatch, FacetsArray, ModelVersion, Timings
+from facets_client.core.results import FacetMatch, FacetsArray, ModelVersion, Span, Timings
+from facets_client.texts.results import TokenStats
 
 __all__ = [
     "Collection",
@@ -15,6 +16,7 @@ __all__ = [
     "SearchHit",
     "SearchResults",
     "StreamAck",
+    "TruncatedDocument",
     "WriteResult",
 ]
 
@@ -32,6 +34,7 @@ class Collection:
     index_revision: int  # grows with every stored change of any collection
     create_time: datetime | None
     index_kind: str  # how it is searched now: exact, faiss-ivf-fp16, ...
+    space: str  # of its facets: any model of this space can search it
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,9 @@ class Document:
         facet_embeddings: ``[num_facets, dim]``. On writes: the caller's own, the server then does not encode.
             On reads: only when asked for.
         revision: On reads, the index revision that stored it; ignored on writes.
+        token_stats: On reads, what the model read of the text, where known; ignored on writes.
+        facet_spans: Where each facet stands in the text, None for one that has no place. On writes only with
+            ``facet_embeddings``, one a facet; on reads only with them.
     """
 
     id: str
@@ -61,6 +67,17 @@ class Document:
     payload: Mapping[str, object] = field(default_factory=dict)
     facet_embeddings: FacetsArray | None = None
     revision: int = 0
+    token_stats: TokenStats | None = None
+    facet_spans: Sequence[Span | None] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedDocument:
+    """A document that is stored, but whose text was not read to its end."""
+
+    position: int  # place among the documents sent, from 0
+    id: str
+    token_stats: TokenStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +86,7 @@ class WriteResult:
 
     num_documents: int  # documents stored, or deleted
     index_revision: int  # give it as min_revision to read your writes
+    truncated: tuple[TruncatedDocument, ...] = ()  # stored, but not read to their end
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +111,9 @@ class SearchHit:
     facets_score: float  # mean over the query's facets of the cosine with the document's closest facet, in [-1, 1]
     lexical_score: float  # BM25 of the words, 0 or more
     matched_words: tuple[str, ...]  # words of the query that the text has in any form
+    answer: Span | None  # the part of the text that answers
+    confidence: float | None  # how sure it is that the document answers, in [0, 1]; None: not calibrated
+    matched_spans: tuple[Span, ...]  # where words of the query stand in and next to the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +150,7 @@ class StreamAck:
         index_revision: Revision of the collection that holds the batch.
         already_stored: The batch had been stored before the connection broke; nothing was changed.
         resume_token: Opens the stream again after a broken connection.
+        truncated: Documents stored whose text was not read to its end.
     """
 
     sequence: int
@@ -137,3 +159,4 @@ class StreamAck:
     index_revision: int
     already_stored: bool
     resume_token: str
+    truncated: tuple[TruncatedDocument, ...] = ()

@@ -1,17 +1,18 @@
 """Choices and replies about texts: embeddings, explanations, scores, summaries."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from facets_proto.v1 import common_pb2, texts_pb2
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
 from facets_client.core.arrays import to_array
-from facets_client.core.convert import to_matches, to_model_version, to_words, total_timings
+from facets_client.core.convert import to_matches, to_model_version, to_span, to_words, total_timings
 from facets_client.core.results import FacetsArray
 from facets_client.core.statuses import status_error
 from facets_client.texts import results
+from facets_client.texts.similarity_method import Method
 
 DTypeName = Literal["float32", "float16"]
 Order = Literal["original", "selection"]
@@ -22,11 +23,6 @@ _RANGE_NUMBERS: dict[str, texts_pb2.CalibratedRange] = {
     "0..5": texts_pb2.CALIBRATED_RANGE_ZERO_TO_FIVE,
 }
 _METHOD_PREFIX = "SIMILARITY_METHOD_"
-# A method of similarity, by the names that the proto gives them.
-if TYPE_CHECKING:
-    Method = str
-else:
-    Method = Literal[tuple(name.removeprefix(_METHOD_PREFIX).lower() for name in texts_pb2.SimilarityMethod.keys()[1:])]
 
 
 def dtype_value(dtype: DTypeName) -> str:
@@ -63,9 +59,10 @@ def to_embeddings(parts: Sequence[texts_pb2.EmbedResponse]) -> results.Embedding
     arrays = [to_array(part.facet_embeddings) for part in parts]
     return results.Embeddings(
         facet_embeddings=arrays[0] if len(arrays) == 1 else np.concatenate(arrays),
-        token_stats=tuple(_to_token_stats(stats) for part in parts for stats in part.token_stats),
+        token_stats=tuple(to_token_stats(stats) for part in parts for stats in part.token_stats),
         model=to_model_version(parts[-1].model),
         timings=total_timings(part.timings for part in parts),
+        facet_spans=tuple(tuple(map(to_span, entry.spans)) for part in parts for entry in part.facet_spans),
     )
 
 
@@ -86,7 +83,7 @@ def to_explanations(reply: texts_pb2.ExplainResponse) -> list[results.Explanatio
         results.Explanation(
             tokens=_to_tokens(item.tokens),
             facets=tuple(_to_facet_words(facet) for facet in item.facets),
-            token_stats=_to_token_stats(item.token_stats),
+            token_stats=to_token_stats(item.token_stats),
         )
         for item in reply.explanations
     ]
@@ -101,11 +98,12 @@ def _to_tokens(tokens: Iterable[common_pb2.TokenAttention]) -> tuple[results.Tok
 
 def _to_facet_words(facet: common_pb2.FacetWords) -> results.FacetWords:
     tokens = tuple(results.AttendedToken(item.token, item.cosine) for item in facet.tokens)
-    return results.FacetWords(facet.facet, to_words(facet.words), tokens)
+    return results.FacetWords(facet.facet, to_words(facet.words), tokens, to_span(facet.span))
 
 
-def _to_token_stats(stats: common_pb2.TokenStats) -> results.TokenStats:
-    return results.TokenStats(stats.num_tokens, stats.num_unknown_tokens, stats.truncated)
+def to_token_stats(stats: common_pb2.TokenStats) -> results.TokenStats:
+    """What was read of a text."""
+    return results.TokenStats(stats.num_tokens, stats.num_unknown_tokens, stats.truncated, stats.num_tokens_in_text)
 
 
 def to_scores(parts: Sequence[texts_pb2.ScoreResponse]) -> results.Scores:

@@ -24,8 +24,9 @@ from facets_client.core.results import FacetsArray
 from facets_client.core.rpc import rpc_of
 from facets_client.errors import FacetsClientError
 from facets_client.texts import convert
-from facets_client.texts.convert import DTypeName, Method, Order, ScoreRange
+from facets_client.texts.convert import DTypeName, Order, ScoreRange
 from facets_client.texts.results import Embeddings, Explanation, Scores, Summary
+from facets_client.texts.similarity_method import Method
 
 __all__ = ["TextOperations"]
 
@@ -37,7 +38,13 @@ class TextOperations(RoomOperations):
     """EmbeddingService, SimilarityService, SummarizationService."""
 
     def embed(
-        self, texts: Sequence[str], *, model: str = "", normalize: bool = False, dtype: DTypeName = "float32"
+        self,
+        texts: Sequence[str],
+        *,
+        model: str = "",
+        normalize: bool = False,
+        dtype: DTypeName = "float32",
+        spans: bool = False,
     ) -> Operation[Embeddings]:
         """Facet embeddings of texts.
 
@@ -46,6 +53,7 @@ class TextOperations(RoomOperations):
             model: Name; empty: the server's default.
             normalize: Scale every facet to unit length.
             dtype: Precision of the reply; ``float16`` halves its size.
+            spans: Also where each facet stands in its text; only for models of passages.
 
         Returns:
             Embeddings with an array ``[len(texts), num_facets, dim]``; row i belongs to texts[i].
@@ -54,7 +62,9 @@ class TextOperations(RoomOperations):
         parts = yield from self._requests.call_parts(
             "texts",
             [text_bytes(text) for text in texts],
-            lambda part: texts_pb2.EmbedRequest(texts=texts[part], model=model, normalize=normalize, dtype=proto_dtype),
+            lambda part: texts_pb2.EmbedRequest(
+                texts=texts[part], model=model, normalize=normalize, dtype=proto_dtype, include_spans=spans
+            ),
             texts_pb2.EmbedResponse,
             max_items=lambda limits: limits.max_texts_per_request,
             model=model,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from facets_client.core.results import FacetMatch, FacetsArray, ModelVersion, NearestWord, Timings
+from facets_client.core.results import FacetMatch, FacetsArray, ModelVersion, NearestWord, Span, Timings
 
 __all__ = [
     "AttendedToken",
@@ -24,9 +24,10 @@ __all__ = [
 class TokenStats:
     """What the tokenizer made of one text."""
 
-    num_tokens: int
+    num_tokens: int  # tokens that were read
     num_unknown_tokens: int
     truncated: bool  # the end of the text was not read
+    num_tokens_in_text: int = 0  # tokens of the whole text; 0: the server did not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,14 @@ class Embeddings:
         token_stats: Entry i belongs to texts[i].
         model: The model that answered.
         timings: Where the time went.
+        facet_spans: Entry i says where each facet of texts[i] stands in it; only when asked for.
     """
 
     facet_embeddings: FacetsArray
     token_stats: tuple[TokenStats, ...]
     model: ModelVersion
     timings: Timings
+    facet_spans: tuple[tuple[Span | None, ...], ...] = ()
 
     def __array__(self, dtype: np.dtype[np.generic] | None = None, copy: bool | None = None) -> FacetsArray:
         return np.array(self.facet_embeddings, dtype=dtype, copy=copy)
@@ -67,6 +70,7 @@ class FacetWords:
     facet: int
     words: tuple[NearestWord, ...]
     tokens: tuple[AttendedToken, ...]  # tokens of the text that the facet attends to, strongest first
+    span: Span | None = None  # where the facet stands in the text, for models of passages
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,14 +45,34 @@ class Timings(_message.Message):
     def __init__(self, queue_ms: _Optional[float] = ..., inference_ms: _Optional[float] = ..., total_ms: _Optional[float] = ...) -> None: ...
 
 class TokenStats(_message.Message):
-    __slots__ = ("num_tokens", "num_unknown_tokens", "truncated")
+    __slots__ = ("num_tokens", "num_unknown_tokens", "truncated", "num_tokens_in_text")
     NUM_TOKENS_FIELD_NUMBER: _ClassVar[int]
     NUM_UNKNOWN_TOKENS_FIELD_NUMBER: _ClassVar[int]
     TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    NUM_TOKENS_IN_TEXT_FIELD_NUMBER: _ClassVar[int]
     num_tokens: int
     num_unknown_tokens: int
     truncated: bool
-    def __init__(self, num_tokens: _Optional[int] = ..., num_unknown_tokens: _Optional[int] = ..., truncated: _Optional[bool] = ...) -> None: ...
+    num_tokens_in_text: int
+    def __init__(self, num_tokens: _Optional[int] = ..., num_unknown_tokens: _Optional[int] = ..., truncated: _Optional[bool] = ..., num_tokens_in_text: _Optional[int] = ...) -> None: ...
+
+class TruncatedDocument(_message.Message):
+    __slots__ = ("position", "id", "token_stats")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_STATS_FIELD_NUMBER: _ClassVar[int]
+    position: int
+    id: str
+    token_stats: TokenStats
+    def __init__(self, position: _Optional[int] = ..., id: _Optional[str] = ..., token_stats: _Optional[_Union[TokenStats, _Mapping]] = ...) -> None: ...
+
+class Span(_message.Message):
+    __slots__ = ("start", "end")
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    start: int
+    end: int
+    def __init__(self, start: _Optional[int] = ..., end: _Optional[int] = ...) -> None: ...
 
 class NearestWord(_message.Message):
     __slots__ = ("word", "cosine")
@@ -63,14 +83,16 @@ class NearestWord(_message.Message):
     def __init__(self, word: _Optional[str] = ..., cosine: _Optional[float] = ...) -> None: ...
 
 class FacetWords(_message.Message):
-    __slots__ = ("facet", "words", "tokens")
+    __slots__ = ("facet", "words", "tokens", "span")
     FACET_FIELD_NUMBER: _ClassVar[int]
     WORDS_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
+    SPAN_FIELD_NUMBER: _ClassVar[int]
     facet: int
     words: _containers.RepeatedCompositeFieldContainer[NearestWord]
     tokens: _containers.RepeatedCompositeFieldContainer[AttendedToken]
-    def __init__(self, facet: _Optional[int] = ..., words: _Optional[_Iterable[_Union[NearestWord, _Mapping]]] = ..., tokens: _Optional[_Iterable[_Union[AttendedToken, _Mapping]]] = ...) -> None: ...
+    span: Span
+    def __init__(self, facet: _Optional[int] = ..., words: _Optional[_Iterable[_Union[NearestWord, _Mapping]]] = ..., tokens: _Optional[_Iterable[_Union[AttendedToken, _Mapping]]] = ..., span: _Optional[_Union[Span, _Mapping]] = ...) -> None: ...
 
 class AttendedToken(_message.Message):
     __slots__ = ("token", "cosine")
@@ -97,17 +119,19 @@ class TokenAttention(_message.Message):
     def __init__(self, text: _Optional[str] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., attention: _Optional[float] = ..., known: _Optional[bool] = ..., weight: _Optional[float] = ...) -> None: ...
 
 class FacetMatch(_message.Message):
-    __slots__ = ("first_facet", "second_facet", "cosine", "contribution", "first_words", "second_words")
+    __slots__ = ("first_facet", "second_facet", "cosine", "contribution", "first_words", "second_words", "second_span")
     FIRST_FACET_FIELD_NUMBER: _ClassVar[int]
     SECOND_FACET_FIELD_NUMBER: _ClassVar[int]
     COSINE_FIELD_NUMBER: _ClassVar[int]
     CONTRIBUTION_FIELD_NUMBER: _ClassVar[int]
     FIRST_WORDS_FIELD_NUMBER: _ClassVar[int]
     SECOND_WORDS_FIELD_NUMBER: _ClassVar[int]
+    SECOND_SPAN_FIELD_NUMBER: _ClassVar[int]
     first_facet: int
     second_facet: int
     cosine: float
     contribution: float
     first_words: _containers.RepeatedCompositeFieldContainer[NearestWord]
     second_words: _containers.RepeatedCompositeFieldContainer[NearestWord]
-    def __init__(self, first_facet: _Optional[int] = ..., second_facet: _Optional[int] = ..., cosine: _Optional[float] = ..., contribution: _Optional[float] = ..., first_words: _Optional[_Iterable[_Union[NearestWord, _Mapping]]] = ..., second_words: _Optional[_Iterable[_Union[NearestWord, _Mapping]]] = ...) -> None: ...
+    second_span: Span
+    def __init__(self, first_facet: _Optional[int] = ..., second_facet: _Optional[int] = ..., cosine: _Optional[float] = ..., contribution: _Optional[float] = ..., first_words: _Optional[_Iterable[_Union[NearestWord, _Mapping]]] = ..., second_words: _Optional[_Iterable[_Union[NearestWord, _Mapping]]] = ..., second_span: _Optional[_Union[Span, _Mapping]] = ...) -> None: ...

@@ -25,7 +25,7 @@ SEARCH_MODE_FACETS: SearchMode
 SEARCH_MODE_LEXICAL: SearchMode
 
 class Collection(_message.Message):
-    __slots__ = ("name", "model", "model_revision", "num_facets", "dim", "num_documents", "index_revision", "create_time", "index_kind")
+    __slots__ = ("name", "model", "model_revision", "num_facets", "dim", "num_documents", "index_revision", "create_time", "index_kind", "space")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     MODEL_REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -35,6 +35,7 @@ class Collection(_message.Message):
     INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     INDEX_KIND_FIELD_NUMBER: _ClassVar[int]
+    SPACE_FIELD_NUMBER: _ClassVar[int]
     name: str
     model: str
     model_revision: str
@@ -44,7 +45,8 @@ class Collection(_message.Message):
     index_revision: int
     create_time: _timestamp_pb2.Timestamp
     index_kind: str
-    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ..., model_revision: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., index_kind: _Optional[str] = ...) -> None: ...
+    space: str
+    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ..., model_revision: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., index_kind: _Optional[str] = ..., space: _Optional[str] = ...) -> None: ...
 
 class CreateCollectionRequest(_message.Message):
     __slots__ = ("name", "model")
@@ -121,18 +123,22 @@ class ReindexCollectionResponse(_message.Message):
     def __init__(self, done: _Optional[bool] = ..., num_encoded: _Optional[int] = ..., collection: _Optional[_Union[Collection, _Mapping]] = ...) -> None: ...
 
 class Document(_message.Message):
-    __slots__ = ("id", "text", "payload", "facet_embeddings", "revision")
+    __slots__ = ("id", "text", "payload", "facet_embeddings", "revision", "token_stats", "facet_spans")
     ID_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
     FACET_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_STATS_FIELD_NUMBER: _ClassVar[int]
+    FACET_SPANS_FIELD_NUMBER: _ClassVar[int]
     id: str
     text: str
     payload: _struct_pb2.Struct
     facet_embeddings: _common_pb2.FacetArray
     revision: int
-    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ..., revision: _Optional[int] = ...) -> None: ...
+    token_stats: _common_pb2.TokenStats
+    facet_spans: _containers.RepeatedCompositeFieldContainer[_common_pb2.Span]
+    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ..., revision: _Optional[int] = ..., token_stats: _Optional[_Union[_common_pb2.TokenStats, _Mapping]] = ..., facet_spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ...) -> None: ...
 
 class UpsertRequest(_message.Message):
     __slots__ = ("collection", "documents")
@@ -143,16 +149,18 @@ class UpsertRequest(_message.Message):
     def __init__(self, collection: _Optional[str] = ..., documents: _Optional[_Iterable[_Union[Document, _Mapping]]] = ...) -> None: ...
 
 class UpsertResponse(_message.Message):
-    __slots__ = ("num_upserted", "index_revision", "model", "timings")
+    __slots__ = ("num_upserted", "index_revision", "model", "timings", "truncated_documents")
     NUM_UPSERTED_FIELD_NUMBER: _ClassVar[int]
     INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TIMINGS_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATED_DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
     num_upserted: int
     index_revision: int
     model: _common_pb2.ModelVersion
     timings: _common_pb2.Timings
-    def __init__(self, num_upserted: _Optional[int] = ..., index_revision: _Optional[int] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
+    truncated_documents: _containers.RepeatedCompositeFieldContainer[_common_pb2.TruncatedDocument]
+    def __init__(self, num_upserted: _Optional[int] = ..., index_revision: _Optional[int] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., truncated_documents: _Optional[_Iterable[_Union[_common_pb2.TruncatedDocument, _Mapping]]] = ...) -> None: ...
 
 class UpsertStreamRequest(_message.Message):
     __slots__ = ("open", "batch")
@@ -197,18 +205,20 @@ class UpsertStreamOpened(_message.Message):
     def __init__(self, resume_token: _Optional[str] = ..., last_acked_sequence: _Optional[int] = ..., max_unacked_batches: _Optional[int] = ...) -> None: ...
 
 class UpsertStreamAck(_message.Message):
-    __slots__ = ("sequence", "num_upserted", "rejected_documents", "index_revision", "already_stored")
+    __slots__ = ("sequence", "num_upserted", "rejected_documents", "index_revision", "already_stored", "truncated_documents")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     NUM_UPSERTED_FIELD_NUMBER: _ClassVar[int]
     REJECTED_DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
     INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
     ALREADY_STORED_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATED_DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     num_upserted: int
     rejected_documents: _containers.RepeatedCompositeFieldContainer[RejectedDocument]
     index_revision: int
     already_stored: bool
-    def __init__(self, sequence: _Optional[int] = ..., num_upserted: _Optional[int] = ..., rejected_documents: _Optional[_Iterable[_Union[RejectedDocument, _Mapping]]] = ..., index_revision: _Optional[int] = ..., already_stored: _Optional[bool] = ...) -> None: ...
+    truncated_documents: _containers.RepeatedCompositeFieldContainer[_common_pb2.TruncatedDocument]
+    def __init__(self, sequence: _Optional[int] = ..., num_upserted: _Optional[int] = ..., rejected_documents: _Optional[_Iterable[_Union[RejectedDocument, _Mapping]]] = ..., index_revision: _Optional[int] = ..., already_stored: _Optional[bool] = ..., truncated_documents: _Optional[_Iterable[_Union[_common_pb2.TruncatedDocument, _Mapping]]] = ...) -> None: ...
 
 class RejectedDocument(_message.Message):
     __slots__ = ("position", "id", "error")
@@ -365,7 +375,7 @@ class StringRange(_message.Message):
     def __init__(self, gt: _Optional[str] = ..., gte: _Optional[str] = ..., lt: _Optional[str] = ..., lte: _Optional[str] = ...) -> None: ...
 
 class SearchRequest(_message.Message):
-    __slots__ = ("collection", "queries", "top_k", "filter", "exact", "min_revision", "evidence", "num_words", "include_document", "mode")
+    __slots__ = ("collection", "queries", "top_k", "filter", "exact", "min_revision", "evidence", "num_words", "include_document", "mode", "min_confidence", "diversify", "model")
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     QUERIES_FIELD_NUMBER: _ClassVar[int]
     TOP_K_FIELD_NUMBER: _ClassVar[int]
@@ -376,6 +386,9 @@ class SearchRequest(_message.Message):
     NUM_WORDS_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_DOCUMENT_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
+    MIN_CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    DIVERSIFY_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
     collection: str
     queries: _containers.RepeatedCompositeFieldContainer[SearchQuery]
     top_k: int
@@ -386,7 +399,10 @@ class SearchRequest(_message.Message):
     num_words: int
     include_document: bool
     mode: SearchMode
-    def __init__(self, collection: _Optional[str] = ..., queries: _Optional[_Iterable[_Union[SearchQuery, _Mapping]]] = ..., top_k: _Optional[int] = ..., filter: _Optional[_Union[Filter, _Mapping]] = ..., exact: _Optional[bool] = ..., min_revision: _Optional[int] = ..., evidence: _Optional[bool] = ..., num_words: _Optional[int] = ..., include_document: _Optional[bool] = ..., mode: _Optional[_Union[SearchMode, str]] = ...) -> None: ...
+    min_confidence: float
+    diversify: float
+    model: str
+    def __init__(self, collection: _Optional[str] = ..., queries: _Optional[_Iterable[_Union[SearchQuery, _Mapping]]] = ..., top_k: _Optional[int] = ..., filter: _Optional[_Union[Filter, _Mapping]] = ..., exact: _Optional[bool] = ..., min_revision: _Optional[int] = ..., evidence: _Optional[bool] = ..., num_words: _Optional[int] = ..., include_document: _Optional[bool] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., min_confidence: _Optional[float] = ..., diversify: _Optional[float] = ..., model: _Optional[str] = ...) -> None: ...
 
 class SearchQuery(_message.Message):
     __slots__ = ("text", "facet_embeddings")
@@ -419,7 +435,7 @@ class SearchResult(_message.Message):
     def __init__(self, hits: _Optional[_Iterable[_Union[SearchHit, _Mapping]]] = ...) -> None: ...
 
 class SearchHit(_message.Message):
-    __slots__ = ("id", "score", "text", "payload", "evidence", "revision", "facets_score", "lexical_score", "matched_words")
+    __slots__ = ("id", "score", "text", "payload", "evidence", "revision", "facets_score", "lexical_score", "matched_words", "answer", "confidence", "matched_spans")
     ID_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
@@ -429,6 +445,9 @@ class SearchHit(_message.Message):
     FACETS_SCORE_FIELD_NUMBER: _ClassVar[int]
     LEXICAL_SCORE_FIELD_NUMBER: _ClassVar[int]
     MATCHED_WORDS_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    MATCHED_SPANS_FIELD_NUMBER: _ClassVar[int]
     id: str
     score: float
     text: str
@@ -438,4 +457,7 @@ class SearchHit(_message.Message):
     facets_score: float
     lexical_score: float
     matched_words: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., score: _Optional[float] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., evidence: _Optional[_Iterable[_Union[_common_pb2.FacetMatch, _Mapping]]] = ..., revision: _Optional[int] = ..., facets_score: _Optional[float] = ..., lexical_score: _Optional[float] = ..., matched_words: _Optional[_Iterable[str]] = ...) -> None: ...
+    answer: _common_pb2.Span
+    confidence: float
+    matched_spans: _containers.RepeatedCompositeFieldContainer[_common_pb2.Span]
+    def __init__(self, id: _Optional[str] = ..., score: _Optional[float] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., evidence: _Optional[_Iterable[_Union[_common_pb2.FacetMatch, _Mapping]]] = ..., revision: _Optional[int] = ..., facets_score: _Optional[float] = ..., lexical_score: _Optional[float] = ..., matched_words: _Optional[_Iterable[str]] = ..., answer: _Optional[_Union[_common_pb2.Span, _Mapping]] = ..., confidence: _Optional[float] = ..., matched_spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ...) -> None: ...

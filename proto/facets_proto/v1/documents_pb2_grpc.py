@@ -281,7 +281,7 @@ class CollectionService:
 
 
 class DocumentServiceStub:
-    """Stores documents and searches them by their best facet. An acknowledged write survives a crash of the server.
+    """Stores documents and searches them by facets and words. An acknowledged write survives a crash of the server.
     index_revision and min_revision count the writes of the server's data directory, over all collections: a reply with
     index_revision r has seen every write that was acknowledged with a revision up to r, and a read with min_revision r
     is answered from such a state or fails with UNAVAILABLE. A collection that nobody writes keeps its answers while
@@ -332,7 +332,7 @@ class DocumentServiceStub:
 
 
 class DocumentServiceServicer:
-    """Stores documents and searches them by their best facet. An acknowledged write survives a crash of the server.
+    """Stores documents and searches them by facets and words. An acknowledged write survives a crash of the server.
     index_revision and min_revision count the writes of the server's data directory, over all collections: a reply with
     index_revision r has seen every write that was acknowledged with a revision up to r, and a read with min_revision r
     is answered from such a state or fails with UNAVAILABLE. A collection that nobody writes keeps its answers while
@@ -385,7 +385,7 @@ class DocumentServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Search(self, request, context):
-        """The best documents for each query; a document's score is the cosine of its best facet with the query's best facet.
+        """The best documents for each query, by its facets and its words; with the part of each document that answers.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -438,7 +438,7 @@ def add_DocumentServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class DocumentService:
-    """Stores documents and searches them by their best facet. An acknowledged write survives a crash of the server.
+    """Stores documents and searches them by facets and words. An acknowledged write survives a crash of the server.
     index_revision and min_revision count the writes of the server's data directory, over all collections: a reply with
     index_revision r has seen every write that was acknowledged with a revision up to r, and a read with min_revision r
     is answered from such a state or fails with UNAVAILABLE. A collection that nobody writes keeps its answers while

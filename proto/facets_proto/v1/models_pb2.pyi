@@ -17,7 +17,7 @@ NORMALIZATION_NONE: Normalization
 NORMALIZATION_UNIT: Normalization
 
 class Model(_message.Message):
-    __slots__ = ("name", "revision", "task", "num_facets", "dim", "vocabulary_size", "max_tokens", "normalization", "is_default", "limits")
+    __slots__ = ("name", "revision", "task", "num_facets", "dim", "vocabulary_size", "max_tokens", "normalization", "is_default", "limits", "space")
     NAME_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
@@ -28,6 +28,7 @@ class Model(_message.Message):
     NORMALIZATION_FIELD_NUMBER: _ClassVar[int]
     IS_DEFAULT_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
+    SPACE_FIELD_NUMBER: _ClassVar[int]
     name: str
     revision: str
     task: str
@@ -38,7 +39,8 @@ class Model(_message.Message):
     normalization: Normalization
     is_default: bool
     limits: Limits
-    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., task: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., vocabulary_size: _Optional[int] = ..., max_tokens: _Optional[int] = ..., normalization: _Optional[_Union[Normalization, str]] = ..., is_default: _Optional[bool] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ...) -> None: ...
+    space: str
+    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., task: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., vocabulary_size: _Optional[int] = ..., max_tokens: _Optional[int] = ..., normalization: _Optional[_Union[Normalization, str]] = ..., is_default: _Optional[bool] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., space: _Optional[str] = ...) -> None: ...
 
 class Limits(_message.Message):
     __slots__ = ("max_texts_per_request", "max_text_bytes", "max_message_bytes", "max_pairs_per_request", "max_document_bytes", "max_sentences_per_document", "max_documents_per_upsert", "max_queries_per_search", "max_top_k", "max_page_size", "max_nearest_words", "max_concurrent_requests", "max_queued_requests", "max_stream_window", "max_evidence_hits", "max_patterns_per_request", "max_gazetteer_names", "max_slots_per_request", "max_relation_scores", "max_ranked_papers")

@@ -114,7 +114,9 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
     def Upsert(self, request: documents_pb2.UpsertRequest, call: CallContext) -> documents_pb2.UpsertResponse:
         """Stores all documents of the request or none."""
         check_count(request.documents, ("documents",), self._limits.max_documents_per_upsert)
-        ingest = open_ingest(self._engine, self._models, request.collection, max_text_bytes=self._limits.max_text_bytes)
+        ingest = open_ingest(
+            self._engine, self._models, request.collection, max_text_bytes=self._limits.max_document_bytes
+        )
         call.num_items = len(request.documents)
         batch = ingest.prepare(incoming_from_proto(request.documents), call)
         return upserted_to_proto(ingest.store_all(batch), ingest.served.model, call)

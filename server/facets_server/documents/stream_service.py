@@ -71,7 +71,7 @@ class IngestStream:
         if opening is None or opening.WhichOneof("message") != "open":
             raise InvalidInputError("must be the first request of the stream, got another", path="open")
         ingest = open_ingest(
-            self._engine, self._models, opening.open.collection, max_text_bytes=self._limits.max_text_bytes
+            self._engine, self._models, opening.open.collection, max_text_bytes=self._limits.max_document_bytes
         )
         stream = self._open(opening.open)
         yield opened_to_proto(stream, self._window)

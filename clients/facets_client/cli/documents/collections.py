@@ -51,7 +51,7 @@ def list_all(context: typer.Context) -> None:
 def create(
     context: typer.Context,
     name: Name,
-    model: Annotated[str, typer.Option(help="Its model; the server's default when not given.")] = "",
+    model: Annotated[str, typer.Option(help="Its model; the server's default for collections when not given.")] = "",
 ) -> None:
     """Make an empty collection.
 
@@ -66,7 +66,7 @@ def create(
     if settings.json:
         print_json(made)
     else:
-        say(f"made collection {made.name} with model {made.model}")
+        say(f"made collection {made.name} with model {made.model} (space {made.space})")
 
 
 @app.command()
@@ -144,9 +144,8 @@ def delete(
 
 
 def _print_table(found: list[Collection]) -> None:
-    shown = table(
-        "collection", "documents", "model", "facets", "dim", "index", "made", right=("documents", "facets", "dim")
-    )
+    columns = ("collection", "documents", "model", "space", "facets", "dim", "index", "made")
+    shown = table(*columns, right=("documents", "facets", "dim"))
     for item in found:
         made = item.create_time.strftime("%Y-%m-%d %H:%M") if item.create_time else ""
         add_row(
@@ -154,6 +153,7 @@ def _print_table(found: list[Collection]) -> None:
             item.name,
             item.num_documents,
             item.model,
+            item.space,
             item.num_facets,
             item.dim,
             item.index_kind,

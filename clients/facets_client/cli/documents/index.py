@@ -21,7 +21,7 @@ from facets_client.cli.output import print_json
 from facets_client.cli.settings import settings_of
 from facets_client.client import FacetsClient
 from facets_client.core.bulk.rejected import RejectedFile
-from facets_client.core.bulk.runner import BulkReport, BulkSettings, check_batches
+from facets_client.core.bulk.runner import BulkReport, BulkSettings, call_patiently, check_batches
 from facets_client.core.bulk.state import Place, StateFile, default_state_path
 from facets_client.core.records import RecordFormat
 from facets_client.core.source import RecordSource
@@ -70,7 +70,11 @@ def index(
             _print_report(given, check_batches(read, RejectedFile(given.rejected_path)), dry_run=True)
             return
         with settings.connect() as client:
-            made = _create_time(client, collection, create=create, model=model)
+            made = call_patiently(
+                lambda: _create_time(client, collection, create=create, model=model),
+                bulk,
+                lambda why: settings.note(f"waiting for the server: {why}"),
+            )
             identity = given.identity(
                 name=given.full_name, fields=[id_field, text_field], collection=collection, create_time=made
             )
@@ -78,6 +82,13 @@ def index(
             task = IndexTask(client, source, collection, settings=bulk, record_format=record_format)
             state_file = StateFile(state or default, identity)
             report = given.run(task, bulk, state_file=state_file, resume=resume, progress=progress, done="stored")
+    num_truncated = report.place.totals.get("num_truncated", 0)
+    if num_truncated:
+        first = ", ".join(
+            f"{item.id} ({item.token_stats.num_tokens} of {item.token_stats.num_tokens_in_text} tokens)"
+            for item in task.truncated
+        )
+        settings.note(f"{num_truncated} documents are stored but were not read to their end: {first or '...'}")
     _print_report(given, report, index_revision=task.index_revision)
 
 
@@ -105,6 +116,7 @@ def _print_report(given: BulkInput, report: BulkReport, *, index_revision: int =
                 "num_records": place.num_records,
                 "num_indexed": place.num_done,
                 "num_rejected": place.num_rejected,
+                "num_truncated": place.totals.get("num_truncated", 0),
                 "duration_s": report.duration_s,
                 "documents_per_s": report.records_per_s,
                 "num_reconnects": report.num_reconnects,

@@ -7,13 +7,17 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from facets_client.cli.documents.excerpt import excerpt
 from facets_client.cli.output import clean, match_line, print_json, shortened, stdout
 from facets_client.cli.settings import settings_of
 from facets_client.cli.where import WhereOption, parse_where
 from facets_client.documents.convert import SearchMode
-from facets_client.documents.results import SearchHit
+from facets_client.documents.results import SearchHit, SearchResults
 
 _TEXT_CHARS = 300
+_TITLE_CHARS = 80
+# Below this people are shown nothing unless they ask for it; programs get every hit.
+_SHOWN_CONFIDENCE = 0.1
 
 
 def search(
@@ -22,11 +26,18 @@ def search(
     collection: Annotated[str, typer.Option("--collection", "-c", help="Where to look.", show_default=False)],
     top_k: Annotated[int, typer.Option("--top-k", "-k", help="Documents to find.", min=1)] = 10,
     mode: Annotated[SearchMode, typer.Option("--mode", help="What ranks: both, or one side.")] = "hybrid",
+    min_confidence: Annotated[
+        float | None,
+        typer.Option(help="Leave out less sure hits, 0 to 1.  [default: 0.1; with --json: 0]", min=0, max=1),
+    ] = None,
+    diversify: Annotated[float, typer.Option(help="Prefer hits that differ, 0 to 1.", min=0, max=1)] = 0.0,
     where: WhereOption = None,
     exact: Annotated[bool, typer.Option("--exact", help="Compare with every document.")] = False,
     evidence: Annotated[bool, typer.Option(help="Show which facet met which.")] = True,
+    explain: Annotated[bool, typer.Option("--explain", help="Show every facet that met, and where it stands.")] = False,
     num_words: Annotated[int, typer.Option(help="Nearest words for each facet shown.", min=1)] = 5,
     full: Annotated[bool, typer.Option("--full", help="Whole texts and payloads.")] = False,
+    model: Annotated[str, typer.Option(help="Model for the query, of the collection's space.")] = "",
     min_revision: Annotated[int, typer.Option(help="Wait for this index revision.", min=0)] = 0,
 ) -> None:
     """Find the documents that answer the query best, by its facets and its words, and show why.
@@ -36,6 +47,7 @@ def search(
       facets search "who won the cup" --collection news --top-k 10
       facets search "rate cuts" -c news --where 'year>=2020' --where 'language=en'
       facets search 'error AB-1234 "out of memory"' -c tickets --mode lexical
+      facets search "effects of the reform" -c news --diversify 0.5 --min-confidence 0.5
       facets --json search "rate cuts" -c news --exact
     """
     settings = settings_of(context)
@@ -48,44 +60,88 @@ def search(
             where=parse_where(where),
             exact=exact,
             min_revision=min_revision,
-            evidence=evidence,
+            evidence=evidence or explain,
             num_words=num_words,
+            min_confidence=min_confidence,
+            diversify=diversify,
+            model=model,
         )
     if settings.json:
-        print_json(
-            {
-                "query": query,
-                "hits": found.hits[0],
-                "index_revision": found.index_revision,
-                "exhaustive": found.exhaustive,
-                "index_kind": found.index_kind,
-                "model": found.model,
-                "timings": found.timings,
-            }
-        )
-        return
+        _print_json(query, found)
+    else:
+        _print_hits(found, min_confidence, full=full, explain=explain)
+
+
+def _print_json(query: str, found: SearchResults) -> None:
+    print_json(
+        {
+            "query": query,
+            "hits": found.hits[0],
+            "index_revision": found.index_revision,
+            "exhaustive": found.exhaustive,
+            "index_kind": found.index_kind,
+            "model": found.model,
+            "timings": found.timings,
+        }
+    )
+
+
+def _print_hits(found: SearchResults, min_confidence: float | None, *, full: bool, explain: bool) -> None:
     console = stdout()
-    for rank, hit in enumerate(found.hits[0], start=1):
-        _print_hit(console, rank, hit, full=full)
+    shown = [hit for hit in found.hits[0] if min_confidence is not None or _is_sure(hit)]
+    for rank, hit in enumerate(shown, start=1):
+        _print_hit(console, rank, hit, full=full, explain=explain)
+    console.print(Text(_note(found, len(shown), min_confidence), style="dim"))
+
+
+def _is_sure(hit: SearchHit) -> bool:
+    return hit.confidence is None or hit.confidence >= _SHOWN_CONFIDENCE
+
+
+def _note(found: SearchResults, num_shown: int, min_confidence: float | None) -> str:
+    """How many hits there are, what was left out, how they were found."""
+    hits = found.hits[0]
     compared = "all matching documents compared" if found.exhaustive else "approximate"
-    note = f"{len(found.hits[0])} documents, {compared} ({found.index_kind}), {found.timings.total_ms:.0f} ms"
-    console.print(Text(note, style="dim"))
+    how = f"{compared} ({found.index_kind}), {found.timings.total_ms:.0f} ms"
+    if hits and not num_shown:
+        best = max(hit.confidence or 0.0 for hit in hits)
+        surest = f"the surest of {len(hits)} has confidence {best:.2f} (--min-confidence 0 shows it)"
+        return f"nothing relevant: {surest}, {how}"
+    if min_confidence and not num_shown:
+        return f"nothing relevant: no document has confidence {min_confidence:g}, {how}"
+    less = f", {len(hits) - num_shown} less sure ones left out" if len(hits) > num_shown else ""
+    return f"{num_shown} documents{less}, {how}"
 
 
-def _print_hit(console: Console, rank: int, hit: SearchHit, *, full: bool) -> None:
+def _print_hit(console: Console, rank: int, hit: SearchHit, *, full: bool, explain: bool) -> None:
     head = Text(f"{rank:>2}  ")
-    head.append(f"{hit.score:.4f}", style="bold")
+    head.append(f"{hit.score:.4f}" if hit.confidence is None else f"confidence {hit.confidence:.2f}", style="bold")
     head.append(f"  {clean(hit.id)}", style="cyan")
+    title = hit.payload.get("title")
+    if isinstance(title, str) and title.strip():
+        head.append(f"  {shortened(title, _TITLE_CHARS)}", style="bold")
     console.print(head)
-    text = " ".join(clean(hit.text).split()) if full else shortened(hit.text, _TEXT_CHARS)
-    lines = [Text(text)]
+    lines = [excerpt(hit, len(hit.text) if full else _TEXT_CHARS)] if hit.text else []
     if full and hit.payload:
         lines.append(Text(clean(", ".join(f"{name}: {value}" for name, value in hit.payload.items()))))
-    if hit.matched_words:
-        lines.append(Text(clean(f"words: {', '.join(hit.matched_words)}"), style="dim"))
-    if hit.score not in (hit.facets_score, hit.lexical_score):
-        lines.append(Text(f"facets {hit.facets_score:.3f}, words {hit.lexical_score:.2f}", style="dim"))
-    lines += [match_line(match, "query", "document") for match in hit.evidence]
+    why = _why(hit)
+    if why:
+        lines.append(Text(clean(why), style="dim"))
+    for match in hit.evidence if explain else hit.evidence[:1]:
+        line = match_line(match, "query", "document")
+        if explain and match.second_span is not None:
+            line.append(f", characters {match.second_span.start} to {match.second_span.end}")
+        lines.append(line)
     for line in lines:
         console.print(Padding(line, (0, 0, 0, 4)))
     console.print()
+
+
+def _why(hit: SearchHit) -> str:
+    """The parts of the score, and the words that matched."""
+    parts = [] if hit.confidence is None else [f"score {hit.score:.3f}"]
+    if hit.facets_score:
+        parts.append(f"facets {hit.facets_score:.3f}")
+    if hit.lexical_score:
+        parts.append(f"words {hit.lexical_score:.2f}: {', '.join(hit.matched_words)}")
+    return ", ".join(parts)

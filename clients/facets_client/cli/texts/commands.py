@@ -24,8 +24,9 @@ from facets_client.cli.output import (
 )
 from facets_client.cli.settings import settings_of
 from facets_client.core.results import FacetsArray
-from facets_client.texts.convert import Method, Order, ScoreRange
+from facets_client.texts.convert import Order, ScoreRange
 from facets_client.texts.results import PairScore
+from facets_client.texts.similarity_method import Method
 
 _MEETINGS_SHOWN = 5
 

@@ -16,11 +16,21 @@ from facets_client.core.bulk.rejected import RejectedFile
 from facets_client.core.bulk.state import Place, StateFile
 from facets_client.core.records import Rejection
 from facets_client.core.source import RecordSource
-from facets_client.errors import DeadlineExceededError, OverloadedError, UnavailableError
+from facets_client.errors import DeadlineExceededError, FacetsClientError, OverloadedError, UnavailableError
 
-__all__ = ["BulkReport", "BulkRunner", "BulkSettings", "BulkTask", "Progress", "Settled", "check_batches"]
+__all__ = [
+    "BulkReport",
+    "BulkRunner",
+    "BulkSettings",
+    "BulkTask",
+    "Progress",
+    "Settled",
+    "call_patiently",
+    "check_batches",
+]
 
 ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
 _TRANSIENT = (UnavailableError, OverloadedError, DeadlineExceededError)
 
 
@@ -60,6 +70,52 @@ class Settled:
 
     rejections: Sequence[Rejection] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
+
+
+class _Patience:
+    """How long to wait for a server that is away or full: longer each time, up to a limit without progress."""
+
+    def __init__(self, settings: BulkSettings) -> None:
+        self._settings = settings
+        self.progressed()
+
+    def progressed(self) -> None:
+        """The server has answered."""
+        self._last_progress = time.monotonic()
+        self._pause_s = self._settings.first_pause_s
+
+    def pause_s(self, error: FacetsClientError) -> float:
+        """Seconds to wait after an error.
+
+        Raises:
+            FacetsClientError: The error itself, when the server has been away for too long.
+        """
+        pause_s = max(self._pause_s, min(error.retry_after_s or 0.0, self._settings.longest_pause_s))
+        if time.monotonic() - self._last_progress + pause_s > self._settings.max_wait_s:
+            raise error
+        self._pause_s = min(2 * pause_s, self._settings.longest_pause_s)
+        return pause_s
+
+
+def call_patiently(call: Callable[[], ResultT], settings: BulkSettings, on_wait: Callable[[str], None]) -> ResultT:
+    """The result of one call to a server that may be away or full, waited for as a run waits.
+
+    Args:
+        call: Made again until it succeeds.
+        settings: How long to wait.
+        on_wait: Called before each pause with what the server said.
+
+    Raises:
+        FacetsClientError: What the call raised, when the server refuses or stays away for ``max_wait_s``.
+    """
+    patience = _Patience(settings)
+    while True:
+        try:
+            return call()
+        except _TRANSIENT as error:
+            pause_s = patience.pause_s(error)
+            on_wait(error.details)
+            time.sleep(pause_s)
 
 
 class BulkTask(Protocol[ItemT]):
@@ -179,29 +235,23 @@ class BulkRunner(Generic[ItemT]):
     def _work(self) -> None:
         """Keeps the window full until the input ends; sends again whenever the connection breaks."""
         source: Iterator[Batch[ItemT]] | None = None
-        last_progress = time.monotonic()
-        pause_s = self._settings.first_pause_s
+        patience = _Patience(self._settings)
         while True:
             try:
                 if source is None:
                     source = self._task.read(self.place)
                 if not self._advance(source):
                     return
-                last_progress = time.monotonic()
-                pause_s = self._settings.first_pause_s
+                patience.progressed()
             except _TRANSIENT as error:
                 self._task.abandon()
                 for batch in self._pending:
                     batch.is_sent = False
                 self._num_reconnects += 1
-                waited = time.monotonic() - last_progress
-                pause_s = max(pause_s, min(error.retry_after_s or 0.0, self._settings.longest_pause_s))
-                if waited + pause_s > self._settings.max_wait_s:
-                    raise
+                pause_s = patience.pause_s(error)
                 self._save(now=True)
                 self._report(waiting=error.details)
                 time.sleep(pause_s)
-                pause_s = min(2 * pause_s, self._settings.longest_pause_s)
 
     def _advance(self, source: Iterator[Batch[ItemT]]) -> bool:
         """Fills the window and settles its oldest batch; False when everything is settled."""

@@ -3,15 +3,18 @@
 import asyncio
 import inspect
 import re
+from typing import get_args
 
 import pytest
 from facets_client import AsyncFacetsClient, FacetsClient
 from facets_client.core import commands
 from facets_client.errors import ErrorInfo, FieldViolation, InvalidArgumentError
 from facets_client.filters import AllOf, OneOf
-from facets_client.generate import METHODS_FILE, generate
+from facets_client.generate import METHODS_FILE, SIMILARITY_METHOD_FILE, generate, generate_similarity_method
 from facets_client.methods import AsyncMethods, BlockingMethods, Operations
 from facets_client.papers.results import NewAuthor, Paper, PaperAuthor, PaperOptions
+from facets_client.texts.similarity_method import Method
+from facets_proto.v1 import texts_pb2
 from grpc import StatusCode
 
 
@@ -32,6 +35,13 @@ SEQUENCES = [
 def test_generated_methods_match_the_operations():
     pytest.importorskip("ruff")
     assert generate().encode() == METHODS_FILE.read_bytes()
+
+
+def test_generated_names_of_similarity_methods_match_the_proto():
+    pytest.importorskip("ruff")
+    assert generate_similarity_method().encode() == SIMILARITY_METHOD_FILE.read_bytes()
+    prefix = "SIMILARITY_METHOD_"
+    assert [prefix + name.upper() for name in get_args(Method)] == texts_pb2.SimilarityMethod.keys()[1:]
 
 
 def test_both_clients_have_every_operation_with_the_same_arguments_and_docstring():

@@ -206,7 +206,10 @@ class Documents(documents_pb2_grpc.DocumentServiceServicer):
                 fail(context, status_of(grpc.StatusCode.INVALID_ARGUMENT, f"{where} {problem}", field=where))
         self.world.store(request.collection, request.documents)
         return documents_pb2.UpsertResponse(
-            num_upserted=len(request.documents), index_revision=self.world.revision, model=MODEL
+            num_upserted=len(request.documents),
+            index_revision=self.world.revision,
+            model=MODEL,
+            truncated_documents=self.world.truncated(request.documents),
         )
 
     def UpsertStream(self, requests, context):
@@ -267,6 +270,7 @@ class Documents(documents_pb2_grpc.DocumentServiceServicer):
             num_upserted=len(good),
             rejected_documents=rejected,
             index_revision=world.revision,
+            truncated_documents=world.truncated(batch.documents),
         )
 
     def GetDocuments(self, request, context):
@@ -326,7 +330,13 @@ class Documents(documents_pb2_grpc.DocumentServiceServicer):
                 hit.payload.CopyFrom(document.payload)
                 if request.evidence:
                     hit.evidence.append(fake_match(self.world))
-                hits.append(hit)
+                if document.id in self.world.confidences:
+                    hit.confidence = self.world.confidences[document.id]
+                    start = document.text.find("<") + 1
+                    hit.answer.MergeFrom(common_pb2.Span(start=start, end=document.text.find(">")))
+                    hit.matched_spans.add(start=start, end=start + 4)
+                if not request.min_confidence or hit.confidence >= request.min_confidence:
+                    hits.append(hit)
             hits.sort(key=lambda hit: (-hit.score, hit.id))
             found.append(documents_pb2.SearchResult(hits=hits[: request.top_k or 10]))
         return documents_pb2.SearchResponse(
@@ -354,6 +364,7 @@ class Models(models_pb2_grpc.ModelServiceServicer):
             limits=models_pb2.Limits(
                 max_texts_per_request=self.world.max_texts,
                 max_text_bytes=self.world.max_text_bytes,
+                max_document_bytes=self.world.max_text_bytes,
                 max_message_bytes=self.world.max_message_bytes,
                 max_pairs_per_request=self.world.max_texts,
                 max_documents_per_upsert=self.world.max_documents,

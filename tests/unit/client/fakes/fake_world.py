@@ -97,6 +97,8 @@ class World:
     break_before_ack: bool = False  # the broken batch is stored, its ack is lost
     pushback_ms: str = ""  # what the server asks of automatic retries
     silent: bool = False  # streams never answer
+    max_tokens: int = 0  # words that are read of a document; 0: all
+    confidences: dict = field(default_factory=dict)  # id -> confidence of its hits, which then have an answer
     pace: "Pace | None" = None  # one permit for each ack
 
     def enter(self, method, request, context):
@@ -119,6 +121,21 @@ class World:
             stored.revision = self.revision
             self.documents[collection][document.id] = stored
             self.stores[document.id] += 1
+
+    def truncated(self, documents):
+        """The documents whose end is not read."""
+        lengths = [len(document.text.split()) for document in documents]
+        return [
+            common_pb2.TruncatedDocument(
+                position=i,
+                id=document.id,
+                token_stats=common_pb2.TokenStats(
+                    num_tokens=self.max_tokens, truncated=True, num_tokens_in_text=length
+                ),
+            )
+            for i, (document, length) in enumerate(zip(documents, lengths, strict=True))
+            if 0 < self.max_tokens < length
+        ]
 
     def need_collection(self, name, context):
         if name not in self.collections:

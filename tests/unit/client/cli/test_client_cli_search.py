@@ -1,0 +1,129 @@
+"""How ``facets search`` and ``facets index`` show what people need to judge an answer."""
+
+import io
+import json
+
+import grpc
+import pytest
+from facets_client import Document, FacetsClient
+from facets_client.cli import app
+from facets_client.cli.documents.excerpt import excerpt
+from facets_client.core.results import Span
+from facets_client.documents.results import SearchHit
+from fake_world import status_of
+from rich.console import Console
+from typer.testing import CliRunner
+
+ANSWER = "It rained. The cup was won by <Ajax of Amsterdam> in May. Nobody was surprised."
+
+
+@pytest.fixture
+def facets(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("FACETS_TARGET", server.target)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args, code=0):
+        done = CliRunner().invoke(app, [str(arg) for arg in args])
+        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
+        return done
+
+    return run
+
+
+@pytest.fixture
+def answered(server, world):
+    with FacetsClient(server.target) as client:
+        texts = {"cup": ANSWER, "far": "Nothing <of> it."}
+        client.upsert("news", [Document(name, text, {"title": f"The {name}"}) for name, text in texts.items()])
+    world.confidences |= {"cup": 0.9, "far": 0.04}
+
+
+def test_people_see_sure_hits_with_title_and_the_sentence_that_answers(facets, answered):
+    out = " ".join(facets("search", "x", "-c", "news").stdout.split())
+    assert "1 confidence 0.90 cup The cup ...The cup was won by <Ajax of Amsterdam> in May...." in out
+    assert "rained" not in out and "far" not in out
+    assert "1 documents, 1 less sure ones left out" in out
+
+
+def test_all_hits_are_shown_when_asked_for(facets, answered):
+    out = facets("search", "x", "-c", "news", "--min-confidence", 0).stdout
+    assert "far" in out and "2 documents, all" in out
+
+
+def test_nothing_relevant_is_said(facets, answered, world):
+    world.confidences["cup"] = 0.02
+    out = " ".join(facets("search", "x", "-c", "news").stdout.split())
+    assert "nothing relevant: the surest of 2 has confidence 0.04" in out and "Ajax" not in out
+    out = " ".join(facets("search", "x", "-c", "news", "--min-confidence", 0.5).stdout.split())
+    assert "nothing relevant: no document has confidence 0.5" in out
+
+
+def test_programs_get_every_hit_with_offsets(facets, answered):
+    hits = {hit["id"]: hit for hit in json.loads(facets("--json", "search", "x", "-c", "news").stdout)["hits"]}
+    answer = hits["cup"]["answer"]
+    assert ANSWER[answer["start"] : answer["end"]] == "Ajax of Amsterdam"
+    assert hits["cup"]["matched_spans"] == [{"start": answer["start"], "end": answer["start"] + 4}]
+    assert hits["far"]["confidence"] == 0.04
+
+
+@pytest.mark.parametrize("option", [("--min-confidence", "1.5"), ("--min-confidence", "x"), ("--diversify", "-1")])
+def test_shares_outside_0_to_1_are_refused(facets, option):
+    assert option[0] in facets("search", "x", "-c", "news", *option, code=2).stderr
+
+
+def hit(text, answer=None, words=()):
+    spans = tuple(Span(text.index(word), text.index(word) + len(word)) for word in words)
+    where = None if answer is None else Span(text.index(answer), text.index(answer) + len(answer))
+    return SearchHit("a", 1.0, text, {}, (), 1, 0.5, 2.0, tuple(words), where, None, spans)
+
+
+def shown(line):
+    """As a terminal shows it, with its styles."""
+    file = io.StringIO()
+    Console(file=file, force_terminal=True, color_system="standard", width=500, _environ={}).print(line)
+    return file.getvalue()
+
+
+def test_the_answer_is_marked_and_words_of_the_query_are_bold():
+    line = excerpt(hit("One. The cup went to Ajax in May. Three.", "to Ajax in May", ["cup", "Ajax"]), 300)
+    assert line.plain == "...The cup went to Ajax in May...."
+    assert "\x1b[1mcup\x1b[0m" in shown(line)
+    assert "\x1b[33mto \x1b[0m\x1b[1;33mAjax\x1b[0m\x1b[33m in May\x1b[0m" in shown(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "expected"),
+    [
+        ("word " * 100 + "here it is" + " word" * 100, "here it is", "here it is"),
+        ("answer " * 300, "answer " * 300, "answer"),
+        ("no stop at all", "stop", "no stop at all"),
+        ("tabs\tand\n\nlines\x1b[31m", "lines", "lines [31m"),
+        ("caf\u00e9 \U0001f600 au lait. End.", "\U0001f600 au", "caf\u00e9 \U0001f600 au lait...."),
+        ("", None, ""),
+        ("only the beginning " * 50, None, "only the beginning"),
+    ],
+)
+def test_an_excerpt_is_short_and_holds_the_beginning_of_the_answer(text, answer, expected):
+    line = excerpt(hit(text, answer), 120).plain
+    assert expected in line and len(line) <= 120 + 6
+    assert "\n" not in line and "\x1b" not in line
+
+
+def test_index_names_documents_not_read_to_their_end(facets, world, tmp_path):
+    world.max_tokens = 3
+    (tmp_path / "in.jsonl").write_text('{"id": "short", "text": "a b"}\n{"id": "long", "text": "a b c d e"}\n')
+    done = facets("index", "in.jsonl", "-c", "news")
+    assert "1 documents are stored but were not read to their end: long (3 of 5 tokens)" in done.stderr
+    found = json.loads(facets("--json", "index", "in.jsonl", "-c", "news").stdout)
+    assert (found["num_indexed"], found["num_truncated"]) == (2, 1)
+
+
+def test_index_waits_for_a_server_that_is_away_when_it_asks_for_the_collection(facets, world, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"id": "a", "text": "b"}\n')
+    away = status_of(grpc.StatusCode.UNAVAILABLE, "away", retry_after_s=0.01)
+    world.faults["GetCollection"].extend([away] * 6)
+    done = facets("index", "in.jsonl", "-c", "news", "--max-wait-s", 30)
+    assert "waiting for the server: away" in done.stderr and "1 stored" in done.stdout
+    world.faults["GetCollection"].extend([away] * 50)
+    assert "away" in facets("index", "in.jsonl", "-c", "news", "--max-wait-s", 0, code=3).stderr
