@@ -1,6 +1,6 @@
 """What is compared: systems that rank the documents of a folder for its queries."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,11 +15,12 @@ from facets.documents.evaluation.metrics import DEPTH, Ranking
 from facets.documents.evaluation.scorers import VectorScorer, best_rows
 from facets.documents.types import Document, SearchMode
 from facets.index.config import EngineConfig
+from facets.model.passage_model import PassageFacets
+from facets.model.query_facets import QueryFacets
 
 __all__ = [
     "METHODS",
     "CollectionSystem",
-    "EncodedQueries",
     "PassageSearchedModel",
     "Ranked",
     "RetrievalSystem",
@@ -89,26 +90,16 @@ class SearchedModel(Protocol):
         ...
 
 
-class EncodedQueries(Protocol):
-    """Facets of queries."""
-
-    @property
-    def facets(self) -> NDArray[np.float32]:
-        """``[Q, J, D]``."""
-        ...
-
-    @property
-    def weights(self) -> NDArray[np.float32]:
-        """``[Q, J]``, 0 for padding."""
-        ...
-
-
 @runtime_checkable
 class PassageSearchedModel(SearchedModel, Protocol):
-    """What it uses where a model has more: queries of their own, one vector a text."""
+    """What it uses where a model has more: one vector a text, queries of their own."""
 
-    def encode_queries(self, texts: Sequence[str]) -> EncodedQueries:
-        """Facets of queries that are not blank."""
+    def encode_passages(self, texts: Sequence[str]) -> PassageFacets:
+        """Facets and vectors of texts that are not blank."""
+        ...
+
+    def encode_queries(self, texts: Sequence[str]) -> QueryFacets:
+        """Facets of queries that are not blank, and their weights."""
         ...
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -130,13 +121,13 @@ class CollectionSystem:
         """See ``RetrievalSystem``; the collection lies in a temporary folder meanwhile."""
         config = EngineConfig(background=False, snapshot_on_close=False)
         with TemporaryDirectory(prefix="facets-eval-") as folder, CollectionEngine.open(Path(folder), config) as engine:
-            num_facets = self._index(engine, data)
-            found = {**self._by_vector(data), **self._search(engine, data)}
+            num_facets, vectors_ND = self._index(engine, data)
+            found = {**self._by_vector(data, vectors_ND), **self._search(engine, data)}
         num_vectors = {"vector": 1.0, "facets": num_facets, "lexical": 0.0, "hybrid": num_facets}
         return Ranked(found, {method: num_vectors[method] for method in found})
 
-    def _index(self, engine: CollectionEngine, data: RetrievalData) -> float:
-        """Facets a document, zeros left out."""
+    def _index(self, engine: CollectionEngine, data: RetrievalData) -> tuple[float, NDArray[np.float32]]:
+        """Facets a document, zeros left out, and vectors of documents ``[N, D]``, zeros where there are none."""
         model = self._model
         engine.create_collection(
             _COLLECTION,
@@ -146,17 +137,33 @@ class CollectionSystem:
             dim=model.dim,
         )
         num_facets = 0
+        vectors_ND = np.zeros((len(data.documents), model.dim), dtype=np.float32)
         for start in range(0, len(data.documents), _DOCUMENT_BATCH):
-            ids, texts = (column[start : start + _DOCUMENT_BATCH] for column in (data.document_ids, data.documents))
-            facets_NKD = _of_known(texts, model.encode, (model.num_facets, model.dim))
+            batch = slice(start, start + _DOCUMENT_BATCH)
+            texts = data.documents[batch]
+            facets_NKD, vectors_ND[batch] = self._encode(texts)
             num_facets += int(facets_NKD.any(axis=2).sum())
             documents = [
                 Document(id=key, text=text, facet_embeddings=facets)
-                for key, text, facets in zip(ids, texts, facets_NKD, strict=True)
+                for key, text, facets in zip(data.document_ids[batch], texts, facets_NKD, strict=True)
             ]
             engine.upsert(_COLLECTION, documents)
         engine.maintain()  # what a server does in the background: fold a large collection into its index
-        return num_facets / len(data.documents)
+        return num_facets / len(data.documents), vectors_ND
+
+    def _encode(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Facets and vectors; a blank text has nothing to meet and keeps zeros."""
+        model = self._model
+        facets_NKD = np.zeros((len(texts), model.num_facets, model.dim), dtype=np.float32)
+        vectors_ND = np.zeros((len(texts), model.dim), dtype=np.float32)
+        rows = [row for row, text in enumerate(texts) if text.strip()]
+        known = [texts[row] for row in rows]
+        if known and isinstance(model, PassageSearchedModel):
+            encoded = model.encode_passages(known)
+            facets_NKD[rows], vectors_ND[rows] = encoded.facets, encoded.vectors
+        elif known:
+            facets_NKD[rows] = model.encode(known)
+        return facets_NKD, vectors_ND
 
     def _search(self, engine: CollectionEngine, data: RetrievalData) -> dict[str, list[Ranking]]:
         found: dict[str, list[Ranking]] = {mode: [] for mode in _MODES}
@@ -176,23 +183,10 @@ class CollectionSystem:
             return queries.facets, queries.weights
         return self._model.encode(texts), None
 
-    def _by_vector(self, data: RetrievalData) -> dict[str, list[Ranking]]:
-        model = self._model
-        if not isinstance(model, PassageSearchedModel):
+    def _by_vector(self, data: RetrievalData, vectors_ND: NDArray[np.float32]) -> dict[str, list[Ranking]]:
+        if not isinstance(self._model, PassageSearchedModel):
             return {}
-        units_ND = _of_known(data.documents, model.embed, (model.dim,))
-        scorer = VectorScorer(units_ND, model.embed(data.queries))
+        scorer = VectorScorer(vectors_ND, self._model.embed(data.queries))
         blocks = (slice(start, start + _QUERY_BATCH) for start in range(0, len(data.queries), _QUERY_BATCH))
         scored = (scores_N for block in blocks for scores_N in scorer.scores(block))
         return {"vector": [[data.document_ids[row] for row in best_rows(scores_N, DEPTH + 1)] for scores_N in scored]}
-
-
-def _of_known(
-    texts: Sequence[str], encode: Callable[[Sequence[str]], NDArray[np.float32]], shape: tuple[int, ...]
-) -> NDArray[np.float32]:
-    """What is encoded of texts; a blank one has nothing to meet and keeps zeros."""
-    encoded = np.zeros((len(texts), *shape), dtype=np.float32)
-    rows = [row for row, text in enumerate(texts) if text.strip()]
-    if rows:
-        encoded[rows] = encode([texts[row] for row in rows])
-    return encoded

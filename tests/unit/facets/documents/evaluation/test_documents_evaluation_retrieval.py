@@ -3,12 +3,11 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 from toy_retrieval import write_beir
-from toys import toy_model
+from toys import toy_model, toy_passage_model
 
 from facets.documents.evaluation import baselines, retrieval
 from facets.documents.evaluation.baselines import OneSignalBaseline
@@ -52,46 +51,30 @@ def test_collections_are_searched_in_every_mode(tmp_path: Path) -> None:
     assert [ranking[0] for ranking in ranked["hybrid"]] == ["dog", "lift"]
 
 
-class PassageToy:
-    """Facets of passages: as many as a text has words, three at most; a query has as many, the last of no weight."""
-
-    name, revision, num_facets, dim = "passage-toy", "1", 3, 32
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        facets = np.zeros((len(texts), 3, 32), dtype=np.float32)
-        for row, text in enumerate(texts):
-            for place, word in enumerate(text.lower().replace(".", "").split()[:3]):
-                facets[row, place] = self._word(word)
-        return facets
-
-    def encode_queries(self, texts: Sequence[str]) -> "EncodedToy":
-        facets = self.encode(texts)
-        facets[:, 2] = self._word("guitar")
-        return EncodedToy(facets, np.tile(np.array([0.5, 0.5, 0.0], dtype=np.float32), (len(texts), 1)))
-
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
-        return unit_rows(self.encode(texts).sum(axis=1))
-
-    def _word(self, word: str) -> np.ndarray:
-        seed = int.from_bytes(word.encode(), "little") % 2**32
-        return unit_rows(np.random.default_rng(seed).standard_normal((1, 32)).astype(np.float32))[0]
-
-
-class EncodedToy(NamedTuple):
-    facets: np.ndarray
-    weights: np.ndarray
-
-
 def test_models_of_passages_have_queries_and_a_vector_of_their_own(tmp_path: Path) -> None:
-    documents = {"guitar": ("", "guitar solo"), "lift": ("", "Lifting weights"), "blank": ("", "")}
-    folder = write_beir(tmp_path, documents=documents, judgements={"q2": {"lift": 1}})
-    ranked = CollectionSystem(PassageToy()).rank(read_beir(folder))
+    model, data = toy_passage_model(), read_beir(write_beir(tmp_path))
+    ranked = CollectionSystem(model).rank(data)
     assert list(ranked.rankings) == ["vector", "facets", "lexical", "hybrid"]
-    assert {method: rankings[0][0] for method, rankings in ranked.rankings.items()} == dict.fromkeys(
-        ranked.rankings, "lift"
+    known = [row for row, text in enumerate(data.documents) if text]
+    encoded = model.encode_passages([data.documents[row] for row in known])
+    queries = model.encode_queries(data.queries)
+    facet_scores = reference_search(
+        weighted_queries(queries.facets, model.dim, weights=queries.weights), encoded.facets
     )
-    assert ranked.num_vectors["facets"] == pytest.approx(4 / 3), "zeros are no facets"
+    vector_scores = model.embed(data.queries) @ encoded.vectors.T
+    for method, scores in (("vector", vector_scores), ("facets", facet_scores)):
+        for row, ranking in enumerate(ranked.rankings[method]):
+            expected = [data.document_ids[known[place]] for place in np.argsort(-scores[row])]
+            assert [key for key in ranking if key != "blank"] == expected
+    assert ranked.num_vectors["facets"] == encoded.facets.any(axis=2).sum() / 4, "zeros are no facets"
     assert (ranked.num_vectors["vector"], ranked.num_vectors["lexical"]) == (1.0, 0.0)
+
+
+def test_a_model_of_passages_is_measured_by_its_folder(tmp_path: Path) -> None:
+    toy_passage_model().save(tmp_path / "passages")
+    run = RetrievalRun(folders=[write_beir(tmp_path / "toy")], models=[str(tmp_path / "passages")])
+    report = run_retrieval(run)
+    assert set(report["models"]["toy-passages"]) == {"vector", "facets", "lexical", "hybrid"}  # type: ignore[index]
 
 
 def test_the_query_itself_does_not_count_as_found(tmp_path: Path) -> None:
