@@ -1,0 +1,71 @@
+"""Losses of passage models. Shape suffixes: S targets, B passages, K facets, N texts, W width."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+__all__ = ["distillation_loss", "facet_losses", "soft_maximum"]
+
+
+def soft_maximum(cosines: Tensor, temperature: float) -> Tensor:
+    """Mean of the last axis weighted by the softmax of ``cosines / temperature``; ``-inf`` does not count.
+
+    With a hard maximum a facet that loses once gets no gradient ever after.
+
+    Example:
+        >>> soft_maximum(torch.tensor([0.2, 0.8, -torch.inf]), 0.01).item()
+        0.800000011920929
+    """
+    weights = (cosines / temperature).softmax(dim=-1)
+    return (weights * cosines.masked_fill(cosines.isneginf(), 0.0)).sum(dim=-1)
+
+
+def facet_losses(
+    targets_SW: Tensor,
+    owners_S: Tensor,
+    facets_BKW: Tensor,
+    *,
+    ranking_temperature: float,
+    facet_temperature: float,
+) -> tuple[Tensor, Tensor]:
+    """How badly the facets of passages meet what co-occurs with them: their sentences and questions.
+
+    The facets are cluster centres of the targets (Chang 2022, eq. 3.2, assigned softly), and a target must find its own
+    passage among all of the batch by its best facet.
+
+    Args:
+        targets_SW: Unit vectors.
+        owners_S: The passage each belongs to.
+        facets_BKW: Unit facets; zero rows are no facets.
+        ranking_temperature: Of the softmax over passages.
+        facet_temperature: Of the soft maximum over facets.
+
+    Returns:
+        Cross-entropy over passages, and 1 minus the soft maximum with the own passage; each ``[S]``.
+    """
+    is_facet_BK = facets_BKW.detach().square().sum(dim=2) > 0
+    cosines_SBK = torch.einsum("sw,bkw->sbk", targets_SW, facets_BKW).masked_fill(~is_facet_BK, -torch.inf)
+    best_SB = soft_maximum(cosines_SBK, facet_temperature)
+    ranking_S = functional.cross_entropy(best_SB / ranking_temperature, owners_S, reduction="none")
+    return ranking_S, 1 - best_SB.gather(1, owners_S[:, None]).squeeze(1)
+
+
+def distillation_loss(vectors_NW: Tensor, teacher_NW: Tensor, *, temperature: float) -> tuple[Tensor, Tensor]:
+    """How far unit vectors are from those of a teacher, each alone and in what they rank.
+
+    Args:
+        vectors_NW: Of the student.
+        teacher_NW: Of the same texts.
+        temperature: Of the softmax over the other texts of the batch.
+
+    Returns:
+        Mean of 1 minus the cosine; and mean divergence (Kullback-Leibler) of the student's ranking of the other texts
+        from the teacher's, by the student's vectors and by the teacher's: either may have encoded them.
+    """
+    itself = torch.eye(len(vectors_NW), dtype=torch.bool, device=vectors_NW.device)
+    wanted_NN = (teacher_NW @ teacher_NW.T / temperature).masked_fill(itself, -1e4).log_softmax(dim=1)
+    divergence = vectors_NW.new_zeros(())
+    for others_NW in (vectors_NW, teacher_NW):
+        ranked_NN = (vectors_NW @ others_NW.T / temperature).masked_fill(itself, -1e4).log_softmax(dim=1)
+        divergence = divergence + functional.kl_div(ranked_NN, wanted_NN, reduction="batchmean", log_target=True) / 2
+    return (1 - (vectors_NW * teacher_NW).sum(dim=1)).mean(), divergence

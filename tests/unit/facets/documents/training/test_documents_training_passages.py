@@ -1,0 +1,150 @@
+"""Preparing data and training on it, with a tiny teacher."""
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from facets.config import PassageNetworkConfig, SentenceEncoderConfig
+from facets.documents.training.config import PassageDataConfig, PassageTrainingConfig, SourceConfig
+from facets.documents.training.preparing import PreparedPassages, prepare_passages
+from facets.documents.training.teacher import Teacher, vectors_of
+from facets.documents.training.trainer import PassageBatch, PassageTrainer
+from facets.errors import CheckpointError, ConfigError
+from facets.training.config import OptimizerConfig
+from facets.training.loop import TrainingLoop, TrainingResult, train
+
+ENCODER = SentenceEncoderConfig(
+    num_layers=1, width=32, num_heads=4, feedforward_dim=48, vocabulary_size=27, max_tokens=64
+)
+NETWORK = PassageNetworkConfig(num_facets=3, tokens_per_facet=8, num_heads=2, feedforward_dim=32, encoder=ENCODER)
+
+
+def _data_config(raw_texts: Path, teacher: Path, **settings: int) -> PassageDataConfig:
+    sources = [
+        SourceConfig(kind="wikipedia", files=[str(raw_texts / "wiki.txt")]),
+        SourceConfig(kind="questions", files=[str(raw_texts / "questions.jsonl")]),
+        SourceConfig(kind="papers", files=[str(raw_texts / "papers.jsonl")]),
+    ]
+    return PassageDataConfig(sources=sources, teacher=str(teacher), max_tokens=48, **settings)  # type: ignore[arg-type]
+
+
+def _training_config(data: Path, teacher: Path, **settings: object) -> PassageTrainingConfig:
+    values: dict[str, object] = {
+        "data": str(data),
+        "teacher": str(teacher),
+        "layers": [0],
+        "num_steps": 4,
+        "batch_size": 4,
+        "validation_groups": 2,
+        "model": NETWORK,
+        "device": "cpu",
+        "precision": "float32",
+    }
+    return PassageTrainingConfig(**values | settings)
+
+
+@pytest.fixture
+def data(raw_texts: Path, teacher_folder: Path) -> Path:
+    prepare_passages(_data_config(raw_texts, teacher_folder), raw_texts / "data", progress=False)
+    return raw_texts / "data"
+
+
+def test_prepared_texts_know_their_owners_and_the_teachers_vectors(
+    data: Path, raw_texts: Path, teacher_folder: Path
+) -> None:
+    texts, teacher = PreparedPassages(data).texts, Teacher(str(teacher_folder))
+    passages, sentences = texts["passage"], texts["sentence"]
+    assert len(passages) == 8 * 2 + 6 + 6
+    assert sorted(len(passages.of(group)) for group in range(10)) == [2] * 8 + [6] * 2
+    for number in range(len(passages)):
+        own = [sentences.row(sentence) for sentence in sentences.of(number)]
+        assert own[0][1:-1].tolist() == passages.row(number)[1 : len(own[0]) - 1].tolist()
+    encoder = teacher.encoder()
+    np.testing.assert_allclose(
+        vectors_of(encoder, [passages.row(3)])[0].astype(np.float32), passages.vectors[3].astype(np.float32), atol=2e-2
+    )
+    assert max(len(passages.row(number)) for number in range(len(passages))) <= 48
+    assert len(texts["question"]) == 12 + sum(len(texts["question"].of(n)) == 1 for n in range(len(passages)))
+
+
+def test_parts_that_are_there_are_kept(data: Path, raw_texts: Path, teacher_folder: Path) -> None:
+    (part,) = data.glob("part-*.npz")
+    before = part.stat().st_mtime_ns
+    prepare_passages(_data_config(raw_texts, teacher_folder), data, progress=False)
+    assert part.stat().st_mtime_ns == before
+    with pytest.raises(ConfigError, match="other settings"):
+        prepare_passages(_data_config(raw_texts, teacher_folder, seed=2), data, progress=False)
+    part.unlink()
+    with pytest.raises(CheckpointError, match="prepare-passages"):
+        PreparedPassages(data)
+
+
+def _run(config: PassageTrainingConfig, out: Path, *, resume: bool = False) -> tuple[PassageTrainer, TrainingResult]:
+    return train(lambda: PassageTrainer(config), out, resume=resume, progress=False)
+
+
+def test_facets_learn_beside_a_frozen_encoder(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
+    config = _training_config(
+        data, teacher_folder, num_steps=60, optimizer=OptimizerConfig(learning_rate=3e-3, warmup_steps=2)
+    )
+    before = PassageTrainer(config)
+    first = TrainingLoop(before, tmp_path / "first").validate()["loss"]
+    trainer, result = _run(config, tmp_path / "run")
+    assert result.finished and result.validation_loss is not None and result.validation_loss < first
+    for old, new in zip(before.network.encoder.parameters(), trainer.network.encoder.parameters(), strict=True):
+        assert torch.equal(old, new)
+
+
+def test_a_distilled_encoder_comes_closer_to_its_teacher(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
+    config = _training_config(
+        data, teacher_folder, facets=False, tune_encoder=True, distillation_weight=1.0, num_steps=30
+    )
+    trainer = PassageTrainer(config)
+    torch.manual_seed(2)
+    with torch.no_grad():
+        for weights in trainer.network.encoder.layers.parameters():
+            weights.add_(0.3 * torch.randn_like(weights))
+    loop = TrainingLoop(trainer, tmp_path / "run")
+    before = loop.validate()["distance"]
+    loop.run(progress=False)
+    assert loop.validate()["distance"] < before
+    second = PassageTrainer(_training_config(data, teacher_folder, start=str(tmp_path / "run")))
+    for old, new in zip(trainer.network.encoder.parameters(), second.network.encoder.parameters(), strict=True):
+        assert torch.equal(old, new)
+
+
+class _StoppedTrainer(PassageTrainer):
+    def step(self, batch: PassageBatch, number: int) -> dict[str, torch.Tensor]:
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return super().step(batch, number)
+
+
+def test_an_interrupted_run_ends_as_if_it_had_not_stopped(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
+    config = _training_config(data, teacher_folder, num_steps=6)
+    whole, _ = _run(config, tmp_path / "whole")
+    assert not TrainingLoop(_StoppedTrainer(config), tmp_path / "half").run(progress=False).finished
+    resumed, _ = _run(config, tmp_path / "half", resume=True)
+    for old, new in zip(whole.network.parameters(), resumed.network.parameters(), strict=True):
+        torch.testing.assert_close(old, new)
+
+
+def test_settings_that_cannot_be_are_refused(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="as many as"):
+        _training_config(data, teacher_folder, layers=[0, 1])
+    with pytest.raises(ConfigError, match="tune_encoder"):
+        _training_config(data, teacher_folder, distillation_weight=1.0)
+    with pytest.raises(ConfigError, match="shape"):
+        PassageTrainer(
+            _training_config(data, teacher_folder, model=NETWORK.replaced(encoder=ENCODER.replaced(width=64)))
+        )
+    with pytest.raises(ConfigError, match="validation_groups"):
+        PassageTrainer(_training_config(data, teacher_folder, validation_groups=10))
+    with pytest.raises(CheckpointError, match="to begin with"):
+        PassageTrainer(_training_config(data, teacher_folder, start=str(tmp_path / "none")))
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json"):
+        Teacher(str(tmp_path))

@@ -1,0 +1,83 @@
+"""Facets that pool token states: how many, where they look, what they are."""
+
+import numpy as np
+import pytest
+import torch
+
+from facets.config import PassageNetworkConfig, SentenceEncoderConfig
+from facets.model.passage_network import PassageNetwork
+from facets.model.sentence_encoder import RaggedBatch
+
+ENCODER = SentenceEncoderConfig(
+    num_layers=1, width=32, num_heads=4, feedforward_dim=48, vocabulary_size=50, max_tokens=64
+)
+CONFIG = PassageNetworkConfig(
+    num_facets=4, tokens_per_facet=5, num_heads=2, feedforward_dim=32, own_vector_weight=0.0, encoder=ENCODER
+)
+LENGTHS = [3, 5, 6, 18, 40]
+
+
+@pytest.fixture
+def network() -> PassageNetwork:
+    torch.manual_seed(1)
+    return PassageNetwork(CONFIG).eval()
+
+
+def _batch(lengths: list[int]) -> RaggedBatch:
+    rng = np.random.default_rng(1)
+    return RaggedBatch.of([rng.integers(0, 50, length) for length in lengths])
+
+
+@torch.no_grad()
+def test_a_text_has_a_facet_for_so_many_tokens_up_to_all(network: PassageNetwork) -> None:
+    facets, weights, vectors = network(_batch(LENGTHS))
+    assert facets.shape == (5, 4, 32) and weights.shape == (5, 4, 40) and vectors.shape == (5, 32)
+    norms = facets.norm(dim=2)
+    assert (norms > 0).sum(dim=1).tolist() == [1, 1, 2, 4, 4]
+    torch.testing.assert_close(norms[norms > 0], torch.ones(12))
+
+
+@torch.no_grad()
+def test_weights_add_up_to_one_over_the_tokens_of_the_text(network: PassageNetwork) -> None:
+    facets, weights, _ = network(_batch(LENGTHS))
+    for length, facet, weight in zip(LENGTHS, facets, weights, strict=True):
+        used = facet.norm(dim=1) > 0
+        torch.testing.assert_close(weight[used, :length].sum(dim=1), torch.ones(int(used.sum())))
+        assert weight[:, length:].abs().sum() == 0
+
+
+@torch.no_grad()
+def test_facets_begin_as_the_segments_of_a_text(network: PassageNetwork) -> None:
+    _, weights, _ = network(_batch([40]))
+    centres = (weights[0] * (torch.arange(40) + 0.5)).sum(dim=1)
+    assert centres.tolist() == sorted(centres.tolist())
+    assert (centres - torch.tensor([5.0, 15.0, 25.0, 35.0])).abs().max() < 5
+
+
+@torch.no_grad()
+def test_a_text_has_the_same_facets_alone_and_in_a_batch(network: PassageNetwork) -> None:
+    rng = np.random.default_rng(2)
+    rows = [rng.integers(0, 50, length) for length in LENGTHS]
+    together = network(RaggedBatch.of(rows))[0]
+    for row, facets in zip(rows, together, strict=True):
+        torch.testing.assert_close(network(RaggedBatch.of([row]))[0][0], facets, atol=1e-5, rtol=1e-4)
+
+
+@torch.no_grad()
+def test_the_own_vector_counts_in_every_facet_as_in_the_score() -> None:
+    torch.manual_seed(1)
+    alone = PassageNetwork(CONFIG).eval()
+    mixed = PassageNetwork(CONFIG.replaced(own_vector_weight=0.5)).eval()
+    mixed.load_state_dict(alone.state_dict())
+    batch = _batch(LENGTHS)
+    facets, _, vectors = alone(batch)
+    expected = torch.nn.functional.normalize(facets + 0.5 * vectors[:, None], dim=2)
+    expected[facets.norm(dim=2) == 0] = 0
+    torch.testing.assert_close(mixed(batch)[0], expected)
+
+
+def test_every_facet_of_a_long_text_gets_a_gradient(network: PassageNetwork) -> None:
+    facets, _, _ = network(_batch([40, 3]))
+    facets.square().sum(dim=2)[0].sum().backward()
+    grad = network.pooling.asks.weight.grad
+    assert grad is not None and torch.isfinite(grad).all()
