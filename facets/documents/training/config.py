@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from facets.config import AtLeastOne, NonNegative, PassageNetworkConfig, Positive, Settings, Share
+from facets.config import AtLeastOne, NonNegative, NonNegativeInt, PassageNetworkConfig, Positive, Settings, Share
 from facets.training.config import BatchSize, OptimizerConfig, TrainingConfig
 
 __all__ = ["PassageDataConfig", "PassageTrainingConfig", "SourceConfig"]
@@ -44,8 +44,12 @@ class PassageTrainingConfig(TrainingConfig):
     """Training of a passage model on prepared data."""
 
     data: str  # folder of ``facets-train prepare-passages``
+    words: str  # file of words and their counts, the frequent ones first: those that explain facets
+    num_words: AtLeastOne = 20_000
     name: str = "facets-passages-en"
     teacher: str = "all-MiniLM-L6-v2"  # weights the encoder begins with
+    window_tokens: AtLeastOne = 256  # of a long text that the model reads at once
+    window_overlap: NonNegativeInt = 32
     layers: list[int] = Field(default=[0, 1, 2, 3, 4, 5])  # those of the teacher that the encoder begins with
     tune_encoder: bool = False
     start: str = ""  # folder of a run whose network this one begins with

@@ -1,5 +1,6 @@
 """Preparing data and training on it, with a tiny teacher."""
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -10,10 +11,13 @@ import torch
 
 from facets.config import PassageNetworkConfig, SentenceEncoderConfig
 from facets.documents.training.config import PassageDataConfig, PassageTrainingConfig, SourceConfig
+from facets.documents.training.export import export_passage_model
 from facets.documents.training.preparing import PreparedPassages, prepare_passages
 from facets.documents.training.teacher import Teacher, vectors_of
 from facets.documents.training.trainer import PassageBatch, PassageTrainer
-from facets.errors import CheckpointError, ConfigError
+from facets.errors import CheckpointError, ConfigError, InvalidInputError
+from facets.model import load
+from facets.model.passage_model import PassageModel
 from facets.training.config import OptimizerConfig
 from facets.training.loop import TrainingLoop, TrainingResult, train
 
@@ -35,8 +39,10 @@ def _data_config(raw_texts: Path, teacher: Path, **settings: int) -> PassageData
 def _training_config(data: Path, teacher: Path, **settings: object) -> PassageTrainingConfig:
     values: dict[str, object] = {
         "data": str(data),
+        "words": str(data.parent / "words.tsv"),
         "teacher": str(teacher),
         "layers": [0],
+        "window_tokens": 48,
         "num_steps": 4,
         "batch_size": 4,
         "validation_groups": 2,
@@ -88,15 +94,30 @@ def _run(config: PassageTrainingConfig, out: Path, *, resume: bool = False) -> t
 
 
 def test_facets_learn_beside_a_frozen_encoder(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
-    config = _training_config(
-        data, teacher_folder, num_steps=60, optimizer=OptimizerConfig(learning_rate=3e-3, warmup_steps=2)
-    )
+    optimizer = OptimizerConfig(learning_rate=3e-3, warmup_steps=2)
+    config = _training_config(data, teacher_folder, num_steps=60, validate_every=5, optimizer=optimizer)
     before = PassageTrainer(config)
-    first = TrainingLoop(before, tmp_path / "first").validate()["loss"]
     trainer, result = _run(config, tmp_path / "run")
-    assert result.finished and result.validation_loss is not None and result.validation_loss < first
+    assert result.finished and result.validation_loss is not None
+    lines = [json.loads(line) for line in (tmp_path / "run" / "curve.jsonl").read_text().splitlines()]
+    assert lines[-1]["training_loss"] < lines[0]["training_loss"]
     for old, new in zip(before.network.encoder.parameters(), trainer.network.encoder.parameters(), strict=True):
         assert torch.equal(old, new)
+
+
+def test_a_run_becomes_a_model_that_loads(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
+    config = _training_config(data, teacher_folder, num_words=2)
+    (data.parent / "words.tsv").write_text("the\t9\ncat\t5\nriver\t1\n")
+    _run(config, tmp_path / "run")
+    saved = export_passage_model(config, tmp_path / "run", tmp_path / "model")
+    model = load(tmp_path / "model", PassageModel)
+    text = "The cat sat on the old mat. The dog ran on a long hill."
+    np.testing.assert_allclose(model.encode([text]), saved.encode([text]), atol=2e-2)
+    assert model.space == teacher_folder.name
+    assert [word for word, _ in model.words.nearest(model.embed(["cat"]), top_k=1)[0]] == ["cat"]
+    (data.parent / "words.tsv").write_text("the\t9\ncat\n")
+    with pytest.raises(InvalidInputError, match=r"words\.tsv, line 2"):
+        export_passage_model(config, tmp_path / "run", tmp_path / "model")
 
 
 def test_a_distilled_encoder_comes_closer_to_its_teacher(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
