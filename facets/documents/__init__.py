@@ -1,5 +1,6 @@
 """Documents and search: a durable SQLite store and vector indexes derived from it."""
 
+from facets.documents.confidence import RelevanceCurve, read_relevance
 from facets.documents.engine import CollectionEngine
 from facets.documents.filters import And, Contains, Equals, Exists, Filter, In, Not, Or, Range
 from facets.documents.records import CollectionRecord
@@ -16,6 +17,7 @@ from facets.documents.types import (
     JsonValue,
     SearchMode,
     SearchResult,
+    Span,
     StoredDocument,
     UpsertResult,
 )
@@ -45,9 +47,12 @@ __all__ = [
     "Or",
     "Range",
     "ReindexStep",
+    "RelevanceCurve",
     "SearchMode",
     "SearchResult",
+    "Span",
     "StoredDocument",
     "TargetModel",
     "UpsertResult",
+    "read_relevance",
 ]

@@ -13,6 +13,7 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoding import (
     check_collection_name,
     check_ids,
@@ -22,11 +23,12 @@ from facets.documents.encoding import (
 )
 from facets.documents.filters import Filter, validate
 from facets.documents.index_manager import IndexManager
+from facets.documents.ranking import Wanted
 from facets.documents.reading import Reader, check_revision
 from facets.documents.records import CollectionRecord, own_space
 from facets.documents.reindexing import Reindexer, ReindexStep, TargetModel
 from facets.documents.schema import SCHEMA
-from facets.documents.searcher import Searcher, check_query
+from facets.documents.searcher import Searcher, check_query, check_wanted
 from facets.documents.store import DocumentStore
 from facets.documents.types import (
     MAX_CONFIG_BYTES,
@@ -42,7 +44,7 @@ from facets.documents.types import (
     UpsertResult,
 )
 from facets.errors import InvalidInputError, NotFoundError, NotReadyError, StorageError
-from facets.index.config import MAX_PAGE_SIZE, MAX_TEXT_BYTES, MAX_TOP_K, EngineConfig
+from facets.index.config import MAX_PAGE_SIZE, MAX_TEXT_BYTES, EngineConfig
 from facets.storage import Database, DirectoryLock, clear_errors, sync_directory
 
 __all__ = ["CollectionEngine"]
@@ -331,6 +333,8 @@ class CollectionEngine:
         weights: NDArray[np.floating] | None = None,
         filter: Filter | None = None,
         exact: bool = False,
+        curve: RelevanceCurve | None = None,
+        min_confidence: float = 0.0,
         min_revision: int | None = None,
         seen: CollectionRecord | None = None,
     ) -> SearchResult:
@@ -349,24 +353,25 @@ class CollectionEngine:
             weights: ``[Q, J]``, not negative; scaled to add up to 1 for each query. None: all equal.
             filter: Only documents whose payload matches.
             exact: Compare every document, also where an approximate index exists.
+            curve: Gives hits their confidence; None: they have none.
+            min_confidence: Hits of less confidence are left out, in [0, 1]; above 0 it needs a curve for the mode.
             min_revision: The read must see the writes up to this revision.
             seen: As for :meth:`upsert`.
 
         Raises:
             InvalidInputError: Wrong shape, NaN or infinite values, top_k out of range, weights below 0 or all 0, a
-                mode without what it needs.
+                mode or ``min_confidence`` without what it needs.
         """
-        if not 1 <= top_k <= MAX_TOP_K:
-            raise InvalidInputError(f"must be 1 to {MAX_TOP_K}, got {top_k}", path="top_k")
         if filter is not None:
             validate(filter)
         record = self._record(name, seen)
         query = check_query(query_facets, texts, mode=mode, dim=record.dim, weights=weights)
+        wanted = check_wanted(Wanted(top_k=top_k, curve=curve, min_confidence=min_confidence), query.mode)
         for attempt in range(_SEARCH_ATTEMPTS):
             revision = self._revision
             check_revision(revision, min_revision)
             last = attempt == _SEARCH_ATTEMPTS - 1
-            found = self._searcher.search(record, query, top_k, filter=filter, exact=exact, hold_writes=last)
+            found = self._searcher.search(record, query, wanted, filter=filter, exact=exact, hold_writes=last)
             if found is not None:
                 return replace(found, index_revision=revision)
             record = self._record(name, seen or record)  # the collection itself may be gone, or another one

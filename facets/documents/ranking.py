@@ -1,6 +1,6 @@
-"""From candidates to hits: exact scores from the store, ties by id, evidence.
+"""From candidates to hits: exact scores from the store, ties by id.
 
-Shape letters: Q queries, J facets of a query, K facets of a document, D dimensions, C candidates.
+Shape letters: Q queries, J facets of a query, K facets of a document, D dimensions, C candidates, F features.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,18 +9,35 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.confidence import FEATURES, RelevanceCurve, features_of
+from facets.documents.evidence import answer_of, matches_of, span_of
 from facets.documents.fusion import fuse
 from facets.documents.lexical_terms import matched_words
 from facets.documents.records import CollectionRecord
-from facets.documents.types import FacetMatch, Hit
+from facets.documents.types import Hit, SearchMode
 from facets.documents.views import StoreView
-from facets.index.candidates import Candidates, Meetings, meet
-from facets.text.terms import QueryTerms
+from facets.index.candidates import Meetings, meet
+from facets.index.lexical import LexicalFound
+from facets.text.terms import QueryTerms, is_stop_word
 
-__all__ = ["LexicalSide", "rank", "rank_with_words"]
+__all__ = ["LexicalSide", "Wanted", "rank"]
 
 _CHUNK = 2048  # candidates whose facets are held at a time
-_APPROXIMATE_WIDTH = 16  # an approximate search rescores at most this many times top_k documents
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """What hits are asked for.
+
+    Attributes:
+        top_k: How many at most.
+        curve: Gives each hit its confidence; None: they have none.
+        min_confidence: Hits below are left out.
+    """
+
+    top_k: int
+    curve: RelevanceCurve | None = None
+    min_confidence: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,13 +46,11 @@ class LexicalSide:
 
     Attributes:
         terms: Of the query.
-        rows: Candidates, ascending, those of the facets among them.
-        scores: Their BM25.
+        found: Candidates, those of the facets among them, and how their words answer.
     """
 
     terms: QueryTerms
-    rows: NDArray[np.int64]
-    scores: NDArray[np.float32]
+    found: LexicalFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +61,13 @@ class _Scored:
     met: Meetings
     scores: NDArray[np.float32]
     lexical: NDArray[np.float32]
+    features: NDArray[np.float64]
+    confidences: NDArray[np.float32] | None
 
     def __getitem__(self, kept: NDArray[np.int64]) -> "_Scored":
         met = Meetings(self.met.scores[kept], self.met.shares[kept], self.met.document_facets[kept])
-        return _Scored(self.rows[kept], met, self.scores[kept], self.lexical[kept])
+        confidences = None if self.confidences is None else self.confidences[kept]
+        return _Scored(self.rows[kept], met, self.scores[kept], self.lexical[kept], self.features[kept], confidences)
 
 
 def rank(
@@ -57,83 +75,66 @@ def rank(
     record: CollectionRecord,
     query_QJD: NDArray[np.float32],
     *,
-    candidates: Candidates,
-    top_k: int,
+    mode: SearchMode,
+    lines: Sequence[NDArray[np.int64]],
+    sides: Sequence[LexicalSide | None],
+    wanted: Wanted,
 ) -> tuple[tuple[Hit, ...], ...] | None:
-    """The best ``top_k`` documents of every query, best first, ties in the order of ids.
+    """The best documents of every query, best first, ties in the order of ids.
+
+    Scores are exact for every candidate, whichever side found it.
 
     Args:
         view: The store.
         record: The collection.
-        query_QJD: Weighted facets of the queries, see :func:`facets.index.candidates.meet`.
-        candidates: What the index found.
-        top_k: How many.
+        query_QJD: Weighted facets of the queries, see :func:`facets.index.candidates.meet`; J = 0 in mode lexical.
+        mode: What ranks.
+        lines: Candidates of each query, ascending rows.
+        sides: What its words say about these; None in mode facets.
+        wanted: Which of them, and how many.
 
     Returns:
         Hits of every query; None when a candidate no longer exists: the index and the view saw different
         states, search again.
     """
-    rows_QC = candidates.rows
-    if not candidates.exhaustive:
-        rows_QC = rows_QC[:, : _APPROXIMATE_WIDTH * top_k]
-    lines = [np.sort(line[line >= 0]) for line in rows_QC]
-    ids = _ids(view, lines)
-    if ids is None:
-        return None
-    nothing = np.zeros(rows_QC.shape[1], dtype=np.float32)
-    best = [
-        _best(_Scored(line, met, met.scores, nothing[: len(line)]), ids, top_k)
-        for line, met in zip(lines, _meet(view, record, query_QJD, lines), strict=True)
-    ]
-    return _hits(view, record, query_QJD, best)
-
-
-def rank_with_words(
-    view: StoreView,
-    record: CollectionRecord,
-    query_QJD: NDArray[np.float32],
-    *,
-    sides: Sequence[LexicalSide],
-    top_k: int,
-) -> tuple[tuple[Hit, ...], ...] | None:
-    """The best ``top_k`` documents by words, and by facets too where the queries have any (J > 0).
-
-    Both scores are exact for every candidate, whichever side found it.
-
-    Args:
-        view: The store.
-        record: The collection.
-        query_QJD: As for :func:`rank`.
-        sides: Candidates of every query.
-        top_k: How many.
-
-    Returns:
-        As :func:`rank`.
-    """
-    hybrid = query_QJD.shape[1] > 0
-    lines = [side.rows for side in sides]
-    ids = _ids(view, lines)
-    if ids is None:
-        return None
-    best = []
-    for side, met in zip(sides, _meet(view, record, query_QJD, lines), strict=True):
-        scores = fuse(met.scores, side.scores) if hybrid else side.scores
-        scored = _Scored(side.rows, met, scores, side.scores)
-        best.append(_best(scored if hybrid else scored[np.flatnonzero(side.scores > 0)], ids, top_k))
-    return _hits(view, record, query_QJD, best, terms=[side.terms for side in sides])
-
-
-def _ids(view: StoreView, lines: Sequence[NDArray[np.int64]]) -> dict[int, str] | None:
-    """Ids of all candidates; None when one no longer exists."""
     rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *lines]))
     ids = view.ids(rows)
-    return None if len(ids) < len(rows) else ids
+    if len(ids) < len(rows):
+        return None
+    best = []
+    for line, met, side in zip(lines, _meet(view, record, query_QJD, lines), sides, strict=True):
+        best.append(_best(_scored(line, met, side, mode=mode, curve=wanted.curve), ids, wanted))
+    return _hits(view, record, query_QJD, best, sides)
+
+
+def _scored(
+    rows: NDArray[np.int64], met: Meetings, side: LexicalSide | None, *, mode: SearchMode, curve: RelevanceCurve | None
+) -> _Scored:
+    lexical = np.zeros(len(rows), dtype=np.float32) if side is None else side.found.scores
+    features = _features(met.scores, side)
+    confidences = None if curve is None else curve.confidence(mode, features)
+    scores = {"facets": met.scores, "lexical": lexical}.get(mode)
+    scored = _Scored(rows, met, fuse(met.scores, lexical) if scores is None else scores, lexical, features, confidences)
+    return scored[np.flatnonzero(lexical > 0)] if mode == "lexical" else scored
+
+
+def _features(cosines_C: NDArray[np.float32], side: LexicalSide | None) -> NDArray[np.float64]:
+    """What confidence goes by, ``[C, F]``."""
+    if side is None:
+        nothing_C = np.zeros_like(cosines_C)
+        return features_of(cosines_C, nothing_C, nothing_C, num_words=0)
+    num_words = len({term for term, word in side.terms.words if not is_stop_word(word)})
+    coverage_C = side.found.coverage if num_words else np.zeros_like(side.found.coverage)
+    saturation_C = np.minimum(side.found.scores / (side.found.most or 1.0), 1.0)
+    return features_of(cosines_C, coverage_C, saturation_C, num_words=num_words)
 
 
 def _meet(
     view: StoreView, record: CollectionRecord, query_QJD: NDArray[np.float32], lines: Sequence[NDArray[np.int64]]
 ) -> list[Meetings]:
     """Exact scores of the candidates of each query, rows ascending; each is read from the store once."""
+    if not query_QJD.shape[1]:
+        return [_met_nothing(len(line)) for line in lines]
     rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *lines]))
     parts: list[list[Meetings]] = [[] for _ in lines]
     for start in range(0, len(rows), _CHUNK):
@@ -146,6 +147,12 @@ def _meet(
     return [_joined([nothing, *met]) for met in parts]
 
 
+def _met_nothing(count: int) -> Meetings:
+    """Of a query without facets."""
+    none = np.empty((count, 0))
+    return Meetings(np.zeros(count, dtype=np.float32), none.astype(np.float32), none.astype(np.int64))
+
+
 def _joined(parts: Sequence[Meetings]) -> Meetings:
     return Meetings(
         np.concatenate([part.scores for part in parts]),
@@ -154,9 +161,11 @@ def _joined(parts: Sequence[Meetings]) -> Meetings:
     )
 
 
-def _best(scored: _Scored, ids: Mapping[int, str], top_k: int) -> _Scored:
-    """The best ``top_k`` in order; only documents that reach the top_k-th score need their ids compared."""
-    scores = scored.scores
+def _best(scored: _Scored, ids: Mapping[int, str], wanted: Wanted) -> _Scored:
+    """The best in order; only documents that reach the top_k-th score need their ids compared."""
+    if scored.confidences is not None and wanted.min_confidence > 0:
+        scored = scored[np.flatnonzero(scored.confidences >= wanted.min_confidence)]
+    scores, top_k = scored.scores, wanted.top_k
     kept = np.arange(len(scores))
     if len(kept) > top_k:
         kth = np.partition(scores, len(kept) - top_k)[len(kept) - top_k]
@@ -172,54 +181,42 @@ def _hits(
     record: CollectionRecord,
     query_QJD: NDArray[np.float32],
     best: Sequence[_Scored],
-    *,
-    terms: Sequence[QueryTerms] = (),
+    sides: Sequence[LexicalSide | None],
 ) -> tuple[tuple[Hit, ...], ...]:
     """Documents and evidence of what was chosen for each query."""
     rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(scored.rows for scored in best)]))
     documents = view.documents(rows)
-    units = view.facets(record, rows).units.astype(np.float32)
+    stored = view.facets(record, rows)
+    units = stored.units.astype(np.float32)
     norms = np.linalg.norm(units, axis=2, keepdims=True)
     units /= np.where(norms > 0, norms, 1.0)
     weights_QJ = np.linalg.norm(query_QJD.astype(np.float64), axis=2)
     hits: list[tuple[Hit, ...]] = []
-    for query, (weights_J, scored) in enumerate(zip(weights_QJ, best, strict=True)):
+    for weights_J, scored, side in zip(weights_QJ, best, sides, strict=True):
         found = []
         for place, row in enumerate(scored.rows.tolist()):
-            document = documents[row]
-            facets_KD = units[np.searchsorted(rows, row)]
+            document, at = documents[row], int(np.searchsorted(rows, row))
+            offsets = stored.spans[at]
+            pairs = [(0, 0)] * record.num_facets if offsets is None else offsets.tolist()
+            spans = tuple(span_of(document.text, *pair) for pair in pairs)
+            matches = matches_of(
+                weights_J, scored.met.shares[place], scored.met.document_facets[place], units[at], spans
+            )
+            terms, rarities = (None, {}) if side is None else (side.terms, side.found.rarities)
             hit = Hit(
                 id=document.id,
                 score=float(scored.scores[place]),
                 facets_score=float(scored.met.scores[place]),
                 lexical_score=float(scored.lexical[place]),
-                matched_words=matched_words(terms[query], document.text) if terms else (),
+                matched_words=() if terms is None else matched_words(terms, document.text),
                 text=document.text,
                 payload=document.payload,
-                matches=_matches(weights_J, scored.met.shares[place], scored.met.document_facets[place], facets_KD),
+                matches=matches,
+                answer=answer_of(document.text, matches, terms, rarities),
+                confidence=None if scored.confidences is None else float(scored.confidences[place]),
+                signals=dict(zip(FEATURES, scored.features[place].tolist(), strict=True)),
                 revision=document.revision,
             )
             found.append(hit)
         hits.append(tuple(found))
     return tuple(hits)
-
-
-def _matches(
-    weights_J: NDArray[np.float64],
-    shares_J: NDArray[np.float32],
-    document_facets_J: NDArray[np.int64],
-    facets_KD: NDArray[np.float32],
-) -> tuple[FacetMatch, ...]:
-    positive_J = np.maximum(shares_J.astype(np.float64), 0.0)
-    total = float(positive_J.sum()) or 1.0
-    cosines_J = np.clip(np.divide(shares_J, weights_J, out=np.zeros_like(weights_J), where=weights_J > 0), -1.0, 1.0)
-    return tuple(
-        FacetMatch(
-            query_facet=facet,
-            document_facet=int(document_facets_J[facet]),
-            cosine=float(cosines_J[facet]),
-            contribution=float(positive_J[facet]) / total,
-            facet=facets_KD[document_facets_J[facet]],
-        )
-        for facet in np.argsort(-shares_J, kind="stable").tolist()
-    )

@@ -15,20 +15,21 @@ from facets.documents.encoding import check_text, normalize
 from facets.documents.filter_cache import FilterCache
 from facets.documents.filters import Filter
 from facets.documents.index_manager import IndexManager
-from facets.documents.ranking import rank, rank_with_words
+from facets.documents.ranking import LexicalSide, Wanted, rank
 from facets.documents.records import CollectionRecord
 from facets.documents.store import DocumentStore
 from facets.documents.types import SearchMode, SearchResult
 from facets.documents.word_search import WordSearch
 from facets.errors import InvalidInputError
-from facets.index.config import MAX_TEXT_BYTES
+from facets.index.config import MAX_TEXT_BYTES, MAX_TOP_K
 from facets.text.terms import QueryTerms, query_terms
 
-__all__ = ["Query", "Searcher", "check_query", "weighted_queries"]
+__all__ = ["Query", "Searcher", "check_query", "check_wanted", "weighted_queries"]
 
 
 _MIN_DEPTH = 50  # with words, at least so many documents of each side are candidates
-_FACETS_WIDTH = 2  # so many times that of the facets, whose estimates are in need of it
+# So many times that of the facets are scored where their scores are estimates, which are in need of it.
+_FACETS_WIDTH = {"facets": 16, "hybrid": 2}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +59,7 @@ class Searcher:
         self,
         record: CollectionRecord,
         query: Query,
-        top_k: int,
+        wanted: Wanted,
         *,
         filter: Filter | None,
         exact: bool,
@@ -69,7 +70,7 @@ class Searcher:
         Args:
             record: The collection.
             query: What is looked for.
-            top_k: Documents wanted for each query.
+            wanted: Which hits, and how many.
             filter: Checked; None: all documents.
             exact: Compare every document.
             hold_writes: Let writes to this collection wait meanwhile: then the try always succeeds.
@@ -86,35 +87,43 @@ class Searcher:
                         return None
                     filter_revision = current.revision
                     allowed_rows = self._filter_cache.rows(view, current, filter)
-            result, revisions = self._answer(record, query, top_k, allowed_rows=allowed_rows, exact=exact)
+            result, revisions = self._answer(record, query, wanted, allowed_rows=allowed_rows, exact=exact)
         if len(revisions | ({filter_revision} - {None})) > 1:
             return None  # a document that was replaced between the two would be missed
         return result
 
     def _answer(
-        self, record: CollectionRecord, query: Query, top_k: int, *, allowed_rows: NDArray[np.int64] | None, exact: bool
+        self,
+        record: CollectionRecord,
+        query: Query,
+        wanted: Wanted,
+        *,
+        allowed_rows: NDArray[np.int64] | None,
+        exact: bool,
     ) -> tuple[SearchResult | None, set[int | None]]:
         """The answer, None when the store no longer has it, and the revisions of the collection that indexes saw."""
         revisions: set[int | None] = set()
-        also = [np.empty(0, dtype=np.int64)] * len(query.facets)
+        lines = [np.empty(0, dtype=np.int64)] * len(query.facets)
+        sides: list[LexicalSide | None] = [None] * len(lines)
         exhaustive, kind = True, "lexical"
-        depth = top_k if query.mode == "facets" else max(top_k, _MIN_DEPTH)
+        depth = wanted.top_k if query.mode == "facets" else max(wanted.top_k, _MIN_DEPTH)
         if query.mode != "lexical":
             live = self._indexes.live(record)
             found = live.search(query.facets, depth, allowed_rows=allowed_rows, exhaustive=exact)
             revisions.add(found.revision)
             exhaustive, kind = found.candidates.exhaustive, found.kind
-            also = [np.sort(line[line >= 0]) for line in found.candidates.rows[:, : _FACETS_WIDTH * depth]]
-        if query.mode == "facets":
-            with self._store.view() as view:
-                hits = rank(view, record, query.facets, candidates=found.candidates, top_k=top_k)
-        else:
-            words = WordSearch(self._indexes.lexical(record), allowed_rows)
-            sides = [words.search(terms, depth, rows) for terms, rows in zip(query.terms, also, strict=True)]
-            revisions |= words.revisions
-            with self._store.view() as view:
-                sides = [words.add_phrases(side, view) for side in sides]
-                hits = rank_with_words(view, record, query.facets, sides=sides, top_k=top_k)
+            width = _FACETS_WIDTH[query.mode] * depth
+            if query.mode == "facets" and exhaustive:  # all that may be among the best: their estimates are that good
+                width = found.candidates.rows.shape[1]
+            lines = [np.sort(line[line >= 0]) for line in found.candidates.rows[:, :width]]
+        with self._store.view() as view:
+            if query.mode != "facets":
+                words = WordSearch(self._indexes.lexical(record), allowed_rows)
+                found_QC = [words.search(terms, depth, rows) for terms, rows in zip(query.terms, lines, strict=True)]
+                revisions |= words.revisions
+                sides = [words.add_phrases(side, view) for side in found_QC]
+                lines = [side.found.rows for side in sides if side is not None]
+            hits = rank(view, record, query.facets, mode=query.mode, lines=lines, sides=sides, wanted=wanted)
         if hits is None:
             return None, revisions
         return SearchResult(hits=hits, index_revision=0, exhaustive=exhaustive, index_kind=kind), revisions
@@ -146,6 +155,20 @@ def check_query(
     if terms and len(terms) != len(facets_QJD):
         raise InvalidInputError(f"has {len(terms)} items, expected {len(facets_QJD)}, one a query", path="texts")
     return Query(mode=mode, facets=facets_QJD, terms=terms)
+
+
+def check_wanted(wanted: Wanted, mode: SearchMode) -> Wanted:
+    """Checks which hits a search is asked for; see :meth:`facets.documents.CollectionEngine.search`."""
+    if not 1 <= wanted.top_k <= MAX_TOP_K:
+        raise InvalidInputError(f"must be 1 to {MAX_TOP_K}, got {wanted.top_k}", path="top_k")
+    if not 0 <= wanted.min_confidence <= 1:
+        raise InvalidInputError(f"must be in [0, 1], got {wanted.min_confidence}", path="min_confidence")
+    if wanted.min_confidence > 0 and (wanted.curve is None or mode not in wanted.curve.weights):
+        raise InvalidInputError(
+            f"needs a model whose confidence was calibrated for mode {mode}, got {wanted.min_confidence} without one",
+            path="min_confidence",
+        )
+    return wanted
 
 
 def weighted_queries(

@@ -25,6 +25,7 @@ __all__ = [
     "JsonValue",
     "SearchMode",
     "SearchResult",
+    "Span",
     "StoredDocument",
     "UpsertResult",
 ]
@@ -192,6 +193,23 @@ class CountResult:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Span:
+    """A part of a document's text.
+
+    Attributes:
+        start: Offset of its first character, in code points.
+        end: Offset behind its last one.
+        text: What stands there.
+        words: Offsets, in the text of the document, of words of the query in it, in any form.
+    """
+
+    start: int
+    end: int
+    text: str
+    words: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class FacetMatch:
     """How one facet of the query was answered.
 
@@ -202,6 +220,7 @@ class FacetMatch:
         contribution: Its share in what spoke for the document, in [0, 1]; those of a hit add up to 1, or to 0 where
             nothing did.
         facet: That facet of the document, ``[D]`` float32, unit norm: its nearest words explain the hit.
+        span: Where in the text it comes from; None where the document was stored without spans.
     """
 
     query_facet: int
@@ -209,6 +228,7 @@ class FacetMatch:
     cosine: float
     contribution: float
     facet: NDArray[np.float32]
+    span: Span | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -226,6 +246,11 @@ class Hit:
             [-1, 1], exact to 1e-3 (half-precision storage); 0 in mode lexical.
         lexical_score: BM25, 0 or more; 0 in mode facets.
         matched_words: Words of the query that the text has in any form, in the order of the query; none in mode facets.
+        answer: The part of the text that answers best, see :func:`facets.documents.evidence.answer_of`; None where
+            neither spans nor words say.
+        confidence: Calibrated probability that the hit is relevant, in [0, 1], comparable across queries; None without
+            a curve for the mode.
+        signals: What confidence goes by, see :data:`facets.documents.confidence.FEATURES`.
         revision: Revision of the write that stored the document.
     """
 
@@ -237,6 +262,9 @@ class Hit:
     facets_score: float
     lexical_score: float
     matched_words: tuple[str, ...]
+    answer: Span | None
+    confidence: float | None
+    signals: Mapping[str, float]
     revision: int
 
 

@@ -1,5 +1,7 @@
 """The words' side of a search: BM25 of one collection, and quoted phrases."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,22 +38,22 @@ class WordSearch:
                 having = np.intersect1d(having, self._allowed_rows)
             also = np.union1d(also, having[-_MAX_PHRASE_DOCUMENTS:])
         hashes = hash_terms([term for term, _ in terms.words])
-        rows, scores, revision = self._lexical.search(
-            hashes, _WIDTH * depth, also=also, allowed_rows=self._allowed_rows
-        )
-        self.revisions.add(revision)
-        return LexicalSide(terms=terms, rows=rows, scores=scores)
+        found = self._lexical.search(hashes, _WIDTH * depth, also=also, allowed_rows=self._allowed_rows)
+        self.revisions.add(found.revision)
+        return LexicalSide(terms=terms, found=found)
 
     def add_phrases(self, side: LexicalSide, view: StoreView) -> LexicalSide:
         """A quoted phrase counts as one more term, as rare as its words together."""
-        scores = side.scores.copy()
+        if not side.terms.phrases:
+            return side
+        scores = side.found.scores.copy()
         for phrase in side.terms.phrases:
             hashes = hash_terms(phrase)
-            having = np.flatnonzero(np.isin(side.rows, self._lexical.having_all(hashes)))
-            documents = view.documents(side.rows[having])
+            having = np.flatnonzero(np.isin(side.found.rows, self._lexical.having_all(hashes)))
+            documents = view.documents(side.found.rows[having])
             weight = np.float32(_PHRASE_WEIGHT * self._lexical.rarity(hashes))
             for place in having.tolist():
-                document = documents.get(int(side.rows[place]))
+                document = documents.get(int(side.found.rows[place]))
                 if document is not None and contains_phrase(phrase, document.text):
                     scores[place] += weight
-        return LexicalSide(terms=side.terms, rows=side.rows, scores=scores)
+        return LexicalSide(terms=side.terms, found=replace(side.found, scores=scores))

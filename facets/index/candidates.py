@@ -108,11 +108,12 @@ class Meetings:
 def meet(query_JD: NDArray[np.float32], facets_CKD: NDArray[np.floating]) -> Meetings:
     """Scores documents exactly: ``sum_j w_j max_k cos(q_j, F_k)``.
 
-    Computed in float64 and rounded, so equal documents get equal scores wherever they stand.
+    Computed in float64 and rounded, so equal documents get equal scores wherever they stand. A zero facet is none: it
+    is met only where a document has no other, with cosine 0.
 
     Args:
         query_JD: Weighted facets of one query, ``[J, D]``: the norm of facet j is its weight, and weights add up to 1.
-        facets_CKD: Facets of the documents as stored, ``[C, K, D]``; norms do not matter, a zero facet has cosine 0.
+        facets_CKD: Facets of the documents as stored, ``[C, K, D]``; norms do not matter.
 
     Example:
         >>> query = np.array([[0.75, 0.0], [0.0, 0.25]], dtype=np.float32)
@@ -122,10 +123,12 @@ def meet(query_JD: NDArray[np.float32], facets_CKD: NDArray[np.floating]) -> Mee
     """
     documents = facets_CKD.astype(np.float64)
     norms_CK = np.sqrt(np.einsum("ckd,ckd->ck", documents, documents))
-    norms_CK[norms_CK == 0] = 1.0
+    missing_CK = norms_CK == 0
+    norms_CK[missing_CK] = 1.0
+    missing_CK[missing_CK.all(axis=1)] = False
     # [C, K, D] x [D, J] -> [C, J, K]
     shares_CJK = (documents @ query_JD.astype(np.float64).T / norms_CK[:, :, None]).transpose(0, 2, 1)
-    best_CJ = shares_CJK.argmax(axis=2)
+    best_CJ = np.where(missing_CK[:, None, :], -np.inf, shares_CJK).argmax(axis=2)
     shares_CJ = np.take_along_axis(shares_CJK, best_CJ[:, :, None], axis=2)[:, :, 0]
     scores_C = np.clip(np.sort(shares_CJ, axis=1).sum(axis=1), -1.0, 1.0)  # sorted: the order of facets is no matter
     return Meetings(scores_C.astype(np.float32), shares_CJ.astype(np.float32), best_CJ)

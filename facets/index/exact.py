@@ -20,7 +20,7 @@ def reference_search(query_QJD: NDArray[np.float32], facets_NKD: NDArray[np.floa
 
     Args:
         query_QJD: ``[Q, J, D]``; norms are the weights, which add up to 1.
-        facets_NKD: ``[N, K, D]``, norms do not matter; a zero facet scores 0.
+        facets_NKD: ``[N, K, D]``, norms do not matter; a zero facet is none, and a document without any scores 0.
 
     Returns:
         ``[Q, N]`` float32 scores in [-1, 1].
@@ -28,10 +28,9 @@ def reference_search(query_QJD: NDArray[np.float32], facets_NKD: NDArray[np.floa
     scores = np.zeros((len(query_QJD), len(facets_NKD)))
     for q, query in enumerate(query_QJD.astype(np.float64)):
         for n, document in enumerate(facets_NKD.astype(np.float64)):
-            lengths = [float(np.linalg.norm(facet)) or 1.0 for facet in document]
+            units = [facet / np.linalg.norm(facet) for facet in document if facet.any()]
             for weighted in query:
-                shares = [float(weighted @ facet) / length for facet, length in zip(document, lengths, strict=True)]
-                scores[q, n] += max(shares)
+                scores[q, n] += max([float(weighted @ unit) for unit in units], default=0.0)
     return np.clip(scores, -1.0, 1.0).astype(np.float32)
 
 
@@ -53,6 +52,7 @@ class ExactIndex:
 
     def _clear(self) -> None:
         self._blocks: list[NDArray[np.float16]] = []
+        self._missing: list[NDArray[np.bool_]] = []  # zero facets of each block
         self._rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # -1 marks a hole
         self._num_slots = 0
         self._num_documents = 0
@@ -84,8 +84,11 @@ class ExactIndex:
             if block == len(self._blocks):
                 shape = (self._block_documents, self.num_facets, self.dim)
                 self._blocks.append(np.empty(shape, dtype=np.float16))
+                self._missing.append(np.zeros(shape[:2], dtype=np.bool_))
             count = min(len(rows) - done, self._block_documents - offset)
-            self._blocks[block][offset : offset + count] = facets_NKD[done : done + count]
+            part = facets_NKD[done : done + count]
+            self._blocks[block][offset : offset + count] = part
+            self._missing[block][offset : offset + count] = ~part.any(axis=2)
             done += count
         self._rows[start:end] = rows
         self._num_slots = end
@@ -155,5 +158,9 @@ class ExactIndex:
             decoded.copy_(torch.from_numpy(block[:count].reshape(-1, dim)))
             # [Q * J, n * K] -> [Q, J, n, K] -> best facet for each of the query's, added up [Q, n]
             products = (query @ decoded.T).view(num_queries, query_facets, count, self.num_facets)
-            scores[:, start : start + count] = products.amax(dim=3).sum(dim=1)
+            missing = self._missing[number][:count]
+            if missing.any():
+                products.masked_fill_(torch.from_numpy(missing), -torch.inf)
+            best = products.amax(dim=3)
+            scores[:, start : start + count] = best.masked_fill_(best == -torch.inf, 0.0).sum(dim=1)
         return scores.numpy()

@@ -28,10 +28,12 @@ class FaissBackend:
         parts = []
         for _, facets_NKD in chunks():
             vectors = facets_NKD.reshape(-1, facets_NKD.shape[2])
-            parts.append(vectors[rng.random(len(vectors)) < share])
-        if not sum(map(len, parts)):
+            parts.append(vectors[(rng.random(len(vectors)) < share) & vectors.any(axis=1)])
+        if not parts:
             return None
         sample = rng.permutation(np.concatenate(parts))
+        if not len(sample):  # none of the documents has a facet
+            sample = np.zeros((1, sample.shape[1]), dtype=sample.dtype)
         index = FaissIndex.train(sample, num_facets=num_facets, num_documents=num_documents, code=self._config.code)
         for rows, facets_NKD in chunks():
             index.add(rows, facets_NKD)

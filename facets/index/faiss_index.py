@@ -44,7 +44,7 @@ class FaissIndex:
 
     A document gets the next free slot, and its facets the FAISS ids ``slot * K + facet``, so nothing is ever
     renumbered. Removed documents stay in the lists until :meth:`purge`, masked by a bitmap that the scan
-    consults. Create with :meth:`train`, then add.
+    consults. Zero facets are left out. Create with :meth:`train`, then add.
     """
 
     def __init__(
@@ -137,7 +137,9 @@ class FaissIndex:
         """Adds documents whose lists :meth:`prepare` has found."""
         if not len(rows):
             return
-        kept = ~duplicate_facets(facets_NKD).ravel()
+        kept_NK = ~duplicate_facets(facets_NKD) & facets_NKD.any(axis=2)
+        kept_NK[~kept_NK.any(axis=1), 0] = True  # a document without facets can still be found, last
+        kept = kept_NK.ravel()
         vectors = np.ascontiguousarray(facets_NKD.reshape(-1, self.dim)[kept], dtype=np.float32)
         first = len(self._rows) * self.num_facets
         ids = np.arange(first, first + len(kept), dtype=np.int64)[kept]
@@ -206,6 +208,7 @@ class FaissIndex:
         With a filter more lists are probed, inversely to the share of allowed documents, and all of them when
         that still gives fewer than ``min(top_k, documents allowed)``.
         """
+        query_QJD = _without_padding(query_QJD)
         allowed = self._rows >= 0
         if allowed_rows is not None:
             allowed &= np.isin(self._rows, allowed_rows)
@@ -287,7 +290,7 @@ class FaissIndex:
         self, query_JD: NDArray[np.float32], parameters: faiss.SearchParametersIVF
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         """Every facet in the probed lists of each facet of a query: ids and weighted cosines."""
-        for facet in query_JD:
+        for facet in query_JD[query_JD.any(axis=1)]:
             _, scores, ids = self._index.range_search(np.ascontiguousarray(facet[None]), -2.0, params=parameters)
             yield ids, scores
 
@@ -341,3 +344,12 @@ def _overlap(truth: NDArray[np.int64], found: NDArray[np.int64]) -> float:
     """Share of the truth that was found, ``[Q, C]`` against ``[Q, C']``; -1 is none."""
     hits = ((truth[:, :, None] == found[:, None, :]).any(axis=2) & (truth >= 0)).sum()
     return float(hits) / max(1, int((truth >= 0).sum()))
+
+
+def _without_padding(query_QJD: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Queries that have one facet each as ``[Q, 1, D]``: they are found by their best facet, exactly."""
+    used_QJ = query_QJD.any(axis=2)
+    if query_QJD.shape[1] == 1 or (used_QJ.sum(axis=1) > 1).any():
+        return query_QJD
+    first_Q = used_QJ.argmax(axis=1)
+    return np.ascontiguousarray(query_QJD[np.arange(len(query_QJD)), first_Q][:, None, :])

@@ -3,7 +3,7 @@
 Terms are known by 32-bit hashes. Shape letters: N slots, T terms, P postings, C documents asked for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from facets.index.locks import ReadWriteLock
 
-__all__ = ["LexicalIndex", "TermCounts", "reference_bm25"]
+__all__ = ["LexicalFound", "LexicalIndex", "TermCounts", "reference_bm25"]
 
 _K1 = 0.9  # how fast further occurrences of a term stop to count
 _B = 0.4  # how much long documents are discounted
@@ -30,6 +30,28 @@ class TermCounts:
 
     hashes: NDArray[np.uint32]
     counts: NDArray[np.uint16]
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalFound:
+    """What a query finds.
+
+    Attributes:
+        rows: Ascending, ``[C]``.
+        scores: BM25, ``[C]``, 0 or more.
+        coverage: What share of the query's terms each document has, ``[C]`` in [0, 1]; every different term counts
+            with its inverse document frequency, those of no document too.
+        most: BM25 that no document can exceed for this query; 0 without terms.
+        rarities: Inverse document frequency of each term.
+        revision: Of the collection that was searched.
+    """
+
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float32]
+    coverage: NDArray[np.float32]
+    most: float
+    rarities: Mapping[int, float]
+    revision: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +137,7 @@ class LexicalIndex:
         *,
         also: NDArray[np.int64] | None = None,
         allowed_rows: NDArray[np.int64] | None = None,
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32], int]:
+    ) -> LexicalFound:
         """The best documents for a query that have any of its terms, and the scores of others asked for.
 
         Args:
@@ -123,12 +145,9 @@ class LexicalIndex:
             count: How many of the best.
             also: Rows whose scores are wanted in any case; those that are not here are left out.
             allowed_rows: Sorted rows: only these; None: all.
-
-        Returns:
-            Rows, ascending, ``[C]``; scores ``[C]``, 0 or more; revision of the collection that was searched.
         """
         with self._lock.read():
-            scores = self._scores(query)
+            scores, coverage, most, rarities = self._scores(query)
             wanted = scores > 0
             if allowed_rows is not None:
                 wanted &= np.isin(self._rows, allowed_rows)
@@ -138,7 +157,7 @@ class LexicalIndex:
                 slots = slots[scores[slots] >= kth][: 2 * count]  # ties at the cut, within bounds
             if also is not None:
                 slots = np.union1d(slots, self._slots(also))
-            return self._rows[slots], scores[slots], self._revision
+            return LexicalFound(self._rows[slots], scores[slots], coverage[slots], most, rarities, self._revision)
 
     def having_all(self, query: Sequence[int]) -> NDArray[np.int64]:
         """Rows of the documents that have every term, ascending."""
@@ -177,21 +196,27 @@ class LexicalIndex:
                 counts.append(segment.counts[part][alive].astype(np.float32))
         return np.concatenate(slots), np.concatenate(counts)
 
-    def _scores(self, query: Sequence[int]) -> NDArray[np.float32]:
+    def _scores(self, query: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.float32], float, dict[int, float]]:
+        """BM25 and coverage of every slot, the bound of BM25 and rarities; see :class:`LexicalFound`."""
         scores = np.zeros(len(self._rows), dtype=np.float32)
-        if not len(self):
-            return scores
+        coverage = np.zeros(len(self._rows), dtype=np.float32)
+        if not len(self) or not len(query):
+            return scores, coverage, 0.0, {}
         mean = max(float(self._lengths[self._alive].mean()), 1.0)
         discounts = _K1 * (1 - _B + _B * self._lengths / mean)
         occurrences: dict[int, int] = {}
         for term in query:
             occurrences[term] = occurrences.get(term, 0) + 1
         found = [(times, *self._postings(term)) for term, times in occurrences.items()]
+        rarities = {term: self._idf(len(slots)) for term, (_, slots, _) in zip(occurrences, found, strict=True)}
+        everything = sum(rarities.values())
+        most = (_K1 + 1) * sum(times * rarities[term] for term, times in occurrences.items())
         found = sorted((entry for entry in found if len(entry[1])), key=lambda entry: len(entry[1]))
         for times, slots, counts in found[:_MAX_QUERY_TERMS]:
-            weight = np.float32(times * self._idf(len(slots)) * (_K1 + 1))
-            scores[slots] += weight * counts / (counts + discounts[slots])
-        return scores
+            idf = self._idf(len(slots))
+            scores[slots] += np.float32(times * idf * (_K1 + 1)) * counts / (counts + discounts[slots])
+            coverage[slots] += np.float32(idf / everything)
+        return scores, coverage, most, rarities
 
     def _add(self, rows: NDArray[np.int64], terms: Sequence[TermCounts]) -> None:
         first = len(self._rows)

@@ -44,8 +44,9 @@ class FacetIndex(Protocol):
     """Finds the documents whose facets answer the facets of the query best.
 
     The score of a document x is ``sum_j w_j max_k cos(q_j, F_k(x))``: every facet of the query takes the document's
-    best facet. Facets of documents have unit norm (a zero facet is allowed and has cosine 0); the norm of a query's
-    facet is its weight, and the weights add up to 1. With one facet this is the best facet's cosine.
+    best facet. Facets of documents have unit norm; a zero facet is none, and a document without any has cosine 0. The
+    norm of a query's facet is its weight, 0 for none, and the weights add up to 1. With one facet this is the best
+    facet's cosine.
 
     An engine that ranks single facets is asked, for every query facet, for the best ``top_k * K`` of them. By
     the pigeonhole principle these belong to at least top_k documents, since one document owns at most K. A query of

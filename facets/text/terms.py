@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import Stemmer
 
-__all__ = ["QueryTerms", "is_stop_word", "query_terms", "terms"]
+__all__ = ["QueryTerms", "is_stop_word", "located_terms", "query_terms", "terms"]
 
 _WORD = re.compile(r"\w+(?:[-_./:]\w+)*")
 _PART = re.compile(r"[^\W_]+")
+_LOCATED = re.compile(r"(?:[^\W_]|[\u0300-\u036f])+")  # accents may stand apart
 _PHRASE = re.compile(r'"([^"]+)"')
 _STOP_WORDS = frozenset(
     "a an and are as at be but by can could did do does for from had has have how i if in into is it its may no not of "
@@ -48,6 +49,27 @@ def is_stop_word(word: str) -> bool:
 def terms(text: str) -> list[str]:
     """The terms of a text, in order; an identifier (parts joined by ``-_./:`` with a digit) comes after its parts."""
     return [term for term, _ in _terms(text)]
+
+
+def located_terms(text: str, start: int = 0, end: int | None = None) -> list[tuple[str, int, int]]:
+    """Terms with the offsets of their words, in order; identifiers only by their parts.
+
+    Args:
+        text: The text.
+        start: Offset of the first character that is looked at.
+        end: Offset behind the last one; None: of the text.
+
+    Example:
+        >>> located_terms("The engines stalled.", 4)
+        [('engin', 4, 11), ('stall', 12, 19)]
+    """
+    found = [
+        (part, match.start(), match.end())
+        for match in _LOCATED.finditer(text, start, len(text) if end is None else end)
+        for part in _PART.findall(unicodedata.normalize("NFKC", match.group()).casefold())
+    ]
+    stems = _stem([part for part, _, _ in found])
+    return [(stem, first, last) for stem, (_, first, last) in zip(stems, found, strict=True)]
 
 
 def query_terms(text: str) -> QueryTerms:

@@ -29,10 +29,15 @@ def test_scores_match_reference_through_writes(seed: int, num_documents: int, ba
     kept = np.flatnonzero(~gone)
     assert len(index) == len(kept)
     query = rng.integers(0, 35, 4).tolist()
-    rows, scores, revision = index.search(query, num_documents, also=3 * np.arange(num_documents))
-    assert rows.tolist() == (3 * kept).tolist() and revision == 7
+    found = index.search(query, num_documents, also=3 * np.arange(num_documents))
+    assert found.rows.tolist() == (3 * kept).tolist() and found.revision == 7
     if len(kept):
-        np.testing.assert_allclose(scores, reference_bm25(query, [documents[n] for n in kept]), rtol=1e-4, atol=1e-5)
+        expected = reference_bm25(query, [documents[n] for n in kept])
+        np.testing.assert_allclose(found.scores, expected, rtol=1e-4, atol=1e-5)
+        assert (found.scores <= found.most).all()
+        held = [{term for term in query if term in documents[n].hashes} for n in kept]
+        shares = [sum(found.rarities[term] for term in of) / sum(found.rarities.values()) for of in held]
+        np.testing.assert_allclose(found.coverage, shares, rtol=1e-4, atol=1e-5)
 
 
 def test_only_the_best_and_allowed_documents_come_back() -> None:
@@ -40,10 +45,10 @@ def test_only_the_best_and_allowed_documents_come_back() -> None:
     one = TermCounts(np.array([5], dtype=np.uint32), np.array([1], dtype=np.uint16))
     long = TermCounts(np.array([5, 6], dtype=np.uint32), np.array([1, 9], dtype=np.uint16))
     index.apply(1, added=np.array([1, 2, 3]), removed=NONE, terms=[long, one, long])
-    assert index.search([5], 1)[0].tolist() == [2]
-    assert index.search([5], 1, allowed_rows=np.array([3]))[0].tolist() == [3]
-    assert index.search([5], 1, also=np.array([1, 9]))[0].tolist() == [1, 2]
-    assert index.search([99], 5)[0].tolist() == []
+    assert index.search([5], 1).rows.tolist() == [2]
+    assert index.search([5], 1, allowed_rows=np.array([3])).rows.tolist() == [3]
+    assert index.search([5], 1, also=np.array([1, 9])).rows.tolist() == [1, 2]
+    assert index.search([99], 5).rows.tolist() == []
     assert index.having_all([5, 6]).tolist() == [1, 3]
 
 
@@ -54,11 +59,12 @@ def test_removed_documents_leave_no_trace() -> None:
     index.apply(1, added=np.arange(3000), removed=NONE, terms=documents)
     index.apply(2, added=NONE, removed=np.arange(0, 2900))
     index.apply(3, added=np.arange(3000, 3010), removed=NONE, terms=documents[:10])
-    rows, scores, _ = index.search([3, 4], 200, also=np.arange(2900, 3010))
-    assert rows.tolist() == list(range(2900, 3010))
-    np.testing.assert_allclose(scores, reference_bm25([3, 4], documents[2900:] + documents[:10]), rtol=1e-4, atol=1e-5)
+    found = index.search([3, 4], 200, also=np.arange(2900, 3010))
+    assert found.rows.tolist() == list(range(2900, 3010))
+    expected = reference_bm25([3, 4], documents[2900:] + documents[:10])
+    np.testing.assert_allclose(found.scores, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("query", [[], [1, 2, 3]])
 def test_empty_index_finds_nothing(query: list[int]) -> None:
-    assert len(LexicalIndex().search(query, 5)[0]) == 0
+    assert len(LexicalIndex().search(query, 5).rows) == 0

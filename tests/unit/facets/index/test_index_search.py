@@ -189,6 +189,34 @@ def test_duplicate_facets_are_stored_once_and_found() -> None:
     assert_contains_best(index, queries, reference_search(queries, half), np.arange(200), 10)
 
 
+@pytest.mark.parametrize("kind", ["exact", "fp16", "int8"])
+def test_zero_facets_are_none_and_padding_of_queries_weighs_nothing(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    facets = unit(rng.standard_normal((300, 4, 32)))
+    facets[rng.random((300, 4)) < 0.5] = 0
+    facets[7] = 0
+    half = facets.astype(np.float16)
+    index = fill(kind, np.arange(300), half)
+    queries = np.zeros((6, 3, 32), dtype=np.float32)
+    queries[:, 1] = unit(rng.standard_normal((6, 32)))
+    truth = reference_search(queries, half)
+    assert truth.min() < 0, "a zero facet would be better than these"
+    assert_contains_best(index, queries, truth, np.arange(300), 10)
+    queries[3:, 2] = queries[3:, 0] = unit(rng.standard_normal((3, 32)))
+    queries[3:] /= 3
+    assert_contains_best(index, queries, reference_search(queries, half), np.arange(300), 10)
+    assert 7 in index.search(queries, 300, exhaustive=True).rows[0]
+    if isinstance(index, FaissIndex):
+        assert index.num_vectors == np.count_nonzero(facets.any(axis=2)) + (~facets.any(axis=(1, 2))).sum()
+
+
+def test_collection_of_zero_facets_alone_is_built_and_searched() -> None:
+    nothing = np.zeros((50, 2, 32), dtype=np.float16)
+    index = fill("fp16", np.arange(50), nothing)
+    found = index.search(unit(np.ones((1, 1, 32))), 5, exhaustive=True)
+    assert (found.rows >= 0).sum() >= 5 and found.scores.max() == 0
+
+
 def test_zero_facet_scores_zero() -> None:
     facets = np.zeros((1, 2, 32), dtype=np.float16)
     assert meet(unit(np.ones((1, 32))), facets).scores.tolist() == [0.0]
@@ -202,7 +230,7 @@ def test_meet_names_the_facets_that_met_and_their_shares() -> None:
     met = meet(query, documents)
     assert met.scores.tolist() == [0.25, 0.75]
     assert met.shares.tolist() == [[0.25, 0.0], [0.0, 0.75]]
-    assert met.document_facets.tolist() == [[2, 0], [0, 1]]
+    assert met.document_facets.tolist() == [[2, 2], [1, 1]], "a zero facet is never met"
 
 
 def test_every_facet_of_a_query_counts() -> None:

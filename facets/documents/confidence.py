@@ -1,0 +1,142 @@
+"""Confidence: how probable it is that a hit is relevant, comparable across queries.
+
+The score of a search orders the hits of one query. Confidence is a logistic curve over what spoke for a hit; its
+weights belong to a model and lie in ``relevance.json`` of the model's folder::
+
+    {"format": 1, "revision": "0123456789ab", "source": "judgements it was fitted on",
+     "modes": {"hybrid": {"intercept": -4.1, "cosine": 5.2, "coverage": 1.0}, "facets": ...}}
+
+Shape letters: C candidates, F features.
+"""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.documents.types import SearchMode
+from facets.errors import CheckpointError
+from facets.storage import write_atomically
+
+__all__ = ["FEATURES", "RelevanceCurve", "features_of", "read_relevance", "write_relevance"]
+
+logger = logging.getLogger(__name__)
+
+FEATURES = ("cosine", "coverage", "saturation", "words", "cosine_coverage", "words_coverage")
+"""What a curve weighs.
+
+- ``cosine``: the facets' score of the document; 0 in mode lexical.
+- ``coverage``: what share of the query's words the document has, each by its rarity in the collection, words that no
+  document has being the rarest; in [0, 1]. Stop words are no words here: 0 for a query of them alone.
+- ``saturation``: BM25 of the document as a share of the most that any document could have; in [0, 1].
+- ``words``: ``log(1 + number of different words of the query)``, stop words left out.
+- ``cosine_coverage``, ``words_coverage``: products of these.
+
+Without lexical search (mode facets) all but ``cosine`` are 0.
+"""
+_FILE_NAME = "relevance.json"
+_FORMAT = 1
+_INTERCEPT = "intercept"
+
+
+def features_of(
+    cosines_C: NDArray[np.floating],
+    coverage_C: NDArray[np.floating],
+    saturation_C: NDArray[np.floating],
+    *,
+    num_words: int,
+) -> NDArray[np.float64]:
+    """The features of the candidates of one query, ``[C, F]`` in the order of :data:`FEATURES`."""
+    words_C = np.full(len(cosines_C), np.log1p(num_words))
+    columns = (cosines_C, coverage_C, saturation_C, words_C, cosines_C * coverage_C, words_C * coverage_C)
+    return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RelevanceCurve:
+    """Weights of a logistic curve, by mode.
+
+    Attributes:
+        revision: Of the model whose searches it was fitted on.
+        weights: Mode -> name in :data:`FEATURES`, or ``intercept`` -> weight; names left out weigh 0, and hits of a
+            mode left out have no confidence.
+        source: Judgements it was fitted on, for readers of the file.
+
+    Example:
+        >>> curve = RelevanceCurve(revision="r", weights={"facets": {"intercept": -2.0, "cosine": 4.0}})
+        >>> curve.confidence("facets", features_of(*np.array([[0.5], [0], [0]]), num_words=0)).tolist()
+        [0.5]
+    """
+
+    revision: str
+    weights: Mapping[SearchMode, Mapping[str, float]]
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        """Checks names and numbers."""
+        for mode, weights in self.weights.items():
+            if mode not in get_args(SearchMode):
+                raise CheckpointError(f"modes: expected {', '.join(get_args(SearchMode))}, got {mode!r}")
+            for name, weight in weights.items():
+                if name not in (*FEATURES, _INTERCEPT):
+                    raise CheckpointError(f"{mode}: expected names of {', '.join(FEATURES)}, got {name!r}")
+                if not np.isfinite(weight):
+                    raise CheckpointError(f"{mode}.{name}: expected a finite number, got {weight}")
+
+    def confidence(self, mode: SearchMode, features_CF: NDArray[np.float64]) -> NDArray[np.float32] | None:
+        """Probabilities of being relevant, ``[C]`` in [0, 1]; None where nothing was fitted for the mode."""
+        weights = self.weights.get(mode)
+        if weights is None:
+            return None
+        slopes_F = np.array([weights.get(name, 0.0) for name in FEATURES])
+        logits_C = features_CF @ slopes_F + weights.get(_INTERCEPT, 0.0)
+        return (0.5 * (1 + np.tanh(0.5 * logits_C))).astype(np.float32)
+
+
+def read_relevance(folder: Path, revision: str) -> RelevanceCurve | None:
+    """The curve of a model folder.
+
+    Args:
+        folder: The folder.
+        revision: Of the model in it. A curve of another one is left out with a warning: it would be wrong.
+
+    Returns:
+        The curve; None when there is none.
+
+    Raises:
+        CheckpointError: The file is damaged or of an unknown format.
+    """
+    file = folder / _FILE_NAME
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if content["format"] != _FORMAT:
+            raise CheckpointError(f"{file}: expected format {_FORMAT}, got {content['format']!r}")
+        curve = RelevanceCurve(
+            revision=str(content["revision"]),
+            weights={mode: {name: float(w) for name, w in of.items()} for mode, of in content["modes"].items()},
+            source=str(content.get("source", "")),
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, CheckpointError) as error:
+        raise CheckpointError(f"{file}: expected a relevance curve: {error}") from error
+    if curve.revision != revision:
+        logger.warning("%s is left out: it was fitted on revision %s, the model is %s", file, curve.revision, revision)
+        return None
+    return curve
+
+
+def write_relevance(folder: Path, curve: RelevanceCurve) -> Path:
+    """Writes ``relevance.json``; the file appears whole or not at all."""
+    content = {"format": _FORMAT, "revision": curve.revision, "source": curve.source}
+    modes: Sequence[SearchMode] = sorted(curve.weights)
+    rounded = {mode: {name: round(w, 6) for name, w in curve.weights[mode].items()} for mode in modes}
+    file = folder / _FILE_NAME
+    with write_atomically(file, durable=False) as part:
+        part.write_text(json.dumps({**content, "modes": rounded}, indent=2) + "\n", encoding="utf-8")
+    return file

@@ -1,0 +1,116 @@
+"""Why a document was found: the facets that met, where in the text they come from, and the words that matched.
+
+Shape letters: J facets of a query, K facets of a document, D dimensions.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.documents.lexical_terms import hash_terms
+from facets.documents.types import FacetMatch, Span
+from facets.text.terms import QueryTerms, located_terms
+from facets.text.tokenizer import Sentence, Tokenizer
+
+__all__ = ["answer_of", "matches_of", "span_of"]
+
+_AROUND = 400  # characters around a span in which its sentences begin and end
+_LONGEST_SEARCH = 100_000  # characters of a text that are looked through for the sentence with the words
+
+
+def matches_of(
+    weights_J: NDArray[np.float64],
+    shares_J: NDArray[np.float32],
+    document_facets_J: NDArray[np.int64],
+    facets_KD: NDArray[np.float32],
+    spans: tuple[Span | None, ...],
+) -> tuple[FacetMatch, ...]:
+    """How each facet of the query was answered, the largest contribution first; those of weight 0 are left out.
+
+    Args:
+        weights_J: Of the query's facets.
+        shares_J: What each added to the score.
+        document_facets_J: Which facet of the document it met.
+        facets_KD: Unit-norm facets of the document.
+        spans: Where each of them comes from.
+    """
+    positive_J = np.maximum(shares_J.astype(np.float64), 0.0)
+    total = float(positive_J.sum()) or 1.0
+    cosines_J = np.clip(np.divide(shares_J, weights_J, out=np.zeros_like(weights_J), where=weights_J > 0), -1.0, 1.0)
+    return tuple(
+        FacetMatch(
+            query_facet=facet,
+            document_facet=int(document_facets_J[facet]),
+            cosine=float(cosines_J[facet]),
+            contribution=float(positive_J[facet]) / total,
+            facet=facets_KD[document_facets_J[facet]],
+            span=spans[document_facets_J[facet]],
+        )
+        for facet in np.argsort(-shares_J, kind="stable").tolist()
+        if weights_J[facet] > 0
+    )
+
+
+def span_of(text: str, start: int, end: int) -> Span | None:
+    """A part of a text; None where it is empty."""
+    return Span(start=start, end=end, text=text[start:end]) if end > start else None
+
+
+def answer_of(
+    text: str, matches: tuple[FacetMatch, ...], terms: QueryTerms | None, rarities: Mapping[int, float]
+) -> Span | None:
+    """The part of a text that answers a query best.
+
+    The span of the facet that contributes most; where words of the query stand in it, the one of its sentences whose
+    words weigh most. Without a span, the sentence of the text whose words weigh most.
+
+    Args:
+        text: Of the document.
+        matches: The largest contribution first.
+        terms: Of the query; None: no words count.
+        rarities: Weight of each term of the query, by hash.
+
+    Returns:
+        The part and the words of the query in it; None where neither facets nor words say anything.
+    """
+    best = next((match.span for match in matches if match.span is not None and match.contribution > 0), None)
+    wanted = dict.fromkeys(hash_terms([term for term, _ in terms.words])) if terms else {}
+    if not wanted:
+        return best
+    start, end = (best.start, best.end) if best else (0, min(len(text), _LONGEST_SEARCH))
+    window = (max(0, start - _AROUND), min(len(text), end + _AROUND)) if best else (start, end)
+    found = located_terms(text, *window)
+    places = [
+        (hash, first, last)
+        for hash, (_, first, last) in zip(hash_terms([term for term, _, _ in found]), found, strict=True)
+        if hash in wanted
+    ]
+    sentences = [
+        (sentence.start + window[0], sentence.end + window[0])
+        for sentence in _sentences(text[window[0] : window[1]])
+        if sentence.end + window[0] > start and sentence.start + window[0] < end
+    ]
+    weighed = [(_weight(places, rarities, *sentence), sentence) for sentence in sentences]
+    heaviest = max(weighed, key=lambda entry: entry[0], default=(0.0, (0, 0)))
+    if heaviest[0] > 0:
+        start, end = heaviest[1]
+    elif best is None:
+        return None
+    words = tuple((first, last) for _, first, last in places if first >= start and last <= end)
+    return Span(start=start, end=end, text=text[start:end], words=words)
+
+
+def _weight(places: list[tuple[int, int, int]], rarities: Mapping[int, float], start: int, end: int) -> float:
+    """Each different word once."""
+    return sum(rarities.get(hash, 0.0) for hash in {hash for hash, first, last in places if start <= first < end})
+
+
+def _sentences(text: str) -> list[Sentence]:
+    return _tokenizer().sentences(text)
+
+
+@cache
+def _tokenizer() -> Tokenizer:
+    return Tokenizer()

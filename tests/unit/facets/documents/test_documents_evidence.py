@@ -1,0 +1,93 @@
+"""The evidence of a hit: spans of the facets that met, and the part of the text that answers."""
+
+import numpy as np
+import pytest
+
+from facets.documents import CollectionEngine, Document, Hit, Span
+from facets.text.terms import located_terms
+
+TEXT = (
+    "Na\u00efve caf\u00e9s sell tea to students. The pump of the engine failed in May. "
+    "It was repaired by Dr. Lee in June. Nobody knows why."
+)
+
+
+def place(part: str) -> tuple[int, int]:
+    return TEXT.index(part), TEXT.index(part) + len(part)
+
+
+_REPAIR = "pump of the engine failed in May. It was repaired by Dr. Lee"
+SPANS = np.array([place("caf\u00e9s sell tea"), place(_REPAIR), (0, 0)])
+
+
+@pytest.fixture
+def filled(engine: CollectionEngine) -> CollectionEngine:
+    engine.create_collection("spans", model="m", model_revision="1", num_facets=3, dim=32)
+    facets = np.eye(3, 32)
+    facets[2] = 0
+    engine.upsert("spans", [Document(id="a", text=TEXT, facet_embeddings=facets, spans=SPANS)])
+    engine.upsert("docs", [Document(id="a", text=TEXT, facet_embeddings=np.eye(2, 32))])
+    return engine
+
+
+def hit(engine: CollectionEngine, facets: list[int], text: str | None, collection: str = "spans") -> Hit:
+    query = np.eye(32, dtype=np.float32)[facets][None]
+    return engine.search(collection, query, texts=None if text is None else [text], top_k=1).hits[0][0]
+
+
+def test_a_match_has_the_span_of_the_facet_that_met(filled: CollectionEngine) -> None:
+    found = hit(filled, [1, 0], None)
+    spans = {match.query_facet: match.span for match in found.matches}
+    assert spans[1] is not None and spans[0] is not None
+    assert (spans[1].text, spans[1].start) == ("caf\u00e9s sell tea", 6)
+    assert TEXT[spans[0].start : spans[0].end] == spans[0].text
+    assert found.answer == spans[found.matches[0].query_facet]
+
+
+def test_of_the_answering_span_the_sentence_with_the_words_is_shown(filled: CollectionEngine) -> None:
+    answer = hit(filled, [1], "Who repaired the engine?").answer
+    assert answer is not None
+    assert answer.text == "The pump of the engine failed in May.", "of equal weights the first one"
+    answer = hit(filled, [1], "repairs by Dr. Lee").answer
+    assert answer is not None
+    assert answer.text == "It was repaired by Dr. Lee in June."
+    assert [TEXT[start:end] for start, end in answer.words] == ["repaired", "Dr", "Lee"]
+
+
+def test_words_outside_the_span_leave_it_as_it_is(filled: CollectionEngine) -> None:
+    answer = hit(filled, [0], "Who repaired it?").answer
+    assert answer == Span(start=6, end=20, text="caf\u00e9s sell tea")
+
+
+def test_without_spans_words_alone_say_which_sentence_answers(filled: CollectionEngine) -> None:
+    answer = hit(filled, [0], "Lee", "docs").answer
+    assert answer is not None and answer.text == "It was repaired by Dr. Lee in June."
+    assert hit(filled, [0], "unheard of", "docs").answer is None
+    found = hit(filled, [0], None, "docs")
+    assert found.answer is None and found.matches[0].span is None
+    lexical = filled.search("docs", texts=["tea"], mode="lexical", top_k=1).hits[0][0]
+    assert lexical.answer is not None and lexical.answer.text.startswith("Na\u00efve")
+
+
+def test_a_query_facet_of_weight_zero_is_no_evidence(filled: CollectionEngine) -> None:
+    query = np.eye(2, 32, dtype=np.float32)[None]
+    found = filled.search("spans", query, top_k=1, weights=np.array([[0.0, 1.0]])).hits[0][0]
+    assert [match.query_facet for match in found.matches] == [1]
+    assert found.score == pytest.approx(1.0, abs=1e-3)
+
+
+def test_a_text_of_a_megabyte_is_answered(engine: CollectionEngine) -> None:
+    text = "word " * 200_000 + "needle."
+    engine.upsert("docs", [Document(id="long", text=text, facet_embeddings=np.eye(2, 32))])
+    found = engine.search("docs", texts=["needle"], mode="lexical", top_k=1).hits[0][0]
+    assert found.matched_words == ("needle",)
+
+
+@pytest.mark.parametrize(
+    "text", ["Stra\u00dfe und CAF\u00c9", "cafe\u0301s", "\ufb01nest \u00bd", "AB-1234 x_y", "", "\U0001f600 ok"]
+)
+def test_located_terms_stand_where_they_say(text: str) -> None:
+    found = located_terms(text)
+    assert all(0 <= start < end <= len(text) for _, start, end in found)
+    assert [place for place, *_ in found] == [place for place, *_ in located_terms(" " + text)]
+    assert located_terms("caf\u00e9")[0][0] == located_terms("CAFE\u0301")[0][0]
