@@ -8,7 +8,7 @@ from typing import Any
 from facets.program import make_program, run_program
 from facets.training.commands.corpus import pack
 from facets.training.commands.papers import papers, papers_card
-from facets.training.commands.passages import export_passages, passages, prepare_passages
+from facets.training.commands.passages import export_passages, passages, passages_card, prepare_passages
 from facets.training.commands.relations import export_relations, relations
 from facets.training.commands.texts import card, export, sentences
 from facets.training.commands.words import words
@@ -25,6 +25,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "prepare-passages": prepare_passages,
     "passages": passages,
     "export-passages": export_passages,
+    "passages-card": passages_card,
     "relations": relations,
     "export-relations": export_relations,
     "papers": papers,

@@ -5,9 +5,17 @@ from typing import Annotated
 
 import typer
 
-from facets.training.commands.options import CheckpointOut, ConfigFile, Resume, RunConfigFile, RunFolder, RunOut
+from facets.training.commands.options import (
+    CheckpointOut,
+    ConfigFile,
+    Resume,
+    RunConfigFile,
+    RunFolder,
+    RunOut,
+    read_text,
+)
 
-__all__ = ["export_passages", "passages", "prepare_passages"]
+__all__ = ["export_passages", "passages", "passages_card", "prepare_passages"]
 
 
 def prepare_passages(
@@ -49,3 +57,15 @@ def export_passages(config: RunConfigFile, run: RunFolder, out: CheckpointOut) -
     from facets.documents.training.export import export_passage_model
 
     export_passage_model(PassageTrainingConfig.from_toml(config), run, out)
+
+
+def passages_card(
+    model: Annotated[Path, typer.Option(help="Checkpoint folder of a model of passages; its README.md is written.")],
+    run: RunFolder,
+    summary: Annotated[Path, typer.Option(help="Markdown file with the opening paragraphs.")],
+    report: Annotated[Path | None, typer.Option(help="Output of facets-eval retrieval.")] = None,
+) -> None:
+    """Write the model card of a model of passages."""
+    from facets.documents.training.card import write_passage_card
+
+    write_passage_card(model, run_dir=run, summary=read_text(summary), report=report)
