@@ -29,9 +29,10 @@ def write_passage_card(model: Path, *, run_dir: Path, summary: str, report: Path
     loaded = PassageModel.from_folder(model)
     training, network = loaded.config.training, loaded.config.network
     encoder = network.encoder
+    minutes = training["seconds"] / 60
     facts = (
-        f"- {training['step']:,} steps of {training['batch_size']} passages, {training['seconds'] / 60:.0f} minutes on a "
-        f"shared CPU core, seed {training['seed']}",
+        f"- {training['step']:,} steps of {training['batch_size']} passages, {minutes:.0f} minutes on a shared CPU core, "
+        f"seed {training['seed']}",
         f"- K={network.num_facets} at most, one for {network.tokens_per_facet:g} tokens, D={encoder.width}; encoder of "
         f"{encoder.num_layers} layers; {len(loaded.words):,} words",
     )
