@@ -19,6 +19,7 @@ __all__ = ["FacetPooling", "PassageNetwork"]
 
 _NUM_WAVES = 16  # sine and cosine each, of the place of a facet
 _LARGEST_SHIFT = 0.3  # what one unit of the output of the shift layer moves a facet, in lengths of the text
+_LENGTH_STEP = 32  # few different shapes: half precision keeps a kernel for each it has met
 
 
 class FacetPooling(nn.Module):
@@ -56,25 +57,43 @@ class FacetPooling(nn.Module):
             Facets of unit norm ``[B, K, W]``, zero rows where a text has fewer, and their weights over tokens
             ``[B, K, L]``, which add up to 1 over the tokens of the text.
         """
-        states_BLW, unseen_BL = batch.pad(states_TW), ~batch.mask
         num_facets_B = self.num_facets(batch.lengths)
-        used_BK = torch.arange(int(num_facets_B.max()), device=num_facets_B.device) < num_facets_B[:, None]
-        centres_BK = (torch.arange(used_BK.shape[1], device=used_BK.device) + 0.5) / num_facets_B[:, None]
-        queries_BKW = self.from_place(_waves(centres_BK).to(states_TW.dtype))
-        queries_BKW = queries_BKW + self.from_vector(vectors_BW.to(states_TW.dtype))[:, None]
+        size, length = _round_up(len(vectors_BW)), -(-batch.max_length // _LENGTH_STEP) * _LENGTH_STEP
+        more = size - len(vectors_BW)
+        padding = (0, 0, 0, length - batch.max_length, 0, more)
+        facets_BKW, weights_BKL = self._facets(
+            functional.pad(batch.pad(states_TW), padding),
+            functional.pad(vectors_BW, (0, 0, 0, more)),
+            functional.pad(batch.lengths, (0, more), value=1),
+            functional.pad(num_facets_B, (0, more), value=1),
+        )
+        short = self.config.num_facets - facets_BKW.shape[1]
+        facets_BKW = functional.pad(facets_BKW[: len(vectors_BW)], (0, 0, 0, short))
+        return facets_BKW, functional.pad(weights_BKL[: len(vectors_BW), :, : batch.max_length], (0, 0, 0, short))
+
+    def _facets(
+        self, states_BLW: Tensor, vectors_BW: Tensor, lengths_B: Tensor, num_facets_B: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """As :meth:`forward`, of padded states; every text has a token."""
+        places_L = torch.arange(states_BLW.shape[1], device=states_BLW.device)
+        unseen_BL = places_L >= lengths_B[:, None]
+        most = min(_round_up(int(num_facets_B.max())), self.config.num_facets)
+        facets_K = torch.arange(most, device=states_BLW.device)
+        used_BK = facets_K < num_facets_B[:, None]
+        centres_BK = (facets_K + 0.5) / num_facets_B[:, None]
+        queries_BKW = self.from_place(_waves(centres_BK).to(states_BLW.dtype))
+        queries_BKW = queries_BKW + self.from_vector(vectors_BW.to(states_BLW.dtype))[:, None]
         queries_BKW = self.decoder(
             queries_BKW, states_BLW, tgt_key_padding_mask=~used_BK, memory_key_padding_mask=unseen_BL
         )
-        content_BKL = self.asks(queries_BKW) @ self.answers(states_BLW).mT / math.sqrt(states_TW.shape[1])
-        near_BKL = self._nearness(queries_BKW, centres_BK, num_facets_B, batch)
-        scores_BKL = (content_BKL.float() + near_BKL).masked_fill(unseen_BL[:, None], -torch.inf)
-        weights_BKL = scores_BKL.softmax(dim=2)
+        content_BKL = self.asks(queries_BKW) @ self.answers(states_BLW).mT / math.sqrt(states_BLW.shape[2])
+        positions_BL = (places_L + 0.5) / lengths_B[:, None]
+        near_BKL = self._nearness(queries_BKW, centres_BK, num_facets_B, positions_BL)
+        weights_BKL = (content_BKL.float() + near_BKL).masked_fill(unseen_BL[:, None], -torch.inf).softmax(dim=2)
         seen_BKW = weights_BKL.to(states_BLW.dtype) @ states_BLW
-        pooled_BKW = (seen_BKW + self.correction(seen_BKW)).float()
-        facets_BKW = functional.normalize(functional.normalize(pooled_BKW, dim=2) + self._shared(vectors_BW), dim=2)
-        short = self.config.num_facets - used_BK.shape[1]
-        facets_BKW = functional.pad(facets_BKW * used_BK[:, :, None], (0, 0, 0, short))
-        return facets_BKW, functional.pad(weights_BKL, (0, 0, 0, short))
+        pooled_BKW = functional.normalize((seen_BKW + self.correction(seen_BKW)).float(), dim=2)
+        facets_BKW = functional.normalize(pooled_BKW + self._shared(vectors_BW), dim=2)
+        return facets_BKW * used_BK[:, :, None], weights_BKL * used_BK[:, :, None]
 
     def num_facets(self, lengths_B: Tensor) -> Tensor:
         """Facets of texts of so many tokens."""
@@ -85,10 +104,8 @@ class FacetPooling(nn.Module):
         """What all facets of a text have in common: as if its own vector counted in every score."""
         return self.config.own_vector_weight * vectors_BW.float()[:, None]
 
-    def _nearness(self, queries_BKW: Tensor, centres_BK: Tensor, num_facets_B: Tensor, batch: RaggedBatch) -> Tensor:
+    def _nearness(self, queries_BKW: Tensor, centres_BK: Tensor, num_facets_B: Tensor, positions_BL: Tensor) -> Tensor:
         """Logarithm of the Gaussian of each facet at each token, up to a constant, ``[B, K, L]``."""
-        positions_L = torch.arange(batch.max_length, device=centres_BK.device) + 0.5
-        positions_BL = positions_L / batch.lengths[:, None]
         moved_BK = centres_BK + _LARGEST_SHIFT * self.shift(queries_BKW).squeeze(2).float()
         widths_BK = torch.exp(self.log_width(queries_BKW).squeeze(2).float()) * 0.5 / num_facets_B[:, None]
         return -0.5 * ((positions_BL[:, None] - moved_BK[:, :, None]) / widths_BK[:, :, None]).square()
@@ -109,6 +126,11 @@ class PassageNetwork(nn.Module):
         vectors_BW = average_states(states_TW, batch)
         facets_BKW, weights_BKL = self.pooling(states_TW, vectors_BW, batch)
         return facets_BKW, weights_BKL, vectors_BW
+
+
+def _round_up(size: int) -> int:
+    """The next power of two."""
+    return 1 << max(0, size - 1).bit_length()
 
 
 def _zero_linear(inputs: int, outputs: int) -> nn.Linear:

@@ -19,6 +19,9 @@ from facets.config import SentenceEncoderConfig
 __all__ = ["RaggedBatch", "SentenceEncoder", "average_states", "from_bert"]
 
 _LAYER_NORM_EPSILON = 1e-12  # BERT's
+# Matrix products in half precision keep a kernel for every shape they have met: 3 MB a batch where each has another
+# number of tokens. So products see multiples of this many rows.
+_ROWS_STEP = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,9 @@ class SentenceEncoder(nn.Module):
 
     def forward(self, batch: RaggedBatch) -> Tensor:
         """Contextual states of all tokens, ``[T, W]``."""
-        states_TW = self.norm(self.pieces(batch.ids) + self.positions(batch.positions))
+        short = -len(batch.ids) % _ROWS_STEP
+        pieces_TW = self.pieces(functional.pad(batch.ids, (0, short)))
+        states_TW = self.norm(pieces_TW + self.positions(functional.pad(batch.positions, (0, short))))
         bias_B11L = None
         if int(batch.lengths.min()) < batch.max_length:
             unseen_BL = ~batch.mask
@@ -91,7 +96,7 @@ class SentenceEncoder(nn.Module):
             bias_B11L = bias_B11L.masked_fill_(unseen_BL, torch.finfo(bias_B11L.dtype).min)[:, None, None]
         for layer in self.layers:
             states_TW = layer(states_TW, batch, bias_B11L)
-        return states_TW
+        return states_TW[: len(batch.ids)]
 
 
 class _Layer(nn.Module):
@@ -107,13 +112,15 @@ class _Layer(nn.Module):
         self.feedforward_norm = nn.LayerNorm(width, eps=_LAYER_NORM_EPSILON)
 
     def forward(self, states_TW: Tensor, batch: RaggedBatch, bias_B11L: Tensor | None) -> Tensor:
-        joined = self.attention_in(states_TW)
+        num_tokens = len(batch.ids)
+        joined = self.attention_in(states_TW)[:num_tokens]
         joined = joined.view(len(batch.lengths), batch.max_length, -1) if bias_B11L is None else batch.pad(joined)
         heads = joined.unflatten(2, (3, self._num_heads, -1)).permute(2, 0, 3, 1, 4)
         queries, keys, values = heads.unbind(0)
         met = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=_like(bias_B11L, heads))
         met = met.transpose(1, 2).flatten(2)
         met = met.flatten(0, 1) if bias_B11L is None else batch.flatten(met)
+        met = functional.pad(met, (0, 0, 0, len(states_TW) - num_tokens))
         states_TW = self.attention_norm(states_TW + self.attention_out(met))
         inner = self.feedforward_out(functional.gelu(self.feedforward_in(states_TW)))
         return self.feedforward_norm(states_TW + inner)

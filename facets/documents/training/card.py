@@ -31,7 +31,7 @@ def write_passage_card(model: Path, *, run_dir: Path, summary: str, report: Path
     encoder = network.encoder
     minutes = training["seconds"] / 60
     facts = (
-        f"- {training['step']:,} steps of {training['batch_size']} passages, {minutes:.0f} minutes on a shared CPU core, "
+        f"- {training['step']:,} steps of {training['batch_size']} passages, {minutes:.0f} minutes on a shared core, "
         f"seed {training['seed']}",
         f"- K={network.num_facets} at most, one for {network.tokens_per_facet:g} tokens, D={encoder.width}; encoder of "
         f"{encoder.num_layers} layers; {len(loaded.words):,} words",
