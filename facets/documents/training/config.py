@@ -53,6 +53,7 @@ class PassageTrainingConfig(TrainingConfig):
     layers: list[int] = Field(default=[0, 1, 2, 3, 4, 5])  # those of the teacher that the encoder begins with
     tune_encoder: bool = False
     start: str = ""  # folder of a run whose network this one begins with
+    start_facets: str = ""  # folder of a run whose facets this one begins with, of whatever encoder
     facets: bool = True  # False: only the vectors are learned (distillation)
     distillation_weight: NonNegative = 0.0  # of the loss of vectors: as close to the teacher's, and as similar
     question_weight: NonNegative = 2.0  # of a question; a sentence has 1

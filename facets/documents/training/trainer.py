@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from facets.documents.training.config import PassageTrainingConfig
 from facets.documents.training.preparing import PreparedPassages, Texts
@@ -58,7 +58,9 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
         self.network = PassageNetwork(config.model)
         self._begin_with_teacher()
         if config.start:
-            self._load_start(Path(config.start) / CHECKPOINT)
+            self._load_start(Path(config.start), self.network, "")
+        if config.start_facets:
+            self._load_start(Path(config.start_facets), self.network.pooling, "pooling.")
         self.network.encoder.requires_grad_(config.tune_encoder)
         self.network.pooling.requires_grad_(config.facets)
         self.network.to(self.device)
@@ -93,10 +95,12 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
             raise ConfigError(f"model.encoder must be the shape of {teacher.folder}: {teacher.config}, got {shape}")
         self.network.encoder.load_state_dict(teacher.encoder(self.config.layers).state_dict())
 
-    def _load_start(self, path: Path) -> None:
+    def _load_start(self, run: Path, network: nn.Module, prefix: str) -> None:
+        """Takes the weights whose names begin so from the last checkpoint of a run."""
+        path = run / CHECKPOINT
         try:
             state = torch.load(path, map_location="cpu", weights_only=True)["trainer"]["network"]
-            self.network.load_state_dict(state)
+            network.load_state_dict({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
         except (OSError, RuntimeError, KeyError, EOFError) as error:
             raise CheckpointError(f"{path}: expected a run of the same shape to begin with, got: {error}") from error
 

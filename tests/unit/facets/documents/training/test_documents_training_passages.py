@@ -106,6 +106,13 @@ def test_facets_learn_beside_a_frozen_encoder(data: Path, teacher_folder: Path, 
         assert torch.equal(old, new)
 
 
+def test_facets_of_another_run_can_be_begun_with(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
+    first, _ = _run(_training_config(data, teacher_folder), tmp_path / "run")
+    second = PassageTrainer(_training_config(data, teacher_folder, seed=5, start_facets=str(tmp_path / "run")))
+    for old, new in zip(first.network.pooling.parameters(), second.network.pooling.parameters(), strict=True):
+        assert torch.equal(old, new)
+
+
 def test_a_run_becomes_a_model_that_loads(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
     config = _training_config(data, teacher_folder, num_words=2)
     (data.parent / "words.tsv").write_text("the\t9\ncat\t5\nriver\t1\n")
@@ -142,7 +149,7 @@ def test_a_distilled_encoder_comes_closer_to_its_teacher(data: Path, teacher_fol
     before = loop.validate()["distance"]
     loop.run(progress=False)
     assert loop.validate()["distance"] < before
-    second = PassageTrainer(_training_config(data, teacher_folder, start=str(tmp_path / "run")))
+    second = PassageTrainer(_training_config(data, teacher_folder, start=str(tmp_path / "run"), seed=5))
     for old, new in zip(trainer.network.encoder.parameters(), second.network.encoder.parameters(), strict=True):
         assert torch.equal(old, new)
 
