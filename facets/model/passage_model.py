@@ -28,6 +28,7 @@ from facets.model.passage_encoding import PassageEncoder
 from facets.model.passage_network import PassageNetwork
 from facets.model.precision import fastest_precision
 from facets.model.query_facets import QueryFacets, join_parts, query_parts
+from facets.model.score_curves import ScoreCurves, read_score_curves
 from facets.model.word_pieces import Pieces, WordPieces
 from facets.text.tokenizer import Tokenizer
 from facets.words.vectors import WordVectors
@@ -70,6 +71,7 @@ class PassageModel:
         pieces: The word-piece tokenizer.
         tokenizer: Sentence and token splitting.
         revision: Changes when anything that decides an answer changes.
+        score_curves: What similarity scores mean, ``[2, N]`` a method; empty when none were fitted.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class PassageModel:
         pieces: WordPieces,
         config: PassageModelConfig,
         revision: str = "unsaved",
+        score_curves: ScoreCurves | None = None,
         device: str = "cpu",
     ) -> None:
         place = torch.device(device)
@@ -89,6 +92,7 @@ class PassageModel:
         self.pieces = pieces
         self.tokenizer = Tokenizer()
         self.revision = revision
+        self.score_curves = dict(score_curves or {})
         self._encoder = PassageEncoder(self.network, pieces, config=config, device=place)
 
     @property
@@ -125,6 +129,11 @@ class PassageModel:
     def vocabulary_size(self) -> int:
         """Words with vectors."""
         return self.words.vocabulary.num_words
+
+    @property
+    def common_components(self) -> dict[str, NDArray[np.float32]]:
+        """None: SIF is for word vectors."""
+        return {}
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facet embeddings of documents.
@@ -221,4 +230,5 @@ class PassageModel:
         words = read_passage_words(folder, config, read=files)
         network = fit_weights(folder, lambda: PassageNetwork(config.network), weights)
         revision = files.revision(*(folder / name for name in PASSAGE_FILES))
-        return cls(network, words, pieces=pieces, config=config, revision=revision, device=device)
+        curves = read_score_curves(folder, revision)
+        return cls(network, words, pieces=pieces, config=config, revision=revision, score_curves=curves, device=device)

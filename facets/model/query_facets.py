@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from facets.model.word_pieces import Pieces
 from facets.text.tokenizer import Sentence
 
-__all__ = ["QueryFacets", "join_parts", "query_parts"]
+__all__ = ["MAX_QUERY_FACETS", "QueryFacets", "join_parts", "query_parts"]
 
 _SHORT_PIECES = 64
-_MOST_SENTENCES = 15
+MAX_QUERY_FACETS = 16
+_MOST_SENTENCES = MAX_QUERY_FACETS - 1
 _OWN_WEIGHT = 0.5
 
 

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, CollectionRecord, Document, JsonValue
-from facets.errors import InvalidInputError
+from facets.errors import ErrorPath, InvalidInputError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import raise_first, text_problem
 from facets_server.runtime.errors import ModelMismatchError
-from facets_server.texts.served import PendingTexts, ServedTexts, TextModels
+from facets_server.texts.served import Encoded, PendingTexts, ServedTexts, TextModels, TextStats
 
 __all__ = [
     "IncomingDocument",
@@ -23,8 +23,9 @@ __all__ = [
     "PreparedBatch",
     "Rejection",
     "StoredBatch",
-    "model_of",
+    "Truncated",
     "open_ingest",
+    "writer_of",
 ]
 
 
@@ -37,6 +38,7 @@ class IncomingDocument:
         text: Its text.
         payload: Its payload.
         facets: ``[K, D]`` when the caller has encoded it, else None.
+        spans: Where these facets stand in the text, ``[K, 2]``, when the caller says so, else None.
         problem: What the conversion found wrong; None when nothing.
     """
 
@@ -44,6 +46,7 @@ class IncomingDocument:
     text: str
     payload: dict[str, JsonValue] = field(default_factory=dict)
     facets: NDArray[np.float32] | None = None
+    spans: NDArray[np.int64] | None = None
     problem: InvalidInputError | None = None
 
 
@@ -63,6 +66,21 @@ class Rejection:
 
 
 @dataclass(frozen=True, slots=True)
+class Truncated:
+    """A document that was stored, but not read to its end.
+
+    Attributes:
+        position: Its place in the batch.
+        id: Its id.
+        stats: What was read.
+    """
+
+    position: int
+    id: str
+    stats: TextStats
+
+
+@dataclass(frozen=True, slots=True)
 class StoredBatch:
     """A batch that is durable.
 
@@ -70,11 +88,13 @@ class StoredBatch:
         num_stored: Documents stored.
         rejections: Documents not stored, by position.
         revision: Revision that holds the batch.
+        truncated: Documents stored but not read to their end, by position.
     """
 
     num_stored: int
     rejections: tuple[Rejection, ...]
     revision: int
+    truncated: tuple[Truncated, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +151,10 @@ class Ingest:
         """
         if batch.rejections:
             raise_first(rejection.error for rejection in batch.rejections)
-        documents = [document for _, document in self._encoded(batch)]
+        encoded = self._encoded(batch)
+        documents = [document for _, document in encoded]
         result = self._engine.upsert(self._record.name, documents, seen=self._record)
-        return StoredBatch(len(documents), (), result.revision)
+        return StoredBatch(len(documents), (), result.revision, _truncated(encoded))
 
     def store_good(self, batch: PreparedBatch) -> StoredBatch:
         """Stores the good documents of the batch and names the others.
@@ -157,7 +178,7 @@ class Ingest:
                         raise
             else:
                 rejections.sort(key=lambda rejection: rejection.position)
-                return StoredBatch(len(remaining), tuple(rejections), result.revision)
+                return StoredBatch(len(remaining), tuple(rejections), result.revision, _truncated(remaining))
         rejections.sort(key=lambda rejection: rejection.position)
         return StoredBatch(0, tuple(rejections), self._engine.revision)
 
@@ -168,28 +189,72 @@ class Ingest:
         problem = text_problem(document.text, (*where, "text"), self._max_text_bytes)
         if problem is not None:
             return problem
+        if document.facets is None:
+            if document.spans is not None:
+                return InvalidInputError("must come with facet_embeddings", path=(*where, "facet_spans"))
+            rule = self.served.problem(document.text)
+            return InvalidInputError(rule, path=(*where, "text")) if rule else None
+        return self._facets_problem(document, document.facets, where)
+
+    def _facets_problem(
+        self, document: IncomingDocument, facets: NDArray[np.float32], where: ErrorPath
+    ) -> InvalidInputError | None:
         expected = (self._record.num_facets, self._record.dim)
-        if document.facets is not None and document.facets.shape != expected:
-            return InvalidInputError(
-                f"must have shape {list(expected)}, got {list(document.facets.shape)}",
-                path=(*where, "facet_embeddings"),
-            )
+        if facets.shape != expected:
+            rule = f"must have shape {list(expected)}, got {list(facets.shape)}"
+            return InvalidInputError(rule, path=(*where, "facet_embeddings"))
+        if document.spans is None:
+            return None
+        if len(document.spans) != len(facets):
+            rule = f"has {len(document.spans)} items, expected {len(facets)}, one a facet"
+            return InvalidInputError(rule, path=(*where, "facet_spans"))
+        starts, ends = document.spans.T
+        wrong = np.flatnonzero((ends < starts) | (ends > len(document.text)))
+        if len(wrong):
+            start, end = document.spans[wrong[0]].tolist()
+            rule = f"must be a part of the text of {len(document.text)} characters, got {start} to {end}"
+            return InvalidInputError(rule, path=(*where, "facet_spans", int(wrong[0])))
         return None
 
     def _encoded(self, batch: PreparedBatch) -> list[tuple[int, Document]]:
-        facets = iter(batch.pending.result().facets if batch.pending is not None else ())
-        return [
-            (
-                position,
-                Document(
-                    id=document.id,
-                    text=document.text,
-                    payload=document.payload,
-                    facet_embeddings=next(facets) if document.facets is None else document.facets,
-                ),
-            )
-            for position, document in batch.good
-        ]
+        encoded = batch.pending.result() if batch.pending is not None else None
+        documents: list[tuple[int, Document]] = []
+        row = 0  # of the texts that were encoded
+        for position, document in batch.good:
+            if document.facets is not None:
+                documents.append((position, _as_given(document, document.facets)))
+            else:
+                assert encoded is not None  # prepare has sent the text
+                documents.append((position, _as_encoded(document, encoded, row)))
+                row += 1
+        return documents
+
+
+def _as_given(document: IncomingDocument, facets: NDArray[np.float32]) -> Document:
+    return Document(
+        id=document.id, text=document.text, payload=document.payload, facet_embeddings=facets, spans=document.spans
+    )
+
+
+def _as_encoded(document: IncomingDocument, encoded: Encoded, row: int) -> Document:
+    stats = encoded.stats[row]
+    return Document(
+        id=document.id,
+        text=document.text,
+        payload=document.payload,
+        facet_embeddings=encoded.facets[row],
+        spans=None if encoded.spans is None else encoded.spans[row],
+        num_tokens=stats.num_tokens_in_text,
+        num_read=stats.num_tokens,
+    )
+
+
+def _truncated(documents: Sequence[tuple[int, Document]]) -> tuple[Truncated, ...]:
+    return tuple(
+        Truncated(position, document.id, TextStats(document.num_read, 0, document.num_tokens))
+        for position, document in documents
+        if document.num_tokens is not None and document.num_read is not None and document.num_read < document.num_tokens
+    )
 
 
 def open_ingest(engine: CollectionEngine, models: TextModels, collection: str, *, max_text_bytes: int) -> Ingest:
@@ -200,11 +265,11 @@ def open_ingest(engine: CollectionEngine, models: TextModels, collection: str, *
         ModelMismatchError: Its model is served in another revision.
     """
     record = engine.record(collection)
-    return Ingest(engine, model_of(record, models), record, max_text_bytes)
+    return Ingest(engine, writer_of(record, models), record, max_text_bytes)
 
 
-def model_of(record: CollectionRecord, models: TextModels) -> ServedTexts:
-    """The model of a collection.
+def writer_of(record: CollectionRecord, models: TextModels) -> ServedTexts:
+    """The model that encodes the documents of a collection: its own, so that all of them are alike.
 
     Raises:
         NotFoundError: It is not served.

@@ -1,5 +1,9 @@
 """Moving a collection to another model: which one, and how long one call may work at it."""
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from facets.documents import EncodedTexts, TargetModel
 from facets_server.runtime.call_context import CallContext
 from facets_server.texts.served import ServedTexts
@@ -19,10 +23,21 @@ def step_budget_s(call: CallContext) -> float:
 def target_of(served: ServedTexts, call: CallContext) -> TargetModel:
     """The model, encoding on behalf of the call."""
     model = served.model
+
+    def encode(texts: Sequence[str]) -> EncodedTexts:
+        encoded = served.encode(texts, call)
+        return EncodedTexts(
+            facets=encoded.facets,
+            spans=encoded.spans,
+            num_tokens=np.array([stats.num_tokens_in_text for stats in encoded.stats]),
+            num_read=np.array([stats.num_tokens for stats in encoded.stats]),
+        )
+
     return TargetModel(
         name=model.name,
         revision=model.revision,
+        space=model.space,
         num_facets=model.num_facets,
         dim=model.dim,
-        encode=lambda texts: EncodedTexts(facets=served.encode(texts, call).facets),
+        encode=encode,
     )

@@ -7,14 +7,14 @@ from google.protobuf import json_format, struct_pb2, timestamp_pb2
 
 from facets.documents import CollectionInfo, DocumentPage, GetResult, Hit, JsonValue, StoredDocument
 from facets.model.contract import ModelInfo
-from facets_server.documents.ingest import StoredBatch
+from facets_server.documents.ingest import StoredBatch, Truncated
 from facets_server.documents.searching import Evidence, Found, SearchQuery
 from facets_server.documents.stream_store import OpenStream
 from facets_server.runtime.arrays import array_to_proto
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import status_of
 from facets_server.runtime.paging import Page
-from facets_server.runtime.replies import nearest_to_proto, timings_to_proto, version_to_proto
+from facets_server.runtime.replies import nearest_to_proto, spans_to_proto, timings_to_proto, version_to_proto
 
 __all__ = [
     "ack_to_proto",
@@ -46,7 +46,15 @@ def document_to_proto(document: StoredDocument) -> documents_pb2.Document:
         payload=payload_to_proto(document.payload),
         facet_embeddings=None if facets is None else array_to_proto(facets),
         revision=document.revision,
+        token_stats=_reading(document.num_read, document.num_tokens),
+        facet_spans=spans_to_proto(document.spans),
     )
+
+
+def _reading(num_read: int | None, num_tokens: int | None) -> common_pb2.TokenStats | None:
+    if num_read is None or num_tokens is None:
+        return None
+    return common_pb2.TokenStats(num_tokens=num_read, num_tokens_in_text=num_tokens, truncated=num_read < num_tokens)
 
 
 def collection_to_proto(info: CollectionInfo, revision: int) -> documents_pb2.Collection:
@@ -63,6 +71,7 @@ def collection_to_proto(info: CollectionInfo, revision: int) -> documents_pb2.Co
         index_revision=revision,
         create_time=created,
         index_kind=info.index_kind,
+        space=info.space,
     )
 
 
@@ -98,7 +107,17 @@ def upserted_to_proto(stored: StoredBatch, model: ModelInfo, call: CallContext) 
         index_revision=stored.revision,
         model=version_to_proto(model),
         timings=timings_to_proto(call),
+        truncated_documents=_truncated(stored.truncated),
     )
+
+
+def _truncated(documents: Sequence[Truncated]) -> list[common_pb2.TruncatedDocument]:
+    return [
+        common_pb2.TruncatedDocument(
+            position=one.position, id=one.id, token_stats=_reading(one.stats.num_tokens, one.stats.num_tokens_in_text)
+        )
+        for one in documents
+    ]
 
 
 def opened_to_proto(stream: OpenStream, window: int) -> documents_pb2.UpsertStreamResponse:
@@ -126,6 +145,7 @@ def ack_to_proto(sequence: int, stored: StoredBatch, already_stored: bool) -> do
             ],
             index_revision=stored.revision,
             already_stored=already_stored,
+            truncated_documents=_truncated(stored.truncated),
         )
     )
 

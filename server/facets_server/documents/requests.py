@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
 from facets_proto.v1 import documents_pb2
 from google.protobuf import struct_pb2
 
@@ -59,7 +60,14 @@ def _incoming(message: documents_pb2.Document, path: ErrorPath) -> IncomingDocum
         payload = payload_from_proto(message.payload, (*path, "payload"))
     except InvalidInputError as error:
         return IncomingDocument(id=message.id, text=message.text, problem=error)
-    return IncomingDocument(id=message.id, text=message.text, payload=payload, facets=facets)
+    spans = [(span.start, span.end) for span in message.facet_spans]
+    return IncomingDocument(
+        id=message.id,
+        text=message.text,
+        payload=payload,
+        facets=facets,
+        spans=np.array(spans, dtype=np.int64) if spans else None,
+    )
 
 
 _DEFAULT_TOP_K = 10
@@ -97,6 +105,9 @@ def search_from_proto(request: documents_pb2.SearchRequest, limits: LimitsConfig
     num_words = num_words_of(request, limits)
     if request.mode not in _MODES:
         raise InvalidInputError(f"must be one of the values of SearchMode, got {request.mode}", path="mode")
+    for share in ("min_confidence", "diversify"):
+        if not 0 <= getattr(request, share) <= 1:
+            raise InvalidInputError(f"must be in [0, 1], got {getattr(request, share):g}", path=share)
     return SearchQuery(
         collection=request.collection,
         queries=tuple(queries),
@@ -104,6 +115,9 @@ def search_from_proto(request: documents_pb2.SearchRequest, limits: LimitsConfig
         filter=filter_from_proto(request.filter) if request.HasField("filter") else None,
         exact=request.exact,
         mode=_MODES[request.mode],
+        model=request.model,
+        min_confidence=request.min_confidence,
+        diversify=request.diversify,
         min_revision=request.min_revision or None,
         num_words=num_words if request.evidence else 0,
         include_document=request.include_document if request.HasField("include_document") else True,

@@ -1,9 +1,9 @@
-"""The room of documents: they hold facets of texts, so the models are those of texts."""
+"""The room of documents: they hold facets of texts, so the models are those of texts; of passages if there are any."""
 
 from facets_server.documents.service import CollectionService, DocumentService
 from facets_server.documents.stream_store import StreamStore
 from facets_server.runtime.room import Room, ServerParts
-from facets_server.texts.served import ServedTexts
+from facets_server.texts.served import text_models
 
 __all__ = ["ROOM"]
 
@@ -11,7 +11,8 @@ _STREAMS_FILE = "ingest-streams.sqlite3"
 
 
 def _servicers(parts: ServerParts) -> list[object]:
-    config, models = parts.config, parts.models.of("sentences", ServedTexts)
+    config = parts.config
+    models = text_models(parts.models, *_TASKS).preferring(config.collection_model)
     streams = StreamStore(config.data_dir / _STREAMS_FILE)
     parts.closing.callback(streams.close)
     documents = DocumentService(
@@ -25,4 +26,5 @@ def _servicers(parts: ServerParts) -> list[object]:
     return [CollectionService(models, parts.engine, config.limits), documents]
 
 
-ROOM = Room(task="sentences", servicers=_servicers)
+_TASKS = ("passages", "sentences")
+ROOM = Room(tasks=_TASKS, servicers=_servicers)

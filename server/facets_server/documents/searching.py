@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from facets.documents import CollectionEngine, CollectionRecord, FacetMatch, Filter, Hit, SearchMode, SearchResult
 from facets.errors import InvalidInputError
 from facets.model.contract import TextModel
-from facets_server.documents.ingest import model_of
 from facets_server.runtime.call_context import CallContext
-from facets_server.texts.served import TextModels
+from facets_server.runtime.errors import ModelMismatchError
+from facets_server.texts.served import ServedTexts, TextModels
 
 __all__ = ["Evidence", "Found", "SearchQuery", "search"]
 
@@ -27,6 +27,9 @@ class SearchQuery:
         filter: Only documents that match.
         exact: Compare with every document.
         mode: What ranks.
+        model: The model that encodes the texts; empty: the collection's.
+        min_confidence: Hits of less confidence are left out; 0: none is.
+        diversify: How much the hits shall differ in what they answer.
         min_revision: The read must see the writes up to this revision.
         num_words: Nearest words for each facet of the evidence; 0: no evidence.
         include_document: Whether hits carry text and payload.
@@ -38,6 +41,9 @@ class SearchQuery:
     filter: Filter | None
     exact: bool
     mode: SearchMode
+    model: str
+    min_confidence: float
+    diversify: float
     min_revision: int | None
     num_words: int
     include_document: bool
@@ -71,7 +77,7 @@ class Found:
         index_revision: Every write up to this revision was seen.
         exhaustive: Every allowed document was compared.
         index_kind: How it was searched.
-        model: The model of the collection.
+        model: The model of the queries.
     """
 
     hits: tuple[tuple[Hit, ...], ...]
@@ -92,22 +98,19 @@ def search(query: SearchQuery, engine: CollectionEngine, models: TextModels, cal
         call: On whose behalf.
 
     Raises:
-        NotFoundError: No such collection, or its model is not served.
-        InvalidInputError: Facets of the wrong dimension.
+        NotFoundError: No such collection, or the model is not served.
+        ModelMismatchError: The model is of another space than the collection.
+        InvalidInputError: Facets of the wrong dimension, a text without a word.
         NotReadyError: ``min_revision`` lies in the future.
         DeadlineExceededError: The deadline passed before the texts were encoded.
     """
     record = engine.record(query.collection)
-    served = model_of(record, models)
-    texts = [text for text in query.queries if isinstance(text, str)]
+    served = reader_of(record, models, query.model)
     _check_arrays(query, record)
-    if query.mode == "lexical":
-        facets = [np.empty((0, record.dim), dtype=np.float32) for _ in texts]
-    else:
-        encoded = iter(served.encode(texts, call).facets if texts else ())
-        facets = [next(encoded) if isinstance(entry, str) else entry for entry in query.queries]
+    encoded = _encoded(query, served, record, call)
+    facets = [entry.facets for entry in encoded]
     call.check()
-    groups = [(places, _search_group(places, facets, query, engine, record)) for places in _alike(query, facets)]
+    groups = [(places, _search_group(places, encoded, query, engine, record)) for places in _alike(query, encoded)]
     hits: list[tuple[Hit, ...]] = [()] * len(facets)
     for places, result in groups:
         for place, found in zip(places, result.hits, strict=True):
@@ -123,6 +126,57 @@ def search(query: SearchQuery, engine: CollectionEngine, models: TextModels, cal
     )
 
 
+def reader_of(record: CollectionRecord, models: TextModels, name: str) -> ServedTexts:
+    """The model that encodes the queries to a collection: its own, or another one of its space.
+
+    Raises:
+        NotFoundError: It is not served.
+        ModelMismatchError: It is of another space.
+    """
+    served = models.get(name or record.model)
+    if served.model.space != record.space:
+        raise ModelMismatchError(
+            f"collection {record.name!r} was made by model {record.model} in space {record.space}, expected a model of "
+            f"that space, got {served.model.name} of space {served.model.space}: name another model, or move the "
+            "collection with ReindexCollection (facets collections reindex)"
+        )
+    return served
+
+
+@dataclass(frozen=True, slots=True)
+class _EncodedQuery:
+    """Facets ``[J, D]`` of one query and their weights ``[J]``."""
+
+    facets: NDArray[np.float32]
+    weights: NDArray[np.float32]
+
+
+def _encoded(
+    query: SearchQuery, served: ServedTexts, record: CollectionRecord, call: CallContext
+) -> list[_EncodedQuery]:
+    """Every query with its facets, those of weight 0 left out; in mode lexical without any."""
+    texts = [text for text in query.queries if isinstance(text, str)]
+    if query.mode == "lexical":
+        none = _EncodedQuery(np.empty((0, record.dim), np.float32), np.empty(0, np.float32))
+        return [none] * len(texts)
+    for place, entry in enumerate(query.queries):
+        if isinstance(entry, str) and (problem := served.problem(entry)):
+            raise InvalidInputError(problem, path=("queries", place, "text"))
+    of_texts = iter(_of_texts(texts, served, call) if texts else ())
+    return [
+        next(of_texts) if isinstance(entry, str) else _EncodedQuery(entry, np.ones(len(entry), np.float32))
+        for entry in query.queries
+    ]
+
+
+def _of_texts(texts: Sequence[str], served: ServedTexts, call: CallContext) -> list[_EncodedQuery]:
+    encoded = served.encode_queries(texts, call)
+    return [
+        _EncodedQuery(facets[weights > 0], weights[weights > 0])
+        for facets, weights in zip(encoded.facets, encoded.weights, strict=True)
+    ]
+
+
 def _check_arrays(query: SearchQuery, record: CollectionRecord) -> None:
     for i, array in enumerate(query.queries):
         path = ("queries", i, "facet_embeddings")
@@ -132,17 +186,17 @@ def _check_arrays(query: SearchQuery, record: CollectionRecord) -> None:
             raise InvalidInputError(f"must have dimension {record.dim}, got {array.shape[1]}", path=path)
 
 
-def _alike(query: SearchQuery, facets: Sequence[NDArray[np.float32]]) -> list[list[int]]:
+def _alike(query: SearchQuery, encoded: Sequence[_EncodedQuery]) -> list[list[int]]:
     """Places of the queries of one kind with the same number of facets: the engine wants one array."""
     groups: dict[tuple[int, bool], list[int]] = {}
-    for place, (entry, array) in enumerate(zip(query.queries, facets, strict=True)):
-        groups.setdefault((len(array), isinstance(entry, str)), []).append(place)
+    for place, (entry, one) in enumerate(zip(query.queries, encoded, strict=True)):
+        groups.setdefault((len(one.facets), isinstance(entry, str)), []).append(place)
     return list(groups.values())
 
 
 def _search_group(
     places: Sequence[int],
-    facets: Sequence[NDArray[np.float32]],
+    encoded: Sequence[_EncodedQuery],
     query: SearchQuery,
     engine: CollectionEngine,
     record: CollectionRecord,
@@ -150,7 +204,8 @@ def _search_group(
     texts = [entry for entry in (query.queries[place] for place in places) if isinstance(entry, str)]
     return engine.search(
         query.collection,
-        np.stack([facets[place] for place in places]),
+        np.stack([encoded[place].facets for place in places]),
+        weights=np.stack([encoded[place].weights for place in places]),
         top_k=query.top_k,
         texts=texts or None,
         mode=query.mode if texts else "facets",

@@ -50,6 +50,7 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
             model_revision=model.revision,
             num_facets=model.num_facets,
             dim=model.dim,
+            space=model.space,
         )
         return documents_pb2.CreateCollectionResponse(collection=collection_to_proto(info, self._engine.revision))
 

@@ -21,9 +21,9 @@ def _serve(folder: Path, config: ServerConfig, _: BatchMetrics) -> ServedPapers:
 
 
 def _servicers(parts: ServerParts) -> list[object]:
-    models, limits = parts.models.of("papers", ServedPapers), parts.config.limits
+    models, limits = parts.models.of(ServedPapers, "papers"), parts.config.limits
     papers = CollectionPapers(parts.engine, max_papers=limits.max_ranked_papers)
     return [RecommendationService(models, papers, limits)]
 
 
-ROOM = Room(task="papers", serve=_serve, servicers=_servicers)
+ROOM = Room(tasks=("papers",), serve={"papers": _serve}, servicers=_servicers)

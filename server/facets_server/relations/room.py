@@ -21,8 +21,8 @@ def _serve(folder: Path, config: ServerConfig, _: BatchMetrics) -> ServedRelatio
 
 
 def _servicers(parts: ServerParts) -> list[object]:
-    models, config = parts.models.of("relations", ServedRelations), parts.config
+    models, config = parts.models.of(ServedRelations, "relations"), parts.config
     return [RelationService(models, EntityFinders(config.relations), config.limits)]
 
 
-ROOM = Room(task="relations", serve=_serve, servicers=_servicers)
+ROOM = Room(tasks=("relations",), serve={"relations": _serve}, servicers=_servicers)

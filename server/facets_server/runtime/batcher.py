@@ -1,12 +1,12 @@
 """The dynamic batcher: one worker thread a model, texts of many calls in one forward pass.
 
-Calls put their token rows in and wait. The worker takes what has gathered while the batch before was running,
-a few rows of each call round-robin (so that a bulk load does not hold up a single query), sorts by length, and
-cuts batches of at most a token budget with padding counted. Rows that nobody waits for any more are dropped
-before the model sees them. When a batch of several calls fails, each call is run alone: one bad text does not
+Calls put their rows in, token rows or texts, and wait. The worker takes what has gathered while the batch before was
+running, a few rows of each call round-robin (so that a bulk load does not hold up a single query), sorts by length, and
+cuts batches of at most a token budget, padding counted where the model pads. Rows that nobody waits for any more are
+dropped before the model sees them. When a batch of several calls fails, each call is run alone: one bad text does not
 fail its neighbours.
 
-    rows of calls -> round-robin -> sort by length -> token budget -> encode_rows -> back to the calls
+    rows of calls -> round-robin -> sort by length -> token budget -> encode -> back to the calls
 """
 
 import logging
@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +28,35 @@ from facets_server.runtime.failures import Failures
 from facets_server.runtime.fair_queue import FairQueue, Waiter
 from facets_server.runtime.metrics import BatchMetrics
 
-__all__ = ["Batcher", "EncodedRows", "PendingRows"]
+__all__ = ["BatchLane", "Batcher", "Columns", "EncodedRows", "PendingRows"]
 
 logger = logging.getLogger(__name__)
 
-Row = NDArray[np.int64]
-EncodeRows = Callable[[Sequence[Row]], NDArray[np.float32]]
+RowT = TypeVar("RowT")
+Columns = tuple[NDArray[Any], ...]  # arrays whose first axis is the rows
 
 _ROWS_A_TURN = 32  # rows taken of one call before the next call's turn
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BatchLane(Generic[RowT]):
+    """What one batcher asks of a model.
+
+    Attributes:
+        name: Of the worker.
+        model: Name of the model, for the metrics.
+        encode: Rows in, arrays out, one row of each for each of them; only called by the worker.
+        length: Tokens of a row, at least about.
+        max_tokens: Most tokens of one forward pass; a longer row has one of its own.
+        pads: Whether every row of a forward pass costs as much as the longest.
+    """
+
+    name: str
+    model: str
+    encode: Callable[[Sequence[RowT]], Columns]
+    length: Callable[[RowT], int]
+    max_tokens: int
+    pads: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +64,25 @@ class EncodedRows:
     """What the model made of the rows of one call.
 
     Attributes:
-        facets: ``[rows, K, D]``, float32, in the order of the rows.
+        columns: What ``BatchLane.encode`` gives, in the order of the rows.
         queue_ms: Milliseconds from submission to the first batch that held one of the rows.
         inference_ms: Milliseconds of all the batches that held one of the rows.
     """
 
-    facets: NDArray[np.float32]
+    columns: Columns
     queue_ms: float
     inference_ms: float
 
 
-class PendingRows(Waiter):
+class PendingRows(Waiter, Generic[RowT]):
     """Rows that wait for the model; made by ``Batcher.submit``."""
 
-    def __init__(self, rows: Sequence[Row], call: CallContext) -> None:
+    def __init__(self, rows: Sequence[RowT], call: CallContext) -> None:
         super().__init__(call)
         self.rows = rows
         self.submitted = time.monotonic()
         self.next_row = 0  # first row not yet taken by the worker
-        self._facets: NDArray[np.float32] | None = None
+        self._columns: Columns | None = None
         self._num_missing = len(rows)
         self._started = self.submitted
         self._inference_s = 0.0
@@ -75,58 +97,48 @@ class PendingRows(Waiter):
             NotReadyError: The batcher was closed first.
         """
         self.wait()
-        assert self._facets is not None
-        return EncodedRows(self._facets, (self._started - self.submitted) * 1000, self._inference_s * 1000)
+        assert self._columns is not None
+        return EncodedRows(self._columns, (self._started - self.submitted) * 1000, self._inference_s * 1000)
 
-    def deliver(self, positions: Sequence[int], facets: NDArray[np.float32], *, started: float) -> None:
-        """Takes the facets of some rows; the worker calls it.
+    def deliver(self, positions: Sequence[int], columns: Columns, *, started: float) -> None:
+        """Takes what the model made of some rows; the worker calls it.
 
         Args:
             positions: Which rows.
-            facets: ``[len(positions), K, D]``.
+            columns: Arrays of ``len(positions)`` rows.
             started: When their batch was started, by ``time.monotonic()``.
         """
-        if self._facets is None:
-            self._facets = np.empty((len(self.rows), *facets.shape[1:]), np.float32)
+        if self._columns is None:
+            self._columns = tuple(np.empty((len(self.rows), *part.shape[1:]), part.dtype) for part in columns)
             self._started = started
-        self._facets[list(positions)] = facets
+        for whole, part in zip(self._columns, columns, strict=True):
+            whole[list(positions)] = part
         self._inference_s += time.monotonic() - started
         self._num_missing -= len(positions)
         if not self._num_missing:
             self.end()
 
 
-Item = tuple[PendingRows, int]
-
-
-class Batcher:
+class Batcher(Generic[RowT]):
     """Fuses the rows of concurrent calls into batches for one model."""
 
     def __init__(
-        self,
-        encode_rows: EncodeRows,
-        config: BatcherConfig,
-        *,
-        name: str,
-        metrics: BatchMetrics,
-        failures: Failures | None = None,
+        self, lane: BatchLane[RowT], config: BatcherConfig, *, metrics: BatchMetrics, failures: Failures | None = None
     ) -> None:
         """Starts the worker thread.
 
         Args:
-            encode_rows: Rows of word numbers in, ``[rows, K, D]`` out; only called on the worker thread.
-            config: Token budget, batch size, waiting time.
-            name: Of the model, for the thread and the metrics.
+            lane: What is asked of the model.
+            config: Batch size, waiting time.
             metrics: Where batches are counted.
             failures: Where failed batches are counted; None: apart.
         """
-        self._encode_rows = encode_rows
+        self._lane = lane
         self._config = config
-        self._name = name
         self._metrics = metrics
         self._failures = failures if failures is not None else Failures()
-        self._queue: FairQueue[PendingRows] = FairQueue(self._count_left)
-        self._thread = threading.Thread(target=self._work, name=f"batcher-{name}", daemon=True)
+        self._queue: FairQueue[PendingRows[RowT]] = FairQueue(self._count_left)
+        self._thread = threading.Thread(target=self._work, name=f"batcher-{lane.name}", daemon=True)
         self._thread.start()
 
     @property
@@ -138,11 +150,11 @@ class Batcher:
         """False when the last batches failed one after the other or the worker is gone."""
         return self._thread.is_alive() and not self._failures.are_many()
 
-    def submit(self, rows: Sequence[Row], call: CallContext) -> PendingRows:
+    def submit(self, rows: Sequence[RowT], call: CallContext) -> PendingRows[RowT]:
         """Puts rows into the queue.
 
         Args:
-            rows: At least one row, each with at least one number.
+            rows: At least one row, none of them empty.
             call: For whom; its deadline and cancellation hold for the rows.
 
         Raises:
@@ -169,30 +181,43 @@ class Batcher:
                 if self._queue.is_closed:
                     return
                 window = self._take_window()
-            for batch in _batches(window, self._config):
+            for batch in self._batches(window):
                 self._run([item for item in batch if self._keep(item)])
 
     def _has_full_batch(self) -> bool:
         return self._queue.is_closed or self.num_waiting_texts >= self._config.max_batch_texts
 
-    def _take_window(self) -> list[Item]:
+    def _take_window(self) -> list[tuple[PendingRows[RowT], int]]:
         """Takes waiting rows of the calls in turn, about ``lookahead_batches`` batches' worth."""
-        budget = self._config.max_batch_tokens * self._config.lookahead_batches
+        budget = self._lane.max_tokens * self._config.lookahead_batches
         most = self._config.max_batch_texts * self._config.lookahead_batches
-        items: list[Item] = []
+        items: list[tuple[PendingRows[RowT], int]] = []
         while len(items) < most and budget > 0:
             pending = self._queue.take()
             if pending is None:
                 break
             end = min(pending.next_row + _ROWS_A_TURN, len(pending.rows))
             items += [(pending, row) for row in range(pending.next_row, end)]
-            budget -= sum(len(row) for row in pending.rows[pending.next_row : end])
+            budget -= sum(map(self._lane.length, pending.rows[pending.next_row : end]))
             pending.next_row = end
             if end < len(pending.rows):
                 self._queue.put_back(pending)
         return items
 
-    def _keep(self, item: Item) -> bool:
+    def _batches(self, items: list[tuple[PendingRows[RowT], int]]) -> list[list[tuple[PendingRows[RowT], int]]]:
+        """Cuts rows into batches of similar length within the token budget; longest first."""
+        batches: list[list[tuple[PendingRows[RowT], int]]] = []
+        used = longest = 0
+        lengths = [self._lane.length(pending.rows[row]) for pending, row in items]
+        for place in sorted(range(len(items)), key=lambda place: -lengths[place]):
+            used += longest if self._lane.pads else lengths[place]
+            if not batches or len(batches[-1]) == self._config.max_batch_texts or used > self._lane.max_tokens:
+                batches.append([])
+                used = longest = lengths[place]
+            batches[-1].append(items[place])
+        return batches
+
+    def _keep(self, item: tuple[PendingRows[RowT], int]) -> bool:
         pending = item[0]
         if pending.is_wanted():
             return True
@@ -204,37 +229,39 @@ class Batcher:
         self._count_dropped(pending, num_rows=1)
         return False
 
-    def _count_left(self, pending: PendingRows) -> None:
+    def _count_left(self, pending: PendingRows[RowT]) -> None:
         self._count_dropped(pending, num_rows=len(pending.rows) - pending.next_row)
 
-    def _count_dropped(self, pending: PendingRows, *, num_rows: int) -> None:
-        self._metrics.dropped(self._name, "expired" if pending.call.is_expired() else "cancelled", num_rows)
+    def _count_dropped(self, pending: PendingRows[RowT], *, num_rows: int) -> None:
+        self._metrics.dropped(self._lane.model, "expired" if pending.call.is_expired() else "cancelled", num_rows)
 
-    def _run(self, items: list[Item]) -> None:
+    def _run(self, items: list[tuple[PendingRows[RowT], int]]) -> None:
         if not items:
             return
         started = time.monotonic()
-        places: dict[PendingRows, list[int]] = {}  # where the rows of each call are in the batch
+        places: dict[PendingRows[RowT], list[int]] = {}  # where the rows of each call are in the batch
         for place, (pending, _) in enumerate(items):
             places.setdefault(pending, []).append(place)
         try:
-            facets = self._encode_rows([pending.rows[row] for pending, row in items])
-            _check_facets(facets, len(items))
+            columns = self._lane.encode([pending.rows[row] for pending, row in items])
+            _check_columns(columns, len(items))
         except Exception as error:  # any failure of the model belongs to these calls, not to the worker
             self._handle_failure(error, items, list(places))
             return
         self._failures.forget()
         self._metrics.ran(
-            self._name,
+            self._lane.model,
             texts=len(items),
             calls=len(places),
             seconds=time.monotonic() - started,
-            tokens=sum(len(pending.rows[row]) for pending, row in items),
+            tokens=sum(self._lane.length(pending.rows[row]) for pending, row in items),
         )
         for pending, own in places.items():
-            pending.deliver([items[place][1] for place in own], facets[own], started=started)
+            pending.deliver([items[place][1] for place in own], tuple(part[own] for part in columns), started=started)
 
-    def _handle_failure(self, error: Exception, items: list[Item], calls: list[PendingRows]) -> None:
+    def _handle_failure(
+        self, error: Exception, items: list[tuple[PendingRows[RowT], int]], calls: list[PendingRows[RowT]]
+    ) -> None:
         if len(calls) > 1:
             for pending in calls:
                 self._run([item for item in items if item[0] is pending])
@@ -242,25 +269,13 @@ class Batcher:
         self._failures.count()
         # Not the message: it may hold words of the text.
         stack = "".join(traceback.format_tb(error.__traceback__))
-        logger.error("model %s failed on a batch: %s\n%s", self._name, type(error).__name__, stack)
+        logger.error("model %s failed on a batch: %s\n%s", self._lane.model, type(error).__name__, stack)
         calls[0].end(error)
 
 
-def _check_facets(facets: NDArray[np.float32], num_rows: int) -> None:
-    if facets.ndim != 3 or len(facets) != num_rows:
-        raise ModelFailureError(f"the model returned shape {facets.shape} for {num_rows} texts")
-    if not np.isfinite(facets).all():
+def _check_columns(columns: Columns, num_rows: int) -> None:
+    if not columns or any(len(part) != num_rows for part in columns):
+        shapes = ", ".join(str(part.shape) for part in columns)
+        raise ModelFailureError(f"the model returned shapes {shapes} for {num_rows} texts")
+    if not all(np.isfinite(part).all() for part in columns):
         raise ModelFailureError("the model returned numbers that are not finite")
-
-
-def _batches(items: list[Item], config: BatcherConfig) -> list[list[Item]]:
-    """Cuts rows into batches of similar length within the token budget, padding counted; longest first."""
-    batches: list[list[Item]] = []
-    longest = 0
-    for item in sorted(items, key=lambda item: -len(item[0].rows[item[1]])):
-        fits = batches and len(batches[-1]) < config.max_batch_texts
-        if not fits or longest * (len(batches[-1]) + 1) > config.max_batch_tokens:
-            batches.append([])
-            longest = len(item[0].rows[item[1]])
-        batches[-1].append(item)
-    return batches

@@ -62,6 +62,7 @@ class BatcherConfig(Settings):
     """How texts of different calls are fused into one forward pass."""
 
     max_batch_tokens: AtLeastOne = 8192  # texts x longest text, padding counted
+    max_passage_tokens: AtLeastOne = 8192  # for models of passages, which do not pad; about four characters a token
     max_batch_texts: AtLeastOne = 256
     lookahead_batches: AtLeastOne = 4  # batches' worth of waiting texts that are sorted by length together
     max_wait_ms: NonNegative = 0.0  # how long a lone text waits for company; 0: while the batch before runs
@@ -107,6 +108,7 @@ class ServerConfig(Settings):
     port: Port = 50051  # 0: any free port, printed at start
     data_dir: File = Path("facets-data")
     models: Names = ()  # names or folders, the first one is the default; empty: the shipped models
+    collection_model: str = ""  # of collections that name none; empty: the first for passages, else for sentences
     metrics_port: Annotated[int, Field(ge=-1, le=65535)] = -1  # Prometheus over HTTP; -1: off, 0: any free port
     drain_s: NonNegative = 20.0  # after SIGTERM, how long running calls may take to end
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"

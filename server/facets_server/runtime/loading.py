@@ -14,7 +14,7 @@ from facets_server.runtime.served_model import ServedModel
 
 __all__ = ["load_models"]
 
-_SERVE = {room.task: room.serve for room in ROOMS if room.serve is not None}
+_SERVE = {task: serve for room in ROOMS for task, serve in room.serve.items()}
 
 
 def load_models(config: ServerConfig, metrics: BatchMetrics) -> list[ServedModel[Any]]:

@@ -1,11 +1,11 @@
 """Every model the server serves, by task: which one answers a request, and what ModelService returns of it.
 
-A model of one task cannot answer a request of another: its facets lie in another space.
+A model of one task cannot answer a request of another, but some requests are for models of several tasks.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from facets.errors import ConfigError, InvalidInputError, NotFoundError
 from facets_server.runtime.served_model import ServedModel
@@ -17,13 +17,13 @@ ServedT = TypeVar("ServedT", bound=ServedModel[Any])
 
 
 class TaskModels(Generic[ServedT]):
-    """The models of one task; the first one answers requests that name none."""
+    """The models of some tasks; the first one answers requests that name none."""
 
     def __init__(self, task: str, served: Sequence[ServedT], tasks: Mapping[str, str]) -> None:
         """Keeps the order.
 
         Args:
-            task: Of all of them.
+            task: Of all of them, in words: ``passages or sentences``.
             served: Any number.
             tasks: Name -> task of every model of the server, to tell a wrong task from a wrong name.
         """
@@ -61,6 +61,24 @@ class TaskModels(Generic[ServedT]):
         """The models in order."""
         return list(self._served.values())
 
+    def preferring(self, name: str) -> Self:
+        """The same with another model for requests that name none.
+
+        Args:
+            name: Of the model; empty: the first one, as before.
+
+        Raises:
+            ConfigError: It is not among them.
+        """
+        if not name:
+            return self
+        if name not in self._served:
+            raise ConfigError(
+                f"model {name!r} is not served for {self.task}, expected one of {', '.join(self._served)}"
+            )
+        ordered = sorted(self._served.values(), key=lambda one: one.info.name != name)
+        return type(self)(self.task, ordered, self._tasks)
+
 
 class ModelRegistry:
     """The models of all tasks."""
@@ -79,18 +97,20 @@ class ModelRegistry:
         self._served = dict(zip(names, served, strict=True))
         self.tasks: dict[str, str] = {name: one.info.task for name, one in self._served.items()}
         self.default = served[0]
-        self._health = {task: partial(self._answers, task) for task in self.tasks.values()}
+        self._health: dict[frozenset[str], Callable[[], bool]] = {}
 
-    def of(self, task: str, kind: type[ServedT]) -> TaskModels[ServedT]:
-        """The models that are served for one task."""
-        return TaskModels(task, [one for one in self._served.values() if isinstance(one, kind)], self.tasks)
+    def of(self, kind: type[ServedT], *tasks: str) -> TaskModels[ServedT]:
+        """The models that are served for some tasks, those of the first task first."""
+        found = [one for task in tasks for one in self._served.values() if one.info.task == task]
+        return TaskModels(" or ".join(tasks), [one for one in found if isinstance(one, kind)], self.tasks)
 
-    def health_of(self, task: str) -> Callable[[], bool] | None:
-        """True while every model of a task answers; None: none is served.
+    def health_of(self, tasks: Collection[str]) -> Callable[[], bool] | None:
+        """True while every model of some tasks answers; None: none is served.
 
-        The same function each time, so that a failing model is probed once for all services of its task.
+        The same function each time, so that a failing model is probed once for all services of its tasks.
         """
-        return self._health.get(task)
+        served = frozenset(tasks) & set(self.tasks.values())
+        return self._health.setdefault(served, partial(self._answers, served)) if served else None
 
     def get(self, name: str) -> ServedModel[Any]:
         """The model of that name, whatever its task; the default one for the empty name.
@@ -120,8 +140,8 @@ class ModelRegistry:
         task = served.info.task
         return next(one for one in self._served.values() if one.info.task == task) is served
 
-    def _answers(self, task: str) -> bool:
-        return all(one.is_healthy() for one in self._served.values() if one.info.task == task)
+    def _answers(self, tasks: Collection[str]) -> bool:
+        return all(one.is_healthy() for one in self._served.values() if one.info.task in tasks)
 
     def is_healthy(self) -> bool:
         """True while every model answers."""

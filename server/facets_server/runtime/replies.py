@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, texts_pb2
+from numpy.typing import NDArray
 
 from facets.model.contract import ModelInfo
 from facets_server.runtime.call_context import CallContext
@@ -13,11 +15,13 @@ __all__ = [
     "model_to_proto",
     "nearest_to_proto",
     "num_words_of",
+    "spans_to_proto",
     "timings_to_proto",
     "version_to_proto",
 ]
 
 _DEFAULT_NUM_WORDS = 5
+_NORMALIZATIONS = {"passages": models_pb2.NORMALIZATION_UNIT}
 
 
 def version_to_proto(model: ModelInfo) -> common_pb2.ModelVersion:
@@ -33,6 +37,11 @@ def timings_to_proto(call: CallContext) -> common_pb2.Timings:
 def nearest_to_proto(words: Sequence[tuple[str, float]]) -> list[common_pb2.NearestWord]:
     """Words and their cosines."""
     return [common_pb2.NearestWord(word=word, cosine=cosine) for word, cosine in words]
+
+
+def spans_to_proto(spans: NDArray[np.integer] | None) -> list[common_pb2.Span]:
+    """Parts of a text, ``[K, 2]``; None: there are none."""
+    return [] if spans is None else [common_pb2.Span(start=start, end=end) for start, end in spans.tolist()]
 
 
 def num_words_of(
@@ -59,8 +68,9 @@ def model_to_proto(model: ModelInfo, config: ServerConfig, *, is_default: bool) 
         dim=model.dim,
         vocabulary_size=model.vocabulary_size,
         max_tokens=model.max_tokens,
-        normalization=models_pb2.NORMALIZATION_NONE,
+        normalization=_NORMALIZATIONS.get(model.task, models_pb2.NORMALIZATION_NONE),
         is_default=is_default,
+        space=model.space,
         limits=models_pb2.Limits(
             max_texts_per_request=limits.max_texts_per_request,
             max_text_bytes=limits.max_text_bytes,

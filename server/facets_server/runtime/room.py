@@ -3,9 +3,9 @@
 Each room has a module ``room`` with one ``ROOM``; ``facets_server.runtime.rooms`` is the table of them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,7 +17,9 @@ from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.model_registry import ModelRegistry
 from facets_server.runtime.served_model import ServedModel
 
-__all__ = ["Room", "ServerParts", "task_folder"]
+__all__ = ["Room", "Serve", "ServerParts", "task_folder"]
+
+Serve = Callable[[Path, ServerConfig, BatchMetrics], ServedModel[Any]]  # the folder of a checkpoint -> its model
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,14 +46,14 @@ class Room:
     """One room of the server.
 
     Attributes:
-        task: Whose models its services answer with, a key of ``facets.model.loading.TASKS``; health follows these.
-        serve: Folder of a checkpoint of that task -> model to serve; None: another room serves them.
+        tasks: Whose models its services answer with, keys of ``facets.model.loading.TASKS``; health follows these.
         servicers: Each class extends one generated ``<Name>Servicer``.
+        serve: How the models of a task are served; of the other tasks another room does that.
     """
 
-    task: str
+    tasks: tuple[str, ...]
     servicers: Callable[[ServerParts], Sequence[object]]
-    serve: Callable[[Path, ServerConfig, BatchMetrics], ServedModel[Any]] | None = None
+    serve: Mapping[str, Serve] = field(default_factory=dict)
 
 
 def task_folder(data_dir: Path, task: str, name: str) -> Path:

@@ -22,7 +22,7 @@ class Service:
 
     Attributes:
         servicer: Answers its calls; its class extends the generated ``<Name>Servicer``.
-        health: SERVING while this holds; None: no model of its task is served, so health does not know the service.
+        health: SERVING while this holds; None: no model of its tasks is served, so health does not know the service.
     """
 
     servicer: object
@@ -47,6 +47,6 @@ class Service:
 def services(parts: ServerParts) -> list[Service]:
     """Every service of the server."""
     found = [
-        Service(servicer, parts.models.health_of(room.task)) for room in ROOMS for servicer in room.servicers(parts)
+        Service(servicer, parts.models.health_of(room.tasks)) for room in ROOMS for servicer in room.servicers(parts)
     ]
     return [*found, Service(ModelService(parts.models, parts.config), parts.models.is_healthy)]

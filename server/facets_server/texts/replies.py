@@ -14,6 +14,7 @@ from facets_server.runtime.arrays import array_to_proto
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.replies import (
     nearest_to_proto,
+    spans_to_proto,
     timings_to_proto,
     version_to_proto,
 )
@@ -33,7 +34,14 @@ def embeddings_to_proto(
         token_stats=_stats_to_proto(encoded.stats),
         model=version_to_proto(model),
         timings=timings_to_proto(call),
+        facet_spans=_facet_spans(encoded) if request.include_spans else (),
     )
+
+
+def _facet_spans(encoded: Encoded) -> list[texts_pb2.FacetSpans]:
+    if encoded.spans is None:
+        return []
+    return [texts_pb2.FacetSpans(spans=spans_to_proto(spans)) for spans in encoded.spans]
 
 
 def explanations_to_proto(
@@ -44,19 +52,26 @@ def explanations_to_proto(
         explanations=[
             texts_pb2.TextExplanation(
                 tokens=_tokens_to_proto(explanation.tokens),
-                facets=[_facet(facet) for facet in explanation.facets],
+                facets=[_facet(facet, spans) for facet in explanation.facets],
                 token_stats=stats,
             )
-            for explanation, stats in zip(explanations, _stats_to_proto(encoded.stats), strict=True)
+            for explanation, stats, spans in zip(
+                explanations,
+                _stats_to_proto(encoded.stats),
+                [None] * len(explanations) if encoded.spans is None else encoded.spans,
+                strict=True,
+            )
         ],
         model=version_to_proto(model),
         timings=timings_to_proto(call),
     )
 
 
-def _facet(facet: FacetExplanation) -> common_pb2.FacetWords:
+def _facet(facet: FacetExplanation, spans: NDArray[np.int32] | None) -> common_pb2.FacetWords:
+    """One facet in words, with its place among the spans of the text's facets."""
     return common_pb2.FacetWords(
         facet=facet.facet,
+        span=None if spans is None else spans_to_proto(spans[facet.facet : facet.facet + 1])[0],
         words=nearest_to_proto([(word.word, word.cosine) for word in facet.words]),
         tokens=[common_pb2.AttendedToken(token=token, cosine=cosine) for token, cosine in facet.tokens],
     )
@@ -65,7 +80,12 @@ def _facet(facet: FacetExplanation) -> common_pb2.FacetWords:
 def _stats_to_proto(stats: Sequence[TextStats]) -> list[common_pb2.TokenStats]:
     """Token counts of texts."""
     return [
-        common_pb2.TokenStats(num_tokens=s.num_tokens, num_unknown_tokens=s.num_unknown_tokens, truncated=s.truncated)
+        common_pb2.TokenStats(
+            num_tokens=s.num_tokens,
+            num_unknown_tokens=s.num_unknown_tokens,
+            truncated=s.truncated,
+            num_tokens_in_text=s.num_tokens_in_text,
+        )
         for s in stats
     ]
 

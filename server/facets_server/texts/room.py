@@ -4,21 +4,27 @@ from pathlib import Path
 
 from facets.model.facet_model import FacetModel
 from facets.model.loading import load
+from facets.model.passage_model import PassageModel
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.room import Room, ServerParts
-from facets_server.texts.served import ServedTexts
+from facets_server.texts.passages import ServedPassages
+from facets_server.texts.served import ServedSentences, ServedTexts, text_models
 from facets_server.texts.service import EmbeddingService, SimilarityService, SummarizationService
 
 __all__ = ["ROOM"]
 
 
-def _serve(folder: Path, config: ServerConfig, metrics: BatchMetrics) -> ServedTexts:
-    return ServedTexts(load(folder, FacetModel), config.batcher, metrics)
+def _serve_sentences(folder: Path, config: ServerConfig, metrics: BatchMetrics) -> ServedTexts:
+    return ServedSentences(load(folder, FacetModel), config.batcher, metrics)
+
+
+def _serve_passages(folder: Path, config: ServerConfig, metrics: BatchMetrics) -> ServedTexts:
+    return ServedPassages(load(folder, PassageModel), config.batcher, metrics)
 
 
 def _servicers(parts: ServerParts) -> list[object]:
-    models, limits = parts.models.of("sentences", ServedTexts), parts.config.limits
+    models, limits = text_models(parts.models, *_TASKS), parts.config.limits
     return [
         EmbeddingService(models, parts.admission, limits, parts.config.admission.max_stream_window),
         SimilarityService(models, limits),
@@ -26,4 +32,5 @@ def _servicers(parts: ServerParts) -> list[object]:
     ]
 
 
-ROOM = Room(task="sentences", serve=_serve, servicers=_servicers)
+_TASKS = ("sentences", "passages")
+ROOM = Room(tasks=_TASKS, serve={"sentences": _serve_sentences, "passages": _serve_passages}, servicers=_servicers)

@@ -1,41 +1,60 @@
-"""The models a server serves, each behind its batcher."""
+"""The models of texts a server serves, each behind its batchers."""
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.model.contract import SentenceModel
-from facets_server.runtime.batcher import Batcher, PendingRows
+from facets.errors import InvalidInputError
+from facets.model.contract import SentenceModel, TextModel
+from facets_server.runtime.batcher import Batcher, BatchLane, Columns, PendingRows
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.metrics import BatchMetrics
-from facets_server.runtime.model_registry import TaskModels
+from facets_server.runtime.model_registry import ModelRegistry, TaskModels
 from facets_server.runtime.served_model import ServedModel
 
 __all__ = [
     "CallEncoder",
     "Encoded",
+    "EncodedQueries",
     "PendingTexts",
+    "ServedSentences",
     "ServedTexts",
     "TextModels",
     "TextStats",
+    "columns_of",
+    "text_models",
 ]
 
 _WARM_UP_TEXTS = (
     "A short text.",
     "A longer text that warms up the model with several more words than the first one.",
 )
+RowT = TypeVar("RowT")
 
 
 @dataclass(frozen=True, slots=True)
 class TextStats:
-    """Token counts of one text."""
+    """Token counts of one text.
+
+    Attributes:
+        num_tokens: Tokens that were read.
+        num_unknown_tokens: Of these, those outside the vocabulary.
+        num_tokens_in_text: Tokens of the whole text.
+    """
 
     num_tokens: int
     num_unknown_tokens: int
-    truncated: bool
+    num_tokens_in_text: int
+
+    @property
+    def truncated(self) -> bool:
+        """The end of the text was not read."""
+        return self.num_tokens < self.num_tokens_in_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +62,36 @@ class Encoded:
     """Texts as the model sees them.
 
     Attributes:
-        facets: ``[texts, K, D]``, float32, magnitudes kept.
+        facets: ``[texts, K, D]``, float32, magnitudes kept; zero rows where a text has fewer facets.
         stats: Token counts of each text.
+        spans: Where each facet stands in its text, ``[texts, K, 2]``; None where facets have no place.
     """
 
     facets: NDArray[np.float32]
     stats: tuple[TextStats, ...]
+    spans: NDArray[np.int32] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedQueries:
+    """Queries as the model sees them.
+
+    Attributes:
+        facets: ``[queries, J, D]``, float32.
+        weights: What each facet counts, ``[queries, J]``; 0: the query has no such facet.
+    """
+
+    facets: NDArray[np.float32]
+    weights: NDArray[np.float32]
 
 
 class PendingTexts:
     """Texts that wait for the model; made by ``ServedTexts.submit``."""
 
-    def __init__(self, rows: PendingRows, stats: tuple[TextStats, ...], call: CallContext) -> None:
+    def __init__(self, rows: PendingRows[Any], call: CallContext, read: Callable[[Columns], Encoded]) -> None:
         self.rows = rows
-        self._stats = stats
         self._call = call
+        self._read = read
 
     def result(self) -> Encoded:
         """Waits for the embeddings and adds the times to the call.
@@ -66,44 +100,69 @@ class PendingTexts:
             DeadlineExceededError: The deadline passed first.
             CallCancelledError: The caller cancelled first.
         """
-        encoded = self.rows.result()
-        self._call.queue_ms += encoded.queue_ms
-        self._call.inference_ms += encoded.inference_ms
-        return Encoded(encoded.facets, self._stats)
+        return self._read(columns_of(self.rows, self._call))
 
 
-class ServedTexts(ServedModel[SentenceModel]):
-    """One model of texts behind its batcher."""
+def columns_of(rows: PendingRows[Any], call: CallContext) -> Columns:
+    """Waits for rows and adds the times to the call; raises what ``PendingRows.result`` raises."""
+    encoded = rows.result()
+    call.queue_ms += encoded.queue_ms
+    call.inference_ms += encoded.inference_ms
+    return encoded.columns
 
-    def __init__(self, model: SentenceModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
+
+class ServedTexts(ServedModel[TextModel]):
+    """One model of texts behind its batchers."""
+
+    def __init__(self, model: TextModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
         super().__init__(model, model)
         self.model = model
-        self.batcher = Batcher(model.encode_rows, config, name=model.name, metrics=metrics, failures=self.failures)
-        metrics.watch_queue(model.name, lambda: self.batcher.num_waiting_texts)
+        self._config = config
+        self._metrics = metrics
+        self._batchers: list[Batcher[Any]] = []
+        metrics.watch_queue(model.name, lambda: sum(batcher.num_waiting_texts for batcher in self._batchers))
 
+    def _add_batcher(self, lane: BatchLane[RowT]) -> Batcher[RowT]:
+        batcher = Batcher(lane, self._config, metrics=self._metrics, failures=self.failures)
+        self._batchers.append(batcher)
+        return batcher
+
+    @abstractmethod
     def submit(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
-        """Tokenizes texts and puts them into the queue of the model.
+        """Puts texts into the queue of the model.
 
         Args:
             texts: At least one; checked by the caller.
             call: For whom.
         """
-        call.check()
-        rows = self.model.tokenize(texts)
-        unknown = self.model.words.vocabulary.unknown_row
-        stats = tuple(
-            TextStats(len(row), int(np.count_nonzero(row == unknown)), self._is_cut(text, row))
-            for text, row in zip(texts, rows, strict=True)
-        )
-        call.num_items += len(texts)
-        return PendingTexts(self.batcher.submit(rows, call), stats, call)
 
-    def _is_cut(self, text: str, row: NDArray[np.int64]) -> bool:
-        """True when the text has more tokens than the model reads."""
-        most = self.model.max_tokens
-        if len(row) < most:
-            return False
-        return len(self.model.words.vocabulary.split_rows(self.model.tokenizer.words([text])[0])[0]) > most
+    @abstractmethod
+    def encode_queries(self, texts: Sequence[str], call: CallContext) -> EncodedQueries:
+        """Facets of queries, waited for.
+
+        Args:
+            texts: At least one; checked by the caller.
+            call: For whom.
+        """
+
+    @abstractmethod
+    def embed(self, texts: Sequence[str], call: CallContext) -> NDArray[np.float32]:
+        """One vector a text, ``[texts, H]``; see ``TextEncoder.embed``."""
+
+    def problem(self, text: str) -> str:
+        """Why the model cannot read a text that is not blank, as the rule of an error; empty: it can."""
+        return ""
+
+    def check(self, texts: Sequence[str], *path: str | int) -> None:
+        """Checks that the model can read texts.
+
+        Raises:
+            InvalidInputError: It cannot read one; its path is ``path`` and the place of the text.
+        """
+        for place, text in enumerate(texts):
+            problem = self.problem(text)
+            if problem:
+                raise InvalidInputError(problem, path=(*path, place))
 
     def encode(self, texts: Sequence[str], call: CallContext) -> Encoded:
         """``submit`` and wait."""
@@ -114,17 +173,63 @@ class ServedTexts(ServedModel[SentenceModel]):
         self.encode(_WARM_UP_TEXTS, call)
 
     def has_answered(self) -> bool:
-        """False when the last batches failed one after the other or the worker is gone."""
-        return self.batcher.is_healthy()
+        """False when the last batches failed one after the other or a worker is gone."""
+        return all(batcher.is_healthy() for batcher in self._batchers)
 
     def close(self) -> None:
-        """Ends the worker."""
+        """Ends the workers."""
         super().close()
-        self.batcher.close()
+        for batcher in self._batchers:
+            batcher.close()
+
+
+class ServedSentences(ServedTexts):
+    """A model of sentences: token rows of all calls in one queue, queries too."""
+
+    def __init__(self, model: SentenceModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
+        super().__init__(model, config, metrics)
+        self._sentence_model = model
+        lane: BatchLane[NDArray[np.int64]] = BatchLane(
+            name=model.name,
+            model=model.name,
+            encode=lambda rows: (model.encode_rows(rows),),
+            length=len,
+            max_tokens=config.max_batch_tokens,
+            pads=True,
+        )
+        self.batcher = self._add_batcher(lane)
+
+    def submit(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
+        """Tokenizes texts and puts them into the queue of the model."""
+        call.check()
+        rows = self._sentence_model.tokenize(texts)
+        unknown = self.model.words.vocabulary.unknown_row
+        stats = tuple(
+            TextStats(len(row), int(np.count_nonzero(row == unknown)), self._num_tokens(text, row))
+            for text, row in zip(texts, rows, strict=True)
+        )
+        call.num_items += len(texts)
+        return PendingTexts(self.batcher.submit(rows, call), call, lambda columns: Encoded(columns[0], stats))
+
+    def encode_queries(self, texts: Sequence[str], call: CallContext) -> EncodedQueries:
+        """The facets of the texts, all of them equal."""
+        facets = self.encode(texts, call).facets
+        return EncodedQueries(facets, np.ones(facets.shape[:2], np.float32))
+
+    def embed(self, texts: Sequence[str], call: CallContext) -> NDArray[np.float32]:
+        """Averages of the encoder's states; the batcher does not know them, so one call at a time asks for them."""
+        with self.exclusive(call) as model:
+            return model.embed(texts)
+
+    def _num_tokens(self, text: str, row: NDArray[np.int64]) -> int:
+        """Tokens of the whole text, of which ``row`` are those that are read."""
+        if len(row) < self.model.max_tokens:
+            return len(row)
+        return len(self.model.words.vocabulary.split_rows(self.model.tokenizer.words([text])[0])[0])
 
 
 class CallEncoder:
-    """Encodes on behalf of one call, for the tasks of the library: ``encode`` goes through the batcher."""
+    """Encodes on behalf of one call, for the tasks of the library: through the batchers."""
 
     def __init__(self, served: ServedTexts, call: CallContext) -> None:
         self._served = served
@@ -135,10 +240,14 @@ class CallEncoder:
         return self._served.encode(texts, self._call).facets
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Averages of the encoder's states; the batcher does not know them, so one call at a time asks for them."""
-        with self._served.exclusive(self._call) as model:
-            return model.embed(texts)
+        """One vector a text, ``[len(texts), H]``."""
+        return self._served.embed(texts, self._call)
 
 
 # What the services about texts are given.
 TextModels = TaskModels[ServedTexts]
+
+
+def text_models(models: ModelRegistry, *tasks: str) -> TextModels:
+    """The models of texts that are served for some tasks, those of the first task first."""
+    return models.of(ServedTexts, *tasks)  # type: ignore[type-abstract]

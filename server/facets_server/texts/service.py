@@ -78,6 +78,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
             ((("texts", i), text) for i, text in enumerate(request.texts)),
             max_bytes=self._limits.max_text_bytes,
         )
+        served.check(request.texts, "texts")
         return served, served.submit(list(request.texts), call)
 
     def _begin(self, request: texts_pb2.EmbedStreamRequest, call: CallContext) -> _Begun:

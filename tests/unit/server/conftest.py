@@ -10,7 +10,7 @@ from facets_server.runtime.app import FacetsServer, create_server
 from facets_server.runtime.config import AdmissionConfig, BatcherConfig, LimitsConfig, ServerConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.served_model import ServedModel
-from facets_server.texts.served import ServedTexts
+from facets_server.texts.served import ServedSentences
 from prometheus_client import CollectorRegistry
 from server_fakes import FakeModel
 
@@ -67,7 +67,7 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         )
         registry = CollectorRegistry()
         metrics = BatchMetrics(registry)
-        texts = [ServedTexts(model, config.batcher, metrics) for model in served]
+        texts = [ServedSentences(model, config.batcher, metrics) for model in served]
         server = create_server([*texts, *others], engine, config, registry=registry)
         channel = grpc.insecure_channel(f"127.0.0.1:{server.port}")
         running = Running(server, served[0], engine, channel, config, served[1:])

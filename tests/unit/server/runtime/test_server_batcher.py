@@ -3,7 +3,7 @@ import threading
 import numpy as np
 import pytest
 from facets_server.runtime.admission import Admission
-from facets_server.runtime.batcher import Batcher
+from facets_server.runtime.batcher import Batcher, BatchLane
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import AdmissionConfig, BatcherConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, ModelFailureError
@@ -28,7 +28,7 @@ class Recorder:
         assert self.gate.wait(20)
         if self.wrong is not None:
             return self.wrong
-        return np.array([[[len(row), row[0]]] for row in rows], np.float32)
+        return np.array([[[len(row), row[0]]] for row in rows], np.float32), np.array([len(row) for row in rows])
 
 
 @pytest.fixture
@@ -40,8 +40,12 @@ def recorder():
 def make_batcher(recorder):
     made = []
 
-    def make(**settings):
-        batcher = Batcher(recorder, BatcherConfig(**settings), name="m", metrics=BatchMetrics(CollectorRegistry()))
+    def make(*, pads=True, **settings):
+        config = BatcherConfig(**settings)
+        lane = BatchLane(
+            name="m", model="m", encode=recorder, length=len, max_tokens=config.max_batch_tokens, pads=pads
+        )
+        batcher = Batcher(lane, config, metrics=BatchMetrics(CollectorRegistry()))
         made.append(batcher)
         return batcher
 
@@ -69,12 +73,19 @@ def test_batches_keep_the_token_budget_padding_counted(make_batcher, recorder):
     batcher = make_batcher(max_batch_tokens=40, max_batch_texts=8)
     lengths = [3, 17, 4, 40, 1, 9, 10, 2, 2, 2, 60]
     pending = fill_behind_a_running_batch(batcher, recorder, [([row(n) for n in lengths], CallContext())])
-    facets = pending[0].result().facets
-    assert facets[:, 0, 0].tolist() == lengths
+    facets, counts = pending[0].result().columns
+    assert facets[:, 0, 0].tolist() == counts.tolist() == lengths
     for batch in recorder.batches[1:]:
         longest = max(length for length, _ in batch)
         assert len(batch) == 1 or longest * len(batch) <= 40
         assert len(batch) <= 8
+
+
+def test_without_padding_only_what_a_row_has_counts(make_batcher, recorder):
+    batcher = make_batcher(max_batch_tokens=40, pads=False)
+    pending = fill_behind_a_running_batch(batcher, recorder, [([row(n) for n in (20, 50, 9, 9, 2, 3)], CallContext())])
+    assert pending[0].result().columns[1].tolist() == [20, 50, 9, 9, 2, 3]
+    assert [[length for length, _ in batch] for batch in recorder.batches[1:]] == [[50], [20, 9, 9], [3, 2]]
 
 
 def test_rows_of_similar_length_share_a_batch(make_batcher, recorder):
@@ -89,8 +100,8 @@ def test_a_single_text_is_not_held_up_by_a_bulk_load(make_batcher, recorder):
     bulk = [row(5, number=2)] * 1000
     one = [row(5, number=3)]
     pending = fill_behind_a_running_batch(batcher, recorder, [(bulk, CallContext()), (one, CallContext())])
-    assert pending[1].result().facets.shape[0] == 1
-    assert pending[0].result().facets.shape[0] == 1000
+    assert pending[1].result().columns[0].shape[0] == 1
+    assert pending[0].result().columns[0].shape[0] == 1000
     batches_until_seen = next(i for i, batch in enumerate(recorder.batches) if (5, 3) in batch)
     assert batches_until_seen <= 3
 
@@ -112,7 +123,9 @@ def test_expired_and_cancelled_rows_are_dropped_and_their_permits_given_back(mak
     assert len(released) == 3
 
 
-@pytest.mark.parametrize("wrong", [np.full((1, 1, 2), np.nan, np.float32), np.zeros((2, 1, 2), np.float32)])
+@pytest.mark.parametrize(
+    "wrong", [(np.full((1, 1, 2), np.nan),), (np.zeros((2, 1, 2)),), (np.zeros(1), np.zeros(2)), ()]
+)
 def test_wrong_output_of_a_model_fails_the_call_and_not_the_worker(make_batcher, recorder, wrong):
     batcher = make_batcher()
     recorder.gate.set()
@@ -122,7 +135,7 @@ def test_wrong_output_of_a_model_fails_the_call_and_not_the_worker(make_batcher,
             batcher.submit([row(1)], CallContext()).result()
     assert not batcher.is_healthy()
     recorder.wrong = None
-    assert batcher.submit([row(1)], CallContext()).result().facets.shape == (1, 1, 2)
+    assert batcher.submit([row(1)], CallContext()).result().columns[0].shape == (1, 1, 2)
     assert batcher.is_healthy()
 
 

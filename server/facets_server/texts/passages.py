@@ -1,0 +1,100 @@
+"""Models of passages behind their batchers: documents, queries and vectors wait in queues of their own.
+
+A long document keeps the worker of the documents busy for seconds; a query does not wait for it.
+"""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.model.passage_model import PassageModel
+from facets.model.query_facets import MAX_QUERY_FACETS
+from facets_server.runtime.batcher import BatchLane, Columns
+from facets_server.runtime.call_context import CallContext
+from facets_server.runtime.config import BatcherConfig
+from facets_server.runtime.metrics import BatchMetrics
+from facets_server.texts.served import Encoded, EncodedQueries, PendingTexts, ServedTexts, TextStats, columns_of
+
+__all__ = ["ServedPassages"]
+
+_CHARS_OF_A_TOKEN = 4  # of English text, about
+_WORD_CHARACTER = re.compile(r"\w")
+
+
+class ServedPassages(ServedTexts):
+    """A model of passages."""
+
+    def __init__(self, model: PassageModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
+        super().__init__(model, config, metrics)
+        self._passage_model = model
+        lanes = {"documents": self._documents, "queries": self._queries, "vectors": self._vectors}
+        self._lanes = {
+            name: self._add_batcher(
+                BatchLane(
+                    name=f"{model.name}-{name}",
+                    model=model.name,
+                    encode=encode,
+                    length=_about_tokens,
+                    max_tokens=config.max_passage_tokens,
+                    pads=False,
+                )
+            )
+            for name, encode in lanes.items()
+        }
+
+    def submit(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
+        """Puts texts into the queue of the documents."""
+        call.check()
+        call.num_items += len(texts)
+        return PendingTexts(self._lanes["documents"].submit(texts, call), call, _encoded)
+
+    def encode_queries(self, texts: Sequence[str], call: CallContext) -> EncodedQueries:
+        """The vector of each query, and those of its parts when it is long."""
+        call.check()
+        call.num_items += len(texts)
+        facets, weights = columns_of(self._lanes["queries"].submit(texts, call), call)
+        return EncodedQueries(facets, weights)
+
+    def embed(self, texts: Sequence[str], call: CallContext) -> NDArray[np.float32]:
+        """The vector of each text."""
+        call.check()
+        (vectors,) = columns_of(self._lanes["vectors"].submit(texts, call), call)
+        return vectors
+
+    def problem(self, text: str) -> str:
+        """A text without letters and digits may have no piece of a word at all, such as one of invisible characters."""
+        if _WORD_CHARACTER.search(text) or len(self._passage_model.pieces.ids([text])[0]):
+            return ""
+        return "has no words, expected at least one"
+
+    def probe(self, call: CallContext) -> None:
+        """Encodes texts of our own, as documents and as queries."""
+        super().probe(call)
+        self.encode_queries(["What warms up?"], call)
+
+    def _documents(self, texts: Sequence[str]) -> Columns:
+        found = self._passage_model.encode_passages(texts)
+        return found.facets, found.spans, found.num_tokens, found.num_read
+
+    def _queries(self, texts: Sequence[str]) -> Columns:
+        found = self._passage_model.encode_queries(texts)
+        missing = ((0, 0), (0, MAX_QUERY_FACETS - found.weights.shape[1]))  # all batches of a call have one shape
+        return np.pad(found.facets, (*missing, (0, 0))), np.pad(found.weights, missing)
+
+    def _vectors(self, texts: Sequence[str]) -> Columns:
+        return (self._passage_model.embed(texts),)
+
+
+def _about_tokens(text: str) -> int:
+    return 2 + len(text) // _CHARS_OF_A_TOKEN
+
+
+def _encoded(columns: Columns) -> Encoded:
+    facets, spans, num_tokens, num_read = columns
+    stats = tuple(
+        TextStats(read, 0, of_how_many)
+        for read, of_how_many in zip(num_read.tolist(), num_tokens.tolist(), strict=True)
+    )
+    return Encoded(facets, stats, spans)
