@@ -113,7 +113,7 @@ class SearchHit:
     matched_words: tuple[str, ...]  # words of the query that the text has in any form
     answer: Span | None  # the part of the text that answers
     confidence: float | None  # how sure it is that the document answers, in [0, 1]; None: not calibrated
-    matched_spans: tuple[Span, ...]  # where words of the query stand in and next to the answer
+    matched_spans: tuple[Span, ...]  # where words of the query stand in the answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from facets_proto.v1 import common_pb2, documents_pb2
 from google.protobuf import json_format, struct_pb2, timestamp_pb2
 
-from facets.documents import CollectionInfo, DocumentPage, GetResult, Hit, JsonValue, StoredDocument
+from facets.documents import CollectionInfo, DocumentPage, GetResult, Hit, JsonValue, Span, StoredDocument
 from facets.model.contract import ModelInfo
 from facets_server.documents.ingest import StoredBatch, Truncated
 from facets_server.documents.searching import Evidence, Found, SearchQuery
@@ -169,6 +169,7 @@ def hits_to_proto(found: Found, query: SearchQuery, call: CallContext) -> docume
 
 
 def _hit(hit: Hit, evidence: Sequence[Evidence], *, include: bool) -> documents_pb2.SearchHit:
+    answer = hit.answer
     return documents_pb2.SearchHit(
         id=hit.id,
         score=hit.score,
@@ -179,7 +180,14 @@ def _hit(hit: Hit, evidence: Sequence[Evidence], *, include: bool) -> documents_
         facets_score=hit.facets_score,
         lexical_score=hit.lexical_score,
         matched_words=hit.matched_words,
+        answer=_span(answer),
+        confidence=hit.confidence,
+        matched_spans=[common_pb2.Span(start=start, end=end) for start, end in (answer.words if answer else ())],
     )
+
+
+def _span(span: Span | None) -> common_pb2.Span | None:
+    return None if span is None else common_pb2.Span(start=span.start, end=span.end)
 
 
 def _match(evidence: Evidence) -> common_pb2.FacetMatch:
@@ -190,4 +198,5 @@ def _match(evidence: Evidence) -> common_pb2.FacetMatch:
         contribution=evidence.match.contribution,
         first_words=nearest_to_proto(evidence.query_words),
         second_words=nearest_to_proto(evidence.document_words),
+        second_span=_span(evidence.match.span),
     )

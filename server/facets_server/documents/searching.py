@@ -2,11 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, CollectionRecord, FacetMatch, Filter, Hit, SearchMode, SearchResult
+from facets.documents import (
+    CollectionEngine,
+    CollectionRecord,
+    FacetMatch,
+    Filter,
+    Hit,
+    RelevanceCurve,
+    SearchMode,
+    SearchResult,
+)
 from facets.errors import InvalidInputError
 from facets.model.contract import TextModel
 from facets_server.runtime.call_context import CallContext
@@ -110,7 +120,8 @@ def search(query: SearchQuery, engine: CollectionEngine, models: TextModels, cal
     encoded = _encoded(query, served, record, call)
     facets = [entry.facets for entry in encoded]
     call.check()
-    groups = [(places, _search_group(places, encoded, query, engine, record)) for places in _alike(query, encoded)]
+    find = partial(_search_group, encoded=encoded, query=query, engine=engine, record=record, curve=served.relevance)
+    groups = [(places, find(places)) for places in _alike(query, encoded)]
     hits: list[tuple[Hit, ...]] = [()] * len(facets)
     for places, result in groups:
         for place, found in zip(places, result.hits, strict=True):
@@ -164,9 +175,15 @@ def _encoded(
             raise InvalidInputError(problem, path=("queries", place, "text"))
     of_texts = iter(_of_texts(texts, served, call) if texts else ())
     return [
-        next(of_texts) if isinstance(entry, str) else _EncodedQuery(entry, np.ones(len(entry), np.float32))
+        next(of_texts) if isinstance(entry, str) else _EncodedQuery(entry, _weights_of(entry))
         for entry in query.queries
     ]
+
+
+def _weights_of(facets: NDArray[np.float32]) -> NDArray[np.float32]:
+    """All facets count alike but those of zeros, which a text with fewer facets has."""
+    used = facets.any(axis=1)
+    return (used if used.any() else np.ones(len(facets))).astype(np.float32)
 
 
 def _of_texts(texts: Sequence[str], served: ServedTexts, call: CallContext) -> list[_EncodedQuery]:
@@ -196,10 +213,12 @@ def _alike(query: SearchQuery, encoded: Sequence[_EncodedQuery]) -> list[list[in
 
 def _search_group(
     places: Sequence[int],
+    *,
     encoded: Sequence[_EncodedQuery],
     query: SearchQuery,
     engine: CollectionEngine,
     record: CollectionRecord,
+    curve: RelevanceCurve | None,
 ) -> SearchResult:
     texts = [entry for entry in (query.queries[place] for place in places) if isinstance(entry, str)]
     return engine.search(
@@ -211,6 +230,8 @@ def _search_group(
         mode=query.mode if texts else "facets",
         filter=query.filter,
         exact=query.exact,
+        curve=curve,
+        min_confidence=query.min_confidence,
         min_revision=query.min_revision,
         seen=record,
     )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents import RelevanceCurve
 from facets.model.passage_model import PassageModel
 from facets.model.query_facets import MAX_QUERY_FACETS
 from facets_server.runtime.batcher import BatchLane, Columns
@@ -26,8 +27,15 @@ _WORD_CHARACTER = re.compile(r"\w")
 class ServedPassages(ServedTexts):
     """A model of passages."""
 
-    def __init__(self, model: PassageModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
-        super().__init__(model, config, metrics)
+    def __init__(
+        self,
+        model: PassageModel,
+        config: BatcherConfig,
+        metrics: BatchMetrics,
+        *,
+        relevance: RelevanceCurve | None = None,
+    ) -> None:
+        super().__init__(model, config, metrics, relevance=relevance)
         self._passage_model = model
         lanes = {"documents": self._documents, "queries": self._queries, "vectors": self._vectors}
         self._lanes = {

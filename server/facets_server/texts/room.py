@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from facets.documents import read_relevance
 from facets.model.facet_model import FacetModel
 from facets.model.loading import load
 from facets.model.passage_model import PassageModel
@@ -16,11 +17,13 @@ __all__ = ["ROOM"]
 
 
 def _serve_sentences(folder: Path, config: ServerConfig, metrics: BatchMetrics) -> ServedTexts:
-    return ServedSentences(load(folder, FacetModel), config.batcher, metrics)
+    model = load(folder, FacetModel)
+    return ServedSentences(model, config.batcher, metrics, relevance=read_relevance(folder, model.revision))
 
 
 def _serve_passages(folder: Path, config: ServerConfig, metrics: BatchMetrics) -> ServedTexts:
-    return ServedPassages(load(folder, PassageModel), config.batcher, metrics)
+    model = load(folder, PassageModel)
+    return ServedPassages(model, config.batcher, metrics, relevance=read_relevance(folder, model.revision))
 
 
 def _servicers(parts: ServerParts) -> list[object]:

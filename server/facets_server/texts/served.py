@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents import RelevanceCurve
 from facets.errors import InvalidInputError
 from facets.model.contract import SentenceModel, TextModel
 from facets_server.runtime.batcher import Batcher, BatchLane, Columns, PendingRows
@@ -112,11 +113,24 @@ def columns_of(rows: PendingRows[Any], call: CallContext) -> Columns:
 
 
 class ServedTexts(ServedModel[TextModel]):
-    """One model of texts behind its batchers."""
+    """One model of texts behind its batchers.
 
-    def __init__(self, model: TextModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
+    Attributes:
+        model: The model.
+        relevance: What gives hits of searches with it their confidence; None: they have none.
+    """
+
+    def __init__(
+        self,
+        model: TextModel,
+        config: BatcherConfig,
+        metrics: BatchMetrics,
+        *,
+        relevance: RelevanceCurve | None = None,
+    ) -> None:
         super().__init__(model, model)
         self.model = model
+        self.relevance = relevance
         self._config = config
         self._metrics = metrics
         self._batchers: list[Batcher[Any]] = []
@@ -186,8 +200,15 @@ class ServedTexts(ServedModel[TextModel]):
 class ServedSentences(ServedTexts):
     """A model of sentences: token rows of all calls in one queue, queries too."""
 
-    def __init__(self, model: SentenceModel, config: BatcherConfig, metrics: BatchMetrics) -> None:
-        super().__init__(model, config, metrics)
+    def __init__(
+        self,
+        model: SentenceModel,
+        config: BatcherConfig,
+        metrics: BatchMetrics,
+        *,
+        relevance: RelevanceCurve | None = None,
+    ) -> None:
+        super().__init__(model, config, metrics, relevance=relevance)
         self._sentence_model = model
         lane: BatchLane[NDArray[np.int64]] = BatchLane(
             name=model.name,

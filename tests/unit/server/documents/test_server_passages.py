@@ -1,0 +1,264 @@
+"""Collections of a model of passages: spans, spaces, confidence, what is read of a text, and odd input."""
+
+import threading
+
+import grpc
+import numpy as np
+import pytest
+from facets_proto.v1 import common_pb2, documents_pb2, documents_pb2_grpc, models_pb2, models_pb2_grpc
+from facets_server.runtime.config import BatcherConfig, ServerConfig
+from facets_server.runtime.metrics import BatchMetrics
+from facets_server.texts.passages import ServedPassages
+from prometheus_client import CollectorRegistry
+from server_fakes import FakeModel
+from toys import toy_passage_model
+
+from facets.documents import RelevanceCurve
+from facets.errors import ConfigError
+from facets.model import PassageModel
+
+LONG = " ".join(["The dog plays the guitar.", "A man lifting weights in the garage.", "Music."] * 9)
+TEXTS = {"dog": "The dog plays music.", "man": "A man is lifting weights in a garage.", "long": LONG}
+
+
+class WatchedModel(PassageModel):
+    """Counts what it encodes; documents wait while the gate is closed."""
+
+    def watch(self):
+        self.queries, self.gate, self.started = [], threading.Event(), threading.Event()
+        self.gate.set()
+        return self
+
+    def encode_passages(self, texts):
+        self.started.set()
+        assert self.gate.wait(30)
+        return super().encode_passages(texts)
+
+    def encode_queries(self, texts):
+        self.queries += texts
+        return super().encode_queries(texts)
+
+
+def passages(relevance=None, **settings):
+    model = toy_passage_model(**settings)
+    model.__class__ = WatchedModel
+    return ServedPassages(model.watch(), BatcherConfig(), BatchMetrics(CollectorRegistry()), relevance=relevance)
+
+
+@pytest.fixture
+def served():
+    return passages()
+
+
+@pytest.fixture
+def running(make_server, served):
+    return make_server(others=[served, passages(name="toy-near"), passages(name="toy-far", space="elsewhere")])
+
+
+@pytest.fixture
+def collections(running):
+    return documents_pb2_grpc.CollectionServiceStub(running.channel)
+
+
+@pytest.fixture
+def documents(running, collections):
+    return filled(running)
+
+
+def filled(running):
+    collections = documents_pb2_grpc.CollectionServiceStub(running.channel)
+    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
+    stub = documents_pb2_grpc.DocumentServiceStub(running.channel)
+    batch = [documents_pb2.Document(id=name, text=text) for name, text in TEXTS.items()]
+    reply = stub.Upsert(documents_pb2.UpsertRequest(collection="news", documents=batch), timeout=60)
+    assert reply.num_upserted == 3 and not reply.truncated_documents
+    return stub
+
+
+def search(documents, *texts, **settings):
+    queries = [documents_pb2.SearchQuery(text=text) for text in texts]
+    return documents.Search(documents_pb2.SearchRequest(collection="news", queries=queries, **settings), timeout=60)
+
+
+def code_of(call, *args, **kwargs):
+    with pytest.raises(grpc.RpcError) as caught:
+        call(*args, **kwargs)
+    return caught.value.code(), caught.value.details()
+
+
+def test_collections_are_made_with_the_model_of_passages(running, collections):
+    request = documents_pb2.CreateCollectionRequest(name="x")
+    made = collections.CreateCollection(request, timeout=60).collection
+    assert (made.model, made.space, made.num_facets, made.dim) == ("toy-passages", "toy", 4, 32)
+    assert models_pb2_grpc.ModelServiceStub(running.channel).GetModel(models_pb2.GetModelRequest()).model.name == "fake"
+    named = documents_pb2.CreateCollectionRequest(name="words", model="fake")
+    assert collections.CreateCollection(named, timeout=60).collection.space == running.model.space
+
+
+def test_the_model_of_collections_is_a_setting(make_server):
+    running = make_server(others=[passages()], config=ServerConfig(collection_model="fake"))
+    stub = documents_pb2_grpc.CollectionServiceStub(running.channel)
+    request = documents_pb2.CreateCollectionRequest(name="x")
+    assert stub.CreateCollection(request, timeout=60).collection.model == "fake"
+    with pytest.raises(ConfigError, match="nobody"):
+        make_server(config=ServerConfig(collection_model="nobody"))
+
+
+def test_stored_documents_say_what_was_read_and_where_their_facets_stand(documents):
+    request = documents_pb2.GetDocumentsRequest(collection="news", ids=list(TEXTS), include_facets=True)
+    for stored in documents.GetDocuments(request, timeout=60).documents:
+        facets = np.frombuffer(stored.facet_embeddings.data, "<f4").reshape(4, 32)
+        used = facets.any(axis=1)
+        np.testing.assert_allclose(np.linalg.norm(facets[used], axis=1), 1, atol=1e-2)
+        assert [span.end > span.start for span in stored.facet_spans] == used.tolist()
+        assert all(span.end <= len(stored.text) for span in stored.facet_spans)
+        stats = stored.token_stats
+        assert stats.num_tokens == stats.num_tokens_in_text > 3 and not stats.truncated
+
+
+def test_hits_point_at_the_part_of_the_text_that_answers(documents):
+    hit = search(documents, "lifting weights", top_k=1, evidence=True).results[0].hits[0]
+    assert hit.id in ("man", "long")
+    assert 0 <= hit.answer.start < hit.answer.end <= len(hit.text)
+    marked = [hit.text[span.start : span.end] for span in hit.matched_spans]
+    assert {"lifting", "weights"} <= set(marked) and "lifting" in hit.text[hit.answer.start : hit.answer.end]
+    assert hit.evidence[0].second_span.end > hit.evidence[0].second_span.start
+    assert not hit.HasField("confidence")
+
+
+def test_search_by_words_alone_runs_no_model(documents, served):
+    hits = search(documents, "guitar", mode=documents_pb2.SEARCH_MODE_LEXICAL).results[0].hits
+    assert [hit.id for hit in hits] == ["long"] and not served.model.queries
+    search(documents, "guitar")
+    assert served.model.queries == ["guitar"]
+
+
+def test_a_query_does_not_wait_for_a_document(running, documents, served):
+    served.model.gate.clear()
+    served.model.started.clear()
+    slow = documents_pb2.UpsertRequest(collection="news", documents=[documents_pb2.Document(id="x", text=LONG)])
+    stored = documents.Upsert.future(slow, timeout=60)
+    assert served.model.started.wait(30)
+    assert search(documents, "music", mode=documents_pb2.SEARCH_MODE_FACETS).results[0].hits
+    assert not stored.done()
+    served.model.gate.set()
+    assert stored.result().num_upserted == 1
+
+
+def test_any_model_of_the_space_searches_and_another_is_refused(documents):
+    reply = search(documents, TEXTS["dog"], model="toy-near")
+    assert reply.model.name == "toy-near" and reply.results[0].hits[0].id == "dog"
+    code, details = code_of(search, documents, "dog", model="toy-far")
+    assert code is grpc.StatusCode.FAILED_PRECONDITION
+    assert all(name in details for name in ("toy-passages", "space toy", "toy-far", "elsewhere"))
+    assert code_of(search, documents, "dog", model="fake")[0] is grpc.StatusCode.FAILED_PRECONDITION
+    assert code_of(search, documents, "dog", model="none")[0] is grpc.StatusCode.NOT_FOUND
+
+
+def test_a_moved_collection_keeps_spans_and_counts(documents, collections):
+    request = documents_pb2.ReindexCollectionRequest(name="news", model="toy-far")
+    assert collections.ReindexCollection(request, timeout=60).collection.space == "elsewhere"
+    hit = search(documents, "guitar", evidence=True).results[0].hits[0]
+    assert hit.answer.end and hit.evidence[0].second_span.end
+    found = documents.GetDocuments(documents_pb2.GetDocumentsRequest(collection="news", ids=["dog"]), timeout=60)
+    assert found.documents[0].token_stats.num_tokens
+
+
+def test_confidence_filters_hits_of_a_calibrated_model(make_server):
+    curve = RelevanceCurve(revision="unsaved", weights={"hybrid": {"intercept": -3.0, "coverage": 6.0}})
+    documents = filled(make_server(others=[passages(curve)]))
+    hits = search(documents, "guitar").results[0].hits
+    sure = {hit.id: round(hit.confidence, 2) for hit in hits}
+    assert sure["long"] == 0.95 and sure["dog"] == 0.05
+    assert [hit.id for hit in search(documents, "guitar", min_confidence=0.5).results[0].hits] == ["long"]
+    assert not search(documents, "zebra", min_confidence=0.5).results[0].hits
+    by_facets = {"min_confidence": 0.5, "mode": documents_pb2.SEARCH_MODE_FACETS}
+    assert code_of(search, documents, "guitar", **by_facets)[0] is grpc.StatusCode.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize("share", [{"min_confidence": 1.5}, {"min_confidence": -0.5}, {"diversify": 2.0}])
+def test_shares_outside_0_to_1_are_refused(documents, share):
+    code, details = code_of(search, documents, "dog", **share)
+    assert code is grpc.StatusCode.INVALID_ARGUMENT and next(iter(share)) in details
+
+
+MODES = [documents_pb2.SEARCH_MODE_HYBRID, documents_pb2.SEARCH_MODE_FACETS, documents_pb2.SEARCH_MODE_LEXICAL]
+ODD = [
+    "dog",
+    "the of and is",
+    "\U0001f600\U0001f680",
+    "?!",
+    "\u5317\u4eac\u662f\u54ea\u91cc",
+    "dog " * 10_000,
+    '"',
+    "a\x00b",
+]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("query", ODD, ids=range(len(ODD)))
+def test_odd_queries_are_answered(documents, query, mode):
+    assert len(search(documents, query, mode=mode, evidence=True).results) == 1
+
+
+@pytest.mark.parametrize("query", ["", "  \n ", "\u200b\u200d", "x" * 200_000], ids=["none", "blank", "unseen", "long"])
+def test_queries_that_nobody_can_read_are_refused(documents, query):
+    code, details = code_of(search, documents, query)
+    assert code is grpc.StatusCode.INVALID_ARGUMENT and "queries[0].text" in details
+
+
+@pytest.mark.parametrize("text", ["", " ", "\u200b", "dog " * 300_000], ids=["none", "blank", "unseen", "long"])
+def test_documents_that_nobody_can_read_are_refused_and_nothing_is_lost(documents, text):
+    batch = [documents_pb2.Document(id="good", text="fine"), documents_pb2.Document(id="bad", text=text)]
+    request = documents_pb2.UpsertRequest(collection="news", documents=batch)
+    code, details = code_of(documents.Upsert, request, timeout=60)
+    assert code is grpc.StatusCode.INVALID_ARGUMENT and "documents[1].text" in details
+    counted = documents.CountDocuments(documents_pb2.CountDocumentsRequest(collection="news"), timeout=60)
+    assert counted.num_documents == 3
+
+
+def own(spans=(), **fields):
+    facets = np.eye(4, 32, dtype="<f4")
+    array = common_pb2.FacetArray(shape=(4, 32), dtype=common_pb2.DATA_TYPE_FLOAT32, data=facets.tobytes())
+    sent = [common_pb2.Span(start=start, end=end) for start, end in spans]
+    return documents_pb2.Document(
+        **{"id": "own", "text": "own words", "facet_embeddings": array, **fields}, facet_spans=sent
+    )
+
+
+def test_facets_of_the_caller_may_bring_their_spans(documents):
+    sent = [(0, 3), (4, 9), (0, 9), (0, 0)]
+    documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=[own(sent)]), timeout=60)
+    request = documents_pb2.GetDocumentsRequest(collection="news", ids=["own"], include_facets=True)
+    stored = documents.GetDocuments(request, timeout=60).documents[0]
+    assert [(span.start, span.end) for span in stored.facet_spans] == sent and not stored.HasField("token_stats")
+
+
+@pytest.mark.parametrize("spans", [[(0, 3)], [(0, 3), (0, 10), (0, 0), (0, 0)], [(3, 1), (0, 0), (0, 0), (0, 0)]])
+def test_wrong_spans_are_refused(documents, spans):
+    request = documents_pb2.UpsertRequest(collection="news", documents=[own(spans)])
+    code, details = code_of(documents.Upsert, request, timeout=60)
+    assert code is grpc.StatusCode.INVALID_ARGUMENT and "documents[0].facet_spans" in details
+
+
+def test_texts_cut_by_a_model_of_sentences_are_reported(running, collections, documents):
+    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="words", model="fake"), timeout=60)
+    most = running.model.max_tokens
+    batch = [documents_pb2.Document(id="a", text="cat"), documents_pb2.Document(id="b", text="cat " * (most + 5))]
+    reply = documents.Upsert(documents_pb2.UpsertRequest(collection="words", documents=batch), timeout=60)
+    (cut,) = reply.truncated_documents
+    assert (cut.position, cut.id, cut.token_stats.num_tokens) == (1, "b", most)
+    assert cut.token_stats.num_tokens_in_text == most + 5 and cut.token_stats.truncated
+    stored = documents.GetDocuments(documents_pb2.GetDocumentsRequest(collection="words", ids=["b"]), timeout=60)
+    assert stored.documents[0].token_stats == cut.token_stats
+
+
+def test_a_collection_of_a_model_that_is_gone_is_searched_by_another_of_its_space(make_server, tmp_path):
+    first = make_server(others=[passages()], data_dir=tmp_path / "shared")
+    filled(first)
+    first.server.stop(0.1)
+    first.engine.close()
+    second = make_server(models=[FakeModel()], others=[passages(name="toy-near")], data_dir=tmp_path / "shared")
+    documents = documents_pb2_grpc.DocumentServiceStub(second.channel)
+    assert code_of(search, documents, "dog")[0] is grpc.StatusCode.NOT_FOUND
+    assert search(documents, "dog", model="toy-near").results[0].hits
