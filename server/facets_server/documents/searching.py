@@ -182,8 +182,8 @@ def _encoded(
 
 def _weights_of(facets: NDArray[np.float32]) -> NDArray[np.float32]:
     """All facets count alike but those of zeros, which a text with fewer facets has."""
-    used = facets.any(axis=1)
-    return (used if used.any() else np.ones(len(facets))).astype(np.float32)
+    used: NDArray[np.bool_] = np.any(facets != 0, axis=1)
+    return used.astype(np.float32) if used.any() else np.ones(len(facets), np.float32)
 
 
 def _of_texts(texts: Sequence[str], served: ServedTexts, call: CallContext) -> list[_EncodedQuery]:
