@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from facets.evaluation.commands.documents import retrieval
+from facets.evaluation.commands.documents import calibrate_search, retrieval
 from facets.evaluation.commands.papers import recommendation
 from facets.evaluation.commands.relations import entailment, fit_confidence, relations
 from facets.evaluation.commands.texts import calibrate, phrase_choice, phrase_pairs, sts, summarization
@@ -25,6 +25,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "retrieval": retrieval,
     "words": words,
     "calibrate": calibrate,
+    "calibrate-search": calibrate_search,
     "fit-confidence": fit_confidence,
 }
 _MODULES = ("torch", "faiss", "spacy", "safetensors", "pydantic", "scipy", "sklearn", "tqdm")

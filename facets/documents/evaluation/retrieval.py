@@ -11,17 +11,13 @@ from numpy.typing import NDArray
 
 from facets.documents.evaluation.baselines import FUSION_PREFIX, baseline_systems
 from facets.documents.evaluation.beir import RetrievalData, limit_queries, read_beir
+from facets.documents.evaluation.collection import load_searched
 from facets.documents.evaluation.metrics import METRICS, Ranking, query_metrics
-from facets.documents.evaluation.systems import CollectionSystem, Ranked, RetrievalSystem, SearchedModel
+from facets.documents.evaluation.systems import CollectionSystem, Ranked, RetrievalSystem
 from facets.errors import ConfigError
 from facets.evaluation.intervals import Metrics, with_intervals
 from facets.evaluation.systems import load_systems
 from facets.evaluation.task import measure_systems
-from facets.model.checkpoint import read_settings
-from facets.model.facet_model import FacetModel
-from facets.model.loading import TASKS, find_model, load
-from facets.model.passage_checkpoint import TASK
-from facets.model.passage_model import PassageModel
 
 __all__ = ["BASELINE_MODELS", "RetrievalRun", "evaluate_retrieval", "run_retrieval"]
 
@@ -126,18 +122,11 @@ def _metrics(ranked: Ranked, data: RetrievalData, num_resamples: int) -> dict[st
 
 def _systems(run: RetrievalRun, cache: Path) -> list[RetrievalSystem]:
     baselines = BASELINE_MODELS if run.baselines else ()
-    models = load_systems(run.models, baselines, _load)
+    models = load_systems(run.models, baselines, load_searched)
     systems: list[RetrievalSystem] = [CollectionSystem(model) for model in models]
     if run.baselines:
         systems += baseline_systems(cache, num_facets=run.num_facets, seed=run.seed)
     return systems
-
-
-def _load(name_or_path: str | None) -> SearchedModel:
-    """A model whose facets a collection may hold; the default of collections where none is named."""
-    folder = find_model(TASKS[TASK].default if name_or_path is None else name_or_path)
-    is_of_passages = read_settings(folder).get("task") == TASK
-    return load(folder, PassageModel) if is_of_passages else load(folder, FacetModel)
 
 
 def _own_documents(data: RetrievalData) -> list[str | None]:

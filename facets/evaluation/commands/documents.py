@@ -1,20 +1,22 @@
-"""``facets-eval retrieval``."""
+"""``facets-eval retrieval`` and ``calibrate-search``."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from facets.evaluation.commands.options import Baselines, Bootstrap, Models
+from facets.evaluation.commands.options import Baselines, Bootstrap, DryRun, Models
 
-__all__ = ["retrieval"]
+__all__ = ["calibrate_search", "retrieval"]
+
+_Folders = Annotated[
+    list[Path],
+    typer.Argument(metavar="DIR...", help="corpus.jsonl, queries.jsonl, qrels/test.tsv; .gz and .xz too."),
+]
 
 
 def retrieval(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(metavar="DIR...", help="corpus.jsonl, queries.jsonl, qrels/test.tsv; .gz and .xz too."),
-    ],
+    folders: _Folders,
     models: Models = None,
     baselines: Baselines = False,
     bootstrap: Bootstrap = 0,
@@ -47,3 +49,38 @@ def retrieval(
         num_resamples=bootstrap,
     )
     print_report(run_retrieval(run))
+
+
+def calibrate_search(
+    folders: _Folders,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME|PATH", help="The one to calibrate; that of collections when none.")
+    ] = None,
+    limit_queries: Annotated[int, typer.Option(min=1, metavar="N", help="N queries of each folder.")] = 300,
+    limit_documents: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Only N documents of each folder, the judged ones among them."),
+    ] = None,
+    source: Annotated[str | None, typer.Option(help="What the folders are, for readers.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of what is drawn.")] = 0,
+    dry_run: DryRun = False,
+) -> None:
+    """Fit how probable it is that a hit is relevant, and store it with the model: folders in BEIR's layout.
+
+    Each folder is also measured by the curves of the others.
+
+    Example: facets-eval calibrate-search squad covid-qa bioasq quora --model models/facets-passages-small-en
+    """
+    from facets.documents.evaluation.calibrate import CalibrationRun, calibrate_search
+    from facets.evaluation.task import print_report
+
+    run = CalibrationRun(
+        folders=folders,
+        model=model,
+        num_queries=limit_queries,
+        num_documents=limit_documents,
+        source=source,
+        seed=seed,
+        dry_run=dry_run,
+    )
+    print_report(calibrate_search(run))

@@ -1,0 +1,96 @@
+"""Curves of confidence find what tells right first hits from others, and are measured on folders they have not seen."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toy_retrieval import write_beir
+from toys import toy_passage_model
+
+from facets.documents import RelevanceCurve, read_relevance
+from facets.documents.confidence import FEATURES
+from facets.documents.evaluation.beir import read_beir
+from facets.documents.evaluation.calibrate import FirstHits, expected_error, fit_curve, limit_documents
+from facets.evaluation.__main__ import main
+from facets.model import PassageModel
+
+
+def drawn_hits(slope: float, num: int = 4_000, seed: int = 0) -> FirstHits:
+    """Hits whose relevance goes by their cosine alone."""
+    rng = np.random.default_rng(seed)
+    features = np.zeros((num, len(FEATURES)))
+    features[:, 0] = rng.uniform(0, 1, num)
+    relevant = rng.uniform(0, 1, num) < 1 / (1 + np.exp(-slope * (features[:, 0] - 0.5)))
+    return FirstHits(features, relevant, np.zeros(num, dtype=np.int64))
+
+
+def test_a_curve_finds_the_slope_that_made_the_hits() -> None:
+    weights = fit_curve([drawn_hits(8.0), drawn_hits(8.0, seed=1)])
+    assert set(weights) == {"intercept", "cosine"}, "what is always 0 has no weight"
+    assert weights["cosine"] == pytest.approx(8.0, abs=0.8)
+    curve = RelevanceCurve(revision="r", weights={"facets": weights})
+    new = drawn_hits(8.0, seed=2)
+    given = curve.confidence("facets", new.features)
+    assert given is not None
+    assert expected_error(given, new.relevant, np.ones(len(given))) < 0.03
+
+
+def test_every_folder_and_every_kind_weighs_the_same() -> None:
+    few, many = drawn_hits(8.0, num=500), drawn_hits(-8.0, num=5_000, seed=1)
+    assert abs(fit_curve([few, many])["cosine"]) < 1.0
+    asked, removed = drawn_hits(8.0, num=500), drawn_hits(8.0, num=5_000, seed=1)
+    hits = FirstHits(
+        np.concatenate([asked.features, removed.features]),
+        np.concatenate([asked.relevant, np.zeros(5_000, dtype=np.bool_)]),
+        np.repeat([0, 1], [500, 5_000]),
+    )
+    curve = RelevanceCurve(revision="r", weights={"facets": fit_curve([hits])})
+    given = curve.confidence("facets", hits.features)
+    assert given is not None
+    assert given[hits.relevant].mean() > 0.4, "many that were removed do not drown those that were asked"
+
+
+def test_few_documents_hold_the_judged_ones(tmp_path: Path) -> None:
+    data = read_beir(write_beir(tmp_path))
+    assert set(limit_documents(data, 3, seed=0).document_ids) >= {"dog", "song", "lift"}
+    assert len(limit_documents(data, 3, seed=0).documents) == 3
+    assert len(limit_documents(data, 1, seed=0).documents) == 3, "none that is judged is left out"
+    assert limit_documents(data, None, seed=0) is data
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> list[str]:
+    other = {"cat": ("", "Cats sleep all day."), "tea": ("", "Tea is a drink. It is hot.")}
+    queries = {"q1": "sleep of cats", "q2": "hot tea", "q3": "day"}
+    judged = {"q1": {"cat": 1}, "q2": {"tea": 1}, "q3": {"tea": 1}}
+    first = write_beir(tmp_path / "first", judgements={"q1": {"dog": 2}, "q2": {"lift": 1}, "q3": {"song": 1}})
+    return [str(first), str(write_beir(tmp_path / "second", documents=other, queries=queries, judgements=judged))]
+
+
+def test_curves_are_stored_with_the_model_unless_it_is_a_dry_run(
+    tmp_path: Path, folders: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "model"
+    toy_passage_model().save(model)
+    arguments = ["calibrate-search", *folders, "--model", str(model), "--source", "toys"]
+    assert main([*arguments, "--dry-run"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["file"] is None
+    assert not (model / "relevance.json").exists()
+    assert set(report["modes"]) == {"hybrid", "facets", "lexical"}
+    for of_mode in report["modes"].values():
+        assert set(of_mode["left_out"]) == {"first", "second"}
+        assert all(0 <= measured["right_share"] <= 1 for measured in of_mode["left_out"].values())
+    assert "cosine" not in report["modes"]["lexical"]["weights"]
+    assert main(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["file"] == str(model / "relevance.json")
+    curve = read_relevance(model, PassageModel.from_folder(model).revision)
+    assert curve is not None
+    assert curve.source == "toys"
+    assert set(curve.weights) == {"hybrid", "facets", "lexical"}
+
+
+def test_one_folder_is_too_few(tmp_path: Path, folders: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate-search", folders[0]]) == 1
+    assert "two or more" in capsys.readouterr().err
