@@ -335,6 +335,7 @@ class CollectionEngine:
         exact: bool = False,
         curve: RelevanceCurve | None = None,
         min_confidence: float = 0.0,
+        diversify: float = 0.0,
         min_revision: int | None = None,
         seen: CollectionRecord | None = None,
     ) -> SearchResult:
@@ -354,6 +355,8 @@ class CollectionEngine:
             filter: Only documents whose payload matches.
             exact: Compare every document, also where an approximate index exists.
             curve: Gives hits their confidence; None: they have none.
+            diversify: How much the hits shall differ from each other, in [0, 1]; above 0 they are not in the order of
+                scores, see :func:`facets.documents.diversity.diversify`.
             min_confidence: Hits of less confidence are left out, in [0, 1]; above 0 it needs a curve for the mode.
             min_revision: The read must see the writes up to this revision.
             seen: As for :meth:`upsert`.
@@ -366,7 +369,9 @@ class CollectionEngine:
             validate(filter)
         record = self._record(name, seen)
         query = check_query(query_facets, texts, mode=mode, dim=record.dim, weights=weights)
-        wanted = check_wanted(Wanted(top_k=top_k, curve=curve, min_confidence=min_confidence), query.mode)
+        wanted = check_wanted(
+            Wanted(top_k=top_k, curve=curve, min_confidence=min_confidence, diversify=diversify), query.mode
+        )
         for attempt in range(_SEARCH_ATTEMPTS):
             revision = self._revision
             check_revision(revision, min_revision)

@@ -17,7 +17,10 @@ __all__ = [
     "decode_units",
     "encode_units",
     "no_codes",
+    "numbered_parts",
     "read_codes",
+    "row_of_part",
+    "split_codes",
     "write_codes",
 ]
 
@@ -28,6 +31,9 @@ _TYPES: dict[FacetCode, np.dtype[np.float16] | np.dtype[np.int8]] = {
     "int8": np.dtype("i1"),
 }
 _LARGEST = 127
+_PART_BYTES = 1328  # of codes in a line of facet_parts: three lines fill a page
+_FIRST_LINE_BYTES = 1312  # of norms, spans and codes in the line of facets
+_MAX_PARTS = 4096  # of one document
 _SLICE = 512  # documents decoded at a time: bounds the extra memory
 
 
@@ -65,6 +71,23 @@ def write_codes(codes_NKD: Codes, norms_NK: NDArray[np.float32]) -> list[bytes]:
     kept_NK = norms_NK > 0
     stored = codes_NKD.astype(codes_NKD.dtype.newbyteorder("<"), copy=False)
     return [codes_KD[kept_K].tobytes() for codes_KD, kept_K in zip(stored, kept_NK, strict=True)]
+
+
+def split_codes(blob: bytes, beside: int) -> tuple[bytes, list[bytes]]:
+    """The codes of a document as lines of the store: what stands beside ``beside`` other bytes, and further parts."""
+    first = max(0, _FIRST_LINE_BYTES - beside)
+    rest = range(first, len(blob), max(_PART_BYTES, -(-len(blob) // _MAX_PARTS)))
+    return blob[:first], [blob[start : start + rest.step] for start in rest]
+
+
+def numbered_parts(row: int, parts: Sequence[bytes]) -> list[tuple[int, bytes]]:
+    """The parts of a document with their keys."""
+    return list(enumerate(parts, start=row * _MAX_PARTS))
+
+
+def row_of_part(number: int) -> int:
+    """The document of a part, by its key."""
+    return number // _MAX_PARTS
 
 
 def read_codes(blobs: Sequence[bytes], norms_NK: NDArray[np.float32], *, dim: int, code: FacetCode) -> Codes | None:

@@ -6,9 +6,17 @@ Shape letter: C candidates.
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FACETS_SHARE", "fuse"]
+__all__ = ["FACETS_SHARE", "FACETS_SHARES", "fuse", "share_of"]
 
-FACETS_SHARE = 0.2  # tuned on squad, covid-qa, bioasq and quora together, see docs/search.md
+# Both tuned on squad, covid-qa, bioasq and quora together, see docs/search.md
+FACETS_SHARE = 0.2  # of word spaces
+FACETS_SHARES = {"all-MiniLM-L6-v2": 0.5}
+"""Share of the facets by the space they lie in, where it is another one: sentence vectors lie where questions lie."""
+
+
+def share_of(space: str) -> float:
+    """Share of the facets in the hybrid score of a collection of this space."""
+    return FACETS_SHARES.get(space, FACETS_SHARE)
 
 
 def fuse(

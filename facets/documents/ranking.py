@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.confidence import FEATURES, RelevanceCurve, features_of
+from facets.documents.diversity import diversify, similarities
 from facets.documents.evidence import answer_of, matches_of, span_of
-from facets.documents.fusion import fuse
+from facets.documents.fusion import fuse, share_of
 from facets.documents.lexical_terms import matched_words
 from facets.documents.records import CollectionRecord
 from facets.documents.types import Hit, SearchMode
@@ -22,6 +23,7 @@ from facets.text.terms import QueryTerms, is_stop_word
 
 __all__ = ["LexicalSide", "Wanted", "rank"]
 
+_POOL = 50  # documents out of which diverse ones are chosen, at least
 _CHUNK = 2048  # candidates whose facets are held at a time
 
 
@@ -33,11 +35,18 @@ class Wanted:
         top_k: How many at most.
         curve: Gives each hit its confidence; None: they have none.
         min_confidence: Hits below are left out.
+        diversify: How much results shall differ, see :func:`facets.documents.diversity.diversify`; 0: not at all.
     """
 
     top_k: int
     curve: RelevanceCurve | None = None
     min_confidence: float = 0.0
+    diversify: float = 0.0
+
+    @property
+    def num_pooled(self) -> int:
+        """Documents that are ranked by score."""
+        return self.top_k if not self.diversify else max(_POOL, 2 * self.top_k)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,18 +112,28 @@ def rank(
         return None
     best = []
     for line, met, side in zip(lines, _meet(view, record, query_QJD, lines), sides, strict=True):
-        best.append(_best(_scored(line, met, side, mode=mode, curve=wanted.curve), ids, wanted))
+        scored = _scored(line, met, side, mode=mode, curve=wanted.curve, facets_share=share_of(record.space))
+        best.append(_best(scored, ids, wanted))
+    if wanted.diversify:
+        best = [_diverse(view, record, scored, wanted) for scored in best]
     return _hits(view, record, query_QJD, best, sides)
 
 
 def _scored(
-    rows: NDArray[np.int64], met: Meetings, side: LexicalSide | None, *, mode: SearchMode, curve: RelevanceCurve | None
+    rows: NDArray[np.int64],
+    met: Meetings,
+    side: LexicalSide | None,
+    *,
+    mode: SearchMode,
+    curve: RelevanceCurve | None,
+    facets_share: float,
 ) -> _Scored:
     lexical = np.zeros(len(rows), dtype=np.float32) if side is None else side.found.scores
     features = _features(met.scores, side)
     confidences = None if curve is None else curve.confidence(mode, features)
-    scores = {"facets": met.scores, "lexical": lexical}.get(mode)
-    scored = _Scored(rows, met, fuse(met.scores, lexical) if scores is None else scores, lexical, features, confidences)
+    # without one of the two its scores are 0
+    scores = fuse(met.scores, lexical, facets_share=facets_share) if mode == "hybrid" else met.scores + lexical
+    scored = _Scored(rows, met, scores, lexical, features, confidences)
     return scored[np.flatnonzero(lexical > 0)] if mode == "lexical" else scored
 
 
@@ -165,7 +184,7 @@ def _best(scored: _Scored, ids: Mapping[int, str], wanted: Wanted) -> _Scored:
     """The best in order; only documents that reach the top_k-th score need their ids compared."""
     if scored.confidences is not None and wanted.min_confidence > 0:
         scored = scored[np.flatnonzero(scored.confidences >= wanted.min_confidence)]
-    scores, top_k = scored.scores, wanted.top_k
+    scores, top_k = scored.scores, wanted.num_pooled
     kept = np.arange(len(scores))
     if len(kept) > top_k:
         kth = np.partition(scores, len(kept) - top_k)[len(kept) - top_k]
@@ -174,6 +193,12 @@ def _best(scored: _Scored, ids: Mapping[int, str], wanted: Wanted) -> _Scored:
     values = (-scores[kept]).tolist()
     order = sorted(range(len(kept)), key=lambda place: (values[place], names[place]))[:top_k]
     return scored[kept[np.array(order, dtype=np.int64)]]
+
+
+def _diverse(view: StoreView, record: CollectionRecord, scored: _Scored, wanted: Wanted) -> _Scored:
+    alike = similarities(view.facets(record, scored.rows).units)
+    shares = scored.met.shares
+    return scored[diversify(scored.scores, shares, alike, strength=wanted.diversify, top_k=wanted.top_k)]
 
 
 def _hits(

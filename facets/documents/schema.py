@@ -70,7 +70,10 @@ UPDATE collections SET space = model || '@' || model_revision;
 ALTER TABLE documents ADD COLUMN num_tokens INTEGER;
 ALTER TABLE documents ADD COLUMN num_read INTEGER;
 -- Where in the text each facet comes from.
-ALTER TABLE facets ADD COLUMN spans BLOB
+ALTER TABLE facets ADD COLUMN spans BLOB;
+-- What facets.units goes on with, cut so that three lines fill a page: part = row * 4096 + place. One long line would
+-- leave a third of its last page empty.
+CREATE TABLE facet_parts (part INTEGER PRIMARY KEY, units BLOB NOT NULL)
 """
 
 

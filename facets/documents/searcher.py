@@ -106,7 +106,7 @@ class Searcher:
         lines = [np.empty(0, dtype=np.int64)] * len(query.facets)
         sides: list[LexicalSide | None] = [None] * len(lines)
         exhaustive, kind = True, "lexical"
-        depth = wanted.top_k if query.mode == "facets" else max(wanted.top_k, _MIN_DEPTH)
+        depth = wanted.num_pooled if query.mode == "facets" else max(wanted.num_pooled, _MIN_DEPTH)
         if query.mode != "lexical":
             live = self._indexes.live(record)
             found = live.search(query.facets, depth, allowed_rows=allowed_rows, exhaustive=exact)
@@ -161,8 +161,9 @@ def check_wanted(wanted: Wanted, mode: SearchMode) -> Wanted:
     """Checks which hits a search is asked for; see :meth:`facets.documents.CollectionEngine.search`."""
     if not 1 <= wanted.top_k <= MAX_TOP_K:
         raise InvalidInputError(f"must be 1 to {MAX_TOP_K}, got {wanted.top_k}", path="top_k")
-    if not 0 <= wanted.min_confidence <= 1:
-        raise InvalidInputError(f"must be in [0, 1], got {wanted.min_confidence}", path="min_confidence")
+    for name, number in (("min_confidence", wanted.min_confidence), ("diversify", wanted.diversify)):
+        if not 0 <= number <= 1:
+            raise InvalidInputError(f"must be in [0, 1], got {number}", path=name)
     if wanted.min_confidence > 0 and (wanted.curve is None or mode not in wanted.curve.weights):
         raise InvalidInputError(
             f"needs a model whose confidence was calibrated for mode {mode}, got {wanted.min_confidence} without one",

@@ -14,10 +14,12 @@ from facets.errors import DamagedError
 __all__ = [
     "AMONG",
     "COLLECTION_COLUMNS",
+    "PARTS_AMONG",
     "WITHOUT_TERMS",
     "changed",
     "collection_from",
     "condition",
+    "delete_collection",
     "delete_rows",
     "meta",
     "next_revision",
@@ -29,6 +31,8 @@ __all__ = [
 
 WITHOUT_TERMS = "NOT EXISTS (SELECT 1 FROM terms WHERE terms.row = documents.row)"
 AMONG = "row IN (SELECT value FROM json_each(?))"
+_PARTS_OF = "CROSS JOIN facet_parts ON part BETWEEN {row} * 4096 AND {row} * 4096 + 4095"  # see the schema
+PARTS_AMONG = f"json_each(?) AS wanted {_PARTS_OF.format(row='wanted.value')}"
 COLLECTION_COLUMNS = (
     "number, name, model, model_revision, space, code, num_facets, dim, created_us, config, revision, num_documents, "
     "state, replaces"
@@ -108,9 +112,22 @@ def rows_by_id(connection: sqlite3.Connection, record: CollectionRecord, ids: Se
     return np.sort(rows_of(cursor))
 
 
+def delete_collection(connection: sqlite3.Connection, number: int) -> None:
+    """Deletes a collection with its documents."""
+    parts = f"SELECT part FROM documents {_PARTS_OF.format(row='documents.row')} WHERE collection = ?"
+    connection.execute(f"DELETE FROM facet_parts WHERE part IN ({parts})", (number,))
+    for table in ("facets", "terms"):
+        connection.execute(
+            f"DELETE FROM {table} WHERE row IN (SELECT row FROM documents WHERE collection = ?)", (number,)
+        )
+    connection.execute("DELETE FROM documents WHERE collection = ?", (number,))
+    connection.execute("DELETE FROM collections WHERE number = ?", (number,))
+
+
 def delete_rows(connection: sqlite3.Connection, rows: NDArray[np.int64]) -> None:
     """Deletes documents with their facets."""
     if len(rows):
+        connection.execute(f"DELETE FROM facet_parts WHERE part IN (SELECT part FROM {PARTS_AMONG})", (row_list(rows),))
         connection.execute(f"DELETE FROM facets WHERE {AMONG}", (row_list(rows),))
         connection.execute(f"DELETE FROM terms WHERE {AMONG}", (row_list(rows),))
         connection.execute(f"DELETE FROM documents WHERE {AMONG}", (row_list(rows),))

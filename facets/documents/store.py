@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.encoding import EncodedBatch, document_checksum, facets_checksum
-from facets.documents.facet_codes import FacetCode, write_codes
+from facets.documents.encoding import EncodedBatch
+from facets.documents.facet_codes import FacetCode
 from facets.documents.filters import Filter
 from facets.documents.lexical_terms import count_terms, write_terms
 from facets.documents.records import CollectionRecord, CollectionState, StoreWrite
@@ -22,6 +22,7 @@ from facets.documents.statements import (
     WITHOUT_TERMS,
     changed,
     collection_from,
+    delete_collection,
     delete_rows,
     meta,
     next_revision,
@@ -30,6 +31,7 @@ from facets.documents.statements import (
     rows_by_id,
     rows_of,
 )
+from facets.documents.store_lines import BatchLines
 from facets.documents.views import CollectionSource, StoreView
 from facets.errors import ConflictError, NotFoundError
 from facets.storage import Database
@@ -90,12 +92,12 @@ class DocumentStore:
         """Deletes a collection and its documents, and a copy that was being made; returns the revision."""
         with self._database.write() as connection:
             _delete_copy(connection, record)
-            _delete_collection(connection, record.number)
+            delete_collection(connection, record.number)
             return next_revision(connection)
 
     def upsert(self, record: CollectionRecord, batch: EncodedBatch) -> StoreWrite:
         """Stores an encoded batch, replacing documents of the same ids."""
-        lines = _Lines(batch)
+        lines = BatchLines(batch)
         with self._database.write() as connection:
             removed = rows_by_id(connection, record, batch.ids)
             delete_rows(connection, removed)
@@ -159,7 +161,7 @@ class DocumentStore:
         Returns:
             What was done, and which of the documents were added, ``[N]``.
         """
-        lines = _Lines(batch)
+        lines = BatchLines(batch)
         with self._database.write() as connection:
             cursor = connection.execute(f"SELECT row, revision FROM documents WHERE {AMONG}", (row_list(rows),))
             revisions = dict(cursor.fetchall())
@@ -228,48 +230,6 @@ class DocumentStore:
         return True
 
 
-class _Lines:
-    """An encoded batch as lines of the tables, made before the transaction begins."""
-
-    def __init__(self, batch: EncodedBatch) -> None:
-        documents = list(zip(batch.ids, batch.payloads, batch.texts, batch.readings, strict=True))
-        norms = [line.tobytes() for line in batch.norms.astype("<f4", copy=False)]
-        units = write_codes(batch.codes, batch.norms)
-        spans = [None if one is None else one.astype("<u4").tobytes() for one in batch.spans]
-        self._documents = [
-            (id, document_checksum(id, payload, text, reading), payload, text, *reading)
-            for id, payload, text, reading in documents
-        ]
-        self._terms = [write_terms(counted) for counted in batch.terms]
-        self._facets = [(facets_checksum(*line), *line) for line in zip(norms, units, spans, strict=True)]
-
-    def insert(
-        self, connection: sqlite3.Connection, record: CollectionRecord, revisions: Sequence[int | None]
-    ) -> NDArray[np.int64]:
-        """Inserts document i under ``revisions[i]``, or leaves it out where that is None; returns the new rows."""
-        last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'documents'").fetchone()
-        first = (last[0] if last else 0) + 1
-        chosen = [place for place, revision in enumerate(revisions) if revision is not None]
-        rows = range(first, first + len(chosen))
-        connection.executemany(
-            "INSERT INTO documents (row, collection, revision, id, checksum, payload, text, num_tokens, num_read) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                (row, record.number, revisions[place], *self._documents[place])
-                for row, place in zip(rows, chosen, strict=True)
-            ),
-        )
-        connection.executemany(
-            "INSERT INTO facets (row, checksum, norms, units, spans) VALUES (?, ?, ?, ?, ?)",
-            ((row, *self._facets[place]) for row, place in zip(rows, chosen, strict=True)),
-        )
-        connection.executemany(
-            "INSERT INTO terms (row, terms) VALUES (?, ?)",
-            ((row, self._terms[place]) for row, place in zip(rows, chosen, strict=True)),
-        )
-        return np.arange(rows.start, rows.stop)
-
-
 def _retire(connection: sqlite3.Connection, record: CollectionRecord) -> None:
     connection.execute(
         "UPDATE collections SET name = ?, state = ?, replaces = NULL WHERE number = ?",
@@ -280,13 +240,4 @@ def _retire(connection: sqlite3.Connection, record: CollectionRecord) -> None:
 def _delete_copy(connection: sqlite3.Connection, record: CollectionRecord) -> None:
     copies = connection.execute("SELECT number FROM collections WHERE replaces = ?", (record.number,)).fetchall()
     for (number,) in copies:
-        _delete_collection(connection, number)
-
-
-def _delete_collection(connection: sqlite3.Connection, number: int) -> None:
-    for table in ("facets", "terms"):
-        connection.execute(
-            f"DELETE FROM {table} WHERE row IN (SELECT row FROM documents WHERE collection = ?)", (number,)
-        )
-    connection.execute("DELETE FROM documents WHERE collection = ?", (number,))
-    connection.execute("DELETE FROM collections WHERE number = ?", (number,))
+        delete_collection(connection, number)

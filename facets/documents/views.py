@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.encoding import document_checksum, facets_checksum
-from facets.documents.facet_codes import StoredFacets, read_codes
+from facets.documents.facet_codes import StoredFacets, read_codes, row_of_part
 from facets.documents.filters import Filter
 from facets.documents.lexical_terms import count_terms, read_terms
 from facets.documents.records import CollectionRecord, CollectionState
 from facets.documents.statements import (
     AMONG,
     COLLECTION_COLUMNS,
+    PARTS_AMONG,
     WITHOUT_TERMS,
     collection_from,
     condition,
@@ -233,18 +234,27 @@ class StoreView:
         expected = rows[order].tolist()
         if [line[0] for line in lines] != expected:
             raise DamagedError(f"{len(expected) - len(lines)} documents have lost their facets: store them again")
+        codes = self._whole_codes(expected, [line[3] for line in lines])
         norm_bytes = 4 * record.num_facets
-        for row, checksum, norms, units, spans in lines:
-            if len(norms) != norm_bytes or facets_checksum(norms, units, spans) != checksum:
+        for (row, checksum, norms, _, spans), blob in zip(lines, codes, strict=True):
+            if len(norms) != norm_bytes or facets_checksum(norms, blob, spans) != checksum:
                 raise self._damaged(row)
         joined = b"".join(line[2] for line in lines)
         norms_NK = np.frombuffer(joined, dtype="<f4").reshape(len(rows), record.num_facets).astype(np.float32)
-        codes_NKD = read_codes([line[3] for line in lines], norms_NK, dim=record.dim, code=record.code)
+        codes_NKD = read_codes(codes, norms_NK, dim=record.dim, code=record.code)
         if codes_NKD is None:
             raise DamagedError("facets on disk have another size than their collection says: store them again")
         back = np.argsort(order)
         spans = [None if line[4] is None else np.frombuffer(line[4], dtype="<u4").reshape(-1, 2) for line in lines]
         return StoredFacets(codes_NKD[back], norms_NK[back], tuple(spans[place] for place in back.tolist()))
+
+    def _whole_codes(self, rows: Sequence[int], first: Sequence[bytes]) -> list[bytes]:
+        """Codes at ascending rows, put together of what stands in the table of facets and their further parts."""
+        cursor = self._connection.execute(f"SELECT part, units FROM {PARTS_AMONG}", (json.dumps(list(rows)),))
+        parts = {row: [blob] for row, blob in zip(rows, first, strict=True)}
+        for part, units in sorted(cursor.fetchall()):
+            parts[row_of_part(part)].append(units)
+        return [b"".join(parts[row]) for row in rows]
 
     def _damaged(self, row: int) -> DamagedError:
         id = self.ids(np.array([row])).get(row, f"at row {row}")

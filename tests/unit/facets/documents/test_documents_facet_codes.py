@@ -1,11 +1,15 @@
 """What the store keeps of facets: precision, and no bytes for facets that are zero."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from facets.documents import CollectionEngine, Document
 from facets.documents.facet_codes import (
     FacetCode,
     StoredFacets,
@@ -69,3 +73,52 @@ def test_magnitudes_are_kept() -> None:
     units[norms == 0] = 0
     stored = StoredFacets(encode_units(units, "int8"), norms, (None, None))
     np.testing.assert_allclose(np.linalg.norm(stored.embeddings, axis=2), norms, rtol=2e-3)
+
+
+@pytest.mark.parametrize("num_facets", [1, 3, 16])
+def test_facets_of_any_size_come_back_from_the_store(
+    open_engine: Callable[..., CollectionEngine], num_facets: int
+) -> None:
+    engine = open_engine(stored_code="int8")
+    engine.create_collection("wide", model="m", model_revision="1", num_facets=num_facets, dim=384)
+    units = unit_facets(40, num_facets, 384, seed=3)
+    units[5, num_facets // 2 :] = 0
+    spans = np.tile(np.array([[0, 4]]), (num_facets, 1))
+    documents = [
+        Document(id=f"d{n:02}", text="text", facet_embeddings=units[n], spans=spans if n % 2 else None)
+        for n in range(40)
+    ]
+    engine.upsert("wide", documents)
+    engine.upsert("wide", documents[::-3])
+    engine.delete("wide", ids=["d07", "d08"])
+    expected = decode_units(encode_units(units, "int8")).astype(np.float32)
+    engine.close()
+    again = open_engine()
+    wanted = [n for n in range(40) if n not in (7, 8)]
+    found = again.get("wide", [f"d{n:02}" for n in wanted], include_facets=True)
+    for n, document in zip(wanted, found.documents, strict=True):
+        assert document.facet_embeddings is not None
+        np.testing.assert_allclose(document.facet_embeddings, expected[n], atol=2e-3)
+        assert (document.spans is None) == (n % 2 == 0)
+    assert again.search("wide", units[[9]].astype(np.float32), top_k=1).hits[0][0].id == "d09"
+
+
+@pytest.mark.parametrize("used", [8, 12, 15, 16])
+def test_a_passage_takes_at_most_eight_kibibytes_beside_its_text(
+    open_engine: Callable[..., CollectionEngine], tmp_path: Path, used: int
+) -> None:
+    engine = open_engine(stored_code="int8")
+    engine.create_collection("wide", model="m", model_revision="1", num_facets=16, dim=384)
+    num, rng = 600, np.random.default_rng(5)
+    units = unit_facets(num, 16, 384, seed=3)
+    units[:, used:] = 0
+    spans = np.tile(np.array([[100, 250]]), (16, 1))
+    spans[used:] = 0
+    texts = [" ".join(f"word{w}" for w in rng.zipf(1.3, 220) % 5000) for _ in range(num)]
+    documents = [
+        Document(id=f"passage-{n:06}", text=texts[n], facet_embeddings=units[n], spans=spans) for n in range(num)
+    ]
+    engine.upsert("wide", documents)
+    engine.close()
+    stored = (tmp_path / "data" / "documents.sqlite3").stat().st_size
+    assert (stored - sum(map(len, texts))) / num < 8192

@@ -1,0 +1,94 @@
+"""Results that differ: documents re-ranked so that each adds what those above it lack.
+
+Shape letters: C candidates, J facets of a query, K facets of a document, D dimensions.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["diversify", "similarities"]
+
+
+def diversify(
+    scores_C: NDArray[np.floating],
+    shares_CJ: NDArray[np.floating],
+    similarities_CC: NDArray[np.floating],
+    *,
+    strength: float,
+    top_k: int,
+) -> NDArray[np.int64]:
+    """Chooses documents one by one: the next has the largest ``(1 - strength) score + strength novelty``.
+
+    Scores are scaled to [0, 1] over the candidates. What novelty is, in [0, 1], depends on the query:
+
+    - several facets: ``sum_j w_j r_j prod (1 - r_j of those chosen)``, where ``r_j`` says how well a document answers
+      facet j, scaled to [0, 1] over the candidates, and the weights ``w_j`` are the facets' largest shares: results
+      cover the facets of the query;
+    - one facet or none: ``1 - max similarity with those chosen``: maximal marginal relevance.
+
+    Args:
+        scores_C: What the candidates are ranked by without diversity.
+        shares_CJ: What each facet of the query adds to the score of its facets; a facet that adds nothing anywhere
+            does not count.
+        similarities_CC: Of the candidates with each other, in [0, 1].
+        strength: 0 keeps the order of scores, 1 looks at novelty alone; the first document is the best one anyway.
+        top_k: How many.
+
+    Returns:
+        Places of the documents, in order; of equal ones the first comes first.
+
+    Example:
+        >>> alike = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+        >>> diversify(np.array([0.9, 0.8, 0.5]), np.ones((3, 1)), alike, strength=0.5, top_k=2).tolist()
+        [0, 2]
+
+    References:
+        Carbonell and Goldstein 1998 (maximal marginal relevance); Santos et al. 2010 (coverage of aspects, xQuAD).
+    """
+    relevance_C = _scaled(scores_C)
+    used_J = np.flatnonzero(shares_CJ.max(axis=0, initial=0.0) > 0) if len(shares_CJ) else np.empty(0, dtype=np.int64)
+    answers_CJ = _scaled(shares_CJ[:, used_J])
+    weights_J = shares_CJ[:, used_J].max(axis=0, initial=0.0)
+    weights_J = weights_J / (weights_J.sum() or 1.0)
+    left_J, nearest_C = np.ones(len(used_J)), np.zeros(len(relevance_C))
+    chosen: list[int] = []
+    gains_C = relevance_C.astype(np.float64)
+    while len(chosen) < min(top_k, len(relevance_C)):
+        gains_C[chosen] = -np.inf
+        best = int(gains_C.argmax())
+        chosen.append(best)
+        left_J = left_J * (1 - answers_CJ[best])
+        nearest_C = np.maximum(nearest_C, similarities_CC[best])
+        novelty_C = answers_CJ @ (weights_J * left_J) if len(used_J) > 1 else 1 - nearest_C
+        gains_C = (1 - strength) * relevance_C + strength * novelty_C
+    return np.array(chosen, dtype=np.int64)
+
+
+def similarities(facets_CKD: NDArray[np.floating]) -> NDArray[np.float64]:
+    """How much of one document another one holds too, ``[C, C]`` in [0, 1], symmetric, 1 for equal ones.
+
+    The mean over the facets of both of the best cosine that the other one has for them; zero facets are none.
+    """
+    facets = facets_CKD.astype(np.float32)
+    num, num_facets, dim = facets.shape
+    norms_CK = np.linalg.norm(facets, axis=2)
+    used_CK = norms_CK > 0
+    units = (facets / np.where(used_CK, norms_CK, 1.0)[:, :, None]).reshape(-1, dim)
+    # [C * K, C * K] -> best facet of each document for every facet, [C * K, C]
+    cosines = np.where(used_CK.reshape(-1), units @ units.T, -np.inf)
+    best = np.maximum(cosines.reshape(-1, num, num_facets).max(axis=2, initial=0.0), 0.0)
+    best = (best * used_CK.reshape(-1, 1)).reshape(num, num_facets, num).sum(axis=1)
+    counts_C = used_CK.sum(axis=1)
+    both = np.maximum(counts_C[:, None] + counts_C, 1)
+    return np.clip(((best + best.T) / both).astype(np.float64), 0.0, 1.0)
+
+
+def _scaled(values: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Each column to [0, 1]: from the least to the largest; all 1 where these are equal."""
+    if not len(values):
+        return values.astype(np.float64)
+    least, most = values.min(axis=0), values.max(axis=0)
+    scaled: NDArray[np.float64] = np.where(
+        most > least, (values - least) / np.where(most > least, most - least, 1.0), 1.0
+    )
+    return scaled
