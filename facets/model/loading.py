@@ -11,7 +11,7 @@ from facets.model.checkpoint import read_settings
 from facets.model.contract import Model
 from facets.model.facet_model import FacetModel
 
-__all__ = ["DEFAULT_MODEL", "TASKS", "TaskEntry", "find_model", "load"]
+__all__ = ["DEFAULT_MODEL", "TASKS", "TaskEntry", "find_model", "load", "task_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,22 @@ def load(name_or_path: str | Path | None = None, kind: type[_Loadable] | None = 
     """
     expected = _task_of(kind or FacetModel)
     folder = find_model(TASKS[expected].default if name_or_path is None else name_or_path)
-    task = read_settings(folder).get("task")
-    if task not in TASKS:
-        raise CheckpointError(f"{folder}: expected a task of {', '.join(TASKS)}, got {task!r}")
+    task = task_of(folder)
     if kind is not None and task != expected:
         raise InvalidInputError(f"{folder}: expected a model for {expected}, got one for {task}")
     return kind.from_folder(folder, device=device) if kind else _class_of(task).from_folder(folder, device=device)
+
+
+def task_of(folder: Path) -> str:
+    """The task that a checkpoint names, a key of ``TASKS``.
+
+    Raises:
+        CheckpointError: The folder holds no checkpoint, or one for a task that nobody knows.
+    """
+    task = read_settings(folder).get("task")
+    if task not in TASKS:
+        raise CheckpointError(f"{folder}: expected a task of {', '.join(TASKS)}, got {task!r}")
+    return str(task)
 
 
 def _class_of(task: str) -> type[_Loadable]:

@@ -87,7 +87,7 @@ def search_from_proto(request: documents_pb2.SearchRequest, limits: LimitsConfig
     """
     check_count(request.queries, ("queries",), limits.max_queries_per_search)
     texts = [(("queries", i, "text"), q.text) for i, q in enumerate(request.queries) if q.WhichOneof("query") == "text"]
-    check_texts(texts, max_bytes=limits.max_text_bytes)
+    check_texts(texts, max_bytes=limits.max_document_bytes)
     queries = []
     for i, query in enumerate(request.queries):
         kind = query.WhichOneof("query")

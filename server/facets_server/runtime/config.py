@@ -40,7 +40,7 @@ class LimitsConfig(Settings):
     """What one request may hold, no more than the engine allows; ModelService returns the same names."""
 
     max_texts_per_request: AtLeastOne = 512
-    max_text_bytes: Annotated[int, Field(ge=1, le=MAX_TEXT_BYTES)] = 131_072
+    max_text_bytes: Annotated[int, Field(ge=1, le=MAX_TEXT_BYTES)] = 32_768
     max_message_bytes: Annotated[int, Field(ge=4096)] = 16 * 1024 * 1024
     max_pairs_per_request: AtLeastOne = 256
     max_document_bytes: AtLeastOne = 1_048_576

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from facets.errors import CheckpointError, NotFoundError
-from facets.model.checkpoint import read_config
-from facets.model.loading import DEFAULT_MODEL, TASKS, find_model
+from facets.errors import NotFoundError
+from facets.model.loading import DEFAULT_MODEL, TASKS, find_model, task_of
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.rooms import ROOMS
@@ -30,10 +29,7 @@ def load_models(config: ServerConfig, metrics: BatchMetrics) -> list[ServedModel
 
 
 def _load(folder: Path, config: ServerConfig, metrics: BatchMetrics) -> ServedModel[Any]:
-    task = read_config(folder).task
-    if task not in _SERVE:
-        raise CheckpointError(f"{folder}: expected a task of {', '.join(_SERVE)}, got {task!r}")
-    return _SERVE[task](folder, config, metrics)
+    return _SERVE[task_of(folder)](folder, config, metrics)
 
 
 def _folders(names: Sequence[str]) -> list[Path]:

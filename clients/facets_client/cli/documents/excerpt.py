@@ -31,7 +31,7 @@ def excerpt(hit: SearchHit, max_chars: int) -> Text:
     words = hit.matched_spans
     cuts = {shown.start, shown.end}
     cuts |= {min(max(edge, shown.start), shown.end) for span in (*answer, *words) for edge in (span.start, span.end)}
-    line = Text(_LEFT_OUT if shown.start > 0 else "")
+    line = Text(f"{_LEFT_OUT} " if shown.start > 0 else "")
     for start, end in pairwise(sorted(cuts)):
         piece = " ".join(f"|{clean(hit.text[start:end])}|".split())[1:-1]
         if line.plain.endswith(" "):
@@ -42,7 +42,7 @@ def excerpt(hit: SearchHit, max_chars: int) -> Text:
         line.append(piece, style=" ".join(styles))
     if shown.end < len(hit.text):
         line.rstrip()
-        line.append(_LEFT_OUT)
+        line.append(f" {_LEFT_OUT}")
     return line
 
 
@@ -53,7 +53,7 @@ def _has(span: Span, place: int) -> bool:
 def _around(text: str, answer: Span | None, max_chars: int) -> Span:
     """Whole sentences with the answer; of a longer part, the beginning of the answer with some text before it."""
     if answer is None:
-        return Span(0, min(max_chars, len(text)))
+        return Span(0, _word_end(text, 0, max_chars))
     before = max(0, answer.start - max_chars)
     starts = [match.end() for match in _SENTENCE_END.finditer(text, before, answer.start)]
     end = _SENTENCE_END.search(text, max(answer.start, answer.end - 1))
@@ -62,4 +62,14 @@ def _around(text: str, answer: Span | None, max_chars: int) -> Span:
         return sentence
     left = max(0, max_chars - (answer.end - answer.start)) // 2
     start = max(sentence.start, answer.start - left)
-    return Span(start, min(sentence.end, start + max_chars))
+    if start > sentence.start:
+        start = text.find(" ", start, answer.start) + 1 or answer.start
+    return Span(start, min(sentence.end, _word_end(text, start, start + max_chars)))
+
+
+def _word_end(text: str, start: int, end: int) -> int:
+    """The end of the last word that ends between two places; the second one where a word fills all between."""
+    if end >= len(text):
+        return len(text)
+    space = text.rfind(" ", start, end + 1)
+    return space if space > start else end

@@ -72,7 +72,7 @@ def test_a_failing_model_is_probed_once_a_look_however_many_services_need_it():
     registry = ModelRegistry([served])
     task = served.info.task
     names = ("facets.v1.EmbeddingService", "facets.v1.SimilarityService", "facets.v1.DocumentService")
-    monitor = HealthMonitor(HealthServicer(), {name: (registry.health_of(task),) for name in names})
+    monitor = HealthMonitor(HealthServicer(), {name: (registry.health_of((task,)),) for name in names})
     monitor.start()
     monitor.drain()
     assert served.num_probes == 1
