@@ -13,13 +13,31 @@ from torch import Tensor
 
 from facets import scoring
 
-__all__ = ["Selected", "select_sentences"]
+__all__ = ["Covered", "Selected", "select_sentences"]
 
 # Gains computed at once (16 MiB).
 GAINS_AT_A_TIME = 4_000_000
 FIRST_BLOCK = 8
 # Gains this close are equal: rounding depends on the block a sentence is computed in.
 _SAME_GAIN = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """What there is to cover of a document, and how well its sentences do.
+
+    Attributes:
+        covered: How well each sentence covers each word, or whatever else the document is made of, ``[S, U]`` in
+            ``[0, 1]``.
+        weights: What each of these weighs, ``[U]``, >= 0.
+        repetition: See ``scoring.added_coverage``.
+        divisors: Gains are divided by these before they are compared, ``[S]``, > 0; None: by 1.
+    """
+
+    covered: Tensor
+    weights: Tensor
+    repetition: float
+    divisors: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""Extractive summaries: the sentences whose facets cover the words of the document best.
+"""Extractive summaries: the sentences that cover the document best.
 
 Shape suffixes: S sentences, K facets, U words of the document, D dimensions.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Literal
@@ -18,7 +18,8 @@ from facets.model.contract import TextEncoder, TextModel
 from facets.text.checks import check_text
 from facets.text.tokenizer import Sentence
 from facets.texts.coverage import CoverageConfig, DocumentWords, block_coverage, word_weights
-from facets.texts.selection import Selected, select_sentences
+from facets.texts.selection import Covered, Selected, select_sentences
+from facets.texts.sentence_coverage import SentenceCoverageConfig, sentence_coverages
 from facets.texts.words import known_rows
 
 __all__ = ["Order", "Summary", "SummarySentence", "summarize"]
@@ -27,6 +28,8 @@ Order = Literal["original", "selection"]
 _ORDERS = ("original", "selection")
 _DEFAULT_NUM_SENTENCES = 3
 _COVERAGE = CoverageConfig()
+# Models of these tasks see a document otherwise, unless something else is asked for.
+_COVERAGES: Mapping[str, CoverageConfig | SentenceCoverageConfig] = {"passages": SentenceCoverageConfig()}
 # Sentences encoded together: enough for full batches, few enough for any document (80 MiB of facets).
 SENTENCES_AT_A_TIME = 8192
 
@@ -69,7 +72,7 @@ def summarize(
     max_words: int | None = None,
     order: Order = "original",
     query: str = "",
-    coverage: CoverageConfig = _COVERAGE,
+    coverage: CoverageConfig | SentenceCoverageConfig | None = None,
     encoder: TextEncoder | None = None,
 ) -> list[Summary]:
     """Picks the sentences that cover each document best.
@@ -81,8 +84,9 @@ def summarize(
         max_words: Instead, at most this many words (separated by white space). When no sentence is that short,
             the best one is the summary all the same.
         order: Of the sentences: as in the document, or as they were picked.
-        query: What the reader looks for: words of the document count the more the closer they are to it.
-        coverage: What counts as covering a document.
+        query: What the reader looks for: parts of the document count the more the closer they are to it.
+        coverage: What counts as covering a document; None: for models of passages its words, by repeating them, and its
+            sentences, by being like them; for others its words by the facets and words of sentences.
         encoder: What encodes sentences and query, e.g. a queue before the model; None: the model itself.
 
     Returns:
@@ -100,14 +104,19 @@ def summarize(
         raise TypeError(f"documents must be a sequence, got one str: try summarize(model, [{documents[:20]!r}])")
     _check_options(num_sentences, max_words, order)
     split = [_sentences(model, document, ("documents", i)) for i, document in enumerate(documents)]
-    focus = None
     if query:
         check_text(query, ("query",))
-        focus = _Focus(model, query, encoder or model)
-    covered = _coverages(model, split, focus, coverage, encoder or model)
+    config = coverage or _COVERAGES.get(model.task, _COVERAGE)
+    if isinstance(config, SentenceCoverageConfig):
+        covered = sentence_coverages(
+            model, split, config, query=query, encoder=encoder or model, sentences_at_a_time=SENTENCES_AT_A_TIME
+        )
+    else:
+        focus = _Focus(model, query, encoder or model) if query else None
+        covered = _word_coverages(model, split, focus, config, encoder or model)
     budget = _Budget(num_sentences, max_words)
     return [
-        Summary(_ordered(sentences, budget.select(sentences, *of_document, coverage), order), len(sentences))
+        Summary(_ordered(sentences, budget.select(sentences, of_document), order), len(sentences))
         for sentences, of_document in zip(split, covered, strict=True)
     ]
 
@@ -119,20 +128,18 @@ class _Budget:
     num_sentences: int | None
     max_words: int | None
 
-    def select(
-        self, sentences: Sequence[Sentence], words: DocumentWords, covered_SU: Tensor, config: CoverageConfig
-    ) -> list[Selected]:
+    def select(self, sentences: Sequence[Sentence], covered: Covered) -> list[Selected]:
         if self.max_words is None:
             costs_S, budget = np.ones(len(sentences), dtype=np.int64), self.num_sentences or _DEFAULT_NUM_SENTENCES
         else:
             costs_S, budget = np.array([_num_words(sentence.text) for sentence in sentences]), self.max_words
         return select_sentences(
-            covered_SU,
-            words.weights_U,
+            covered.covered,
+            covered.weights,
             costs_S=costs_S,
             budget=budget,
-            repetition=config.repetition,
-            divisors_S=words.lengths_S**config.length_power if config.length_power else None,
+            repetition=covered.repetition,
+            divisors_S=covered.divisors,
         )
 
 
@@ -160,14 +167,14 @@ def _sentences(model: TextModel, document: str | Sequence[str], path: ErrorPath)
     return sentences
 
 
-def _coverages(
+def _word_coverages(
     model: TextModel,
     documents: Sequence[Sequence[Sentence]],
     focus: "_Focus | None",
     config: CoverageConfig,
     encoder: TextEncoder,
-) -> Iterator[tuple[DocumentWords, Tensor]]:
-    """Words of each document and how well its sentences cover them, ``[S, U]``.
+) -> Iterator[Covered]:
+    """How well the sentences of each document cover its words.
 
     Sentences are encoded in blocks that may span documents, and only their coverage is kept.
     """
@@ -186,7 +193,8 @@ def _coverages(
             here = slice(start - first, stop - first)
             covered_SU[here] = block_coverage(model, words, here, facets_BKD=facets, config=config)
             start = stop
-        yield words, covered_SU
+        divisors_S = words.lengths_S**config.length_power if config.length_power else None
+        yield Covered(covered_SU, words.weights_U, config.repetition, divisors_S)
 
 
 class _Focus:

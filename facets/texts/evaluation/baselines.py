@@ -6,7 +6,7 @@ from functools import partial
 
 from facets.evaluation.embedders import Embed, minilm, model2vec
 from facets.evaluation.systems import if_installed
-from facets.model.facet_model import FacetModel
+from facets.model.contract import TextModel
 from facets.texts.coverage import PAPER_COVERAGE, CoverageConfig
 from facets.texts.evaluation.pair_systems import EmbeddingPairs
 from facets.texts.evaluation.summarizers import (
@@ -33,7 +33,7 @@ def embedding_baselines() -> Iterator[EmbeddingPairs]:
         yield from (EmbeddingPairs(name, embed) for embed in if_installed(name, EMBEDDERS[name]))
 
 
-def summarization_baselines(model: FacetModel, coverage: CoverageConfig) -> Iterator[Summarizer]:
+def summarization_baselines(model: TextModel, coverage: CoverageConfig) -> Iterator[Summarizer]:
     """Rankings and single-vector coverage; what is not installed is left out, with a warning.
 
     Args:

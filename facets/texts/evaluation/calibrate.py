@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-from facets.model.facet_model import FacetModel
-from facets.model.loading import DEFAULT_MODEL, find_model, load
+from facets.model.loading import DEFAULT_MODEL, find_model
 from facets.model.score_curves import write_score_curves
 from facets.texts.evaluation.pair_systems import FacetPairs
 from facets.texts.evaluation.score_curves import calibration_error, fit_curves
 from facets.texts.evaluation.sts import read_sts
-from facets.texts.evaluation.systems import available_methods
+from facets.texts.evaluation.systems import available_methods, load_text_model
 
 __all__ = ["calibrate_model"]
 
@@ -31,7 +30,7 @@ def calibrate_model(
     train = read_sts(file)
     tested = None if test is None else read_sts(test)
     folder = find_model(DEFAULT_MODEL if name_or_path is None else name_or_path)
-    model = load(folder, FacetModel)
+    model = load_text_model(str(folder))
     methods = available_methods(model)
     curves = fit_curves(model, train, methods)
     if not dry_run:

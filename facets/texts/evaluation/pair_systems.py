@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.model.facet_model import FacetModel
+from facets.model.contract import TextModel
 from facets.texts.similarity import PairScorer
 from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, method_named
 from facets.words.vectors import unit_rows
@@ -56,7 +56,7 @@ class FacetPairs:
     """A facet model: methods of ``PAIR_METHODS``."""
 
     name: str
-    model: FacetModel
+    model: TextModel
     methods: tuple[str, ...]
 
     def scores(self, pairs: Pairs) -> Iterator[tuple[str, NDArray[np.float32]]]:

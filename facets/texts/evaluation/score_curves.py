@@ -12,7 +12,7 @@ from facets import scoring
 from facets.errors import InvalidInputError
 from facets.evaluation.intervals import Metrics
 from facets.extras import require_extra
-from facets.model.facet_model import FacetModel
+from facets.model.contract import TextModel
 from facets.texts.evaluation.pair_systems import FacetPairs, method_of
 from facets.texts.evaluation.sts import ScoredPairs
 
@@ -22,7 +22,7 @@ HIGHEST_GOLD = 5.0  # of the STS data sets
 _NUM_BINS = 32  # fewer lose shape, more only noise (STS dev)
 
 
-def fit_curves(model: FacetModel, data: ScoredPairs, methods: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+def fit_curves(model: TextModel, data: ScoredPairs, methods: Sequence[str]) -> dict[str, NDArray[np.float64]]:
     """A curve for each method.
 
     Args:

@@ -89,7 +89,7 @@ class CoverageSummarizer:
 
     name: str
     model: TextModel
-    coverage: CoverageConfig
+    coverage: CoverageConfig | None
     encoder: TextEncoder | None = None
     method: str = "coverage"
 

@@ -3,17 +3,20 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 
+from facets.errors import InvalidInputError
 from facets.evaluation.systems import load_systems
 from facets.extras import missing_modules
+from facets.model.contract import TextModel
 from facets.model.facet_model import FacetModel
-from facets.model.loading import load
+from facets.model.loading import DEFAULT_MODEL, load
+from facets.model.passage_model import PassageModel
 from facets.texts.coverage import CoverageConfig
 from facets.texts.evaluation.baselines import BASELINE_MODELS, embedding_baselines, summarization_baselines
 from facets.texts.evaluation.pair_systems import PAIR_METHODS, FacetPairs, PairSystem, method_of
 from facets.texts.evaluation.summarizers import CoverageSummarizer, Summarizer
 from facets.texts.similarity_methods import SimilarityMethod
 
-__all__ = ["available_methods", "phrase_systems", "sts_systems", "summarizers"]
+__all__ = ["available_methods", "load_text_model", "phrase_systems", "sts_systems", "summarizers"]
 
 logger = logging.getLogger(__name__)
 
@@ -38,15 +41,17 @@ def phrase_systems(names_or_paths: Sequence[str], baselines: bool) -> Iterator[P
         yield FacetPairs("words", first.model, (str(SimilarityMethod.AVERAGE),))
 
 
-def summarizers(names_or_paths: Sequence[str], baselines: bool, *, coverage: CoverageConfig) -> Iterator[Summarizer]:
-    """Facet models, rankings and single-vector coverage."""
+def summarizers(
+    names_or_paths: Sequence[str], baselines: bool, *, coverage: CoverageConfig | None
+) -> Iterator[Summarizer]:
+    """Facet models, by ``coverage`` or by what ``summarize`` does by default; rankings and single-vector coverage."""
     models = _models(names_or_paths, baselines)
     yield from (CoverageSummarizer(model.name, model, coverage) for model in models)
     if baselines:
-        yield from summarization_baselines(models[0], coverage)
+        yield from summarization_baselines(models[0], coverage or CoverageConfig())
 
 
-def available_methods(model: FacetModel, *, skip_wmd: bool = False) -> tuple[str, ...]:
+def available_methods(model: TextModel, *, skip_wmd: bool = False) -> tuple[str, ...]:
     """The methods that the model and the installed packages allow; the others are left out, with a warning."""
     kept = {name: method_of(name).row for name in PAIR_METHODS}
     if skip_wmd:
@@ -62,7 +67,7 @@ def available_methods(model: FacetModel, *, skip_wmd: bool = False) -> tuple[str
 
 
 def _pair_systems(
-    names_or_paths: Sequence[str], baselines: bool, methods_of: Callable[[FacetModel], tuple[str, ...]]
+    names_or_paths: Sequence[str], baselines: bool, methods_of: Callable[[TextModel], tuple[str, ...]]
 ) -> Iterator[PairSystem]:
     for model in _models(names_or_paths, baselines):
         yield FacetPairs(model.name, model, methods_of(model))
@@ -70,5 +75,19 @@ def _pair_systems(
         yield from embedding_baselines()
 
 
-def _models(names_or_paths: Sequence[str], baselines: bool) -> list[FacetModel]:
-    return load_systems(names_or_paths, BASELINE_MODELS if baselines else (), lambda asked: load(asked, FacetModel))
+def load_text_model(name_or_path: str | None) -> TextModel:
+    """A model of sentences or of passages; the default one of sentences where none is named.
+
+    Raises:
+        NotFoundError: There is no such model.
+        CheckpointError: The folder is damaged.
+        InvalidInputError: It is for another task.
+    """
+    model = load(DEFAULT_MODEL if name_or_path is None else name_or_path)
+    if not isinstance(model, FacetModel | PassageModel):
+        raise InvalidInputError(f"{name_or_path}: expected a model for sentences or passages, got one for {model.task}")
+    return model
+
+
+def _models(names_or_paths: Sequence[str], baselines: bool) -> list[TextModel]:
+    return load_systems(names_or_paths, BASELINE_MODELS if baselines else (), load_text_model)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from facets.evaluation.task import EvaluationTask
-from facets.texts.coverage import PAPER_COVERAGE, CoverageConfig
+from facets.texts.coverage import PAPER_COVERAGE
 from facets.texts.evaluation.pair_systems import PairSystem
 from facets.texts.evaluation.phrases import (
     evaluate_phrase_choice,
@@ -50,6 +50,6 @@ def summarization_task(
     return EvaluationTask(
         read=read_summaries,
         num_rows=lambda data: len(data.documents),
-        systems=partial(summarizers, coverage=PAPER_COVERAGE if as_in_paper else CoverageConfig()),
+        systems=partial(summarizers, coverage=PAPER_COVERAGE if as_in_paper else None),
         evaluate=partial(evaluate_summarization, budget=Budget(num_sentences, max_words)),
     )

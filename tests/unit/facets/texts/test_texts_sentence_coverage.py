@@ -1,0 +1,131 @@
+"""Summaries by models of passages: words by repetition, sentences by likeness; queries, odd and long documents."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from facets import scoring
+from facets.errors import ConfigError, InvalidInputError
+from facets.model.contract import TextModel
+from facets.text.tokenizer import Sentence
+from facets.texts import sentence_coverage
+from facets.texts.coverage import CoverageConfig
+from facets.texts.sentence_coverage import SentenceCoverageConfig, sentence_coverages
+from facets.texts.summarization import summarize
+
+SENTENCES = [
+    "The cat plays near qwxz.",
+    "The dog barks of qwxz.",
+    "The truck is the road.",
+    "Kitten, the puppy sleep!",
+    "Piano music is fine.",
+]
+
+
+def _covered(model: TextModel, texts: list[str], config: SentenceCoverageConfig) -> sentence_coverage.Covered:
+    document = [Sentence(text, 0, len(text)) for text in texts]
+    [covered] = sentence_coverages(model, [document], config, query="", encoder=model, sentences_at_a_time=100)
+    return covered
+
+
+def test_sentences_cover_the_words_they_hold_and_the_sentences_they_resemble(passage_model: TextModel) -> None:
+    config = SentenceCoverageConfig(sentence_share=0.25, power=3.0)
+    covered = _covered(passage_model, SENTENCES, config)
+    vectors = passage_model.embed(SENTENCES)
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    num_words = covered.covered.shape[1] - len(SENTENCES)
+    np.testing.assert_allclose(covered.covered[:, num_words:], np.clip(units @ units.T, 0, 1) ** 3, atol=1e-5)
+    held = covered.covered[:, :num_words].numpy()
+    words = [{"cat", "plays", "near", "qwxz"}, {"dog", "barks", "qwxz"}, {"truck", "road"}, {"kitten", "puppy", "sleep"}]
+    words.append({"piano", "music", "fine"})
+    assert held.sum(axis=1).tolist() == [len(own) for own in words]
+    shared = held.sum(axis=0) == 2
+    assert shared.sum() == 1 and held[:, shared].ravel().tolist() == [1, 1, 0, 0, 0]
+    # Twice as often: four times the weight of another word that the vocabulary lacks.
+    weights = covered.weights[:num_words]
+    assert weights[shared].item() == pytest.approx(4 * weights[~shared].max().item(), rel=1e-4)
+    parts = [slice(0, num_words), slice(num_words, None)]
+    totals = [
+        float(scoring.coverage(covered.covered[:, part], covered.weights[part], repetition=config.repetition))
+        for part in parts
+    ]
+    np.testing.assert_allclose(totals, [0.75, 0.25], atol=1e-5)
+
+
+def test_models_of_passages_cover_sentences_unless_words_are_asked_for(passage_model: TextModel) -> None:
+    (default,) = summarize(passage_model, [SENTENCES], num_sentences=2)
+    (same,) = summarize(passage_model, [SENTENCES], num_sentences=2, coverage=SentenceCoverageConfig())
+    assert default == same
+    (words,) = summarize(passage_model, [SENTENCES], num_sentences=2, coverage=CoverageConfig())
+    assert words.sentences[0].gain != default.sentences[0].gain
+
+
+def test_repeated_words_are_picked_first_and_gains_fall(passage_model: TextModel) -> None:
+    (summary,) = summarize(passage_model, [SENTENCES], num_sentences=5, order="selection")
+    assert summary.sentences[0].sentence in {0, 1}
+    gains = [sentence.gain for sentence in summary.sentences]
+    assert gains == sorted(gains, reverse=True) and sum(gains) == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize(("query", "expected"), [("kitten", {0, 1, 3}), ("a driver", {2}), ("concert violin", {4})])
+def test_query_turns_the_summary_to_itself(passage_model: TextModel, query: str, expected: set[int]) -> None:
+    (summary,) = summarize(passage_model, [SENTENCES], num_sentences=1, query=query)
+    assert summary.sentences[0].sentence in expected
+
+
+@pytest.mark.parametrize("query", ["qwxz", "?!"])
+def test_a_query_that_says_nothing_still_gives_a_summary(passage_model: TextModel, query: str) -> None:
+    assert len(summarize(passage_model, [SENTENCES], num_sentences=2, query=query)[0].sentences) == 2
+
+
+@pytest.mark.parametrize("text", ["Piano.", "qwxz vbnm", "?!", "the of is", "\U0001f408\U0001f408", "\u200b"])
+def test_one_sentence_documents_are_their_own_summary(passage_model: TextModel, text: str) -> None:
+    (summary,) = summarize(passage_model, [text])
+    assert summary.text == text and summary.sentences[0].gain >= 0
+    assert all(any(map(str.isalnum, encoded)) for encoded in passage_model.encoded)
+
+
+def test_documents_do_not_depend_on_each_other(passage_model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = [SENTENCES, SENTENCES[:2], "Piano music. The cat! The cat again."]
+    together = summarize(passage_model, documents, num_sentences=2, query="cat")
+    monkeypatch.setattr("facets.texts.summarization.SENTENCES_AT_A_TIME", 3)
+    assert summarize(passage_model, documents, num_sentences=2, query="cat") == together
+    assert [summarize(passage_model, [d], num_sentences=2, query="cat")[0] for d in documents] == together
+    assert summarize(passage_model, []) == []
+
+
+def test_long_documents_are_covered_by_their_heaviest_words_and_by_centres(
+    passage_model: TextModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = passage_model.words.vocabulary.words
+    rng = np.random.default_rng(0)
+    document = [" ".join(rng.choice(words, 6)) for _ in range(300)]
+    monkeypatch.setattr(sentence_coverage, "MAX_WORDS", 5)
+    covered = _covered(passage_model, document, SentenceCoverageConfig())
+    assert 5 + 200 < covered.covered.shape[1] <= 5 + sentence_coverage.MAX_TARGETS < 5 + len(document)  # some centres are equal
+    (summary,) = summarize(passage_model, [document], num_sentences=40)
+    assert len(summary.sentences) == 40
+
+
+def test_shorter_summaries_are_the_start_of_longer_ones(passage_model: TextModel) -> None:
+    orders = [
+        [s.sentence for s in summarize(passage_model, [SENTENCES], num_sentences=n, order="selection")[0].sentences]
+        for n in (1, 2, 3, 4)
+    ]
+    assert all(long[: len(short)] == short for short, long in itertools.pairwise(orders))
+
+
+def test_blank_sentences_are_refused_by_name(passage_model: TextModel) -> None:
+    with pytest.raises(InvalidInputError, match=r"documents\[0\]\.sentences\[1\]"):
+        summarize(passage_model, [["Fine.", ""]])
+    assert passage_model.encoded == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("sentence_share", 1.1), ("repetition", -0.1), ("power", 0.0), ("alpha", 0.0), ("count_power", -1)],
+)
+def test_bad_settings_are_refused_by_name(name: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=name):
+        SentenceCoverageConfig(**{name: value})
