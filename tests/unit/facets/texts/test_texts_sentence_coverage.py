@@ -37,7 +37,12 @@ def test_sentences_cover_the_words_they_hold_and_the_sentences_they_resemble(pas
     num_words = covered.covered.shape[1] - len(SENTENCES)
     np.testing.assert_allclose(covered.covered[:, num_words:], np.clip(units @ units.T, 0, 1) ** 3, atol=1e-5)
     held = covered.covered[:, :num_words].numpy()
-    words = [{"cat", "plays", "near", "qwxz"}, {"dog", "barks", "qwxz"}, {"truck", "road"}, {"kitten", "puppy", "sleep"}]
+    words = [
+        {"cat", "plays", "near", "qwxz"},
+        {"dog", "barks", "qwxz"},
+        {"truck", "road"},
+        {"kitten", "puppy", "sleep"},
+    ]
     words.append({"piano", "music", "fine"})
     assert held.sum(axis=1).tolist() == [len(own) for own in words]
     shared = held.sum(axis=0) == 2
@@ -103,7 +108,9 @@ def test_long_documents_are_covered_by_their_heaviest_words_and_by_centres(
     document = [" ".join(rng.choice(words, 6)) for _ in range(300)]
     monkeypatch.setattr(sentence_coverage, "MAX_WORDS", 5)
     covered = _covered(passage_model, document, SentenceCoverageConfig())
-    assert 5 + 200 < covered.covered.shape[1] <= 5 + sentence_coverage.MAX_TARGETS < 5 + len(document)  # some centres are equal
+    assert (
+        5 + 200 < covered.covered.shape[1] <= 5 + sentence_coverage.MAX_TARGETS < 5 + len(document)
+    )  # some centres are equal
     (summary,) = summarize(passage_model, [document], num_sentences=40)
     assert len(summary.sentences) == 40
 
