@@ -20,23 +20,33 @@ def share_of(space: str) -> float:
 
 
 def fuse(
-    facet_scores_C: NDArray[np.float32], lexical_scores_C: NDArray[np.float32], *, facets_share: float = FACETS_SHARE
+    facet_scores_C: NDArray[np.float32],
+    lexical_scores_C: NDArray[np.float32],
+    *,
+    most_lexical: float,
+    facets_share: float = FACETS_SHARE,
 ) -> NDArray[np.float32]:
-    """A convex sum of both scores, each scaled over the candidates of one query.
+    """A convex sum of the facets' score as it is and of BM25 as a share of what no document can exceed.
 
-    Cosines go from the least (0) to the largest (1) among the candidates; BM25 from none (0) to the largest (1).
-    Without a word in common with any candidate, facets alone decide.
+    Nothing is scaled over the candidates, so that scores of one collection can be compared across queries, and one
+    strong document does not push the words of the others aside. Without a known word facets alone decide.
+
+    Args:
+        facet_scores_C: In [-1, 1].
+        lexical_scores_C: 0 or more.
+        most_lexical: The bound of BM25 for this query; 0 where it has no known word.
+        facets_share: Of the facets, in [0, 1].
 
     Returns:
-        ``[C]`` in [0, 1].
+        ``[C]`` in [-1, 1].
 
     Example:
-        >>> fuse(np.array([0.2, 0.8], np.float32), np.array([3.0, 0.0], np.float32), facets_share=0.25).tolist()
-        [0.75, 0.25]
+        >>> both = np.array([0.25, 0.75], np.float32), np.array([3.0, 0.0], np.float32)
+        >>> fuse(*both, most_lexical=4.0, facets_share=0.5).tolist()
+        [0.5, 0.375]
+
+    References:
+        Bruch, Gai and Ingber 2023, "An analysis of fusion functions for hybrid retrieval" (theoretical bounds).
     """
-    if not len(facet_scores_C):
-        return np.empty(0, dtype=np.float32)
-    least, most = float(facet_scores_C.min()), float(facet_scores_C.max())
-    facets_C = (facet_scores_C - least) / (most - least) if most > least else np.ones_like(facet_scores_C)
-    lexical_C = lexical_scores_C / max(float(lexical_scores_C.max()), float(np.finfo(np.float32).tiny))
-    return (facets_share * facets_C + (1 - facets_share) * lexical_C).astype(np.float32)
+    lexical_C = lexical_scores_C / most_lexical if most_lexical > 0 else np.zeros_like(lexical_scores_C)
+    return np.asarray(facets_share * facet_scores_C + (1 - facets_share) * lexical_C, dtype=np.float32)

@@ -131,8 +131,10 @@ def _scored(
     lexical = np.zeros(len(rows), dtype=np.float32) if side is None else side.found.scores
     features = _features(met.scores, side)
     confidences = None if curve is None else curve.confidence(mode, features)
-    # without one of the two its scores are 0
-    scores = fuse(met.scores, lexical, facets_share=facets_share) if mode == "hybrid" else met.scores + lexical
+    most = 0.0 if side is None else side.found.most
+    scores = met.scores + lexical  # without one of the two its scores are 0
+    if mode == "hybrid":
+        scores = fuse(met.scores, lexical, most_lexical=most, facets_share=facets_share)
     scored = _Scored(rows, met, scores, lexical, features, confidences)
     return scored[np.flatnonzero(lexical > 0)] if mode == "lexical" else scored
 

@@ -46,14 +46,15 @@ class WordSearch:
         """A quoted phrase counts as one more term, as rare as its words together."""
         if not side.terms.phrases:
             return side
-        scores = side.found.scores.copy()
+        scores, most = side.found.scores.copy(), side.found.most
         for phrase in side.terms.phrases:
             hashes = hash_terms(phrase)
             having = np.flatnonzero(np.isin(side.found.rows, self._lexical.having_all(hashes)))
             documents = view.documents(side.found.rows[having])
             weight = np.float32(_PHRASE_WEIGHT * self._lexical.rarity(hashes))
+            most += float(weight)
             for place in having.tolist():
                 document = documents.get(int(side.found.rows[place]))
                 if document is not None and contains_phrase(phrase, document.text):
                     scores[place] += weight
-        return LexicalSide(terms=side.terms, found=replace(side.found, scores=scores))
+        return LexicalSide(terms=side.terms, found=replace(side.found, scores=scores, most=most))

@@ -103,7 +103,7 @@ class SearchHit:
     """A document that was found."""
 
     id: str
-    score: float  # what the hits are in order of: in [0, 1] in mode hybrid, else the score of that side
+    score: float  # what the hits are in order of: in [-1, 1] in mode hybrid, else the score of that side
     text: str
     payload: dict[str, object]
     evidence: tuple[FacetMatch, ...]  # first is the query's facet, second the document's, largest contribution first

@@ -97,8 +97,19 @@ def test_both_signals_are_exact_whichever_side_found_the_document(engine: Collec
     assert {hit.id: hit.facets_score for hit in hybrid} == facets
     assert {hit.id: hit.lexical_score for hit in hybrid} == {id: lexical.get(id, 0.0) for id in facets}
     order = [(hit.facets_score, hit.lexical_score) for hit in hybrid]
-    fused = fuse(*np.array(order, dtype=np.float32).T)
+    most = next(hit.lexical_score / hit.signals["saturation"] for hit in hybrid if hit.lexical_score)
+    fused = fuse(*np.array(order, dtype=np.float32).T, most_lexical=most)
     np.testing.assert_allclose([hit.score for hit in hybrid], fused, atol=1e-6)
+
+
+def test_a_score_does_not_go_by_what_else_is_found(engine: CollectionEngine) -> None:
+    def score_of_pump() -> float:
+        hits = engine.search("docs", query_facets(4), texts=["failed sleeping"], top_k=10).hits[0]
+        return next(hit.score for hit in hits if hit.id == "pump")
+
+    before = score_of_pump()
+    engine.upsert("docs", [document("cat", "Cats sleep all day.", facet=9)])
+    assert score_of_pump() == pytest.approx(before, abs=1e-6), "the facets of another document"
 
 
 def test_writes_deletes_and_filters_hold_for_words(engine: CollectionEngine) -> None:
