@@ -11,9 +11,9 @@ from facets_client.core.bulk.batches import Batch, Entry, batches
 from facets_client.core.bulk.runner import BulkSettings, Settled
 from facets_client.core.bulk.state import Place
 from facets_client.core.records import EXCERPT_CHARS, Record, RecordFormat, Rejection, read_records
-from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES
+from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES, least
 from facets_client.core.source import RecordSource
-from facets_client.documents.convert import DocumentMessage, from_document
+from facets_client.documents.convert import BATCH_BYTES, DocumentMessage, from_document
 from facets_client.documents.results import Document, TruncatedDocument
 from facets_client.documents.upsert_session import UpsertSession
 from facets_client.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, ServerError
@@ -154,7 +154,7 @@ def document_batches(
     return batches(
         _entries(records, max_message_bytes),
         size=min(settings.batch_size, max_documents or settings.batch_size),
-        max_message_bytes=max_message_bytes,
+        max_message_bytes=least(max_message_bytes, BATCH_BYTES),
         limit=max(0, settings.limit - place.num_records) if settings.limit else None,
     )
 

@@ -18,6 +18,7 @@ from facets_client.documents import results
 from facets_client.texts.convert import to_token_stats
 
 SearchMode = Literal["hybrid", "facets", "lexical"]
+BATCH_BYTES = 2**20  # of one batch of a stream: its acknowledgement takes the model no more than a minute
 DocumentMessage = documents_pb2.Document  # a document on the wire
 
 

@@ -151,7 +151,8 @@ class DocumentOperations(RoomOperations):
                 batch: list[Document] = yield TakeInput(documents, batch_size)
                 messages = [convert.from_document(document) for document in batch]
                 sizes = [message.ByteSize() for message in messages]
-                cut += (messages[part] for part in slices(sizes, max_items=0, max_bytes=limits.max_message_bytes))
+                most = least(limits.max_message_bytes, convert.BATCH_BYTES)
+                cut += (messages[part] for part in slices(sizes, max_items=0, max_bytes=most))
                 more = bool(batch)
                 if not more:
                     yield HalfClose()

@@ -56,3 +56,10 @@ def test_hits_have_confidence_and_the_part_that_answers(client, answered):
     assert ANSWER[span.start : span.end] == "Ajax of Amsterdam"
     assert hits["cup"].confidence == 0.9 and hits["cup"].matched_spans == (Span(span.start, span.start + 4),)
     assert hits["none"].confidence is None and hits["none"].answer is None
+
+
+def test_batches_of_long_documents_are_small_enough_to_be_read_in_a_minute(client, world):
+    world.max_message_bytes, world.max_text_bytes, world.max_documents = 16 * 2**20, 2**20, 64
+    documents = [Document(f"d{i}", "word " * 80_000) for i in range(6)]
+    acks = list(client.upsert_stream("news", documents, batch_size=64))
+    assert [ack.num_upserted for ack in acks] == [2, 2, 2]
