@@ -232,6 +232,7 @@ def _search_group(
         exact=query.exact,
         curve=curve,
         min_confidence=query.min_confidence,
+        diversify=query.diversify,
         min_revision=query.min_revision,
         seen=record,
     )

@@ -266,3 +266,12 @@ def test_a_collection_of_a_model_that_is_gone_is_searched_by_another_of_its_spac
     documents = documents_pb2_grpc.DocumentServiceStub(second.channel)
     assert code_of(search, documents, "dog")[0] is grpc.StatusCode.NOT_FOUND
     assert search(documents, "dog", model="toy-near").results[0].hits
+
+
+def test_diversity_takes_another_document_before_one_that_says_the_same(documents):
+    copies = [documents_pb2.Document(id=f"z{i}", text=TEXTS["dog"]) for i in range(3)]
+    documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=copies), timeout=60)
+    by_words = {"top_k": 2, "mode": documents_pb2.SEARCH_MODE_LEXICAL}
+    assert [hit.id for hit in search(documents, "dog plays music", **by_words).results[0].hits] == ["dog", "z0"]
+    diverse = search(documents, "dog plays music", diversify=1.0, **by_words).results[0].hits
+    assert [hit.id for hit in diverse] == ["dog", "long"]
