@@ -5,6 +5,7 @@ Shape suffixes: N texts, B windows of a batch, W windows, K facets, M facets of 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -125,13 +126,43 @@ class PassageEncoder:
                 np.add.at(vectors_ND, owners_W[places], found * lengths_W[places, None])
         return unit_rows(vectors_ND)
 
+    @torch.inference_mode()
+    def part_vectors(self, texts: Sequence[Pieces], bounds: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
+        """Unit vectors of the parts of texts, ``[P, D]``, each of its states when read alone and when read in its text.
+
+        Args:
+            texts: At least one piece each.
+            bounds: The first piece of each part of a text, and its number of pieces at the end.
+        """
+        rows = [pieces.ids[a:b] for pieces, cut in zip(texts, bounds, strict=True) for a, b in pairwise(cut.tolist())]
+        alone_PD = self.vectors(rows)
+        counts_N = np.array([len(cut) - 1 for cut in bounds], dtype=np.int64)
+        firsts_N = np.cumsum(counts_N) - counts_N
+        several = np.flatnonzero(counts_N > 1)
+        sums_PD = torch.zeros(len(rows) + 1, alone_PD.shape[1], device=self._device)
+        for text in several.tolist():
+            windows = self._windows(text, len(texts[text]))
+            batch = self._batch([texts[text].ids[window.first : window.last] for window in windows])
+            owners = [
+                np.searchsorted(bounds[text], np.arange(window.first, window.last), side="right") - 1 + firsts_N[text]
+                for window in windows
+            ]
+            nobody = np.array([len(rows)])  # the special pieces are of no part
+            owners_T = np.concatenate([np.concatenate([nobody, own, nobody]) for own in owners])
+            states_TD = self._network.encoder(batch).float()
+            sums_PD.index_add_(0, torch.from_numpy(owners_T).to(self._device), states_TD)
+        return unit_rows(alone_PD + unit_rows(sums_PD[:-1].cpu().numpy()))
+
+    def _windows(self, text: int, num_pieces: int) -> list[Window]:
+        config = self._config
+        return cut_windows(text, num_pieces, longest=config.window_tokens - 2, overlap=config.window_overlap)
+
     def _slices(self, lengths_N: NDArray[np.int64]) -> Iterator[list[list[Window]]]:
         """Sections of texts, a limited number of windows at once; where a section ends depends on its text alone."""
-        config = self._config
         sections: list[list[Window]] = []
         size = 0
         for text, length in enumerate(lengths_N.tolist()):
-            windows = cut_windows(text, length, longest=config.window_tokens - 2, overlap=config.window_overlap)
+            windows = self._windows(text, length)
             for start in range(0, len(windows), _SECTION_WINDOWS):
                 sections.append(windows[start : start + _SECTION_WINDOWS])
                 size += len(sections[-1])

@@ -177,16 +177,15 @@ class PassageModel:
             texts: Queries of any length, each with at least one character that is not white space.
 
         Returns:
-            See ``QueryFacets``: the query's own vector, and vectors of its parts where it is long.
+            See ``QueryFacets``: the query's own vector, or vectors of its sentences where it is long.
 
         Raises:
             InvalidInputError: A text has no word at all.
             TypeError: ``texts`` is one ``str``.
         """
         pieces = self._nonempty(self.pieces.encode(texts))
-        parts = [query_parts(own, self.tokenizer.sentences(text)) for text, own in zip(texts, pieces, strict=True)]
-        rows = [own.ids[first:last] for own, cut in zip(pieces, parts, strict=True) for first, last in cut]
-        return join_parts(self._encoder.vectors(rows), [len(cut) for cut in parts])
+        bounds = [query_parts(own, self.tokenizer.sentences(text)) for text, own in zip(texts, pieces, strict=True)]
+        return join_parts(self._encoder.part_vectors(pieces, bounds), [len(cut) - 1 for cut in bounds])
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector a text: that of the sentence encoder.
