@@ -57,6 +57,7 @@ class PassageTrainingConfig(TrainingConfig):
     facets: bool = True  # False: only the vectors are learned (distillation)
     distillation_weight: NonNegative = 0.0  # of the loss of vectors: as close to the teacher's, and as similar
     question_weight: NonNegative = 2.0  # of a question; a sentence has 1
+    question_repeats: AtLeastOne = 1  # how often a pass over the data meets the groups that have questions
     fit_weight: NonNegative = 2.0  # of the distance between a target and its facets, beside the ranking loss
     ranking_temperature: Positive = 0.05  # of the softmax over the passages of a batch
     facet_temperature: Positive = 0.03  # of the soft maximum over facets: a hard one lets facets die

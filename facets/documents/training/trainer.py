@@ -105,10 +105,14 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
             raise CheckpointError(f"{path}: expected a run of the same shape to begin with, got: {error}") from error
 
     def _steps(self) -> Iterator[NDArray[np.int64]]:
-        num_training = self._data.num_groups - self.config.validation_groups
+        groups = np.arange(self._data.num_groups - self.config.validation_groups)
+        texts = self._data.texts
+        asked = np.unique(texts["passage"].owners[texts["question"].owners])
+        again = np.tile(asked[asked < len(groups)], self.config.question_repeats - 1)
         epoch = 0
         while True:
-            yield from self._cut(np.random.default_rng((self.config.seed, epoch)).permutation(num_training))
+            random_choice = np.random.default_rng((self.config.seed, epoch))
+            yield from self._cut(random_choice.permutation(np.concatenate([groups, again])))
             epoch += 1
 
     def _cut(self, groups: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +105,20 @@ def test_facets_learn_beside_a_frozen_encoder(data: Path, teacher_folder: Path, 
     assert lines[-1]["training_loss"] < lines[0]["training_loss"]
     for old, new in zip(before.network.encoder.parameters(), trainer.network.encoder.parameters(), strict=True):
         assert torch.equal(old, new)
+
+
+def test_groups_with_questions_can_come_more_often(data: Path, teacher_folder: Path) -> None:
+    def groups(repeats: int) -> Counter[int]:
+        config = _training_config(data, teacher_folder, question_repeats=repeats, batch_size=2)
+        owners = PreparedPassages(data).texts["passage"].owners
+        batches = PassageTrainer(config).batches(0)
+        return Counter(int(owners[next(batches).passages[0]]) for _ in range(80))
+
+    texts = PreparedPassages(data).texts
+    asked = {int(texts["passage"].owners[passage]) for passage in texts["question"].owners} & set(range(8))
+    once, often = groups(1), groups(4)
+    assert max(once.values()) - min(once.values()) <= 1
+    assert all(often[group] >= 3 * often[other] for group in asked for other in set(range(8)) - asked)
 
 
 def test_facets_of_another_run_can_be_begun_with(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
