@@ -48,6 +48,7 @@ class PassageTrainingConfig(TrainingConfig):
     num_words: AtLeastOne = 20_000
     name: str = "facets-passages-en"
     teacher: str = "all-MiniLM-L6-v2"  # weights the encoder begins with
+    exported_vector_weight: NonNegative | None = None  # own_vector_weight of the model that is written, if another one
     window_tokens: AtLeastOne = 256  # of a long text that the model reads at once
     window_overlap: NonNegativeInt = 32
     layers: list[int] = Field(default=[0, 1, 2, 3, 4, 5])  # those of the teacher that the encoder begins with

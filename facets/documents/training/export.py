@@ -45,7 +45,9 @@ def export_passage_model(config: PassageTrainingConfig, run: Path, out: Path) ->
         InvalidInputError: A line of the words is not a word and a count; file and line are named.
     """
     state = load_checkpoint(run / CHECKPOINT, config.to_dict(), device=torch.device("cpu"), may_change=_EXPORT_ONLY)
-    network = PassageNetwork(config.model)
+    own_weight = config.exported_vector_weight
+    shape = config.model if own_weight is None else config.model.replaced(own_vector_weight=own_weight)
+    network = PassageNetwork(shape)
     network.load_state_dict(state["trainer"]["network"])
     teacher = Teacher(config.teacher)
     facts = {name: value for name, value in config.to_dict().items() if name in _TRAINING_FACTS}
@@ -56,7 +58,7 @@ def export_passage_model(config: PassageTrainingConfig, run: Path, out: Path) ->
         config=PassageModelConfig(
             name=config.name,
             space=Path(config.teacher).name,
-            network=config.model,
+            network=shape,
             window_tokens=config.window_tokens,
             window_overlap=config.window_overlap,
             training={**facts, "seconds": round(state["seconds"]), "step": state["step"]},
