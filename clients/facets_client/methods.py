@@ -567,7 +567,7 @@ class BlockingMethods(BlockingRunner):
         self,
         pairs: Sequence[tuple[str, str]],
         *,
-        method: Method = "codebook",
+        method: Method | None = None,
         attention: bool = False,
         model: str = "",
         explain: bool = False,
@@ -579,9 +579,10 @@ class BlockingMethods(BlockingRunner):
 
         Args:
             pairs: At least one pair of texts.
-            method: How to score; the range of the score depends on it.
+            method: How to score; the range of the score depends on it. None: what agrees best with people for the
+                model; the reply says which that was.
             attention: Weigh words by their closest facet, too (word-based methods only).
-            model: Name; empty: the server's default.
+            model: Name, of sentences or passages; empty: the first one that the method is for.
             explain: Say which facet met which.
             calibrated: Also return the score as people would give it.
             score_range: The scale of that, ``0..1`` or ``0..5``: from unrelated to equivalent.
@@ -1164,7 +1165,7 @@ class AsyncMethods(AsyncRunner):
         self,
         pairs: Sequence[tuple[str, str]],
         *,
-        method: Method = "codebook",
+        method: Method | None = None,
         attention: bool = False,
         model: str = "",
         explain: bool = False,
@@ -1176,9 +1177,10 @@ class AsyncMethods(AsyncRunner):
 
         Args:
             pairs: At least one pair of texts.
-            method: How to score; the range of the score depends on it.
+            method: How to score; the range of the score depends on it. None: what agrees best with people for the
+                model; the reply says which that was.
             attention: Weigh words by their closest facet, too (word-based methods only).
-            model: Name; empty: the server's default.
+            model: Name, of sentences or passages; empty: the first one that the method is for.
             explain: Say which facet met which.
             calibrated: Also return the score as people would give it.
             score_range: The scale of that, ``0..1`` or ``0..5``: from unrelated to equivalent.

@@ -9,10 +9,11 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from facets import scoring
-from facets.errors import ConfigError
+from facets.errors import ConfigError, ErrorPath, InvalidInputError
 from facets.model.contract import TextEncoder, TextModel
 from facets.text.checks import check_text
 from facets.texts.words import COMPONENT_KEYS, TextWords
@@ -59,11 +60,13 @@ class PairTexts:
             InvalidInputError: A text is blank; the field names it.
         """
         rows: dict[str, int] = {}
-        numbers: list[tuple[int, int]] = []
-        for i, (first, second) in enumerate(pairs):
-            check_text(first, ("pairs", i, "first"))
-            check_text(second, ("pairs", i, "second"))
-            numbers.append((rows.setdefault(first, len(rows)), rows.setdefault(second, len(rows))))
+        self._paths: dict[str, ErrorPath] = {}  # of each text where it stands first
+        for i, pair in enumerate(pairs):
+            for side, text in zip(("first", "second"), pair, strict=True):
+                check_text(text, ("pairs", i, side))
+                rows.setdefault(text, len(rows))
+                self._paths.setdefault(text, ("pairs", i, side))
+        numbers = [(rows[first], rows[second]) for first, second in pairs]
         self.model = model
         self.texts = tuple(rows)
         self.pairs_P2 = torch.tensor(numbers, dtype=torch.int64).reshape(-1, 2)
@@ -75,12 +78,21 @@ class PairTexts:
         """Facets of the texts, ``[T, K, D]``."""
         if not self.texts:
             return torch.zeros(0, self.model.num_facets, 1)
-        return torch.from_numpy(self._encoder.encode(self.texts))
+        return self._encoded(self._encoder.encode)
 
     @cached_property
     def states(self) -> Tensor:
         """Averages of the encoder's contextual states, ``[T, H]``."""
-        return torch.from_numpy(self._encoder.embed(self.texts) if self.texts else np.zeros((0, 1), np.float32))
+        return self._encoded(self._encoder.embed) if self.texts else torch.zeros(0, 1)
+
+    def _encoded(self, encode: Callable[[Sequence[str]], NDArray[np.float32]]) -> Tensor:
+        try:
+            return torch.from_numpy(encode(self.texts))
+        except InvalidInputError as error:
+            match error.path:
+                case ("texts", int(number)):
+                    raise error.at(self._paths[self.texts[number]]) from error
+            raise
 
     @cached_property
     def words(self) -> TextWords:

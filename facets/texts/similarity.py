@@ -63,11 +63,13 @@ class PairScores:
     Attributes:
         scores: ``[P]`` float32, finite; entry i belongs to pairs[i]. Range: see ``SimilarityMethod``.
         explanations: One a pair, empty unless asked for.
+        method: How the pairs were scored.
         calibrated: ``[P]`` float32, the scores as people would give them, on the scale asked for; None unless
             asked for.
     """
 
     scores: NDArray[np.float32]
+    method: SimilarityMethod
     explanations: tuple[PairExplanation, ...] = ()
     calibrated: NDArray[np.float32] | None = None
 
@@ -108,16 +110,16 @@ def score_pairs(
     References:
         Chang 2022, section 3.2.2.3.
     """
-    if method is None:
-        method = default_method(model.task)
+    found = default_method(model.task) if method is None else method_named(method)
     scorer = PairScorer(model, pairs, encoder=encoder)
     curve = None
     if score_range is not None:
-        curve = score_curve(model, method, attention=attention, score_range=score_range)
-    scores = scorer.scores(method, attention=attention)
+        curve = score_curve(model, found, attention=attention, score_range=score_range)
+    scores = scorer.scores(found, attention=attention)
     return PairScores(
         scores,
-        explanations=scorer.explanations(method, attention=attention, num_words=num_words) if explain else (),
+        found,
+        explanations=scorer.explanations(found, attention=attention, num_words=num_words) if explain else (),
         calibrated=curve.apply(scores) if curve else None,
     )
 

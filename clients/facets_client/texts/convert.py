@@ -30,8 +30,10 @@ def dtype_value(dtype: DTypeName) -> str:
     return _value(common_pb2.DataType, "DATA_TYPE_", dtype)
 
 
-def method_value(method: Method) -> str:
-    """Name of a method in the proto; ValueError when there is none."""
+def method_value(method: Method | None) -> str:
+    """Name of a method in the proto, None is the model's; ValueError when there is none."""
+    if method is None:
+        return f"{_METHOD_PREFIX}UNSPECIFIED"
     return _value(texts_pb2.SimilarityMethod, _METHOD_PREFIX, method)
 
 

@@ -127,7 +127,7 @@ def scores_to_proto(
             pair.explanation.CopyFrom(_explanation(explanation))
     return texts_pb2.ScoreResponse(
         scores=pairs,
-        method=f"SIMILARITY_METHOD_{query.method.name}",
+        method=f"SIMILARITY_METHOD_{scores.method.name}",
         attention=query.attention,
         model=version_to_proto(model),
         timings=timings_to_proto(call),

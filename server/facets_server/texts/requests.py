@@ -21,8 +21,8 @@ __all__ = ["ScoringQuery", "SummarizingQuery", "scoring_from_proto", "summarizin
 _PREFIX = "SIMILARITY_METHOD_"
 
 
-_METHODS: dict[int, SimilarityMethod] = {
-    texts_pb2.SIMILARITY_METHOD_UNSPECIFIED: SimilarityMethod.CODEBOOK,
+_METHODS: dict[int, SimilarityMethod | None] = {
+    texts_pb2.SIMILARITY_METHOD_UNSPECIFIED: None,
     **{texts_pb2.SimilarityMethod.Value(_PREFIX + method.name): method for method in SimilarityMethod},
 }
 
@@ -36,10 +36,14 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScoringQuery:
-    """A checked request."""
+    """A checked request.
+
+    Attributes:
+        method: None: the default of the model.
+    """
 
     pairs: tuple[tuple[str, str], ...]
-    method: SimilarityMethod
+    method: SimilarityMethod | None
     attention: bool
     explain: bool
     num_words: int

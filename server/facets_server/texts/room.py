@@ -27,11 +27,12 @@ def _serve_passages(folder: Path, config: ServerConfig, metrics: BatchMetrics) -
 
 
 def _servicers(parts: ServerParts) -> list[object]:
-    models, limits = text_models(parts.models, *_TASKS), parts.config.limits
+    limits = parts.config.limits
+    models = {"sentences": text_models(parts.models, *_TASKS), "passages": text_models(parts.models, *_TASKS[::-1])}
     return [
-        EmbeddingService(models, parts.admission, limits, parts.config.admission.max_stream_window),
+        EmbeddingService(models["sentences"], parts.admission, limits, parts.config.admission.max_stream_window),
         SimilarityService(models, limits),
-        SummarizationService(models, limits),
+        SummarizationService(models["passages"], limits),
     ]
 
 

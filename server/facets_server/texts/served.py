@@ -174,9 +174,13 @@ class ServedTexts(ServedModel[TextModel]):
             InvalidInputError: It cannot read one; its path is ``path`` and the place of the text.
         """
         for place, text in enumerate(texts):
-            problem = self.problem(text)
-            if problem:
-                raise InvalidInputError(problem, path=(*path, place))
+            self.check_one(text, *path, place)
+
+    def check_one(self, text: str, *path: str | int) -> None:
+        """The same of one text at a path."""
+        problem = self.problem(text)
+        if problem:
+            raise InvalidInputError(problem, path=path)
 
     def encode(self, texts: Sequence[str], call: CallContext) -> Encoded:
         """``submit`` and wait."""

@@ -1,6 +1,6 @@
 """The services about texts: facets of texts, how alike two texts are, the sentences that cover a document best."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
@@ -8,6 +8,7 @@ from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from facets.errors import FacetsError
 from facets.texts.explanation import explain_encoded
 from facets.texts.similarity import PairScores, score_pairs
+from facets.texts.similarity_methods import default_method
 from facets.texts.summarization import Summary, summarize
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
@@ -111,16 +112,25 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
 class SimilarityService(texts_pb2_grpc.SimilarityServiceServicer):
     """Scores pairs of texts."""
 
-    def __init__(self, models: TextModels, limits: LimitsConfig) -> None:
+    def __init__(self, models: Mapping[str, TextModels], limits: LimitsConfig) -> None:
+        """Keeps the models: for each task those of texts, its own first."""
         self._models = models
         self._limits = limits
 
     def Score(self, request: texts_pb2.ScoreRequest, call: CallContext) -> texts_pb2.ScoreResponse:
         """Scores of a batch of pairs."""
-        served = self._models.get(request.model)
         query = scoring_from_proto(request, self._limits)
+        served = self._models[_task(query)].get(request.model)
+        for i, (first, second) in enumerate(query.pairs):
+            served.check_one(first, "pairs", i, "first")
+            served.check_one(second, "pairs", i, "second")
         call.num_items = len(query.pairs)
         return scores_to_proto(_score(query, served, call), query, served.model, call)
+
+
+def _task(query: ScoringQuery) -> str:
+    """Whose model answers when none is named: the one that the method is for."""
+    return (query.method or default_method("passages")).row.task
 
 
 def _score(query: ScoringQuery, served: ServedTexts, call: CallContext) -> PairScores:

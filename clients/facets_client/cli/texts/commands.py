@@ -94,7 +94,9 @@ def similarity(
     file: Annotated[
         str | None, typer.Option("--file", "-f", help="Pairs, tab between them; - reads standard input.")
     ] = None,
-    method: Annotated[Method, typer.Option(help="How to score.")] = "codebook",
+    method: Annotated[
+        Method | None, typer.Option(help="How to score; by default what agrees best with people for the model.")
+    ] = None,
     attention: Annotated[
         bool, typer.Option("--attention", help="Weigh words by their closest facet (word-based methods).")
     ] = False,

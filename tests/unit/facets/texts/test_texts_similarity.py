@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from toys import toy_passage_model
 
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
@@ -193,6 +194,12 @@ def test_blank_text_is_refused_by_name(model: TextModel, blank: str) -> None:
         score_pairs(model, [("a", "b"), ("c", blank)])
     assert caught.value.field == "pairs[1].second"
     assert model.encoded == []
+
+
+@pytest.mark.parametrize("method", [None, SimilarityMethod.MAX_FACET])
+def test_text_that_a_model_cannot_read_is_refused_by_its_place(method: SimilarityMethod | None) -> None:
+    with pytest.raises(InvalidInputError, match=r"pairs\[1\]\.second has no words"):
+        score_pairs(toy_passage_model(), [("a man", "a dog"), ("a dog", "\u200b")], method)
 
 
 def test_attention_of_a_facet_method_is_refused(model: TextModel) -> None:

@@ -46,7 +46,7 @@ def test_every_method_equals_the_library(running, score, number, attention):
     assert (reply.method, reply.attention) == (number, attention)
 
 
-def test_method_defaults_to_codebook(score):
+def test_method_of_models_of_sentences_defaults_to_codebook(score):
     reply = score(texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS)), timeout=60)
     assert reply.method == texts_pb2.SIMILARITY_METHOD_CODEBOOK
     assert reply.scores[1].score == max(pair.score for pair in reply.scores)

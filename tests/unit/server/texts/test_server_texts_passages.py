@@ -1,0 +1,83 @@
+"""Similarity and summaries by models of passages: who answers when nobody is named, and texts without words."""
+
+import grpc
+import numpy as np
+import pytest
+from facets_proto.v1 import texts_pb2, texts_pb2_grpc
+from facets_server.runtime.config import BatcherConfig
+from facets_server.runtime.metrics import BatchMetrics
+from facets_server.texts.passages import ServedPassages
+from prometheus_client import CollectorRegistry
+from toys import toy_passage_model
+
+from facets.texts import score_pairs, summarize
+
+PAIRS = [("the dog plays", "a dog plays music"), ("a man", "the garage"), ("music", "music")]
+DOCUMENT = "The dog plays music. A man lifting weights. The garage. The dog plays the guitar."
+
+
+@pytest.fixture
+def passages():
+    model = toy_passage_model()
+    model.score_curves["encoder"] = np.array([[-1.0, 1.0], [0.0, 1.0]])
+    return ServedPassages(model, BatcherConfig(), BatchMetrics(CollectorRegistry()))
+
+
+@pytest.fixture
+def both(make_server, passages):
+    return make_server(others=[passages])
+
+
+def scored(running, **request):
+    pairs = [texts_pb2.TextPair(first=first, second=second) for first, second in PAIRS]
+    stub = texts_pb2_grpc.SimilarityServiceStub(running.channel)
+    return stub.Score(texts_pb2.ScoreRequest(pairs=pairs, **request), timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("request_of", "model", "method"),
+    [
+        ({}, "toy-passages", "ENCODER"),
+        ({"method": texts_pb2.SIMILARITY_METHOD_ENCODER}, "toy-passages", "ENCODER"),
+        ({"method": texts_pb2.SIMILARITY_METHOD_AVERAGE}, "fake", "AVERAGE"),
+        ({"model": "fake"}, "fake", "CODEBOOK"),
+        ({"model": "toy-passages", "method": texts_pb2.SIMILARITY_METHOD_MAX_FACET}, "toy-passages", "MAX_FACET"),
+    ],
+)
+def test_the_method_says_whose_model_answers(both, request_of, model, method):
+    reply = scored(both, **request_of)
+    assert (reply.model.name, reply.method) == (model, texts_pb2.SimilarityMethod.Value(f"SIMILARITY_METHOD_{method}"))
+
+
+def test_without_a_model_of_passages_that_of_sentences_answers(running):
+    assert scored(running, method=texts_pb2.SIMILARITY_METHOD_ENCODER).model.name == "fake"
+    assert scored(running).method == texts_pb2.SIMILARITY_METHOD_CODEBOOK
+
+
+def test_scores_are_those_of_the_library(both, passages):
+    reply = scored(both, explain=True, calibrated=True)
+    expected = score_pairs(passages.model, PAIRS, score_range="0..1")
+    np.testing.assert_allclose([pair.score for pair in reply.scores], expected.scores, atol=2e-2)
+    assert reply.scores[2].score == pytest.approx(1.0, abs=1e-3)
+    np.testing.assert_allclose([pair.calibrated_score for pair in reply.scores], expected.calibrated, atol=2e-2)
+    for pair in reply.scores:
+        assert sum(match.contribution for match in pair.explanation.matches) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_texts_without_words_are_refused_by_name(both):
+    stub = texts_pb2_grpc.SimilarityServiceStub(both.channel)
+    pairs = [texts_pb2.TextPair(first="dog", second="man"), texts_pb2.TextPair(first="dog", second="\u200b")]
+    with pytest.raises(grpc.RpcError, match=r"pairs\[1\]\.second has no words") as raised:
+        stub.Score(texts_pb2.ScoreRequest(pairs=pairs), timeout=60)
+    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_summaries_come_from_the_model_of_passages(both, passages):
+    stub = texts_pb2_grpc.SummarizationServiceStub(both.channel)
+    request = texts_pb2.SummarizeRequest(documents=[texts_pb2.SummaryDocument(text=DOCUMENT)], num_sentences=2)
+    reply = stub.Summarize(request, timeout=60)
+    assert reply.model.name == "toy-passages"
+    (expected,) = summarize(passages.model, [DOCUMENT], num_sentences=2)
+    assert [one.sentence for one in reply.summaries[0].sentences] == [one.sentence for one in expected.sentences]
+    request.model = "fake"
+    assert stub.Summarize(request, timeout=60).model.name == "fake"
