@@ -72,7 +72,7 @@ class EncodedBatch:
         return decode_units(self.codes)
 
 
-def document_checksum(id: str, payload: str, text: str, reading: tuple[int | None, int | None] = (None, None)) -> int:
+def document_checksum(id: str, payload: str, text: str, reading: tuple[int | None, int | None]) -> int:
     """CRC-32 of what a document says; SQLite itself has no checksums on its pages."""
     checksum = zlib.crc32(text.encode(), zlib.crc32(f"{id}\0{payload}\0".encode()))
     return checksum if reading == (None, None) else zlib.crc32(f"\0{reading[0]} {reading[1]}".encode(), checksum)

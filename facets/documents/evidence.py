@@ -22,6 +22,7 @@ _LONGEST_SEARCH = 100_000  # characters of a text that are looked through for th
 
 def matches_of(
     weights_J: NDArray[np.float64],
+    *,
     shares_J: NDArray[np.float32],
     document_facets_J: NDArray[np.int64],
     facets_KD: NDArray[np.float32],

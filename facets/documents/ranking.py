@@ -227,7 +227,11 @@ def _hits(
             pairs = [(0, 0)] * record.num_facets if offsets is None else offsets.tolist()
             spans = tuple(span_of(document.text, *pair) for pair in pairs)
             matches = matches_of(
-                weights_J, scored.met.shares[place], scored.met.document_facets[place], units[at], spans
+                weights_J,
+                shares_J=scored.met.shares[place],
+                document_facets_J=scored.met.document_facets[place],
+                facets_KD=units[at],
+                spans=spans,
             )
             terms, rarities = (None, {}) if side is None else (side.terms, side.found.rarities)
             hit = Hit(

@@ -176,3 +176,16 @@ def test_mode_without_what_it_needs_is_refused(engine: CollectionEngine) -> None
         engine.search("docs", query_facets(0), texts=["a", "b"], top_k=1)
     with pytest.raises(InvalidInputError, match="mode"):
         engine.search("docs", query_facets(0), texts=["a"], mode="magic", top_k=1)  # type: ignore[arg-type]
+
+
+def test_scores_of_sentence_spaces_are_absolute(open_engine: OpenEngine) -> None:
+    """What a document scores does not depend on which other candidates there are."""
+    engine = open_engine()
+    engine.create_collection("docs", model="m", model_revision="1", space="all-MiniLM-L6-v2", num_facets=2, dim=32)
+    engine.upsert("docs", [document(id, text, facet) for facet, (id, text) in enumerate(TEXTS.items())])
+    everything = engine.search("docs", query_facets(4), texts=["pump question"], top_k=6).hits[0]
+    few = Equals("size", len(TEXTS["pump"]))
+    [alone] = engine.search("docs", query_facets(4), texts=["pump question"], top_k=6, filter=few).hits[0]
+    [same] = [hit for hit in everything if hit.id == "pump"]
+    assert alone.score == pytest.approx(same.score, abs=1e-6)
+    assert same.score == pytest.approx(0.5 * same.facets_score + 0.5 * same.signals["saturation"], abs=1e-5)
