@@ -269,9 +269,9 @@ def test_a_collection_of_a_model_that_is_gone_is_searched_by_another_of_its_spac
 
 
 def test_diversity_takes_another_document_before_one_that_says_the_same(documents):
-    copies = [documents_pb2.Document(id=f"z{i}", text=TEXTS["dog"]) for i in range(3)]
+    copies = [documents_pb2.Document(id=f"long{i}", text=LONG) for i in range(3)]
     documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=copies), timeout=60)
     by_words = {"top_k": 2, "mode": documents_pb2.SEARCH_MODE_LEXICAL}
-    assert [hit.id for hit in search(documents, "dog plays music", **by_words).results[0].hits] == ["dog", "z0"]
-    diverse = search(documents, "dog plays music", diversify=1.0, **by_words).results[0].hits
-    assert [hit.id for hit in diverse] == ["dog", "long"]
+    assert [hit.id for hit in search(documents, "guitar man", **by_words).results[0].hits] == ["long", "long0"]
+    diverse = search(documents, "guitar man", diversify=1.0, **by_words).results[0].hits
+    assert [hit.id for hit in diverse] == ["long", "man"]
