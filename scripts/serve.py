@@ -1,4 +1,4 @@
-"""Starts the service on this machine, indexes the bundled samples, shows one search, and keeps serving.
+"""Starts the service on this machine, indexes the bundled samples, shows some searches, and keeps serving.
 
 What ``make serve`` runs. Everything is done with the two commands a user has, ``facets-server`` and ``facets``;
 this script only starts them one after the other. Ctrl-C or SIGTERM drains the server and ends with its exit code.
@@ -21,7 +21,7 @@ __all__ = ["is_up", "main"]
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = Path("samples", "wikipedia.jsonl")  # in ROOT
 COLLECTION = "samples"
-QUERY = "capital city of France"
+QUERIES = ("capital city of France", "how do plants turn sunlight into food")
 START_LIMIT_S = 120.0
 
 TRY = """
@@ -29,7 +29,8 @@ The server is up at {target}. In another terminal, in this folder:
 
   source {activate}{export}
   facets search "how vaccines protect against disease" --collection {collection} --top-k 3
-  facets search "winning by points" --collection {collection} --where topic=sport
+  facets search "winning by points" --collection {collection} --where topic=sport --explain
+  facets search "renew a parking permit" --collection {collection}
   facets explain "The striker scored in extra time."
   facets similarity "A dog is barking." "A puppy makes noise."
   facets index YOUR-FILE.jsonl --collection mine --create
@@ -74,7 +75,8 @@ def _show(arguments: argparse.Namespace, server: subprocess.Popen[bytes]) -> Non
     rejected = arguments.data_dir.resolve() / "samples.rejected.jsonl"
     load = ["index", str(SAMPLES), "--collection", COLLECTION, "--create"]
     _facets(target, load, hidden=["--state", str(state), "--rejected", str(rejected)])
-    _facets(target, ["search", QUERY, "--collection", COLLECTION, "--top-k", "3"])
+    for query in QUERIES:
+        _facets(target, ["search", query, "--collection", COLLECTION, "--top-k", "3"])
     activate = Path(sys.executable).parent / "activate"
     export = "" if arguments.port == 50051 else f"\n  export FACETS_TARGET={target}"
     sys.stdout.write(
