@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 __all__ = ["diversify", "similarities"]
 
+_SHARPNESS = 4
+
 
 def diversify(
     scores_C: NDArray[np.floating],
@@ -21,10 +23,11 @@ def diversify(
 
     Scores are scaled to [0, 1] over the candidates. What novelty is, in [0, 1], depends on the query:
 
-    - several facets: ``sum_j w_j r_j prod (1 - r_j of those chosen)``, where ``r_j`` says how well a document answers
-      facet j, scaled to [0, 1] over the candidates, and the weights ``w_j`` are the facets' largest shares: results
-      cover the facets of the query;
-    - one facet or none: ``1 - max similarity with those chosen``: maximal marginal relevance.
+    - one facet or none: ``1 - max similarity with those chosen``: maximal marginal relevance;
+    - several facets: the mean of that and of ``sum_j w_j r_j prod (1 - r_j of those chosen)``, so that results cover
+      the facets of the query. ``r_j`` says how well a document answers facet j, scaled to [0, 1] over the candidates
+      and raised to the 4th power (cosines of what does not answer are not small), and the weights ``w_j`` are the
+      facets' largest shares.
 
     Args:
         scores_C: What the candidates are ranked by without diversity.
@@ -47,7 +50,7 @@ def diversify(
     """
     relevance_C = _scaled(scores_C)
     used_J = np.flatnonzero(shares_CJ.max(axis=0, initial=0.0) > 0) if len(shares_CJ) else np.empty(0, dtype=np.int64)
-    answers_CJ = _scaled(shares_CJ[:, used_J])
+    answers_CJ = _scaled(shares_CJ[:, used_J]) ** _SHARPNESS
     weights_J = shares_CJ[:, used_J].max(axis=0, initial=0.0)
     weights_J = weights_J / (weights_J.sum() or 1.0)
     left_J, nearest_C = np.ones(len(used_J)), np.zeros(len(relevance_C))
@@ -59,7 +62,9 @@ def diversify(
         chosen.append(best)
         left_J = left_J * (1 - answers_CJ[best])
         nearest_C = np.maximum(nearest_C, similarities_CC[best])
-        novelty_C = answers_CJ @ (weights_J * left_J) if len(used_J) > 1 else 1 - nearest_C
+        novelty_C = 1 - nearest_C
+        if len(used_J) > 1:
+            novelty_C = (novelty_C + answers_CJ @ (weights_J * left_J)) / 2
         gains_C = (1 - strength) * relevance_C + strength * novelty_C
     return np.array(chosen, dtype=np.int64)
 

@@ -22,7 +22,7 @@ def reference(scores: Array, shares: Array, alike: Array, strength: float, top_k
     """The definition, one candidate at a time."""
     relevance = scaled(scores.tolist())
     facets = [shares[:, j].tolist() for j in range(shares.shape[1]) if shares[:, j].max() > 0]
-    answers = [scaled(values) for values in facets]
+    answers = [[value**4 for value in scaled(values)] for values in facets]
     total = sum(max(values) for values in facets)
     chosen: list[int] = []
     while len(chosen) < min(top_k, len(scores)):
@@ -30,13 +30,12 @@ def reference(scores: Array, shares: Array, alike: Array, strength: float, top_k
         for one in range(len(scores)):
             if one in chosen:
                 continue
+            novelty = 1 - max((alike[one, other] for other in chosen), default=0.0)
             if len(facets) > 1:
-                novelty = 0.0
+                novelty /= 2
                 for values, answer in zip(facets, answers, strict=True):
                     left = np.prod([1 - answer[other] for other in chosen])
-                    novelty += max(values) / total * answer[one] * left
-            else:
-                novelty = 1 - max((alike[one, other] for other in chosen), default=0.0)
+                    novelty += max(values) / total * answer[one] * left / 2
             gains[one] = relevance[one] if not chosen else (1 - strength) * relevance[one] + strength * novelty
         chosen.append(max(gains, key=lambda one: (round(gains[one], 9), -one)))
     return chosen
