@@ -63,6 +63,7 @@ class PassageTrainingConfig(TrainingConfig):
     ranking_temperature: Positive = 0.05  # of the softmax over the passages of a batch
     facet_temperature: Positive = 0.03  # of the soft maximum over facets: a hard one lets facets die
     distilled_texts: AtLeastOne = 192  # sentences and questions of a step of distillation
+    similar_groups: AtLeastOne = 1  # groups of a step that resemble one another: hard to tell apart
     num_steps: AtLeastOne = 2_500
     batch_size: BatchSize = 48  # passages a step, groups of neighbours
     validation_groups: AtLeastOne = 64  # never trained on

@@ -18,8 +18,9 @@ from facets.model.passage_network import PassageNetwork
 from facets.model.sentence_encoder import RaggedBatch, average_states
 from facets.training.loop import CHECKPOINT
 from facets.training.trainer import LOSS, Trainer
+from facets.words.vectors import unit_rows
 
-__all__ = ["PassageBatch", "PassageTrainer"]
+__all__ = ["PassageBatch", "PassageTrainer", "similar_neighbours"]
 
 _DISTANCE_WEIGHT = 5.0  # of the cosine beside the divergence in distillation: both then weigh about the same
 
@@ -54,6 +55,9 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
         self._data = PreparedPassages(Path(config.data))
         if self._data.num_groups <= config.validation_groups:
             raise ConfigError(f"{config.data} has {self._data.num_groups} groups, expected > validation_groups")
+        passages = self._data.texts["passage"]
+        first = np.searchsorted(passages.owners, np.arange(self._data.num_groups))
+        self._group_vectors = unit_rows(np.add.reduceat(passages.vectors.astype(np.float32), first))
         torch.manual_seed(config.seed)
         self.network = PassageNetwork(config.model)
         self._begin_with_teacher()
@@ -112,7 +116,8 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
         epoch = 0
         while True:
             random_choice = np.random.default_rng((self.config.seed, epoch))
-            yield from self._cut(random_choice.permutation(np.concatenate([groups, again])))
+            order = random_choice.permutation(np.concatenate([groups, again]))
+            yield from self._cut(similar_neighbours(order, self._group_vectors, self.config.similar_groups))
             epoch += 1
 
     def _cut(self, groups: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
@@ -191,6 +196,26 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
             temperature=self.config.ranking_temperature,
         )
         return {"distance": distance, "divergence": divergence}
+
+
+def similar_neighbours(order: NDArray[np.int64], vectors: NDArray[np.float32], size: int) -> NDArray[np.int64]:
+    """An order in which so many groups at a time resemble the first of them.
+
+    Args:
+        order: Numbers of groups; each run of ``size`` begins with the first one that is left.
+        vectors: Unit vectors of all groups, ``[G, W]``.
+        size: How many.
+    """
+    if size == 1:
+        return order
+    left, runs = order, []
+    while len(left):
+        cosines = vectors[left] @ vectors[left[0]]
+        cosines[0] = np.inf
+        chosen = np.argsort(-cosines, kind="stable")[:size]
+        runs.append(left[chosen])
+        left = np.delete(left, chosen)
+    return np.concatenate(runs)
 
 
 def _numbers(ranges: Sequence[range]) -> NDArray[np.int64]:

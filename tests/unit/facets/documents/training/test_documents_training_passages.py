@@ -16,7 +16,7 @@ from facets.documents.training.config import PassageDataConfig, PassageTrainingC
 from facets.documents.training.export import export_passage_model
 from facets.documents.training.preparing import PreparedPassages, prepare_passages
 from facets.documents.training.teacher import Teacher, vectors_of
-from facets.documents.training.trainer import PassageBatch, PassageTrainer
+from facets.documents.training.trainer import PassageBatch, PassageTrainer, similar_neighbours
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
 from facets.model import load
 from facets.model.passage_model import PassageModel
@@ -200,3 +200,9 @@ def test_settings_that_cannot_be_are_refused(data: Path, teacher_folder: Path, t
         PassageTrainer(_training_config(data, teacher_folder, start=str(tmp_path / "none")))
     with pytest.raises(CheckpointError, match=r"tokenizer\.json"):
         Teacher(str(tmp_path))
+
+
+def test_groups_that_resemble_one_another_stand_together() -> None:
+    vectors = np.array([[1, 0], [0, 1], [0.9, 0.1], [0.1, 0.9], [0.5, 0.5]], dtype=np.float32)
+    assert similar_neighbours(np.array([1, 0, 2, 4, 3]), vectors, 2).tolist() == [1, 3, 0, 2, 4]
+    assert similar_neighbours(np.array([1, 0, 2]), vectors, 1).tolist() == [1, 0, 2]
