@@ -32,6 +32,7 @@ _EXPORT_ONLY = (
     "num_words",
     "window_tokens",
     "window_overlap",
+    "exported_vector_weight",
 )  # settings that do not change the network
 _TRAINING_FACTS = ("seed", "num_steps", "batch_size", "layers", "teacher", "tune_encoder")
 
