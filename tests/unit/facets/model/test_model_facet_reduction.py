@@ -1,0 +1,63 @@
+"""Many facets to few: groups become centres, what is like nothing else stays."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.model.facet_reduction import reduce_facets
+
+
+def unit(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
+    return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
+
+
+def facets_of_groups(num_groups: int, size: int) -> NDArray[np.float32]:
+    """Groups of alike facets, one after another."""
+    random = np.random.default_rng(3)
+    centres = unit(random.standard_normal((num_groups, 64)))
+    return unit(np.repeat(centres, size, axis=0) + 0.02 * random.standard_normal((num_groups * size, 64)))
+
+
+def test_few_facets_stay_as_they_are() -> None:
+    facets = facets_of_groups(3, 1)
+    few = reduce_facets(facets, np.ones(3, np.float32), 4)
+    assert (few.facets == facets).all() and few.closest.tolist() == [0, 1, 2]
+
+
+def test_every_group_keeps_a_facet_and_its_weight() -> None:
+    facets = facets_of_groups(6, 20)
+    few = reduce_facets(facets, np.full(120, 2.0, np.float32), 8)
+    assert len(few.facets) <= 8
+    assert (facets @ few.facets.T).max(axis=1).min() > 0.95
+    assert few.weights.sum() == 240.0
+    np.testing.assert_allclose(np.linalg.norm(few.facets, axis=1), 1.0, atol=1e-5)
+
+
+def test_closest_facets_are_distinct_and_in_order() -> None:
+    facets = facets_of_groups(5, 30)
+    few = reduce_facets(facets, np.ones(150, np.float32), 16)
+    assert (np.diff(few.closest) > 0).all()
+    assert (facets[few.closest] * few.facets).sum(axis=1).min() > 0.9
+
+
+def test_one_facet_about_something_else_is_kept_among_many() -> None:
+    random = np.random.default_rng(0)
+    topic = unit(random.standard_normal(64))
+    facets = unit(topic + 0.1 * random.standard_normal((480, 64)))
+    strange = unit(random.standard_normal(64))
+    for place in (0, 200, 480):
+        few = reduce_facets(np.insert(facets, place, strange, axis=0), np.ones(481, np.float32), 16)
+        assert (few.facets @ strange).max() > 0.999
+        assert few.closest[(few.facets @ strange).argmax()] == place
+
+
+def test_equal_facets_become_one_and_more_than_one_is_never_wrong() -> None:
+    facets = np.repeat(unit(np.ones((1, 64))), 300, axis=0)
+    few = reduce_facets(facets, np.ones(300, np.float32), 16)
+    assert 1 <= len(few.facets) <= 16 and few.weights.sum() == 300.0
+    np.testing.assert_allclose(few.facets, facets[: len(few.facets)], atol=1e-6)
+
+
+def test_one_wanted_facet_is_the_mean() -> None:
+    facets = facets_of_groups(2, 10)
+    few = reduce_facets(facets, np.ones(20, np.float32), 1)
+    np.testing.assert_allclose(few.facets, unit(facets.sum(axis=0))[None], atol=1e-5)
