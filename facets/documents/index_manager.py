@@ -239,8 +239,8 @@ class IndexManager:
         )
 
     def _load(self, record: CollectionRecord) -> LiveIndex:
-        base = load_snapshot(self._path(record), self._identity(record), self._backend)
         source = self._store.source(record)
+        base = load_snapshot(self._path(record), self._identity(record), self._backend, source)
         live = LiveIndex(source, self._backend, self._config, base=base, revision=record.revision)
         live.catch_up()
         logger.info("collection %s loaded: %d documents, %s index", record.name, len(live), live.kind)

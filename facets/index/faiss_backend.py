@@ -10,7 +10,7 @@ from facets.errors import IndexFormatError
 from facets.index.config import EngineConfig
 from facets.index.faiss_index import FaissIndex
 from facets.index.faiss_lists import LISTS_SEED, sample_size
-from facets.index.protocols import Chunks
+from facets.index.protocols import Chunks, FacetSource
 
 __all__ = ["FaissBackend"]
 
@@ -45,6 +45,7 @@ class FaissBackend:
         source: Callable[[int], bytes],
         slots: NDArray[np.int64],
         description: Mapping[str, int | float | str],
+        facets: FacetSource,
     ) -> FaissIndex:
         """Restores an index from its snapshot.
 
@@ -67,6 +68,11 @@ class FaissBackend:
             code_error=float(description["code_error"]),
             trained_documents=int(description["trained_documents"]),
         )
+        if not restored.num_vectors and len(slots):  # since version 2 of snapshots
+            content = source(4 * len(slots) * restored.num_facets)
+            if len(content) != 4 * len(slots) * restored.num_facets:
+                raise IndexFormatError(f"expected the lists of {len(slots)} documents, got {len(content)} bytes")
+            restored.restore(facets, np.frombuffer(content, dtype="<i4").reshape(len(slots), -1))
         if restored.num_vectors > len(slots) * restored.num_facets:
             raise IndexFormatError(f"{restored.num_vectors} facets for {len(slots)} documents")
         return restored

@@ -9,15 +9,18 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.errors import IndexFormatError
 from facets.index.candidates import HALF_PRECISION_ERROR, Candidates, select_candidates
 from facets.index.facet_sums import best_of_slots, sum_best_of_slots
 from facets.index.faiss_lists import Code, num_lists, train_lists
+from facets.index.protocols import FacetSource
 
 __all__ = ["DUPLICATE_ERROR", "FaissIndex", "duplicate_facets"]
 
 # Facets of one document closer than this (Euclidean distance of unit vectors, which bounds the difference of
 # any cosine) are stored once: it costs less than a thousandth of a score, and rescoring repairs even that.
 DUPLICATE_ERROR = 1.0e-3
+_RESTORE_CHUNK = 1024  # documents read from the source at a time
 _TRAIN_STEPS = 8
 _MIN_PROBES = 4
 _TUNE_QUERIES = 96
@@ -143,8 +146,7 @@ class FaissIndex:
         vectors = np.ascontiguousarray(facets_NKD.reshape(-1, self.dim)[kept], dtype=np.float32)
         first = len(self._rows) * self.num_facets
         ids = np.arange(first, first + len(kept), dtype=np.int64)[kept]
-        lists = np.ascontiguousarray(prepared.ravel()[kept])
-        self._index.add_core(len(vectors), faiss.swig_ptr(vectors), faiss.swig_ptr(ids), faiss.swig_ptr(lists))
+        self._add_vectors(vectors, ids, prepared.ravel()[kept])
         if self.code == "int8":
             quantizer = self._index.sq  # type: ignore[attr-defined]  # of every scalar quantizer index
             decoded = quantizer.decode(quantizer.compute_codes(vectors))
@@ -303,13 +305,69 @@ class FaissIndex:
         return best_of_slots(ids // self.num_facets, scores)
 
     def write(self, sink: Callable[[bytes], object]) -> None:
-        """Streams the FAISS part to ``sink``; :attr:`slots` and :meth:`describe` are the rest."""
+        """Streams the FAISS part to ``sink``; :attr:`slots` and :meth:`describe` are the rest.
+
+        That is the trained index without facets, which the source of the documents has, and the list of every facet,
+        ``[slots, K]`` int32 little-endian, -1 for none: what took time to find.
+        """
 
         def write(data: bytes) -> None:
             sink(bytes(data))
 
         writer = faiss.PyCallbackIOWriter(write)  # type: ignore[attr-defined]  # missing in the stubs
-        faiss.write_index(self._index, writer)
+        faiss.write_index(self._without_facets(), writer)
+        lists = np.full(len(self._rows) * self.num_facets, -1, dtype="<i4")
+        held = self._index.invlists
+        assert held is not None
+        for number in range(self._index.nlist):
+            size = held.list_size(number)
+            if size:
+                lists[faiss.rev_swig_ptr(held.get_ids(number), size)] = number
+        sink(lists.tobytes())
+
+    def _without_facets(self) -> faiss.IndexIVFScalarQuantizer:
+        trained = self._index
+        codes = trained.sq  # type: ignore[attr-defined]  # of every scalar quantizer index
+        empty = faiss.IndexIVFScalarQuantizer(
+            trained.quantizer, self.dim, trained.nlist, codes.qtype, trained.metric_type, False
+        )
+        faiss.copy_array_to_vector(faiss.vector_to_array(codes.trained), empty.sq.trained)
+        empty.is_trained, empty.nprobe = True, trained.nprobe
+        return empty
+
+    def restore(self, source: FacetSource, lists_SK: NDArray[np.integer]) -> None:
+        """Fills an index that was written: facets come from the source, their lists from what was written.
+
+        Args:
+            source: The documents; those that it no longer has become removed ones.
+            lists_SK: The list of every facet of each slot, ``[slots, K]``, -1 for none.
+
+        Raises:
+            IndexFormatError: A list that is not there.
+        """
+        if lists_SK.min(initial=-1) < -1 or lists_SK.max(initial=-1) >= self._index.nlist:
+            raise IndexFormatError(f"expected lists below {self._index.nlist}, got {lists_SK.max()}")
+        held = np.flatnonzero(self._rows >= 0)
+        held = held[np.argsort(self._rows[held])]
+        for start in range(0, len(held), _RESTORE_CHUNK):
+            slots = held[start : start + _RESTORE_CHUNK]
+            existing, units_NKD = source.read(self._rows[slots])
+            there = np.isin(self._rows[slots], existing, assume_unique=True)
+            self._rows[slots[~there]] = -1
+            slots = slots[there]
+            kept = (lists_SK[slots] >= 0).ravel()
+            ids = (slots[:, None] * self.num_facets + np.arange(self.num_facets)).ravel()[kept]
+            self._add_vectors(units_NKD.reshape(-1, self.dim)[kept], ids, lists_SK[slots].ravel()[kept])
+        self._num_masked = 0
+        self._num_documents = int(np.count_nonzero(self._rows >= 0))
+
+    def _add_vectors(
+        self, vectors_MD: NDArray[np.floating], ids_M: NDArray[np.int64], lists_M: NDArray[np.integer]
+    ) -> None:
+        """Adds facets under these ids to these lists."""
+        vectors = np.ascontiguousarray(vectors_MD, dtype=np.float32)
+        ids, lists = ids_M.astype(np.int64), lists_M.astype(np.int64)
+        self._index.add_core(len(vectors), faiss.swig_ptr(vectors), faiss.swig_ptr(ids), faiss.swig_ptr(lists))
 
     @property
     def slots(self) -> NDArray[np.int64]:

@@ -192,8 +192,15 @@ class IndexBackend(Protocol):
         source: Callable[[int], bytes],
         slots: NDArray[np.int64],
         description: Mapping[str, int | float | str],
+        facets: FacetSource,
     ) -> FacetIndex:
         """Restores an index from what a :class:`SavedIndex` gave.
+
+        Args:
+            source: Gives the next bytes of what it wrote.
+            slots: Its slots.
+            description: Its description.
+            facets: The documents, for an index that does not write their facets. Not all may be there any more.
 
         Raises:
             IndexFormatError: It cannot be restored; the index is built anew.

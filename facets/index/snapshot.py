@@ -1,7 +1,7 @@
 """Snapshots of indexes: one file, verified before a byte of it is believed.
 
-Version 1: magic, version and header length (``<8sII``); the header, JSON in UTF-8; the row number of every slot,
-int64 little-endian; what the index wrote; SHA-256 of all that.
+Version 2: magic, version and header length (``<8sII``); the header, JSON in UTF-8; the row number of every slot,
+int64 little-endian; what the index wrote; SHA-256 of all that. In version 1 the index wrote the facets too.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from facets.errors import IndexFormatError
-from facets.index.protocols import FacetIndex, IndexBackend, SavedIndex
+from facets.index.protocols import FacetIndex, FacetSource, IndexBackend, SavedIndex
 from facets.storage import clear_errors, write_atomically
 
 __all__ = ["SnapshotIdentity", "load_snapshot", "read_snapshot", "write_snapshot"]
@@ -25,7 +25,8 @@ __all__ = ["SnapshotIdentity", "load_snapshot", "read_snapshot", "write_snapshot
 logger = logging.getLogger(__name__)
 
 _MAGIC = b"FACETSIX"
-_VERSION = 1
+_VERSION = 2
+_READ_VERSIONS = (1, 2)
 _PREFIX = struct.Struct("<8sII")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _BUFFER = 1024 * 1024
@@ -79,7 +80,7 @@ def write_snapshot(path: Path, index: SavedIndex, identity: SnapshotIdentity) ->
         file.write(digest.digest())
 
 
-def read_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend) -> FacetIndex:
+def read_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend, facets: FacetSource) -> FacetIndex:
     """Reads a snapshot after verifying its checksum and whose it is.
 
     Raises:
@@ -89,7 +90,7 @@ def read_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend)
     with open(path, "rb", buffering=_BUFFER) as file:
         body_bytes = _verify(file)
         magic, version, header_bytes = _PREFIX.unpack(file.read(_PREFIX.size))
-        if magic != _MAGIC or version != _VERSION:
+        if magic != _MAGIC or version not in _READ_VERSIONS:
             raise IndexFormatError(f"snapshot has version {version}, expected {_VERSION}")
         header = json.loads(file.read(header_bytes))
         description = header["index"]
@@ -107,13 +108,15 @@ def read_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend)
                 f"snapshot is of revision {found.revision}, newer than the store's {identity.revision}"
             )
         slots = np.frombuffer(file.read(8 * header["num_slots"]), dtype="<i8").astype(np.int64)
-        return backend.read(_bounded_reader(file, body_bytes), slots, description)
+        return backend.read(_bounded_reader(file, body_bytes), slots, description, facets)
 
 
-def load_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend) -> FacetIndex | None:
+def load_snapshot(
+    path: Path, identity: SnapshotIdentity, backend: IndexBackend, facets: FacetSource
+) -> FacetIndex | None:
     """Reads a snapshot, or sets it aside as ``*.damaged`` when it cannot be trusted; None then, or without one."""
     try:
-        return read_snapshot(path, identity, backend)
+        return read_snapshot(path, identity, backend, facets)
     except FileNotFoundError:
         return None
     except (IndexFormatError, OSError) as error:

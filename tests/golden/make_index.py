@@ -1,6 +1,6 @@
 """Writes the golden data directory of a format version; run once per version, never to mend a test.
 
-python tests/golden/make_index.py index_v2
+python tests/golden/make_index.py index_v4
 """
 
 import json
@@ -28,13 +28,16 @@ def main(version: str) -> None:
             text=f"Text {number}: na\u00efve caf\u00e9",
             facet_embeddings=facets[number],
             payload={"number": number, "tags": ["even" if number % 2 == 0 else "odd"], "nothing": None},
+            spans=np.array([[0, 4], [5, 7]]),
+            num_tokens=number + 4,
+            num_read=number + 3,
         )
         for number in range(60)
     ]
     config = EngineConfig(background=False, exact_max_facets=0)
     with CollectionEngine.open(folder / "directory", config) as engine:
         engine.create_collection(
-            "golden", model="toy", model_revision="1", num_facets=2, dim=32, config={"language": "en"}
+            "golden", model="toy", model_revision="1", num_facets=2, dim=32, space="toys", config={"language": "en"}
         )
         engine.upsert("golden", documents[:50])
         engine.maintain()

@@ -209,10 +209,23 @@ def test_snapshot_newer_than_store_is_refused(saved: tuple[Path, object], open_e
     engine.close()
     path = saved[0] / "indexes" / "1.index"
     backend = make_backend(EngineConfig())
-    assert len(read_snapshot(path, identity, backend)) == 600
+    store = DocumentStore(Database(saved[0] / "documents.sqlite3", SCHEMA))
+    with store.view() as view:
+        source = store.source(view.collection("docs"))
+    assert len(read_snapshot(path, identity, backend, source)) == 600
+    with store.view() as view:
+        kept = np.sort(np.random.default_rng(0).choice(view.rows(view.collection("docs")), 400, replace=False))
+    read = source.read
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "read", lambda rows: read(np.intersect1d(rows, kept)))
+        restored = read_snapshot(path, identity, backend, source)
+    assert sorted(restored.rows().tolist()) == kept.tolist(), "what the store no longer has is not restored"
+    query = np.ones((1, 1, 32), dtype=np.float32) / np.float32(np.sqrt(32))
+    assert set(restored.search(query, 1000, exhaustive=True).rows[0].tolist()) - {-1} == set(kept.tolist())
+    store.close()
     older = SnapshotIdentity(store_id=identity.store_id, collection=1, num_facets=2, dim=32, revision=1)
     with pytest.raises(IndexFormatError, match="newer"):
-        read_snapshot(path, older, backend)
+        read_snapshot(path, older, backend, source)
 
 
 def test_leftovers_of_deleted_collections_are_removed(saved: tuple[Path, object], open_engine: OpenEngine) -> None:
@@ -374,7 +387,7 @@ def test_full_disk_keeps_the_old_snapshot(
     expected = answers(search_all(engine))
     before = (saved[0] / "indexes" / "1.index").read_bytes()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limits[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
     try:
         engine.close()
     finally:

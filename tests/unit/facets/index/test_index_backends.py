@@ -12,7 +12,7 @@ from facets.errors import IndexFormatError
 from facets.index import backends
 from facets.index.candidates import HALF_PRECISION_ERROR, Candidates, select_candidates
 from facets.index.exact import reference_search
-from facets.index.protocols import Chunks
+from facets.index.protocols import Chunks, FacetSource
 
 
 class MatrixIndex:
@@ -70,7 +70,11 @@ class MatrixBackend:
         return index
 
     def read(
-        self, source: Callable[[int], bytes], slots: NDArray[np.int64], description: Mapping[str, int | float | str]
+        self,
+        source: Callable[[int], bytes],
+        slots: NDArray[np.int64],
+        description: Mapping[str, int | float | str],
+        facets: FacetSource,
     ) -> MatrixIndex:
         raise IndexFormatError("a matrix is never saved")
 
