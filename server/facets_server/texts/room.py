@@ -32,7 +32,7 @@ def _servicers(parts: ServerParts) -> list[object]:
     return [
         EmbeddingService(models["sentences"], parts.admission, limits, parts.config.admission.max_stream_window),
         SimilarityService(models, limits),
-        SummarizationService(models["passages"], limits),
+        SummarizationService(models["sentences"], limits),
     ]
 
 

@@ -72,12 +72,12 @@ def test_texts_without_words_are_refused_by_name(both):
     assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_summaries_come_from_the_model_of_passages(both, passages):
+def test_summaries_come_from_models_of_passages_where_they_are_named(both, passages):
     stub = texts_pb2_grpc.SummarizationServiceStub(both.channel)
     request = texts_pb2.SummarizeRequest(documents=[texts_pb2.SummaryDocument(text=DOCUMENT)], num_sentences=2)
+    assert stub.Summarize(request, timeout=60).model.name == "fake"
+    request.model = "toy-passages"
     reply = stub.Summarize(request, timeout=60)
     assert reply.model.name == "toy-passages"
     (expected,) = summarize(passages.model, [DOCUMENT], num_sentences=2)
     assert [one.sentence for one in reply.summaries[0].sentences] == [one.sentence for one in expected.sentences]
-    request.model = "fake"
-    assert stub.Summarize(request, timeout=60).model.name == "fake"
