@@ -30,13 +30,15 @@ def models(
     if settings.json:
         print_json(found[0] if name is not None else {"models": found})
         return
-    shown = table("model", "task", "facets", "dim", "words", "max tokens", "revision", right=("facets", "dim"))
+    columns = ("model", "task", "space", "facets", "dim", "words", "max tokens", "revision")
+    shown = table(*columns, right=("facets", "dim"))
     for model in found:
         label = f"{model.name} (default)" if model.is_default else model.name
         add_row(
             shown,
             label,
             model.task,
+            model.space,
             model.num_facets,
             model.dim,
             model.vocabulary_size,
