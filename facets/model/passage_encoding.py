@@ -190,17 +190,23 @@ class PassageEncoder:
             spans_WK2[places] = self._spans(cut, weights_BKL, facets_BKD.any(dim=2), batch)
         return WindowFacets(facets_WKD, spans_WK2, vectors_WD)
 
+    def _of_pieces(self, flags_V: NDArray[np.bool_], batch: RaggedBatch) -> Tensor:
+        """What is true of each piece of a batch, ``[B, L]``."""
+        flags_T = torch.from_numpy(flags_V).to(self._device)[batch.ids]
+        return batch.pad(flags_T[:, None])[:, :, 0]
+
     def _spans(
         self, cut: Sequence[Pieces], weights_BKL: Tensor, used_BK: Tensor, batch: RaggedBatch
     ) -> NDArray[np.int32]:
         """Characters that facets attend to, ``[B, K, 2]``."""
         places_L = torch.arange(batch.max_length, device=self._device)
         is_special_BL = (places_L == 0) | (places_L >= batch.lengths[:, None] - 1)
-        firsts_BK, lasts_BK = attended_runs(weights_BKL.masked_fill(is_special_BL[:, None], 0.0))
-        # Were all weight on special pieces, the run would be the first of them.
+        # Nobody wants to read a span that begins with the stop of the sentence before.
+        unshown_BL = is_special_BL | self._of_pieces(self._pieces.is_mark, batch)
+        firsts_BK, lasts_BK = attended_runs(weights_BKL.masked_fill(unshown_BL[:, None], 0.0))
+        # Without weight on any other piece the run is the first special one.
         firsts_BK, lasts_BK = firsts_BK.clamp_min(1), lasts_BK.clamp_min(1)
-        continues_T = torch.from_numpy(self._pieces.continues_word).to(self._device)[batch.ids]
-        continues_BL = batch.pad(continues_T[:, None])[:, :, 0]
+        continues_BL = self._of_pieces(self._pieces.continues_word, batch)
         firsts_BK, lasts_BK = widen_to_words(firsts_BK, lasts_BK, continues_BL)
         lengths_B = np.array([len(pieces) for pieces in cut])
         before_B1 = (np.cumsum(lengths_B) - lengths_B)[:, None] - 1  # the first special piece is not in the arrays

@@ -164,6 +164,13 @@ class PassageModel:
         Raises:
             InvalidInputError: A text has no word at all.
             TypeError: ``texts`` is one ``str``.
+
+        Example:
+            >>> import facets
+            >>> model = facets.load("facets-passages-en", PassageModel)
+            >>> passages = model.encode_passages(["Ada Lovelace wrote the first program. Her father was Lord Byron."])
+            >>> passages.facets.shape, int(passages.facets.any(axis=2).sum()), passages.num_read.tolist()
+            ((1, 16, 384), 2, [14])
         """
         pieces = self._nonempty(self.pieces.encode(texts))
         found = self._encoder.facets(pieces)
@@ -182,6 +189,12 @@ class PassageModel:
         Raises:
             InvalidInputError: A text has no word at all.
             TypeError: ``texts`` is one ``str``.
+
+        Example:
+            >>> import facets
+            >>> model = facets.load("facets-passages-en", PassageModel)
+            >>> model.encode_queries(["Who wrote the first program?"]).weights.tolist()
+            [[1.0]]
         """
         pieces = self._nonempty(self.pieces.encode(texts))
         bounds = [query_parts(own, self.tokenizer.sentences(text)) for text, own in zip(texts, pieces, strict=True)]

@@ -86,7 +86,16 @@ class WordPieces:
     @cached_property
     def continues_word(self) -> NDArray[np.bool_]:
         """Whether a piece continues the word of the piece before it, ``[V]``."""
-        return np.array([(self._tokenizer.id_to_token(i) or "").startswith(PIECE_MARK) for i in range(len(self))])
+        return np.array([name.startswith(PIECE_MARK) for name in self._names])
+
+    @cached_property
+    def is_mark(self) -> NDArray[np.bool_]:
+        """Whether a piece has neither letter nor digit, ``[V]``."""
+        return np.array([not any(map(str.isalnum, name)) for name in self._names])
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [self._tokenizer.id_to_token(i) or "" for i in range(len(self))]
 
     def encode(self, texts: Sequence[str]) -> list[Pieces]:
         """Pieces of texts with their offsets, all of them, however long the text.

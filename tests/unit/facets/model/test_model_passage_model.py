@@ -55,6 +55,14 @@ def test_spans_lie_in_the_text_and_hold_whole_words(model: PassageModel) -> None
                 assert len(around) < 2 or not (around.isascii() and around.isalnum())
 
 
+def test_spans_begin_and_end_with_words_where_there_are_any(model: PassageModel) -> None:
+    text = "The dog plays. A man, lifting weights! (music) ... garage?"
+    [spans] = model.encode_passages([text]).spans
+    for start, end in spans.tolist():
+        assert start == end or (text[start].isalnum() and text[end - 1].isalnum())
+    assert model.encode_passages(["?!"]).spans[0, 0].tolist() in ([0, 1], [1, 2], [0, 2])
+
+
 def test_everything_is_read_and_counted(model: PassageModel) -> None:
     passages = model.encode_passages(TEXTS)
     assert passages.num_tokens.tolist() == [len(pieces) for pieces in model.pieces.encode(TEXTS)]
