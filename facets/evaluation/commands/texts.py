@@ -12,29 +12,27 @@ __all__ = ["calibrate", "phrase_choice", "phrase_pairs", "sts", "summarization"]
 _SOURCE = "STS Benchmark, training pairs (Cer et al. 2017)"
 
 
+Methods = Annotated[
+    list[str] | None,
+    typer.Option("--method", metavar="METHOD", help="Repeatable; see docs/evaluation.md; all when none."),
+]
+
+
 def sts(
     file: DataFile,
     models: Models = None,
     baselines: Baselines = False,
     bootstrap: Bootstrap = 0,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(metavar="METHOD", help="Repeatable; see docs/evaluation.md; all when none."),
-    ] = None,
+    method: Methods = None,
     skip_wmd: Annotated[bool, typer.Option("--skip-wmd", help="Leave out the word mover's distances.")] = False,
 ) -> None:
     """Sentence similarity: score, sentence, sentence, by tabs.
 
     Example: facets-eval sts stsb-dev.tsv --model facets-en --model facets-en-k1 --skip-wmd
     """
-    from facets.texts.evaluation.pair_systems import PAIR_METHODS
     from facets.texts.evaluation.tasks import sts_task
 
-    methods = tuple(dict.fromkeys(method or ()))
-    for name in methods:
-        if name not in PAIR_METHODS:
-            raise typer.BadParameter(f"{name!r} is none of {', '.join(PAIR_METHODS)}", param_hint="--method")
-    task = sts_task(methods, skip_wmd=skip_wmd)
+    task = sts_task(_checked(method), skip_wmd=skip_wmd)
     task.print_report(file, models, baselines=baselines, num_resamples=bootstrap)
 
 
@@ -91,6 +89,7 @@ def calibrate(
     model: Annotated[
         str | None, typer.Option(metavar="NAME|PATH", help="The one to calibrate; the shipped one when none.")
     ] = None,
+    method: Methods = None,
     source: Annotated[str, typer.Option(help="What FILE is, for readers.")] = _SOURCE,
     dry_run: DryRun = False,
 ) -> None:
@@ -101,4 +100,14 @@ def calibrate(
     from facets.evaluation.task import print_report
     from facets.texts.evaluation.calibrate import calibrate_model
 
-    print_report(calibrate_model(model, file, test=test, source=source, dry_run=dry_run))
+    methods = _checked(method)
+    print_report(calibrate_model(model, file, test=test, source=source, dry_run=dry_run, methods=methods))
+
+
+def _checked(methods: list[str] | None) -> tuple[str, ...]:
+    from facets.texts.evaluation.pair_systems import PAIR_METHODS
+
+    for name in methods or ():
+        if name not in PAIR_METHODS:
+            raise typer.BadParameter(f"{name!r} is none of {', '.join(PAIR_METHODS)}", param_hint="--method")
+    return tuple(dict.fromkeys(methods or ()))

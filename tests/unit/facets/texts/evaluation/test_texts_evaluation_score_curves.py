@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from toys import toy_model
+from toys import toy_model, toy_passage_model
 
 from facets.errors import InvalidInputError
 from facets.evaluation.__main__ import main
-from facets.model import FacetModel, load
+from facets.model import FacetModel, PassageModel, load
 from facets.scoring import apply_curve
 from facets.texts import fit_common_components, score_pairs
 from facets.texts.evaluation.score_curves import calibration_error, fit_curve, fit_curves
@@ -105,3 +105,18 @@ def test_a_dry_run_leaves_the_model_alone(checkpoint: Path, data: Path, capsys: 
     assert main(["calibrate", str(data), "--model", str(checkpoint), "--dry-run"]) == 0
     assert json.loads(capsys.readouterr().out)["models"]["toy"]["average"]["points"] >= 2
     assert not (checkpoint / "calibration.json").exists()
+
+
+def test_curves_of_chosen_methods_are_stored_with_models_of_passages(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "passages"
+    toy_passage_model().save(folder)
+    assert main(["calibrate", str(data), "--model", str(folder), "--method", "encoder"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["models"]["toy-passages"]) == ["encoder"]
+    scored = score_pairs(load(folder, PassageModel), [("a man", "a man")], score_range="0..5")
+    assert scored.calibrated is not None and scored.calibrated[0] == pytest.approx(5.0, abs=0.01)
+
+
+def test_an_unknown_method_is_refused(checkpoint: Path, data: Path) -> None:
+    assert main(["calibrate", str(data), "--model", str(checkpoint), "--method", "guess"]) != 0
