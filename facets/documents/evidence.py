@@ -14,7 +14,7 @@ from facets.documents.types import FacetMatch, Span
 from facets.text.terms import QueryTerms, located_terms
 from facets.text.tokenizer import Sentence, Tokenizer
 
-__all__ = ["answer_of", "matches_of", "span_of"]
+__all__ = ["answer_of", "matches_of"]
 
 _AROUND = 400  # characters around a span in which its sentences begin and end
 _LONGEST_SEARCH = 100_000  # characters of a text that are looked through for the sentence with the words
@@ -26,7 +26,8 @@ def matches_of(
     shares_J: NDArray[np.float32],
     document_facets_J: NDArray[np.int64],
     facets_KD: NDArray[np.float32],
-    spans: tuple[Span | None, ...],
+    text: str,
+    spans_K2: NDArray[np.integer] | None,
 ) -> tuple[FacetMatch, ...]:
     """How each facet of the query was answered, the largest contribution first; those of weight 0 are left out.
 
@@ -35,7 +36,8 @@ def matches_of(
         shares_J: What each added to the score.
         document_facets_J: Which facet of the document it met.
         facets_KD: Unit-norm facets of the document.
-        spans: Where each of them comes from.
+        text: Of the document.
+        spans_K2: Where in it each of these comes from; None: nobody said.
     """
     positive_J = np.maximum(shares_J.astype(np.float64), 0.0)
     total = float(positive_J.sum()) or 1.0
@@ -47,15 +49,15 @@ def matches_of(
             cosine=float(cosines_J[facet]),
             contribution=float(positive_J[facet]) / total,
             facet=facets_KD[document_facets_J[facet]],
-            span=spans[document_facets_J[facet]],
+            span=_span(text, spans_K2, int(document_facets_J[facet])),
         )
         for facet in np.argsort(-shares_J, kind="stable").tolist()
         if weights_J[facet] > 0
     )
 
 
-def span_of(text: str, start: int, end: int) -> Span | None:
-    """A part of a text; None where it is empty."""
+def _span(text: str, spans_K2: NDArray[np.integer] | None, facet: int) -> Span | None:
+    start, end = (0, 0) if spans_K2 is None else spans_K2[facet].tolist()
     return Span(start=start, end=end, text=text[start:end]) if end > start else None
 
 

@@ -51,10 +51,11 @@ def read_terms(blob: bytes) -> TermCounts:
     )
 
 
-def matched_words(query: QueryTerms, text: str) -> tuple[str, ...]:
+def matched_words(query: QueryTerms, held: TermCounts) -> tuple[str, ...]:
     """Words of the query that a document has, in any form, each once."""
-    held = set(terms(text))
-    return tuple(dict.fromkeys(word for term, word in query.words if term in held))
+    hashes = hash_terms([term for term, _ in query.words])
+    there = set(held.hashes.tolist())
+    return tuple(dict.fromkeys(word for (_, word), hash in zip(query.words, hashes, strict=True) if hash in there))
 
 
 def contains_phrase(phrase: Sequence[str], text: str) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from facets.documents.confidence import FEATURES, RelevanceCurve, features_of
 from facets.documents.diversity import diversify, similarities
-from facets.documents.evidence import answer_of, matches_of, span_of
+from facets.documents.evidence import answer_of, matches_of
 from facets.documents.fusion import fuse, share_of
 from facets.documents.lexical_terms import matched_words
 from facets.documents.records import CollectionRecord
@@ -213,6 +213,7 @@ def _hits(
     """Documents and evidence of what was chosen for each query."""
     rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(scored.rows for scored in best)]))
     documents = view.documents(rows)
+    held = view.terms(rows)[1] if any(sides) else []
     stored = view.facets(record, rows)
     units = stored.units.astype(np.float32)
     norms = np.linalg.norm(units, axis=2, keepdims=True)
@@ -223,15 +224,13 @@ def _hits(
         found = []
         for place, row in enumerate(scored.rows.tolist()):
             document, at = documents[row], int(np.searchsorted(rows, row))
-            offsets = stored.spans[at]
-            pairs = [(0, 0)] * record.num_facets if offsets is None else offsets.tolist()
-            spans = tuple(span_of(document.text, *pair) for pair in pairs)
             matches = matches_of(
                 weights_J,
                 shares_J=scored.met.shares[place],
                 document_facets_J=scored.met.document_facets[place],
                 facets_KD=units[at],
-                spans=spans,
+                text=document.text,
+                spans_K2=stored.spans[at],
             )
             terms, rarities = (None, {}) if side is None else (side.terms, side.found.rarities)
             hit = Hit(
@@ -239,7 +238,7 @@ def _hits(
                 score=float(scored.scores[place]),
                 facets_score=float(scored.met.scores[place]),
                 lexical_score=float(scored.lexical[place]),
-                matched_words=() if terms is None else matched_words(terms, document.text),
+                matched_words=() if terms is None else matched_words(terms, held[at]),
                 text=document.text,
                 payload=document.payload,
                 matches=matches,

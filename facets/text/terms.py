@@ -63,13 +63,18 @@ def located_terms(text: str, start: int = 0, end: int | None = None) -> list[tup
         >>> located_terms("The engines stalled.", 4)
         [('engin', 4, 11), ('stall', 12, 19)]
     """
-    found = [
-        (part, match.start(), match.end())
-        for match in _LOCATED.finditer(text, start, len(text) if end is None else end)
-        for part in _PART.findall(unicodedata.normalize("NFKC", match.group()).casefold())
-    ]
-    stems = _stem([part for part, _, _ in found])
-    return [(stem, first, last) for stem, (_, first, last) in zip(stems, found, strict=True)]
+    matches = _LOCATED.finditer(text, start, len(text) if end is None else end)
+    if text.isascii():
+        found = [(match.group().lower(), *match.span()) for match in matches]
+    else:
+        found = [
+            (part, *match.span())
+            for match in matches
+            for part in _PART.findall(unicodedata.normalize("NFKC", match.group()).casefold())
+        ]
+    words = list({word for word, _, _ in found})
+    stems = dict(zip(words, _stem(words), strict=True))
+    return [(stems[word], first, last) for word, first, last in found]
 
 
 def query_terms(text: str) -> QueryTerms:
