@@ -99,13 +99,14 @@ def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, 
         "words": config.words,
         "training": config.training,
     }
-    write_parts(folder, settings, halves, _SENTENCE_TRANSFORMERS)
+    write_parts(folder, settings, halves, others=_SENTENCE_TRANSFORMERS)
 
 
 def write_parts(
     folder: Path,
     settings: Mapping[str, object],
     tensors: Mapping[str, Tensor],
+    *,
     others: Mapping[str, object] | None = None,
 ) -> None:
     """Writes ``config.json``, ``model.safetensors`` and perhaps other JSON files, each whole or not at all.

@@ -103,6 +103,18 @@ def test_the_report_has_folders_and_their_means(
         assert report["models"]["toy"]["facets"][metric] == pytest.approx(sum(values) / 2)
 
 
+METHODS = {
+    "toy": ["facets", "lexical", "hybrid"],
+    "bm25": ["lexical"],
+    "minilm": ["vector"],
+    "minilm+bm25": ["hybrid"],
+    "sentence-kmeans": ["facets"],
+    "sentence-kmeans+bm25": ["hybrid"],
+    "windows": ["facets"],
+    "windows+bm25": ["hybrid"],
+}
+
+
 def test_baselines_have_the_methods_they_can_and_fusions_stand_apart(
     tmp_path: Path,
     model_folder: Path,
@@ -129,18 +141,8 @@ def test_baselines_have_the_methods_they_can_and_fusions_stand_apart(
     arguments = ["--model", str(model_folder), "--baselines", "--k", "1", "--cache", str(tmp_path / "cache")]
     assert main(["retrieval", *folders, *arguments]) == 0
     report = json.loads(capsys.readouterr().out)
-    methods = {
-        "toy": ["facets", "lexical", "hybrid"],
-        "bm25": ["lexical"],
-        "minilm": ["vector"],
-        "minilm+bm25": ["hybrid"],
-        "sentence-kmeans": ["facets"],
-        "sentence-kmeans+bm25": ["hybrid"],
-        "windows": ["facets"],
-        "windows+bm25": ["hybrid"],
-    }
     for models in (report["models"], *report["folders"].values()):
-        assert {name: list(models[name]) for name in models} == methods
+        assert {name: list(models[name]) for name in models} == METHODS
     assert set(report["fusions"]) == {"minilm+bm25", "sentence-kmeans+bm25", "windows+bm25"}
     for name, ways in report["fusions"].items():
         assert set(ways) == set(FUSIONS)
