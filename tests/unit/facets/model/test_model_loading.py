@@ -16,8 +16,6 @@ from facets.model.facet_model import FacetModel
 from facets.model.loading import TASKS, find_model, load
 from facets.papers.model import PaperModel
 
-# Models of passages are not shipped yet.
-SHIPPED = [task for task in TASKS if task != "passages"]
 KINDS = {task: pkgutil.resolve_name(entry.model) for task, entry in TASKS.items()}
 
 
@@ -28,13 +26,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_every_task_has_a_class_and_a_shipped_default() -> None:
-    for task in SHIPPED:
+    for task in TASKS:
         entry = TASKS[task]
         config = json.loads((find_model(entry.default) / "config.json").read_text(encoding="utf-8"))
         assert config["task"] == task
 
 
-@pytest.mark.parametrize("task", SHIPPED)
+@pytest.mark.parametrize("task", TASKS)
 def test_the_default_of_a_class_is_loaded_where_nothing_is_named_and_meets_the_contract(task: str) -> None:
     model = load(None, KINDS[task])
     assert [name for name in get_protocol_members(Model) if not hasattr(model, name)] == []
