@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 
 from facets.config import FacetModelConfig, Settings
+from facets.documents.training.config import PassageDataConfig, PassageTrainingConfig
 from facets.errors import ConfigError
-from facets.model.checkpoint import read_config
+from facets.model.checkpoint import read_config, read_settings
+from facets.model.passage_checkpoint import TASK as PASSAGES
+from facets.model.passage_checkpoint import read_passage_config
 from facets.papers.training.config import PaperTrainingConfig
 from facets.relations.training.config import RelationTrainingConfig
 from facets.texts.training.config import SentenceTrainingConfig
@@ -100,11 +103,21 @@ def test_relations_and_papers_have_no_backbone() -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.toml")), ids=lambda path: path.stem)
 def test_our_own_configurations_load(path: Path) -> None:
-    kinds: dict[str, type[TrainingConfig]] = {"papers": PaperTrainingConfig, "relations": RelationTrainingConfig}
+    if path.stem == "passages-data":
+        assert PassageDataConfig.from_toml(path).sources
+        return
+    kinds: dict[str, type[TrainingConfig]] = {
+        "papers": PaperTrainingConfig,
+        "relations": RelationTrainingConfig,
+        "passages": PassageTrainingConfig,
+    }
     kind = next((kind for word, kind in kinds.items() if word in path.stem), SentenceTrainingConfig)
     assert kind.from_toml(path).name in path.stem
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "models").rglob("config.json")), ids=lambda path: path.parent.name)
 def test_shipped_models_say_the_same_about_themselves_as_before(path: Path) -> None:
-    assert isinstance(read_config(path.parent).model, Settings)
+    if read_settings(path.parent)["task"] == PASSAGES:
+        assert isinstance(read_passage_config(path.parent).network, Settings)
+    else:
+        assert isinstance(read_config(path.parent).model, Settings)

@@ -79,7 +79,7 @@ def test_a_text_finds_itself_first(documents):
     fill(documents)
     reply = search(documents, queries=[text_query(text) for text in TEXTS.values()], top_k=2)
     assert [result.hits[0].id for result in reply.results] == list(TEXTS)
-    assert all(result.hits[0].score == pytest.approx(1.0, abs=2e-3) for result in reply.results)
+    assert all(result.hits[0].facets_score == pytest.approx(1.0, abs=2e-3) for result in reply.results)
     assert reply.results[0].hits[0].text == TEXTS["a"]
     assert dict(reply.results[1].hits[0].payload) == {"rank": 1.0, "even": False}
     assert reply.exhaustive
