@@ -125,7 +125,7 @@ def test_documents_and_search(client, collection):
     )
     assert [hits[0].id for hits in found.hits] == ["d0007", "d0008"]
     best = found.hits[0][0]
-    assert best.score == pytest.approx(1.0, abs=1e-2)
+    assert best.facets_score == pytest.approx(1.0, abs=1e-2)
     assert best.payload == {"n": 7, "kind": TEXTS[2][:6]}
     assert len(best.evidence[0].first_words) == 2
     assert found.index_revision >= written.index_revision
