@@ -36,8 +36,9 @@ class FacetPooling(nn.Module):
         self.config = config
         self.from_vector = nn.Linear(width, width)
         self.from_place = nn.Linear(2 * _NUM_WAVES, width)
+        # Texts second: with texts first the attention of PyTorch multiplies every token by a copy of its weights.
         self.decoder = nn.TransformerDecoderLayer(
-            width, config.num_heads, config.feedforward_dim, dropout=0.0, batch_first=True, norm_first=True
+            width, config.num_heads, config.feedforward_dim, dropout=0.0, batch_first=False, norm_first=True
         )
         self.asks = nn.Linear(width, width)
         self.answers = nn.Linear(width, width)
@@ -83,9 +84,10 @@ class FacetPooling(nn.Module):
         centres_BK = (facets_K + 0.5) / num_facets_B[:, None]
         queries_BKW = self.from_place(_waves(centres_BK).to(states_BLW.dtype))
         queries_BKW = queries_BKW + self.from_vector(vectors_BW.to(states_BLW.dtype))[:, None]
+        queries_KBW, states_LBW = (values.transpose(0, 1).contiguous() for values in (queries_BKW, states_BLW))
         queries_BKW = self.decoder(
-            queries_BKW, states_BLW, tgt_key_padding_mask=~used_BK, memory_key_padding_mask=unseen_BL
-        )
+            queries_KBW, states_LBW, tgt_key_padding_mask=~used_BK, memory_key_padding_mask=unseen_BL
+        ).transpose(0, 1)
         content_BKL = self.asks(queries_BKW) @ self.answers(states_BLW).mT / math.sqrt(states_BLW.shape[2])
         positions_BL = (places_L + 0.5) / lengths_B[:, None]
         near_BKL = self._nearness(queries_BKW, centres_BK, num_facets_B, positions_BL)
