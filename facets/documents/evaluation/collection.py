@@ -132,6 +132,7 @@ def indexed(model: SearchedModel, data: RetrievalData) -> Iterator[IndexedCollec
             model_revision=model.revision,
             num_facets=model.num_facets,
             dim=model.dim,
+            space=model.space,
         )
         num_facets = 0
         vectors_ND = np.zeros((len(data.documents), model.dim), dtype=np.float32)

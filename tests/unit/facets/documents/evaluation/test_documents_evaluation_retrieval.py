@@ -12,6 +12,7 @@ from toys import toy_model, toy_passage_model
 from facets.documents.evaluation import baselines, retrieval
 from facets.documents.evaluation.baselines import OneSignalBaseline
 from facets.documents.evaluation.beir import limit_queries, read_beir
+from facets.documents.evaluation.collection import indexed
 from facets.documents.evaluation.fusion import DEFAULT_FUSION, FUSIONS
 from facets.documents.evaluation.metrics import METRICS
 from facets.documents.evaluation.retrieval import RetrievalRun, evaluate_retrieval, run_retrieval
@@ -68,6 +69,13 @@ def test_models_of_passages_have_queries_and_a_vector_of_their_own(tmp_path: Pat
             assert [key for key in ranking if key != "blank"] == expected
     assert ranked.num_vectors["facets"] == encoded.facets.any(axis=2).sum() / 4, "zeros are no facets"
     assert (ranked.num_vectors["vector"], ranked.num_vectors["lexical"]) == (1.0, 0.0)
+
+
+def test_a_collection_is_of_the_space_of_its_model_which_decides_how_facets_and_words_are_fused(tmp_path: Path) -> None:
+    model = toy_passage_model()
+    with indexed(model, read_beir(write_beir(tmp_path / "toy"))) as collection:
+        (info,) = collection.engine.list_collections()
+    assert info.space == model.space
 
 
 def test_a_model_of_passages_is_measured_by_its_folder(tmp_path: Path) -> None:
