@@ -35,6 +35,11 @@ class SearchedModel(Protocol):
     """What a collection needs of a model."""
 
     @property
+    def space(self) -> str:
+        """The space of its facets."""
+        ...
+
+    @property
     def name(self) -> str:
         """Name of the checkpoint."""
         ...
