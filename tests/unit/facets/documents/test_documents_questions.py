@@ -15,8 +15,8 @@ MODES: tuple[SearchMode, ...] = ("facets", "lexical", "hybrid")
 # First of 40: what was measured less one. The closest pair of word facets, as search once was, has 15.
 AT_LEAST: dict[str, dict[SearchMode, int]] = {
     "facets-en": {"lexical": 38, "facets": 25, "hybrid": 38},
-    "facets-passages-small-en": {"lexical": 38, "facets": 38, "hybrid": 38},
-    "facets-passages-en": {"lexical": 38, "facets": 38, "hybrid": 38},
+    "facets-passages-small-en": {"lexical": 38, "facets": 38, "hybrid": 39},
+    "facets-passages-en": {"lexical": 38, "facets": 38, "hybrid": 39},
 }
 
 

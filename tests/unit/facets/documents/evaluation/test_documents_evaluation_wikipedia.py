@@ -10,7 +10,7 @@ from facets.documents.evaluation.systems import CollectionSystem
 # First of 40: what was measured less one. In the same run BM25 (bm25s) has 37, MiniLM's vector 36, both together 40.
 AT_LEAST = {
     "facets-en": {"facets": 23, "lexical": 37, "hybrid": 38},
-    "facets-passages-small-en": {"vector": 38, "facets": 37, "lexical": 37, "hybrid": 38},
+    "facets-passages-small-en": {"vector": 38, "facets": 37, "lexical": 37, "hybrid": 39},
 }
 
 
