@@ -2,14 +2,17 @@
 
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import EntailmentLabel, EntailmentResult
-from facets.relations.entities import EntitySpan, Gazetteer, SpacyEntities
+from facets.relations.entities import EntitySpan, Gazetteer
+from facets.relations.entity_types import EntityType
 from facets.relations.patterns import PatternLimits
+from facets.relations.recognizer import SpacyEntities
 from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
 
 __all__ = [
     "EntailmentLabel",
     "EntailmentResult",
     "EntitySpan",
+    "EntityType",
     "Gazetteer",
     "PairRelations",
     "PatternLimits",

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from facets.errors import ConflictError, InvalidInputError, NotFoundError
 from facets.relations.contract import PatternEncoder
+from facets.relations.details import RelationDetails
 from facets.relations.fitting import fitted_facets
 from facets.relations.patterns import tokenize_patterns
 from facets.relations.ranking import RelationFacets
 from facets.relations.results import RelationInfo
-from facets.relations.store import AddedRelation, read_added, write_added
+from facets.relations.store import AddedRelation, AddedRelationStore
+from facets.relations.tables import RelationTable
 from facets.text.near_names import NearNames
 
 __all__ = ["Additions"]
@@ -31,6 +33,7 @@ class Additions:
 
     Attributes:
         all: Every relation, trained and added.
+        symmetric: Names of those that hold both ways round.
 
     Raises:
         StorageError: ``data_dir`` cannot be read or is damaged.
@@ -38,16 +41,23 @@ class Additions:
 
     def __init__(self, model: PatternEncoder, data_dir: Path | None) -> None:
         self._model = model
-        self._data_dir = data_dir
         self._lock = threading.Lock()
-        self._added = read_added(data_dir) if data_dir is not None else []
+        self._store = None if data_dir is None else AddedRelationStore(data_dir)
+        self._added = [] if self._store is None else self._store.read()
         self.all = self._with_added(self._added)
+        self._aliases = _aliases(model.relations)
+        self.symmetric = model.relations.symmetric_names
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._store is not None:
+            self._store.close()
 
     def chosen(self, relations: Sequence[str] | None) -> RelationFacets:
-        """The relations of these names, in their order; None: all.
+        """The relations of these names or aliases, in their order; None: all.
 
         Raises:
-            InvalidInputError: No name, or one twice.
+            InvalidInputError: No name, or two of one relation.
             NotFoundError: No such relation; the message lists near names.
             TypeError: ``relations`` is one ``str``.
         """
@@ -59,20 +69,35 @@ class Additions:
         if not relations:
             raise InvalidInputError("must name at least one relation, or be left out", path="relations")
         places = {name: place for place, name in enumerate(everything.names)}
-        for position, name in enumerate(relations):
-            if name not in places:
+        named: dict[str, str] = {}
+        for name in relations:
+            known = name if name in places else self._aliases.get(_plain(name), ("", False))[0]
+            if known not in places:
                 raise self._unknown(name)
-            if name in relations[:position]:
-                raise InvalidInputError(f"must be distinct, got {name!r} twice", path="relations")
-        return everything.restricted([places[name] for name in relations])
+            if known in named:
+                other = "twice" if named[known] == name else f"and {named[known]!r}, which mean the same"
+                raise InvalidInputError(f"must be distinct, got {name!r} {other}", path="relations")
+            named[known] = name
+        return everything.restricted([places[name] for name in named])
+
+    def is_inverse(self, name: str) -> bool:
+        """Whether a name means one of the relations with head and tail exchanged."""
+        return name not in self.all.names and self._aliases.get(_plain(name), ("", False))[1]
 
     def infos(self) -> list[RelationInfo]:
         """What is known of every relation, by name."""
         examples = {relation.name: relation.examples for relation in self._added}
         counts = dict(zip(self._model.relations.names, self._model.relations.num_pairs, strict=True))
+        details = {name: self._model.relations.details_of(row) for row, name in enumerate(self._model.relations.names)}
         everything = self.all
         return [
-            RelationInfo(name, float(threshold), counts.get(name, 0), examples.get(name, ()))
+            RelationInfo(
+                name,
+                float(threshold),
+                counts.get(name, 0),
+                examples.get(name, ()),
+                details.get(name, RelationDetails()),
+            )
             for name, threshold in sorted(zip(everything.names, everything.thresholds, strict=True))
         ]
 
@@ -92,7 +117,12 @@ class Additions:
         with self._lock:
             if name in self.all.names:
                 raise ConflictError(f"relation {name!r} exists; choose another name")
-            self._replace_added([*self._added, AddedRelation(name, patterns, float(value))])
+            relation = AddedRelation(name, patterns, float(value))
+            added = [*self._added, relation]
+            everything = self._with_added(added)
+            if self._store is not None:
+                self._store.add(relation)
+            self._added, self.all = added, everything
         return RelationInfo(name, float(value), 0, patterns)
 
     def remove(self, name: str) -> None:
@@ -103,7 +133,10 @@ class Additions:
                 if name in self._model.relations.names:
                     raise InvalidInputError(f"is {name!r}, a relation of the model's own, which stays", path="name")
                 raise self._unknown(name)
-            self._replace_added(left)
+            everything = self._with_added(left)
+            if self._store is not None:
+                self._store.remove(name)
+            self._added, self.all = left, everything
 
     def near_names(self, name: str, *, top_k: int = 5) -> list[str]:
         """Known names most like an unknown one, for error messages."""
@@ -115,12 +148,6 @@ class Additions:
         return NotFoundError(
             f"no relation {name[:80]!r}; near names: {near}", resource_type="relation", resource_name=name[:80]
         )
-
-    def _replace_added(self, added: list[AddedRelation]) -> None:
-        everything = self._with_added(added)
-        if self._data_dir is not None:
-            write_added(self._data_dir, added)
-        self._added, self.all = added, everything
 
     def _with_added(self, added: Sequence[AddedRelation]) -> RelationFacets:
         own = self._model.relations
@@ -135,3 +162,19 @@ class Additions:
             np.array(thresholds, dtype=np.float32),
             np.array([*range(len(own.names)), *[-1] * len(added)], dtype=np.int64),
         )
+
+
+def _aliases(relations: RelationTable) -> dict[str, tuple[str, bool]]:
+    """Relation behind each other name, and whether head and tail are exchanged; however it is spelled."""
+    meanings: dict[str, tuple[str, bool]] = {}
+    for row, name in enumerate(relations.names):
+        details = relations.details_of(row)
+        for others, is_inverse in (((name, *details.aliases), False), (details.inverse_aliases, True)):
+            for other in others:
+                meanings.setdefault(_plain(other), (name, is_inverse))
+    return meanings
+
+
+def _plain(name: str) -> str:
+    """``birth place`` and ``Birth_Place`` are ``birthPlace``."""
+    return "".join(filter(str.isalnum, name)).casefold()

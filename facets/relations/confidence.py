@@ -1,10 +1,15 @@
 """How scores of relations and of entailment become decisions and confidence: numbers fitted on development data."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
+from facets.relations.entailment_weights import EntailmentWeights
+
 __all__ = ["Confidence"]
+
+# Of features that earlier files weighed; the weights of today's take their place.
+_OUTDATED = frozenset(("entailment_weights", "paraphrase_weights", "direction_weights"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +27,8 @@ class Confidence:
         offset: See ``slope``.
         schema_scale: The look-up's cosine times this, plus ``schema_shift``, is compared with the facets' score.
         schema_shift: See ``schema_scale``. Where both together exceed 1, all scores are divided by their sum.
-        entailment_weights: Of similarity, its square, sizes of asymmetry and of difference in generality, and 1.
-        paraphrase_weights: Of the same.
-        direction_weights: Of the asymmetry and of the difference in generality.
+        type_weight: What a log-odds of an argument's type adds to the score.
+        entailment: What the features of a pair of patterns count for each label.
     """
 
     thresholds: tuple[float, ...]
@@ -36,9 +40,8 @@ class Confidence:
     offset: float = 0.0
     schema_scale: float = 1.0
     schema_shift: float = 0.0
-    entailment_weights: tuple[float, ...] = (2.0, 0.0, 4.0, 4.0, -2.0)
-    paraphrase_weights: tuple[float, ...] = (8.0, 0.0, -10.0, -10.0, -6.0)
-    direction_weights: tuple[float, ...] = (10.0, 10.0)
+    type_weight: float = 0.08
+    entailment: EntailmentWeights = field(default_factory=EntailmentWeights)
 
     @property
     def peak(self) -> float:
@@ -47,11 +50,11 @@ class Confidence:
 
     def to_dict(self) -> dict[str, object]:
         """For a file."""
-        return asdict(self)
+        return asdict(self) | {"entailment": self.entailment.to_dict()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """What ``to_dict`` gave.
+        """What ``to_dict`` gave, now or in an earlier version.
 
         Raises:
             TypeError: A setting is unknown or no number.
@@ -59,8 +62,10 @@ class Confidence:
         """
 
         def checked(value: Any) -> Any:
+            if isinstance(value, dict):
+                return EntailmentWeights.from_dict(value)
             if isinstance(value, list):
                 return tuple(map(float, value))
             return value if isinstance(value, bool) else float(value)
 
-        return cls(**{name: checked(value) for name, value in values.items()})
+        return cls(**{name: checked(value) for name, value in values.items() if name not in _OUTDATED})

@@ -33,3 +33,7 @@ class PatternEncoder(Model, Protocol):
     def encode_patterns(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.float32]:
         """Facets ``[len(patterns), K, D]`` of tokenized patterns."""
         ...
+
+    def pattern_vectors(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.float32]:
+        """One unit vector a tokenized pattern, ``[len(patterns), V]``; cosines say how alike patterns are."""
+        ...

@@ -1,14 +1,17 @@
-"""Turns score arrays into results: ranking, decision, negation, evidence.
+"""Turns score arrays into results: ranking, decision, assertion, evidence.
 
 Shape suffixes: P patterns, R relations, K pattern facets, J relation facets, D dimensions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.relations.negation import negation_cue
+from facets.relations.assertion import Assertion, AssertionStatus
+from facets.relations.details import RelationDetails
+from facets.relations.evidence import TrainingPatterns
 from facets.relations.ranking import RelationFacets, ScoreArrays
 from facets.relations.results import Evidence, FacetMeeting, NearRelation, PatternScores, RelationScore
 from facets.words.vectors import unit_rows
@@ -25,39 +28,72 @@ class PatternDecisions:
         relations: What was scored against.
         arrays: The scores.
         top_k: Relations in each result at most; None: all.
-        evidence: Add which facet met which and the relations near each facet, which takes longer than scoring.
+        known: Adds evidence, which takes longer than scoring: which facet met which, the relations near each facet, the
+            nearest patterns of the training data; None: no evidence.
+        details: What the relations of the model's table mean, by row; for evidence.
     """
 
     def __init__(
-        self, relations: RelationFacets, arrays: ScoreArrays, *, top_k: int | None, evidence: bool = True
+        self,
+        relations: RelationFacets,
+        arrays: ScoreArrays,
+        *,
+        top_k: int | None,
+        known: TrainingPatterns | None = None,
+        details: Callable[[int], RelationDetails] = lambda _: RelationDetails(),
     ) -> None:
         self._relations = relations
         self._arrays = arrays
         self._top_k = top_k or len(relations.names)
-        self._evidence = evidence
+        self._known = known
+        self._details = details
         # Ties go by name: a stable sort of columns that stand in that order.
         self._by_name_R = np.array(sorted(range(len(relations.names)), key=relations.names.__getitem__))
         self._facets_MD = relations.facets.reshape(-1, relations.facets.shape[-1])
 
-    def scores(self, place: int, tokens: Sequence[str], *, before: Sequence[str] = ()) -> PatternScores:
+    def scores(
+        self,
+        place: int,
+        tokens: Sequence[str],
+        *,
+        assertion: Assertion,
+        accepted_R: NDArray[np.bool_] | None = None,
+    ) -> PatternScores:
         """The result of one pattern.
 
         Args:
             place: Its row of the arrays.
             tokens: Its tokens.
-            before: Tokens of its sentence before the first argument, where a negation may stand.
+            assertion: Whether it is asserted where it stands.
+            accepted_R: Which relations are taken to hold; None: as the arrays say.
         """
         arrays = self._arrays
-        cue = negation_cue(tokens, before=before)
-        cosines_KRJ = self._cosines(place) if self._evidence else None
-        order = self._by_name_R[np.argsort(-arrays.probabilities[place][self._by_name_R], kind="stable")]
+        is_asserted = assertion.status is AssertionStatus.ASSERTED
+        accepted_R = arrays.accepted[place] if accepted_R is None else accepted_R
+        cosines_KRJ = None if self._known is None else self._cosines(place)
+        strengths_R = arrays.probabilities[place] + 2.0 * accepted_R
+        order = self._by_name_R[np.argsort(-strengths_R[self._by_name_R], kind="stable")][: self._top_k]
         scores = tuple(
-            self._score(place, relation, cosines_KRJ, negated=bool(cue)) for relation in order[: self._top_k].tolist()
+            self._score(place, relation, cosines_KRJ, accepted=bool(accepted_R[relation]), asserted=is_asserted)
+            for relation in order.tolist()
         )
-        best = 0.0 if cue else float(arrays.probabilities[place].max(initial=0.0))
+        if self._known is not None:
+            scores = tuple(
+                self._explained(place, relation, score) if number == 0 or score.accepted else score
+                for number, (relation, score) in enumerate(zip(order.tolist(), scores, strict=True))
+            )
+        best = float(arrays.probabilities[place].max(initial=0.0)) if is_asserted else 0.0
         known = bool(np.isfinite(arrays.universal_schema[place]).any())
         nearest = () if cosines_KRJ is None else self._nearest(cosines_KRJ)
-        return PatternScores(" ".join(tokens), scores, 1.0 - best, Evidence(nearest, known, cue))
+        return PatternScores(" ".join(tokens), scores, 1.0 - best, Evidence(nearest, known), assertion)
+
+    def _explained(self, place: int, relation: int, score: RelationScore) -> RelationScore:
+        """With the nearest training patterns and well-known pairs."""
+        assert self._known is not None
+        row = int(self._relations.rows[relation])
+        similar = self._known.nearest(row, self._arrays.facets[place])
+        pairs = self._details(row).pairs if row >= 0 else ()
+        return replace(score, similar_patterns=similar, known_pairs=pairs)
 
     def _cosines(self, place: int) -> NDArray[np.float32]:
         units_KD = unit_rows(self._arrays.facets[place])
@@ -67,15 +103,15 @@ class PatternDecisions:
         return cosines
 
     def _score(
-        self, place: int, relation: int, cosines_KRJ: NDArray[np.float32] | None, *, negated: bool
+        self, place: int, relation: int, cosines_KRJ: NDArray[np.float32] | None, *, accepted: bool, asserted: bool
     ) -> RelationScore:
         arrays = self._arrays
         schema = float(arrays.universal_schema[place, relation])
         return RelationScore(
             relation=self._relations.names[relation],
-            score=-1.0 if negated else float(arrays.scores[place, relation]),
-            probability=0.0 if negated else float(arrays.probabilities[place, relation]),
-            accepted=not negated and bool(arrays.accepted[place, relation]),
+            score=float(arrays.scores[place, relation]) if asserted else -1.0,
+            probability=float(arrays.probabilities[place, relation]) if asserted else 0.0,
+            accepted=asserted and accepted,
             symmetric=float(arrays.symmetric[place, relation]),
             universal_schema=schema if np.isfinite(schema) else None,
             meeting=None if cosines_KRJ is None else _meeting(cosines_KRJ[:, relation]),

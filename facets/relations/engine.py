@@ -2,26 +2,29 @@
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 
+import numpy as np
 from torch import Tensor
 
 from facets.errors import InvalidInputError
 from facets.model.loading import load
 from facets.relations.additions import Additions
+from facets.relations.assertion import AssertionStatus, assertion_of
+from facets.relations.choice import best_of_pairs, partners_of
 from facets.relations.contract import PatternEncoder
 from facets.relations.decisions import PatternDecisions
-from facets.relations.entailment import (
-    EntailmentArrays,
-    EntailmentResult,
-    background_facets,
-    detect_entailment,
-    entailment_arrays,
-)
+from facets.relations.entailment import EntailmentResult, background_facets, detect_entailment, entailment_features
 from facets.relations.entities import EntityFinder, EntitySpan
+from facets.relations.entity_types import EntityType
+from facets.relations.evidence import TrainingPatterns
 from facets.relations.extraction import PairMention, group_tails, head_spans, pair_mentions, resolve_spans
 from facets.relations.model import RelationModel
-from facets.relations.patterns import PatternLimits, tokenize_patterns
+from facets.relations.pair_features import PairFeatures
+from facets.relations.pattern_cache import PatternCache
+from facets.relations.patterns import PatternLimits, mirrored, tokenize_patterns
 from facets.relations.ranking import RelationFacets, ScoreArrays, score_arrays
 from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
 from facets.text.checks import check_text
@@ -44,16 +47,18 @@ class RelationEngine:
         StorageError: ``data_dir`` cannot be read or is damaged.
     """
 
-    def __init__(self, model: PatternEncoder, *, data_dir: Path | None = None) -> None:
+    def __init__(self, model: PatternEncoder, *, data_dir: str | Path | None = None) -> None:
         if model.task != "relations":
             raise InvalidInputError(f"{model.name}: expected a model for relations, got one for {model.task}")
         self.model = model
-        self._additions = Additions(model, data_dir)
+        self._additions = Additions(model, None if data_dir is None else Path(data_dir))
+        self._known = TrainingPatterns(model)
+        self._patterns = PatternCache(model)
         self._lock = threading.Lock()
         self._background_MD: Tensor | None = None
 
     @classmethod
-    def load(cls, name_or_path: str | Path | None = None, *, data_dir: Path | None = None) -> "RelationEngine":
+    def load(cls, name_or_path: str | Path | None = None, *, data_dir: str | Path | None = None) -> "RelationEngine":
         """Loads a model with its tables; the shipped ``facets-relations-en`` without an argument.
 
         Args:
@@ -67,6 +72,10 @@ class RelationEngine:
             StorageError: ``data_dir`` cannot be read or is damaged.
         """
         return cls(load(name_or_path, RelationModel), data_dir=data_dir)
+
+    def close(self) -> None:
+        """Closes the file of the added relations."""
+        self._additions.close()
 
     @property
     def background(self) -> Tensor:
@@ -88,9 +97,11 @@ class RelationEngine:
 
         Args:
             patterns: Each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
-            relations: Names to restrict to; None: all.
+            relations: Names to restrict to, or aliases; an inverse alias (``capitalOf``) is scored the other way
+                round, under its own name. None: all.
             top_k: Relations in each result at most, the most probable ones; None: all.
-            evidence: Add which facet met which and the relations near each facet; False is three times as fast.
+            evidence: Add which facet met which, the relations near each facet and the nearest patterns of the training
+                data; False is three times as fast.
 
         Returns:
             One result a pattern, in order.
@@ -107,11 +118,19 @@ class RelationEngine:
             >>> scores.best.relation
             'birthPlace'
         """
-        chosen = self._additions.chosen(relations)
+        top_k = _checked(top_k, "top_k")
         tokens = tokenize_patterns(patterns, self.model.tokenizer)
-        arrays = self.score_tokens(tokens, chosen)
-        decisions = PatternDecisions(chosen, arrays, top_k=_checked_top_k(top_k), evidence=evidence)
-        return [decisions.scores(place, pattern) for place, pattern in enumerate(tokens)]
+        inverse = [name for name in relations or () if self._additions.is_inverse(name)]
+        chosen = self._additions.chosen(relations)
+        if inverse:
+            chosen = chosen.restricted([p for p, name in enumerate(relations or ()) if name not in inverse])
+        scores = self._scores(tokens, chosen, top_k=top_k, evidence=evidence)
+        if not inverse:
+            return scores
+        # The pattern the other way round says how well the inverse fits.
+        others = replace(self._additions.chosen(inverse), names=tuple(inverse))
+        mirror_images = self._scores([mirrored(p) for p in tokens], others, top_k=top_k, evidence=evidence)
+        return [one.merged(other, top_k=top_k) for one, other in zip(scores, mirror_images, strict=True)]
 
     def score_arrays(self, patterns: Sequence[str], relations: Sequence[str] | None = None) -> ScoreArrays:
         """``score`` as arrays ``[len(patterns), R]``, without negation and evidence: the fast way for many patterns.
@@ -125,9 +144,14 @@ class RelationEngine:
         names = [info.name for info in self.relations()] if relations is None else relations
         return self.score_tokens(tokens, self._additions.chosen(names))
 
-    def score_tokens(self, patterns: Sequence[Sequence[str]], relations: RelationFacets) -> ScoreArrays:
-        """Scores of tokenized patterns."""
-        return score_arrays(self.model, patterns, relations)
+    def score_tokens(
+        self,
+        patterns: Sequence[Sequence[str]],
+        relations: RelationFacets,
+        types: Sequence[tuple[EntityType, EntityType]] | None = None,
+    ) -> ScoreArrays:
+        """Scores of tokenized patterns; of arguments of these types, where they are known."""
+        return score_arrays(self.model, patterns, relations, types=types, encode=self._patterns.encode)
 
     def extract(
         self,
@@ -137,10 +161,13 @@ class RelationEngine:
         finder: EntityFinder | None = None,
         relations: Sequence[str] | None = None,
         limits: PatternLimits | None = None,
+        max_relations_per_pair: int | None = 1,
         top_k: int | None = None,
         evidence: bool = True,
     ) -> list[list[PairRelations]]:
-        """Relations between the entities of each sentence, both directions.
+        """Relations between the entities of each sentence.
+
+        Accepted are only relations that the sentence asserts (``assertion``), a symmetric one in the order of the text.
 
         Entities come from exactly one of ``spans`` (the caller's) and ``finder`` (a gazetteer or a spaCy pipeline).
 
@@ -150,12 +177,15 @@ class RelationEngine:
             finder: ``Gazetteer(names)`` or ``SpacyEntities(pipeline)``.
             relations: Names to restrict to; None: all.
             limits: How far apart two entities may be.
+            max_relations_per_pair: Accepted relations of two entities at most, both directions together, the most
+                probable ones; None: all that reach their thresholds.
             top_k: Relations in each result at most, the most probable ones; None: all.
             evidence: Add which facet met which and the relations near each facet; False is three times as fast.
 
         Returns:
-            One list a text: every ordered pair of mentions of a sentence within the limits, in the order of the text;
-            pairs without an accepted relation too (``relations == ()``).
+            One list a text: every ordered pair of mentions of a clause within the limits, in the order of the text;
+            pairs without an accepted relation too (``relations == ()``). Dates and numbers are no heads, and two
+            mentions of one entity no pair.
 
         Raises:
             InvalidInputError: Blank text, both or neither source of entities, spans outside the text, empty or
@@ -167,7 +197,8 @@ class RelationEngine:
         _check_texts(texts)
         found = resolve_spans(texts, spans, finder)
         mentions = pair_mentions(texts, found, self.model.tokenizer, limits or PatternLimits())
-        return self._pairs(texts, mentions, chosen, top_k=_checked_top_k(top_k), evidence=evidence)
+        most = _checked(max_relations_per_pair, "max_relations_per_pair")
+        return self._pairs(texts, mentions, chosen, most=most, top_k=_checked(top_k, "top_k"), evidence=evidence)
 
     def fill_slot(
         self,
@@ -198,15 +229,18 @@ class RelationEngine:
             NotFoundError: No such relation; the message lists near names.
         """
         check_text(head, ("head",))
-        chosen = self._additions.chosen([relation])
+        head = head.strip()
+        chosen, is_inverse = self._additions.chosen([relation]), self._additions.is_inverse(relation)
         _check_texts(texts)
         found = head_spans(texts, resolve_spans(texts, spans, finder), head)
         mentions = [
             mention
             for mention in pair_mentions(texts, found, self.model.tokenizer, limits or PatternLimits())
-            if mention.is_between(texts, head)
+            if mention.is_about(texts, head)
         ]
-        return group_tails([pair for pairs in self._pairs(texts, mentions, chosen, top_k=1) for pair in pairs])
+        pairs = [pair for found in self._pairs(texts, mentions, chosen, most=1, top_k=1) for pair in found]
+        asked = [(pair.tail if is_inverse else pair.head).text.casefold() == head.casefold() for pair in pairs]
+        return group_tails(list(compress(pairs, asked)), is_inverse=is_inverse)
 
     def entailment(self, premises: Sequence[str], hypotheses: Sequence[str]) -> list[EntailmentResult]:
         """Whether each premise entails the hypothesis beside it, and the other way round.
@@ -217,15 +251,13 @@ class RelationEngine:
         """
         return detect_entailment(self.model, premises, hypotheses, self.background)
 
-    def entailment_scores(self, premises: Sequence[str], hypotheses: Sequence[str]) -> EntailmentArrays:
-        """The scores behind ``entailment`` as arrays, without negation.
+    def entailment_features(self, premises: Sequence[str], hypotheses: Sequence[str]) -> PairFeatures:
+        """What ``entailment`` decides by, as arrays, without negation; at least one pair.
 
         Raises:
             InvalidInputError, TypeError: As for ``entailment``.
         """
-        first = tokenize_patterns(premises, self.model.tokenizer, path=("premises",))
-        second = tokenize_patterns(hypotheses, self.model.tokenizer, path=("hypotheses",))
-        return entailment_arrays(self.model, first, second, self.background)
+        return entailment_features(self.model, premises, hypotheses, self.background)
 
     def relations(self) -> list[RelationInfo]:
         """Every relation, trained and added, by name."""
@@ -266,17 +298,49 @@ class RelationEngine:
         mentions: Sequence[PairMention],
         chosen: RelationFacets,
         *,
+        most: int | None,
         top_k: int | None,
         evidence: bool = True,
     ) -> list[list[PairRelations]]:
         # Equal patterns are encoded once.
-        rows = {tokens: row for row, tokens in enumerate(dict.fromkeys(m.tokens for m in mentions))}
-        decisions = PatternDecisions(chosen, self.score_tokens(list(rows), chosen), top_k=top_k, evidence=evidence)
+        patterns = {mention.pattern: mention.tokens for mention in mentions}
+        rows = {pattern: row for row, pattern in enumerate(patterns)}
+        types = [(head, tail) for _, head, tail in patterns]
+        arrays = self.score_tokens(list(patterns.values()), chosen, types)
+        symmetric_R = np.array([name in self._additions.symmetric for name in chosen.names], dtype=np.bool_)
+        if symmetric_R.any():
+            mirror_images = {mention.pattern: mention.mirrored_pattern for mention in mentions}
+            arrays = arrays.symmetrised(partners_of(list(patterns), list(mirror_images.values())), symmetric_R)
+        rows_M = np.fromiter((rows[mention.pattern] for mention in mentions), dtype=np.int64, count=len(mentions))
+        accepted_MR = arrays.accepted[rows_M]
+        accepted_MR[[m.assertion.status is not AssertionStatus.ASSERTED for m in mentions]] = False
+        backwards_M = np.array([mention.tail < mention.head for mention in mentions], dtype=np.bool_)
+        accepted_MR[np.ix_(backwards_M, symmetric_R)] = False
+        partners_M = partners_of([m.place for m in mentions], [m.mirrored_place for m in mentions])
+        best_MR = best_of_pairs(accepted_MR, arrays.probabilities[rows_M], partners_M, most=most)
+        decisions = self._decisions(chosen, arrays, top_k=top_k, evidence=evidence)
         result: list[list[PairRelations]] = [[] for _ in texts]
-        for mention in mentions:
-            scores = decisions.scores(rows[mention.tokens], mention.tokens, before=mention.before)
+        for mention, row, best_R in zip(mentions, rows_M.tolist(), best_MR, strict=True):
+            scores = decisions.scores(row, mention.tokens, assertion=mention.assertion, accepted_R=best_R)
             result[mention.text_position].append(mention.result(texts, scores))
         return result
+
+    def _scores(
+        self, tokens: Sequence[Sequence[str]], chosen: RelationFacets, *, top_k: int | None, evidence: bool
+    ) -> list[PatternScores]:
+        decisions = self._decisions(chosen, self.score_tokens(tokens, chosen), top_k=top_k, evidence=evidence)
+        return [decisions.scores(row, pattern, assertion=assertion_of(pattern)) for row, pattern in enumerate(tokens)]
+
+    def _decisions(
+        self, chosen: RelationFacets, arrays: ScoreArrays, *, top_k: int | None, evidence: bool
+    ) -> PatternDecisions:
+        return PatternDecisions(
+            chosen,
+            arrays,
+            top_k=top_k,
+            known=self._known if evidence else None,
+            details=self.model.relations.details_of,
+        )
 
 
 def _check_texts(texts: Sequence[str]) -> None:
@@ -286,7 +350,7 @@ def _check_texts(texts: Sequence[str]) -> None:
         check_text(text, ("texts", position))
 
 
-def _checked_top_k(top_k: int | None) -> int | None:
-    if top_k is not None and top_k < 1:
-        raise InvalidInputError(f"must be >= 1, got {top_k}", path="top_k")
-    return top_k
+def _checked(number: int | None, name: str) -> int | None:
+    if number is not None and number < 1:
+        raise InvalidInputError(f"must be >= 1, got {number}", path=name)
+    return number

@@ -1,10 +1,10 @@
-"""Entailment between sentence patterns, from their facets alone.
+"""Entailment between sentence patterns, in both directions.
 
-The evidence of a pair is its asymmetric scores both ways (eq. 3.10), and how much better each side covers patterns in
-general: against a background, since a pattern that covers everything tells little. A softmax whose weights were fitted
-on development pairs turns these into labels: alike in both directions is a paraphrase, not entailment.
+A pair has features in each direction (``pair_features``): how well the facets of one side cover the other's (eq. 3.10),
+how alike the patterns are as a whole, what their words say. A softmax over the four labels weighs them; its weights
+were fitted on development pairs of several sources. Exchanging the sides exchanges the labels.
 
-Shape suffixes: P pairs, K facets, M facets of other patterns, F features, D dimensions.
+Shape suffixes: P pairs, M facets of other patterns, F features, D dimensions.
 """
 
 from collections.abc import Sequence
@@ -17,21 +17,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets.errors import InvalidInputError
-from facets.relations.confidence import Confidence
 from facets.relations.contract import PatternEncoder
+from facets.relations.entailment_weights import CONSTANT, FEATURES, PARAPHRASE_FEATURES, EntailmentWeights
 from facets.relations.negation import negation_cue
+from facets.relations.pair_features import PairFeatures, pair_features
 from facets.relations.patterns import tokenize_patterns
-from facets.relations.scoring import asymmetric_score, generality_score
 from facets.scoring.facet_match import unit_facets
 
 __all__ = [
-    "EntailmentArrays",
+    "LABELS",
     "EntailmentLabel",
     "EntailmentResult",
     "background_facets",
+    "decided_label",
     "detect_entailment",
-    "entailment_arrays",
-    "label_features",
+    "entailment_features",
     "label_probabilities",
 ]
 
@@ -45,9 +45,12 @@ class EntailmentLabel(StrEnum):
     NEUTRAL = "neutral"  # neither
 
 
+# Directions that are closer than this are not told apart.
+_LEAST_DIFFERENCE = 0.02
 # Patterns that stand for patterns in general.
 _BACKGROUND_PATTERNS = 500
-_LABELS = (
+# In the order of the columns of probabilities.
+LABELS = (
     EntailmentLabel.ENTAILS,
     EntailmentLabel.ENTAILED_BY,
     EntailmentLabel.PARAPHRASE,
@@ -81,21 +84,6 @@ class EntailmentResult:
     negation_differs: bool
 
 
-@dataclass(frozen=True, slots=True)
-class EntailmentArrays:
-    """Scores of pairs, ``[P]`` float32 each.
-
-    Attributes:
-        forward: ``asymmetric_score(premise, hypothesis)``.
-        backward: ``asymmetric_score(hypothesis, premise)``.
-        generality: ``generality_score`` of the premise less that of the hypothesis.
-    """
-
-    forward: NDArray[np.float32]
-    backward: NDArray[np.float32]
-    generality: NDArray[np.float32]
-
-
 @torch.inference_mode()
 def background_facets(model: PatternEncoder) -> Tensor:
     """Unit facets of the patterns that the model saw with most entity pairs, ``[M, D]``."""
@@ -103,57 +91,6 @@ def background_facets(model: PatternEncoder) -> Tensor:
     patterns = list(model.table.rows)
     facets = model.encode_patterns([patterns[row].split() for row in order.tolist()])
     return unit_facets(torch.from_numpy(facets)).flatten(0, 1)
-
-
-@torch.inference_mode()
-def entailment_arrays(
-    model: PatternEncoder,
-    premises: Sequence[Sequence[str]],
-    hypotheses: Sequence[Sequence[str]],
-    background_MD: Tensor,
-) -> EntailmentArrays:
-    """Scores tokenized pairs in both directions."""
-    facets_BKD = torch.from_numpy(model.encode_patterns([*premises, *hypotheses]))
-    first_PKD, second_PKD = facets_BKD[: len(premises)], facets_BKD[len(premises) :]
-    generality_B = generality_score(facets_BKD, background_MD).numpy()
-    return EntailmentArrays(
-        forward=asymmetric_score(first_PKD, second_PKD).numpy(),
-        backward=asymmetric_score(second_PKD, first_PKD).numpy(),
-        generality=generality_B[: len(premises)] - generality_B[len(premises) :],
-    )
-
-
-def label_features(arrays: EntailmentArrays) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Features of the labels, ``[P, 5]``, the same both ways round; of the direction, ``[P, 2]``, which change sign."""
-    similarity_P = (arrays.forward + arrays.backward).astype(np.float64) / 2
-    direction_P2 = np.stack([arrays.forward - arrays.backward, arrays.generality], axis=1).astype(np.float64)
-    sizes_P2 = np.abs(direction_P2)
-    labels_P5 = np.stack(
-        [similarity_P, similarity_P**2, sizes_P2[:, 0], sizes_P2[:, 1], np.ones_like(similarity_P)], axis=1
-    )
-    return labels_P5, direction_P2
-
-
-def label_probabilities(arrays: EntailmentArrays, confidence: Confidence) -> NDArray[np.float64]:
-    """Probabilities of the labels in their order, ``[P, 4]``.
-
-    A softmax tells entailment, paraphrase and neither apart; a logistic curve of the direction, which has no constant,
-    splits entailment into its two directions. So exchanging the sides exchanges the first two columns.
-    """
-    features_P5, direction_P2 = label_features(arrays)
-    logits_P3 = np.stack(
-        [
-            features_P5 @ np.array(confidence.entailment_weights),
-            features_P5 @ np.array(confidence.paraphrase_weights),
-            np.zeros(len(features_P5)),
-        ],
-        axis=1,
-    )
-    shares_P3 = np.exp(logits_P3 - logits_P3.max(axis=1, keepdims=True))
-    shares_P3 /= shares_P3.sum(axis=1, keepdims=True)
-    forward_P = 1.0 / (1.0 + np.exp(-direction_P2 @ np.array(confidence.direction_weights)))
-    entailed_P = shares_P3[:, 0]
-    return np.stack([entailed_P * forward_P, entailed_P * (1 - forward_P), shares_P3[:, 1], shares_P3[:, 2]], axis=1)
 
 
 def detect_entailment(
@@ -171,36 +108,106 @@ def detect_entailment(
         InvalidInputError: Different lengths, or a bad pattern (``field`` is ``premises[i]`` or ``hypotheses[i]``).
         TypeError: One of them is one ``str``.
     """
+    first, second = _tokenized(model, premises, hypotheses)
+    if not first:
+        return []
+    features = pair_features(model, first, second, background_MD)
+    probabilities_P4 = label_probabilities(features, model.relations.confidence.entailment)
+    forward_P, backward_P = features.column("coverage")
+    return [
+        _result(
+            premise,
+            hypothesis,
+            probabilities_P4[place],
+            forward=float(forward_P[place]),
+            backward=float(backward_P[place]),
+            threshold=model.relations.confidence.entailment.threshold,
+        )
+        for place, (premise, hypothesis) in enumerate(zip(first, second, strict=True))
+    ]
+
+
+def entailment_features(
+    model: PatternEncoder, premises: Sequence[str], hypotheses: Sequence[str], background_MD: Tensor
+) -> PairFeatures:
+    """What ``detect_entailment`` decides by.
+
+    Raises:
+        InvalidInputError, TypeError: As for ``detect_entailment``.
+    """
+    return pair_features(model, *_tokenized(model, premises, hypotheses), background_MD)
+
+
+def label_probabilities(features: PairFeatures, weights: EntailmentWeights) -> NDArray[np.float64]:
+    """Probabilities of entails, entailed by, paraphrase and neutral, ``[P, 4]``; neutral has the logit 0."""
+    entails_F = np.array([weights.entails.get(name, 0.0) for name in FEATURES])
+    paraphrase_G = np.array([weights.paraphrase.get(name, 0.0) for name in PARAPHRASE_FEATURES])
+    constant = weights.entails.get(CONSTANT, 0.0)
+    logits_P4 = np.stack(
+        [
+            features.forward @ entails_F + constant,
+            features.backward @ entails_F + constant,
+            features.symmetric @ paraphrase_G + weights.paraphrase.get(CONSTANT, 0.0),
+            np.zeros(len(features.forward)),
+        ],
+        axis=1,
+    )
+    shares_P4 = np.exp(logits_P4 - logits_P4.max(axis=1, keepdims=True))
+    probabilities: NDArray[np.float64] = shares_P4 / shares_P4.sum(axis=1, keepdims=True)
+    return probabilities
+
+
+def _tokenized(
+    model: PatternEncoder, premises: Sequence[str], hypotheses: Sequence[str]
+) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     first = tokenize_patterns(premises, model.tokenizer, path=("premises",))
     second = tokenize_patterns(hypotheses, model.tokenizer, path=("hypotheses",))
     if len(first) != len(second):
         raise InvalidInputError(
             f"must have one item for each of {len(first)} premises, got {len(second)}", path="hypotheses"
         )
-    if not first:
-        return []
-    arrays = entailment_arrays(model, first, second, background_MD)
-    probabilities_P4 = label_probabilities(arrays, model.relations.confidence)
-    return [
-        _result(
-            premise, hypothesis, float(arrays.forward[place]), float(arrays.backward[place]), probabilities_P4[place]
-        )
-        for place, (premise, hypothesis) in enumerate(zip(first, second, strict=True))
-    ]
+    return first, second
+
+
+def decided_label(shares_4: NDArray[np.float64], threshold: float) -> EntailmentLabel:
+    """The label by the probabilities of all four.
+
+    Neutral, unless one side entails the other with a probability of at least ``threshold``, paraphrases included; then
+    the most likely of the other three. Where both directions are equally likely, neither is the answer.
+
+    Example:
+        >>> decided_label(np.array([0.45, 0.05, 0.1, 0.4]), 0.5), decided_label(np.array([0.45, 0.45, 0.1, 0.0]), 0.5)
+        (<EntailmentLabel.ENTAILS: 'entails'>, <EntailmentLabel.PARAPHRASE: 'paraphrase'>)
+    """
+    entails, entailed_by, paraphrase, _ = (float(share) for share in shares_4)
+    if max(entails, entailed_by) + paraphrase < threshold:
+        return EntailmentLabel.NEUTRAL
+    if paraphrase >= max(entails, entailed_by) or abs(entails - entailed_by) < _LEAST_DIFFERENCE:
+        return EntailmentLabel.PARAPHRASE
+    return EntailmentLabel.ENTAILS if entails > entailed_by else EntailmentLabel.ENTAILED_BY
 
 
 def _result(
-    premise: Sequence[str], hypothesis: Sequence[str], forward: float, backward: float, shares_4: NDArray[np.float64]
+    premise: Sequence[str],
+    hypothesis: Sequence[str],
+    shares_4: NDArray[np.float64],
+    *,
+    forward: float,
+    backward: float,
+    threshold: float,
 ) -> EntailmentResult:
-    differs = bool(negation_cue(premise)) != bool(negation_cue(hypothesis))
-    best = int(shares_4.argmax())
+    is_negated = bool(negation_cue(premise))
+    differs = is_negated != bool(negation_cue(hypothesis))
+    # Who was not killed was not assassinated either.
+    shares = shares_4[[1, 0, 2, 3]] if is_negated else shares_4
+    label = EntailmentLabel.NEUTRAL if differs else decided_label(shares, threshold)
     return EntailmentResult(
         premise=" ".join(premise),
         hypothesis=" ".join(hypothesis),
         forward=forward,
         backward=backward,
-        direction=float(shares_4[0] - shares_4[1]),
-        label=EntailmentLabel.NEUTRAL if differs else _LABELS[best],
-        confidence=1.0 if differs else float(shares_4[best]),
+        direction=float(shares[0] - shares[1]),
+        label=label,
+        confidence=float(shares[LABELS.index(label)]),
         negation_differs=differs,
     )

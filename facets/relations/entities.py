@@ -1,23 +1,36 @@
-"""Where the entities of a text are: given by the caller, a gazetteer, or an installed spaCy pipeline."""
+"""Where the entities of a text are: given by the caller, or found by a gazetteer (or by ``recognizer``)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import ahocorasick_rs
-import spacy
 
-from facets.errors import ErrorPath, InvalidInputError, NotFoundError
+from facets.errors import ErrorPath, InvalidInputError
+from facets.relations.entity_types import EntityType
 
-__all__ = ["EntityFinder", "EntitySpan", "Gazetteer", "SpacyEntities", "check_spans"]
+__all__ = ["EntityFinder", "EntitySpan", "Gazetteer", "check_spans"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class EntitySpan:
-    """An entity's place in a text: ``text[start:end]``; offsets count characters (Unicode code points)."""
+    """An entity's place in a text: ``text[start:end]``; offsets count characters (Unicode code points).
+
+    Attributes:
+        start: First character.
+        end: Behind the last character.
+        type: What it is, where that is known; does not count in comparisons.
+        clauses: Numbers of the clauses that it belongs to, from a parse; entities without a common one are no pair.
+            Empty: not known. Does not count either.
+        is_adjunct: Stands in a phrase that belongs to a verb (``met Ann in Oslo``), so that it says nothing about the
+            noun right before it; from a parse. Does not count either.
+    """
 
     start: int
     end: int
+    type: EntityType = field(default=EntityType.UNKNOWN, compare=False)
+    clauses: frozenset[int] = field(default=frozenset(), compare=False, repr=False)
+    is_adjunct: bool = field(default=False, compare=False, repr=False)
 
 
 class EntityFinder(Protocol):
@@ -42,7 +55,7 @@ class Gazetteer:
     Example:
         >>> gazetteer = Gazetteer(["York", "New York"])
         >>> gazetteer.find(["He left New York for Yorkshire."])
-        [[EntitySpan(start=8, end=16)]]
+        [[EntitySpan(start=8, end=16, type=<EntityType.UNKNOWN: ''>)]]
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -80,36 +93,6 @@ def longest_from_left(found: list[tuple[int, int, int]]) -> Iterator[tuple[int, 
         if start >= border:
             border = -negative_end
             yield start, border, tag
-
-
-class SpacyEntities:
-    """Named entities of an installed spaCy pipeline; nothing is downloaded.
-
-    Args:
-        pipeline: Name of an installed pipeline or its folder.
-
-    Raises:
-        NotFoundError: It is not installed; the message lists the installed ones (``resource_type`` is ``pipeline``).
-        InvalidInputError: It finds no entities.
-    """
-
-    def __init__(self, pipeline: str) -> None:
-        try:
-            self._nlp = spacy.load(pipeline)
-        except OSError as error:
-            installed = ", ".join(sorted(spacy.util.get_installed_models())) or "none"
-            raise NotFoundError(
-                f"no spaCy pipeline {pipeline!r}: expected a folder or an installed one, installed are: {installed}",
-                resource_type="pipeline",
-                resource_name=pipeline,
-            ) from error
-        if not {"ner", "entity_ruler", "span_ruler"} & set(self._nlp.pipe_names):
-            parts = ", ".join(self._nlp.pipe_names) or "none"
-            raise InvalidInputError(f"spaCy pipeline {pipeline!r} must find entities (ner), its parts are: {parts}")
-
-    def find(self, texts: Sequence[str]) -> list[list[EntitySpan]]:
-        """See ``EntityFinder``."""
-        return [[EntitySpan(e.start_char, e.end_char) for e in doc.ents] for doc in self._nlp.pipe(texts)]
 
 
 def check_spans(text: str, spans: Sequence[EntitySpan], path: ErrorPath) -> list[EntitySpan]:

@@ -1,13 +1,21 @@
-"""Losses of universal schema: facets and the entity pairs they co-occur with, and the look-up model's ranking.
+"""Losses of relations: facets and the entity pairs they co-occur with, the look-up's ranking, labelled patterns.
 
-Shape suffixes: B patterns or relations, N entity pairs of each, K facets, D dimensions.
+Shape suffixes: B patterns or relations, N entity pairs of each, K facets, D dimensions, R relations.
 """
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["bpr_loss", "closest_facet_distance", "reference_closest_facet_distance", "universal_schema_loss"]
+__all__ = [
+    "bpr_loss",
+    "closest_facet_distance",
+    "direction_loss",
+    "no_relation_loss",
+    "ranking_loss",
+    "reference_closest_facet_distance",
+    "universal_schema_loss",
+]
 
 _TINY = 1e-8
 
@@ -95,3 +103,45 @@ def bpr_loss(rows_BD: Tensor, positives_BD: Tensor, negatives_BD: Tensor) -> Ten
         Riedel et al. 2013, section 3.3; Rendle et al. 2009.
     """
     return -functional.logsigmoid((rows_BD * (positives_BD - negatives_BD)).sum(dim=-1)).mean()
+
+
+def ranking_loss(
+    scores_BR: Tensor, labels_BR: Tensor, similar_RR: Tensor, threshold: Tensor, *, slope: float
+) -> Tensor:
+    """Cross-entropy of a pattern's relations against all others and against saying none.
+
+    Args:
+        scores_BR: Scores of labelled patterns and all relations.
+        labels_BR: 1.0 where the pattern says the relation, else 0.0; at least one a pattern.
+        similar_RR: True where two relations mean nearly the same: one is no negative of the other.
+        threshold: The score of saying none, a scalar.
+        slope: Inverse temperature.
+
+    Returns:
+        A scalar >= 0.
+    """
+    labelled_BR = labels_BR > 0
+    spared_BR = ((labels_BR @ similar_RR.to(labels_BR.dtype)) > 0) & ~labelled_BR
+    scores_BR = scores_BR.masked_fill(spared_BR, float("-inf"))
+    logits_BX = torch.cat([scores_BR, threshold.expand(len(scores_BR), 1)], dim=1) * slope
+    shares_BR = labels_BR / labels_BR.sum(dim=1, keepdim=True)
+    likelihoods_BR = functional.log_softmax(logits_BX, dim=1)[:, :-1].masked_fill(~labelled_BR, 0.0)
+    return -(shares_BR * likelihoods_BR).sum(dim=1).mean()
+
+
+def direction_loss(scores_BR: Tensor, mirrored_BR: Tensor, labels_BR: Tensor, *, slope: float) -> Tensor:
+    """Mean of ``log(1 + exp(slope (mirrored - given)))`` over the labels: the given order of arguments scores higher.
+
+    Args:
+        scores_BR: Scores of labelled patterns.
+        mirrored_BR: Scores of the same patterns with their arguments exchanged.
+        labels_BR: 1.0 where the order decides, 0.0 elsewhere: also at symmetric relations.
+        slope: Inverse temperature.
+    """
+    losses_BR = functional.softplus((mirrored_BR - scores_BR) * slope) * labels_BR
+    return losses_BR.sum() / labels_BR.sum().clamp_min(1.0)
+
+
+def no_relation_loss(scores_BR: Tensor, threshold: Tensor, *, slope: float) -> Tensor:
+    """Mean of ``log(1 + exp(slope (best - threshold)))``: patterns that say no relation stay below the threshold."""
+    return functional.softplus((scores_BR.amax(dim=1) - threshold) * slope).mean()

@@ -1,6 +1,9 @@
-"""The relation model: patterns in, facets out, beside the tables of relations and of seen patterns."""
+"""The relation model: patterns in, facets out, beside the tables of relations and of seen patterns.
 
-from collections.abc import Sequence
+Shape suffixes: B patterns, W width of the encoder.
+"""
+
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -8,119 +11,210 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from facets.errors import CheckpointError
-from facets.model.base import FacetNetworkModel
-from facets.model.checkpoint import (
-    CheckpointConfig,
-    FilesRead,
-    fit_weights,
-    read_checkpoint,
-    read_words,
-    words_folder,
-    write_checkpoint,
+from facets.model.checkpoint import FilesRead, fit_weights
+from facets.model.passage_checkpoint import (
+    read_passage_config,
+    read_passage_weights,
+    read_passage_words,
+    read_word_pieces,
 )
-from facets.model.network import FacetNetwork
-from facets.relations.network import pattern_network, pattern_rows
+from facets.model.passage_windows import length_batches
+from facets.model.precision import fastest_precision
+from facets.model.shipped import borrowed_folder
+from facets.relations.checkpoint import (
+    TASK,
+    RelationModelConfig,
+    encoder_files,
+    encoder_pieces,
+    read_relation_config,
+    write_relation_checkpoint,
+)
+from facets.relations.network import PatternNetwork
+from facets.relations.pattern_pieces import PatternPieces
 from facets.relations.patterns import tokenize_patterns
 from facets.relations.tables import PatternTable, RelationTable, read_tables, write_tables
+from facets.text.tokenizer import Tokenizer
 from facets.words.vectors import WordVectors, unit_rows
 
 __all__ = ["RelationModel"]
 
 _TABLES = ("relations.facets", "table.patterns", "table.relations")
+_TYPES = "relations.types"
+_BATCH_TOKENS = 4096
 
 
-class RelationModel(FacetNetworkModel):
+class RelationModel:
     """A model whose texts are patterns; its target space is that of entity pairs.
 
+    It meets ``facets.model.contract.Model``.
+
     Attributes:
+        config: What the checkpoint says about itself.
+        network: The PyTorch module, in evaluation mode.
+        words: Words with vectors in the space of the encoder.
+        pieces: Turns patterns into ids.
+        tokenizer: Sentence and token splitting.
+        revision: Changes when anything that decides an answer changes.
         relations: Names, facets and thresholds.
         table: The look-up of seen patterns.
-        num_relation_facets: K_rel.
     """
 
     def __init__(
         self,
-        network: FacetNetwork,
+        network: PatternNetwork,
         words: WordVectors,
         *,
-        config: CheckpointConfig,
+        pieces: PatternPieces,
+        config: RelationModelConfig,
         relations: RelationTable,
         table: PatternTable,
         revision: str = "unsaved",
         device: str = "cpu",
     ) -> None:
-        super().__init__(network, words, config=config, revision=revision, device=device)
+        place = torch.device(device)
+        self.config = config
+        self.network = network.to(place, fastest_precision(place)).eval().requires_grad_(False)
+        self.words = words
+        self.pieces = pieces
+        self.tokenizer = Tokenizer()
+        self.revision = revision
         self.relations = relations
         self.table = table
+
+    @property
+    def name(self) -> str:
+        """Name of the checkpoint."""
+        return self.config.name
+
+    @property
+    def task(self) -> str:
+        """What the model was trained for."""
+        return TASK
+
+    @property
+    def space(self) -> str:
+        """Its own: no other model has vectors that may be compared with its."""
+        return f"{self.name}@{self.revision}"
+
+    @property
+    def num_facets(self) -> int:
+        """K, the number of facets of every pattern."""
+        return self.config.network.num_facets
 
     @property
     def num_relation_facets(self) -> int:
         """K_rel, the number of facets of every relation."""
         return int(self.relations.facets.shape[1])
 
-    def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """What ``encode_rows`` reads: token rows of patterns.
+    @property
+    def dim(self) -> int:
+        """D, the width of a facet."""
+        return self.config.network.dim
+
+    @property
+    def max_tokens(self) -> int:
+        """Word pieces of a pattern that are read, two special ones included; a longer one loses its middle."""
+        return self.config.network.max_tokens
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Words with vectors."""
+        return self.words.vocabulary.num_words
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Facets of patterns as people write them.
 
         Args:
-            texts: Patterns with ``$ARG1`` and ``$ARG2``; the middle of one longer than ``max_tokens`` is cut out.
+            texts: Patterns with ``$ARG1`` and ``$ARG2``.
+
+        Returns:
+            ``[len(texts), K, D]`` float32, unit length, in the order of the texts.
 
         Raises:
             InvalidInputError: A pattern lacks an argument or has one twice.
             TypeError: ``texts`` is one ``str``.
         """
-        return self.token_rows(tokenize_patterns(texts, self.tokenizer))
-
-    def token_rows(self, patterns: Sequence[Sequence[str]]) -> list[NDArray[np.int64]]:
-        """Rows of patterns that are tokenized already."""
-        return pattern_rows(patterns, self.words.vocabulary, self.max_tokens)
+        return self.encode_patterns(tokenize_patterns(texts, self.tokenizer))
 
     def encode_patterns(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.float32]:
-        """Facets ``[len(patterns), K, D]`` of tokenized patterns, magnitudes kept."""
-        return self.encode_rows(self.token_rows(patterns))
+        """Facets ``[len(patterns), K, D]`` float32 of tokenized patterns, unit length."""
+        return self._run(patterns, self.network, (self.num_facets, self.dim))
+
+    def pattern_vectors(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.float32]:
+        """What tokenized patterns mean, whichever argument is which: sentence vectors ``[len(patterns), W]``, unit."""
+
+        def means(rows: Sequence[NDArray[np.int64]]) -> Tensor:
+            return functional.normalize(self.network.states(rows).mean.float(), dim=1)
+
+        return self._run(patterns, means, (self.config.network.encoder.width,))
+
+    @torch.inference_mode()
+    def _run(
+        self,
+        patterns: Sequence[Sequence[str]],
+        part: Callable[[Sequence[NDArray[np.int64]]], Tensor],
+        shape: tuple[int, ...],
+    ) -> NDArray[np.float32]:
+        rows = self.pieces.rows(patterns)
+        found = np.empty((len(rows), *shape), dtype=np.float32)
+        for places in length_batches([len(row) for row in rows], max_tokens=_BATCH_TOKENS):
+            found[places] = part([rows[place] for place in places]).float().cpu().numpy()
+        return found
 
     def save(self, folder: Path) -> None:
-        """Writes a checkpoint folder; word vectors too, unless the configuration shares another folder's."""
+        """Writes a checkpoint folder, complete but for the card."""
         tensors: dict[str, Tensor] = dict(self.network.state_dict())
         for name, vectors in zip(
             _TABLES, (self.relations.facets, self.table.patterns, self.table.relations), strict=True
         ):
-            tensors[name] = torch.from_numpy(vectors)
-        write_checkpoint(folder, self.config, tensors)
+            tensors[name] = torch.from_numpy(vectors).flatten(0, -2)
+        if self.relations.type_log_odds is not None:
+            tensors[_TYPES] = torch.from_numpy(self.relations.type_log_odds).flatten(0, 1)
+        write_relation_checkpoint(folder, self.config, tensors)
         write_tables(folder, self.relations, self.table)
-        if self.config.words == ".":
-            self.words.save(folder)
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
         """Loads a checkpoint folder whose task is ``relations``.
 
         Raises:
-            NotFoundError: There is no such folder.
-            CheckpointError: It is incomplete, damaged, or of another task.
+            NotFoundError: There is no such folder, or the model whose encoder it uses is not installed.
+            CheckpointError: It is incomplete, damaged, of another task, or its encoder's folder is.
         """
         files = FilesRead()
-        config, tensors = read_checkpoint(folder, read=files)
-        if config.task != "relations":
-            raise CheckpointError(f"{folder}: expected a model for relations, got one for {config.task!r}")
-        words = read_words(folder, config, read=files)
+        config = read_relation_config(folder, read=files)
+        source = borrowed_folder(folder, config.encoder_of)
+        passages = read_passage_config(source, read=files)
+        if passages.network.encoder != config.network.encoder:
+            raise CheckpointError(f"{source}: expected the encoder that {folder} was made from, got another shape")
+        pieces = PatternPieces(read_word_pieces(source, passages, read=files), config.network.max_tokens)
+        words = read_passage_words(source, passages, read=files)
+        pieces_VW = encoder_pieces(source, read=files)
+        tensors = read_passage_weights(folder, read=files)
         vectors = {name: _unit(tensors.pop(name).numpy()) for name in _TABLES if name in tensors}
+        if _TYPES in tensors:
+            vectors[_TYPES] = tensors.pop(_TYPES).numpy().astype(np.float32)
         relations, table = read_tables(folder, vectors, read=files)
-        vectors_VD = torch.from_numpy(words.unit_vectors)
-        network = fit_weights(folder, lambda: pattern_network(config.model, vectors_VD), tensors)
-        shared = words_folder(folder, config)
+        network = fit_weights(folder, lambda: PatternNetwork(config.network, pieces_VW), tensors)
         revision = files.revision(
-            folder / "config.json",
-            folder / "model.safetensors",
-            folder / "relations.json",
-            folder / "patterns.txt",
-            shared / "vectors.safetensors",
-            shared / "vocabulary.tsv",
+            *(folder / name for name in ("config.json", "model.safetensors", "relations.json", "patterns.txt")),
+            *encoder_files(source),
         )
-        return cls(network, words, config=config, relations=relations, table=table, revision=revision, device=device)
+        return cls(
+            network,
+            words,
+            pieces=pieces,
+            config=config,
+            relations=relations,
+            table=table,
+            revision=revision,
+            device=device,
+        )
 
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Unit length along the last axis; half precision loses it."""
-    return unit_rows(vectors.reshape(-1, vectors.shape[-1])).reshape(vectors.shape)
+    """Unit length along the last axis; rounding loses it."""
+    return unit_rows(vectors.astype(np.float32))

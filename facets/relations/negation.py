@@ -55,7 +55,8 @@ def negation_cue(tokens: Sequence[str], *, before: Sequence[str] = ()) -> str:
         ''
     """
     places = [place for place, token in enumerate(tokens) if token in (ARG1, ARG2)]
-    last = places[-1] if places else len(tokens)
+    # A pattern may go on behind its last argument: "$ARG1 and $ARG2 are not married".
+    last = places[-1] if places and places[-1] == len(tokens) - 1 else len(tokens)
     cues = [tokens[place] for place in range(last) if _negates(tokens, place, last)]
     cues += _clause_cues(before)
     return cues[0] if len(cues) % 2 == 1 else ""

@@ -1,108 +1,132 @@
-"""The network of multi-facet universal schema: one encoder and decoder for patterns (K facets) and relations (K_rel).
+"""The network of patterns: an encoder that knows English, K facets over its states, and the order of the arguments.
 
-Shape suffixes: B patterns, R relations, L tokens, K facets, D dimensions, H hidden width, V words.
+A facet has two parts. Its content is the pattern's sentence vector moved by the facet decoder, so that an untrained
+network already compares patterns as the encoder compares sentences. Its order tells which argument is which; sentence
+vectors hardly do.
+
+Shape suffixes: B patterns, T tokens of all of them, L tokens of the longest, W width of the encoder, K facets, O
+dimensions of the order, D = W + O.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
-from facets.config import FacetModelConfig
-from facets.model.encoders import TokenEmbedding
-from facets.model.network import FacetNetwork
-from facets.relations.patterns import ARG1, ARG2, ENTITY
-from facets.text.vocabulary import Vocabulary
+from facets.config import FacetModelConfig, PatternNetworkConfig
+from facets.model.network import FacetDecoder
+from facets.model.sentence_encoder import RaggedBatch, SentenceEncoder
+from facets.relations.pattern_pieces import NUM_PLACEHOLDERS
 
-__all__ = ["NUM_PLACEHOLDERS", "PLACEHOLDERS", "RelationNetwork", "pattern_network", "pattern_rows"]
+__all__ = ["PatternEmbedding", "PatternNetwork", "PatternStates"]
 
-# Their learned vectors follow those of <unk> and <eos>: rows V + 2, V + 3, V + 4 of the token embedding.
-PLACEHOLDERS = (ARG1, ARG2, ENTITY)
-NUM_PLACEHOLDERS = len(PLACEHOLDERS)
+_FIRST_SCALE = 0.02  # of the decoder's output, so that facets start at the sentence vector
 
 
-def pattern_network(config: FacetModelConfig, word_vectors_VD: Tensor, *, num_relations: int = 0) -> FacetNetwork:
-    """A facet network whose token embedding also has learned rows for the placeholders and for relations."""
-    network = FacetNetwork(config, word_vectors_VD)
-    embedding = _token_embedding(network)
-    dim = word_vectors_VD.shape[1]
-    embedding.special = nn.Parameter(torch.randn(2 + NUM_PLACEHOLDERS + num_relations, dim) * dim**-0.5)
-    return network
+class PatternEmbedding(nn.Module):
+    """The encoder's word pieces, which stay as they are, and learned vectors of the placeholders behind them.
 
-
-def _token_embedding(network: FacetNetwork) -> TokenEmbedding:
-    embedding = network.encoder.embedding
-    assert isinstance(embedding, TokenEmbedding)
-    return embedding
-
-
-class RelationNetwork(nn.Module):
-    """Facets of patterns and of relations; a relation is one token and has its own K_rel input maps.
-
-    Args:
-        config: Shape of the pattern network.
-        word_vectors_VD: Frozen word vectors, ``[V, D]``.
-        relation_vectors_RD: What the relations' tokens start from, ``[R, D]``.
-        num_relation_facets: K_rel.
+    The pieces are those of another model's encoder; they are stored once, there.
     """
 
-    def __init__(
-        self,
-        config: FacetModelConfig,
-        word_vectors_VD: Tensor,
-        relation_vectors_RD: Tensor,
-        *,
-        num_relation_facets: int,
-    ) -> None:
+    pieces: Tensor
+
+    def __init__(self, pieces_VW: Tensor) -> None:
         super().__init__()
-        self.num_relation_facets = num_relation_facets
-        self.num_relations = len(relation_vectors_RD)
-        self._first_relation_row = len(word_vectors_VD) + 2 + NUM_PLACEHOLDERS
-        self.patterns = pattern_network(config, word_vectors_VD, num_relations=self.num_relations)
+        self.register_buffer("pieces", pieces_VW, persistent=False)
+        self.placeholders = nn.Parameter(torch.zeros(NUM_PLACEHOLDERS, pieces_VW.shape[1]))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Vectors of ids, the last axis added."""
+        num_pieces = len(self.pieces)
+        known = functional.embedding(ids.clamp_max(num_pieces - 1), self.pieces)
+        special = functional.embedding((ids - num_pieces).clamp_min(0), self.placeholders)
+        return torch.where((ids >= num_pieces).unsqueeze(-1), special, known)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternStates:
+    """What the encoder gives for patterns.
+
+    Attributes:
+        padded: States of all tokens, ``[B, L, W]``, zero behind the end.
+        mask: True where there is a token, ``[B, L]``.
+        arguments: States of the two arguments, ``[B, 2, W]``.
+        mean: Mean state, ``[B, W]``.
+    """
+
+    padded: Tensor
+    mask: Tensor
+    arguments: Tensor
+    mean: Tensor
+
+
+class PatternNetwork(nn.Module):
+    """Rows of pieces in, K unit facets ``[content, order]`` out.
+
+    Args:
+        config: The shape.
+        pieces_VW: Vectors of the word pieces, ``[V, W]``.
+    """
+
+    def __init__(self, config: PatternNetworkConfig, pieces_VW: Tensor) -> None:
+        super().__init__()
+        self.config = config
+        width = config.encoder.width
+        self.encoder = SentenceEncoder(config.encoder)
+        self.encoder.pieces = PatternEmbedding(pieces_VW)
+        self.mix = nn.Linear(3 * width, width)
+        self.decoder = FacetDecoder(
+            FacetModelConfig(
+                num_facets=config.num_facets,
+                dim=width,
+                hidden_dim=width,
+                num_heads=config.num_heads,
+                feedforward_dim=config.feedforward_dim,
+                num_decoder_layers=config.num_decoder_layers,
+            )
+        )
         with torch.no_grad():
-            _token_embedding(self.patterns).special[2 + NUM_PLACEHOLDERS :] = relation_vectors_RD
-        self.relation_maps = nn.Linear(config.hidden_dim, num_relation_facets * config.hidden_dim)
-        # As in the decoder of patterns: facets start apart.
-        nn.init.uniform_(self.relation_maps.bias, -0.5, 0.5)
-        # H of eq. B.2.
-        self.word_map = nn.Linear(config.dim, config.dim, bias=False)
+            self.decoder.output.weight.mul_(_FIRST_SCALE)
+            self.decoder.output.bias.zero_()
+        self.order_in = nn.Linear(3 * width, width)
+        self.order_out = nn.Linear(width, config.num_facets * config.order_dim)
 
-    def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
-        """Facets of patterns, ``[B, K, D]``."""
-        facets_BKD: Tensor = self.patterns(rows_BL, lengths_B)
-        return facets_BKD
+    @property
+    def embedding(self) -> PatternEmbedding:
+        """What the encoder reads."""
+        assert isinstance(self.encoder.pieces, PatternEmbedding)
+        return self.encoder.pieces
 
-    def relation_facets(self, relations_R: Tensor) -> Tensor:
-        """Facets of relations, ``[R, K_rel, D]``, from their numbers."""
-        rows_R1 = (self._first_relation_row + relations_R).unsqueeze(1)
-        lengths_R = torch.ones_like(relations_R)
-        states_R2H = self.patterns.encoder(rows_R1, lengths_R)
-        decoder = self.patterns.decoder
-        facets_RKH = self.relation_maps(states_R2H[:, 1]).unflatten(-1, (self.num_relation_facets, -1))
-        for block in decoder.blocks:
-            facets_RKH = block(facets_RKH, None, states_R2H, None)
-        facets_RKD: Tensor = decoder.output(decoder.norm(facets_RKH))
-        return facets_RKD
+    def states(self, rows: Sequence[NDArray[np.int64]]) -> PatternStates:
+        """States of patterns; each row holds both arguments once."""
+        device = self.mix.weight.device
+        batch = RaggedBatch.of(rows, device)
+        states_TW = self.encoder(batch)
+        first = self.config.encoder.vocabulary_size
+        # One of each a pattern, in the order of the patterns.
+        arguments = [states_TW[batch.ids == first + place] for place in range(2)]
+        padded_BLW = batch.pad(states_TW)
+        mean_BW = padded_BLW.sum(dim=1) / batch.lengths[:, None].to(padded_BLW.dtype)
+        return PatternStates(padded_BLW, batch.mask, torch.stack(arguments, dim=1), mean_BW)
 
-    def pattern_tensors(self) -> dict[str, Tensor]:
-        """Weights of the pattern network alone, without the rows of relations, for a checkpoint."""
-        tensors = dict(self.patterns.state_dict())
-        name = "encoder.embedding.special"
-        tensors[name] = tensors[name][: 2 + NUM_PLACEHOLDERS].clone()
-        return tensors
+    def facets(self, states: PatternStates) -> Tensor:
+        """Facets ``[B, K, D]`` float32, unit length: the cosine of two is that of their contents and orders, mixed."""
+        config, normal = self.config, functional.normalize
+        joined_BX = torch.cat([states.arguments.flatten(1), states.mean], dim=1)
+        moved_BKW = self.decoder(self.mix(joined_BX), states.padded, states.mask[:, None, None])
+        content_BKW = normal(normal(states.mean.float(), dim=1)[:, None] + moved_BKW.float(), dim=2)
+        first_BW, second_BW = states.arguments.unbind(dim=1)
+        order_BX = torch.cat([normal(x, dim=1) for x in (first_BW - second_BW, first_BW, second_BW)], dim=1)
+        order_BKO = self.order_out(functional.gelu(self.order_in(order_BX))).unflatten(1, (config.num_facets, -1))
+        order_BKO = normal(order_BKO.float(), dim=2)
+        weight = config.order_weight
+        return torch.cat([content_BKW * (1 - weight) ** 0.5, order_BKO * weight**0.5], dim=2)
 
-
-def pattern_rows(patterns: Sequence[Sequence[str]], vocabulary: Vocabulary, max_tokens: int) -> list[NDArray[np.int64]]:
-    """Token rows of patterns; the placeholders' rows follow those of <unk> and <eos>; long ones lose their middle."""
-    first = vocabulary.unknown_row + 2
-    special = {name: first + place for place, name in enumerate(PLACEHOLDERS)}
-    get, row = special.get, vocabulary.row
-    result = []
-    for tokens in patterns:
-        if len(tokens) > max_tokens:
-            head = max_tokens // 2
-            tokens = [*tokens[:head], *tokens[len(tokens) - (max_tokens - head) :]]
-        result.append(np.array([get(t) or row(t) for t in tokens], dtype=np.int64))
-    return result
+    def forward(self, rows: Sequence[NDArray[np.int64]]) -> Tensor:
+        """Facets of patterns, ``[B, K, D]``, unit length."""
+        return self.facets(self.states(rows))

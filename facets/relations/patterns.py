@@ -26,6 +26,15 @@ ENTITY = "$ENT"
 
 _PLACEHOLDER = re.compile(r"(\$ARG1|\$ARG2|\$ENT)(?![A-Za-z0-9])")
 _MIRROR = {ARG1: ARG2, ARG2: ARG1}
+# Between two entities these alone say nothing; what stands before or behind them does.
+_AND = frozenset(["and", "&", "or"])
+_COMMA = frozenset([",", "-", "\u2013", "(", ")"])
+_THIN = _AND | _COMMA | frozenset("is are was were be been has have had not n't : the a an also named called".split())
+_PLAIN = frozenset("in on at of to for by with from as it he she they this that there these those".split())
+_PARTICIPLES = frozenset("born written built made known set sung drawn run led held won".split())
+_BORDERS = frozenset([",", ";", ":", ".", "?", "!", "(", ")", "and", "but", "or"])
+_POSSESSIVE = frozenset(["'s", "\u2019s", "'", "\u2019"])
+_MAX_WIDENING = 6  # tokens
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +72,18 @@ class SentencePattern:
     head: int
     tail: int
     tokens: tuple[str, ...]
+
+    @property
+    def is_list(self) -> bool:
+        """Nothing but ``and`` joins the two, and nothing is said of both behind it."""
+        between = frozenset(self.between)
+        return bool(between & _AND) and between <= _AND | _COMMA and len(self.tokens) == len(self.between) + 2
+
+    @property
+    def between(self) -> tuple[str, ...]:
+        """The tokens between the two."""
+        first, last = sorted((self.tokens.index(ARG1), self.tokens.index(ARG2)))
+        return self.tokens[first + 1 : last]
 
 
 def tokenize_patterns(
@@ -115,12 +136,23 @@ def tokenize_patterns(
     return result
 
 
-def sentence_patterns(gaps: Sequence[Sequence[str]], limits: PatternLimits) -> list[SentencePattern]:
+def sentence_patterns(
+    gaps: Sequence[Sequence[str]],
+    limits: PatternLimits,
+    *,
+    before: Sequence[str] = (),
+    after: Sequence[str] = (),
+) -> list[SentencePattern]:
     """Patterns of every pair of a sentence's entities within the limits, in both directions.
+
+    Where nothing with a meaning stands between the two, the pattern is widened: ``the capital of $ARG1 is $ARG2``,
+    ``$ARG1 and $ARG2 are married``.
 
     Args:
         gaps: Tokens between each entity and the next; one less than there are entities.
         limits: How far apart two entities may be.
+        before: Tokens of the sentence before its first entity.
+        after: Tokens of the sentence behind its last entity.
 
     Returns:
         Closest pairs first, then in the order of the sentence; the direction of the sentence first.
@@ -133,6 +165,7 @@ def sentence_patterns(gaps: Sequence[Sequence[str]], limits: PatternLimits) -> l
     """
     found: list[SentencePattern] = []
     num_entities = len(gaps) + 1
+    around = [before, *gaps, after]
     for distance in range(1, min(limits.max_entities_between + 1, num_entities - 1) + 1):
         for first in range(num_entities - distance):
             between: list[str] = list(gaps[first])
@@ -143,9 +176,47 @@ def sentence_patterns(gaps: Sequence[Sequence[str]], limits: PatternLimits) -> l
                 continue
             if len(found) + 2 > 2 * limits.max_pairs:
                 return found
-            found.append(SentencePattern(first, first + distance, (ARG1, *between, ARG2)))
-            found.append(SentencePattern(first + distance, first, (ARG2, *between, ARG1)))
+            last = first + distance
+            behind = around[last + 1]
+            if last + 1 < num_entities:
+                behind = _without_object(behind)
+            tokens = _widened((ARG1, *between, ARG2), around[first], behind)
+            found.append(SentencePattern(first, last, tokens))
+            found.append(SentencePattern(last, first, mirrored(tokens)))
     return found
+
+
+def _widened(tokens: tuple[str, ...], before: Sequence[str], after: Sequence[str]) -> tuple[str, ...]:
+    """A pattern with what stands around it, where nothing with a meaning stands between its arguments."""
+    between = frozenset(tokens[1:-1])
+    if not between or not between <= _THIN:
+        return tokens
+    if between <= _AND or not _POSSESSIVE.isdisjoint(after[:1]):  # "Ann and Bo married", "Lima is Peru 's capital"
+        behind = _up_to_border(after)
+        return (*tokens, *behind) if _has_meaning(behind) else tokens
+    ahead = _up_to_border(before[::-1])[::-1]
+    # "Lima , Peru" is complete wherever it stands; "Directed by Ann , the film" is not.
+    is_complete = between <= _COMMA and not (len(ahead) == len(before) and _is_participle(ahead[:1]))
+    return tokens if is_complete or not _has_meaning(ahead) else (*ahead, *tokens)
+
+
+def _without_object(behind: Sequence[str]) -> Sequence[str]:
+    """What stands before another entity: ``married in``, but not ``border``, which is about that entity."""
+    is_object = not behind or (behind[-1] not in _PLAIN and behind[0] not in _POSSESSIVE)
+    return () if is_object else behind
+
+
+def _up_to_border(tokens: Sequence[str]) -> tuple[str, ...]:
+    border = next((place for place, token in enumerate(tokens) if token in _BORDERS), len(tokens))
+    return tuple(tokens[: min(border, _MAX_WIDENING)])
+
+
+def _has_meaning(tokens: Sequence[str]) -> bool:
+    return any(token.isalpha() and token not in _THIN and token not in _PLAIN for token in tokens)
+
+
+def _is_participle(tokens: Sequence[str]) -> bool:
+    return any(token.endswith("ed") or token in _PARTICIPLES for token in tokens)
 
 
 def sentence_groups(

@@ -1,6 +1,10 @@
 """Plain results of the relation task: what was found, where, how sure, and why."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+
+from facets.relations.assertion import ASSERTED, Assertion
+from facets.relations.details import RelationDetails
+from facets.relations.entity_types import EntityType
 
 __all__ = [
     "EntityMention",
@@ -13,6 +17,7 @@ __all__ = [
     "RankedTail",
     "RelationInfo",
     "RelationScore",
+    "SimilarPattern",
 ]
 
 
@@ -23,6 +28,7 @@ class EntityMention:
     text: str
     start: int
     end: int
+    type: EntityType = EntityType.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +62,23 @@ class Evidence:
         nearest_relations: One list for every facet of the pattern (K), nearest relation first; empty when no
             evidence was asked for.
         pattern_known: The look-up table of the universal schema holds the pattern.
-        negation_cue: The word that negates the pattern (``not``, ``never`` ...); empty when nothing does.
     """
 
     nearest_relations: tuple[tuple[NearRelation, ...], ...]
     pattern_known: bool
-    negation_cue: str
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarPattern:
+    """A pattern of the training data that expresses a relation.
+
+    Attributes:
+        pattern: Its tokens, separated by one blank.
+        score: How alike its facets and those of the pattern in question are (eq. 3.11), in ``[-1, 1]``.
+    """
+
+    pattern: str
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +88,16 @@ class RelationScore:
     Attributes:
         relation: Its name.
         score: What ranks, in ``[-1, 1]``: the facets' score (symmetric or asymmetric, as ``Confidence`` says), or
-            the look-up's, moved to the same scale, where that is higher; -1 when negated.
-        probability: Fitted on development data, in ``[0, 1]``; 0 when negated.
-        accepted: ``score`` reaches the relation's threshold.
+            the look-up's, moved to the same scale, where that is higher; -1 when not asserted.
+        probability: Fitted on development data, in ``[0, 1]``; 0 when not asserted.
+        accepted: ``score`` reaches the relation's threshold, and between these two entities nothing fits better.
         symmetric: Eq. 3.11 of the pattern's and the relation's facets, in ``[-1, 1]``.
         asymmetric: Eq. 3.10 with the pattern as premise: how well it covers the relation's facets, in ``[-1, 1]``.
         universal_schema: The look-up's cosine, in ``[-1, 1]``; None where pattern or relation was not seen.
         meeting: Which facet met which; None without evidence.
+        similar_patterns: Nearest patterns of the training data that express the relation, closest first; only with
+            evidence, and for the first and the accepted relations.
+        known_pairs: Well-known heads and tails of the relation; only where there are similar patterns.
     """
 
     relation: str
@@ -87,6 +107,8 @@ class RelationScore:
     symmetric: float
     universal_schema: float | None
     meeting: FacetMeeting | None
+    similar_patterns: tuple[SimilarPattern, ...] = ()
+    known_pairs: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,20 +117,29 @@ class PatternScores:
 
     Attributes:
         pattern: Normalised: tokens separated by one blank.
-        relations: Highest probability first, ties by name.
+        relations: Accepted ones first, then highest probability first, ties by name.
         no_relation_probability: That none of the asked-for relations holds, in ``[0, 1]``.
         evidence: See there.
+        assertion: Whether the sentence asserts what the pattern says; without it nothing is accepted.
     """
 
     pattern: str
     relations: tuple[RelationScore, ...]
     no_relation_probability: float
     evidence: Evidence
+    assertion: Assertion = ASSERTED
 
     @property
     def best(self) -> RelationScore | None:
         """The most probable accepted relation; None is the answer "no relation"."""
         return next((score for score in self.relations if score.accepted), None)
+
+    def merged(self, other: "PatternScores", *, top_k: int | None) -> "PatternScores":
+        """With the relations of another result for the same pattern."""
+        scores = (*self.relations, *other.relations)
+        scores = tuple(sorted(scores, key=lambda s: (not s.accepted, -s.probability, s.relation)))[:top_k]
+        sure = min(self.no_relation_probability, other.no_relation_probability)
+        return replace(self, relations=scores, no_relation_probability=sure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +205,11 @@ class RelationInfo:
         threshold: Scores from here on are accepted, in ``[-1, 1]``.
         num_pairs: Entity pairs it was trained on; 0 for one added at run time.
         examples: Patterns it was added by; empty for a trained one.
+        details: What it means.
     """
 
     name: str
     threshold: float
     num_pairs: int
     examples: tuple[str, ...]
+    details: RelationDetails = field(default_factory=RelationDetails)

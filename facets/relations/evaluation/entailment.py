@@ -1,4 +1,4 @@
-"""Entailment of sentence patterns (the paper's table 3.7).
+"""Entailment of sentence patterns (the paper's table 3.7, and Levy and Holt's pairs).
 
 Shape suffixes: P pairs.
 """
@@ -6,60 +6,53 @@ Shape suffixes: P pairs.
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
-from sklearn.metrics import average_precision_score
+from sklearn.metrics import average_precision_score, precision_recall_curve
 
-from facets.errors import InvalidInputError
 from facets.evaluation.embedders import minilm
-from facets.evaluation.files import read_lines
 from facets.evaluation.intervals import Metrics, with_intervals
 from facets.evaluation.systems import if_installed
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import label_probabilities
+from facets.relations.entailment_weights import EntailmentWeights
+from facets.relations.evaluation.entailment_data import EntailmentData
 from facets.relations.evaluation.systems import load_relation_models
 from facets.relations.model import RelationModel
-from facets.relations.patterns import ARG1, ARG2
+from facets.relations.pair_features import PairFeatures, word_features
+from facets.relations.patterns import ARG1, ARG2, tokenize_patterns
 from facets.words.vectors import unit_rows
 
-__all__ = ["EntailmentData", "EntailmentSystem", "entailment_systems", "evaluate_entailment", "read_entailment"]
+__all__ = [
+    "EntailmentSystem",
+    "PairScores",
+    "average_precision_from",
+    "entailment_systems",
+    "evaluate_entailment",
+    "pair_metrics",
+    "weighed",
+]
 
-_LABELS = (">", "<", ":", "N")
 _SEED = 0
+_LEAST_PRECISION = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class EntailmentData:
-    """Candidate pairs.
+class PairScores:
+    """What a method says of pairs, ``[P]`` each.
 
     Attributes:
-        premises: The specific pattern of each pair.
-        hypotheses: The general one.
-        labels: ``>`` the premise entails the hypothesis, ``<`` the reverse, ``:`` paraphrase, ``N`` neither.
-        frequencies: Entity pairs of premise and hypothesis, ``[P, 2]``.
+        one_sided: Ranks by entailment in either direction that is no paraphrase.
+        follows: Ranks by "the premise entails the hypothesis", paraphrases included.
+        directions: Above 0: the premise is the specific one.
     """
 
-    premises: list[str]
-    hypotheses: list[str]
-    labels: list[str]
-    frequencies: NDArray[np.float64]
-
-    @property
-    def directions(self) -> NDArray[np.int64]:
-        """1 for ``>``, -1 for ``<``, 0 where there is no entailment; ``[P]``."""
-        return np.array([{">": 1, "<": -1}.get(label, 0) for label in self.labels])
-
-    @property
-    def hypernyms(self) -> list[str]:
-        """The words of each hypothesis that its premise does not have; direction is averaged over these."""
-        return [
-            " ".join(word for word in hypothesis.split() if word not in premise.split())
-            for premise, hypothesis in zip(self.premises, self.hypotheses, strict=True)
-        ]
+    one_sided: NDArray[np.float64]
+    follows: NDArray[np.float64]
+    directions: NDArray[np.float64]
 
 
 class EntailmentSystem(Protocol):
@@ -67,74 +60,65 @@ class EntailmentSystem(Protocol):
 
     name: str
 
-    def methods(self, data: EntailmentData) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """By method: score of "the premise entails the hypothesis", and direction, above 0: the premise is specific."""
+    def methods(self, data: EntailmentData) -> dict[str, PairScores]:
+        """Scores by method."""
         ...
 
 
-def read_entailment(path: Path) -> EntailmentData:
-    """Reads ``label<TAB>specific<TAB>general<TAB>frequency<TAB>frequency``.
-
-    Raises:
-        InvalidInputError: A bad line; the message names file and line.
-        ConfigError: The file cannot be read.
-    """
-    data = EntailmentData([], [], [], np.empty((0, 2)))
-    frequencies = []
-    for where, line in read_lines(path):
-        if not line.strip():
-            continue
-        parts = line.split("\t")
-        if len(parts) != 5 or parts[0] not in _LABELS or not (parts[3].isdigit() and parts[4].isdigit()):
-            raise InvalidInputError(
-                f"{where}: expected label (> < : N)<TAB>pattern<TAB>pattern<TAB>frequency<TAB>frequency, "
-                f"got {line[:80]!r}"
-            )
-        for pattern in parts[1:3]:
-            if pattern.count(ARG1) != 1 or pattern.count(ARG2) != 1:
-                raise InvalidInputError(f"{where}: expected {ARG1} and {ARG2} once in each pattern, got {pattern!r}")
-        data.labels.append(parts[0])
-        data.premises.append(parts[1])
-        data.hypotheses.append(parts[2])
-        frequencies.append((float(parts[3]), float(parts[4])))
-    if not any(data.directions):
-        raise InvalidInputError(f"{path} must have a pair with entailment, got none in {len(data.labels)} rows")
-    return EntailmentData(data.premises, data.hypotheses, data.labels, np.array(frequencies))
+def weighed(features: PairFeatures, weights: EntailmentWeights) -> PairScores:
+    """Scores by the probabilities of the labels."""
+    entails_P, entailed_by_P, paraphrase_P, _ = label_probabilities(features, weights).T
+    return PairScores(entails_P + entailed_by_P, entails_P + paraphrase_P, entails_P - entailed_by_P)
 
 
 class FacetEntailment:
-    """A relation model: asymmetric scores of the facets."""
+    """A relation model: all features weighed; the asymmetric scores of its facets alone."""
 
     def __init__(self, model: RelationModel) -> None:
         self.name = model.name
         self._model = model
         self._engine = RelationEngine(model)
 
-    def methods(self, data: EntailmentData) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """``asymmetric`` (calibrated), ``asymmetric_plain`` (eq. 3.10 alone), and with the frequency difference."""
-        arrays = self._engine.entailment_scores(data.premises, data.hypotheses)
-        probabilities = label_probabilities(arrays, self._model.relations.confidence)
-        # Which of the two entails the other is the direction's question.
-        scores, directions = probabilities[:, 0] + probabilities[:, 1], probabilities[:, 0] - probabilities[:, 1]
-        plain = arrays.forward.astype(np.float64)
-        difference = data.frequencies[:, 1] - data.frequencies[:, 0]
-        both = _ranks(scores) + _ranks(difference)
-        return {
-            "asymmetric": (scores, directions),
-            "asymmetric_plain": (plain, plain - arrays.backward),
-            "asymmetric+frequency": (both, _ranks_signed(directions) + _ranks_signed(difference)),
+    def methods(self, data: EntailmentData) -> dict[str, PairScores]:
+        """``asymmetric`` (what the model answers), ``asymmetric_plain`` (eq. 3.10 alone), and with frequencies."""
+        features = self._engine.entailment_features(data.premises, data.hypotheses)
+        answers = weighed(features, self._model.relations.confidence.entailment)
+        forward, backward = features.column("coverage")
+        found = {
+            "asymmetric": answers,
+            "asymmetric_plain": PairScores(forward, forward, forward - backward),
         }
+        if data.frequencies.any():
+            difference = data.frequencies[:, 1] - data.frequencies[:, 0]
+            found["asymmetric+frequency"] = PairScores(
+                _ranks(answers.one_sided) + _ranks(difference),
+                _ranks(answers.follows) + _ranks(difference),
+                _ranks_signed(answers.directions) + _ranks_signed(difference),
+            )
+        return found
 
 
 class FrequencyDifference:
-    """The general pattern occurs with more entity pairs."""
+    """The general pattern occurs with more entity pairs: in the file, or in the training of a model."""
 
     name = "frequency"
 
-    def methods(self, data: EntailmentData) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def __init__(self, model: RelationModel) -> None:
+        self._model = model
+
+    def methods(self, data: EntailmentData) -> dict[str, PairScores]:
         """``frequency_difference``: as score and as direction."""
-        difference = data.frequencies[:, 1] - data.frequencies[:, 0]
-        return {"frequency_difference": (difference, difference)}
+        if data.frequencies.any():
+            difference = data.frequencies[:, 1] - data.frequencies[:, 0]
+        else:
+            difference = self._counts(data.hypotheses) - self._counts(data.premises)
+        return {"frequency_difference": PairScores(difference, difference, difference)}
+
+    def _counts(self, patterns: Sequence[str]) -> NDArray[np.float64]:
+        """Entity pairs that each pattern was seen with in training, 0 for one that was not."""
+        table = self._model.table
+        rows = table.find(tokenize_patterns(patterns, self._model.tokenizer))
+        return np.where(rows >= 0, table.counts[rows], 0).astype(np.float64)
 
 
 class RandomScores:
@@ -142,66 +126,107 @@ class RandomScores:
 
     name = "random"
 
-    def methods(self, data: EntailmentData) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def methods(self, data: EntailmentData) -> dict[str, PairScores]:
         """Seeded scores, no direction."""
-        scores = np.random.default_rng(_SEED).random(len(data.labels))
-        return {"random": (scores, np.zeros(len(data.labels)))}
+        scores = np.random.default_rng(_SEED).random(len(data.premises))
+        return {"random": PairScores(scores, scores, np.zeros(len(scores)))}
 
 
 class MiniLmCosine:
-    """Cosine of MiniLM embeddings of the patterns; it has no direction."""
+    """Cosine of MiniLM embeddings of the patterns with X and Y as arguments; it has no direction."""
 
     def __init__(self) -> None:
         self.name = "minilm"
         self._embed = minilm()
 
-    def methods(self, data: EntailmentData) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def methods(self, data: EntailmentData) -> dict[str, PairScores]:
         """``cosine``."""
-        first, second = unit_rows(self._embed(data.premises)), unit_rows(self._embed(data.hypotheses))
-        return {"cosine": ((first * second).sum(axis=1).astype(np.float64), np.zeros(len(data.labels)))}
+        first, second = (
+            unit_rows(self._embed([text.replace(ARG1, "X").replace(ARG2, "Y") for text in side]))
+            for side in (data.premises, data.hypotheses)
+        )
+        cosines = (first * second).sum(axis=1).astype(np.float64)
+        return {"cosine": PairScores(cosines, cosines, np.zeros(len(cosines)))}
+
+
+class WordNetAlone:
+    """WordNet without a model: a word of one side is a kind of one of the other, or the same."""
+
+    name = "wordnet"
+
+    def methods(self, data: EntailmentData) -> dict[str, PairScores]:
+        """``hypernyms``."""
+        tokens = ([tuple(text.split()) for text in side] for side in (data.premises, data.hypotheses))
+        features = word_features(*tokens)
+        forward, backward = features.column("hypernym")
+        included, _ = features.column("included")
+        return {"hypernyms": PairScores(np.maximum(forward, backward), included, forward - backward)}
 
 
 def entailment_systems(names_or_paths: Sequence[str], baselines: bool) -> Iterator[EntailmentSystem]:
-    """The models; chance, the frequency difference and MiniLM."""
-    yield from map(FacetEntailment, load_relation_models(names_or_paths, baselines))
+    """The models; chance, the frequency difference, WordNet and MiniLM."""
+    models = load_relation_models(names_or_paths, baselines)
+    yield from map(FacetEntailment, models)
     if baselines:
         yield RandomScores()
-        yield FrequencyDifference()
+        yield FrequencyDifference(models[0])
+        yield WordNetAlone()
         yield from if_installed("minilm", MiniLmCosine)
 
 
 def evaluate_entailment(
     system: EntailmentSystem, data: EntailmentData, *, num_resamples: int = 0
 ) -> dict[str, Metrics]:
-    """Average precision of entailment among all pairs, and accuracy of the direction among those with entailment.
+    """Average precision among all pairs with its base rate, and accuracy of the direction among those with one.
 
-    A direction of 0 is half right. Paraphrases and unrelated pairs are the negatives.
+    Relevant is, by the form of the file, what is entailed in either direction and no paraphrase, or each row whose
+    premise entails its hypothesis. A direction of 0 is half right.
     """
-    hypernyms = np.array(data.hypernyms)
     return {
-        method: with_intervals(_metrics, scores, directions, data.directions, hypernyms, num_resamples=num_resamples)
-        for method, (scores, directions) in system.methods(data).items()
+        method: pair_metrics(scores, data, num_resamples=num_resamples)
+        for method, scores in system.methods(data).items()
     }
+
+
+def pair_metrics(scores: PairScores, data: EntailmentData, *, num_resamples: int = 0) -> Metrics:
+    """Metrics of one method, see ``evaluate_entailment``."""
+    ranking = scores.follows if data.is_judged_one_way else scores.one_sided
+    columns = (ranking, scores.directions, data.relevant, data.directions, np.array(data.hypernyms))
+    return with_intervals(_metrics, *columns, num_resamples=num_resamples)
+
+
+def average_precision_from(relevant_P: NDArray[np.bool_], scores_P: NDArray[np.float64]) -> float:
+    """Area under the curve of precision over recall where precision is above 0.5; in steps, as average precision.
+
+    Example:
+        >>> average_precision_from(np.array([True, False, False, True]), np.array([0.9, 0.5, 0.4, 0.3]))
+        0.5
+    """
+    precision, recall, _ = precision_recall_curve(relevant_P, scores_P)
+    return float((-np.diff(recall) * precision[:-1] * (precision[:-1] > _LEAST_PRECISION)).sum())
 
 
 def _metrics(
     scores_P: NDArray[np.float64],
     directions_P: NDArray[np.float64],
+    relevant_P: NDArray[np.bool_],
     gold_P: NDArray[np.int64],
     hypernyms_P: NDArray[np.str_],
 ) -> Metrics:
-    entailed = gold_P != 0
-    if not entailed.any():
-        return {"ap": None, "micro_accuracy": None, "macro_accuracy": None}
-    right = (np.sign(directions_P[entailed]) * gold_P[entailed] + 1) / 2
-    by_hypernym = defaultdict(list)
-    for hypernym, value in zip(hypernyms_P[entailed], right, strict=True):
-        by_hypernym[str(hypernym)].append(float(value))
-    return {
-        "ap": float(average_precision_score(entailed, scores_P)),
-        "micro_accuracy": float(right.mean()),
-        "macro_accuracy": float(np.mean([np.mean(values) for values in by_hypernym.values()])),
-    }
+    metrics: Metrics = dict.fromkeys(("ap", "auc_50", "micro_accuracy", "macro_accuracy"))
+    metrics["base_rate"] = float(relevant_P.mean())
+    if relevant_P.any():
+        metrics["ap"] = float(average_precision_score(relevant_P, scores_P))
+        metrics["auc_50"] = average_precision_from(relevant_P, scores_P)
+    directed = gold_P != 0
+    if directed.any():
+        right = (np.sign(directions_P[directed]) * gold_P[directed] + 1) / 2
+        by_hypernym = defaultdict(list)
+        for hypernym, value in zip(hypernyms_P[directed], right, strict=True):
+            by_hypernym[str(hypernym)].append(float(value))
+        metrics["micro_accuracy"] = float(right.mean())
+        metrics["macro_accuracy"] = float(np.mean([np.mean(values) for values in by_hypernym.values()]))
+    return metrics
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:

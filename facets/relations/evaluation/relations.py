@@ -3,7 +3,8 @@
 Shape suffixes: E entity pairs, P patterns, R relations.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -15,6 +16,7 @@ from sklearn.metrics import average_precision_score
 from facets.errors import InvalidInputError
 from facets.evaluation.files import read_lines
 from facets.evaluation.intervals import Metrics, with_intervals
+from facets.relations.patterns import ARG1, ARG2
 
 __all__ = [
     "PairData",
@@ -29,6 +31,8 @@ __all__ = [
 ]
 
 KB_PREFIX = "kb:"
+_ARGUMENT = re.compile(r"\$ARG[12](?![A-Za-z0-9])")
+_NO_SCORE = -1e9
 MARGINS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 2.0)
 
 
@@ -57,6 +61,32 @@ class PairData:
         for row, own in enumerate(self.relations):
             gold_ER[row, [columns[name] for name in own if name in columns]] = True
         return gold_ER
+
+    def canonical(self, meanings: Mapping[str, tuple[str, bool]]) -> "PairData":
+        """The pairs under a model's own names; a relation that it has the other way round becomes one of the pair so.
+
+        Args:
+            meanings: The relation behind each name, and whether head and tail are exchanged.
+        """
+        pairs: list[tuple[list[str], tuple[str, ...]]] = []
+        for row, names in enumerate(self.relations):
+            patterns = [self.patterns[number] for number in self.members[self.offsets[row] : self.offsets[row + 1]]]
+            known = [meanings.get(name, (name, False)) for name in names]
+            for is_inverse in (False, True):
+                own = tuple(dict.fromkeys(name for name, inverse in known if inverse == is_inverse))
+                if own:
+                    pairs.append(([_mirror_image(p) for p in patterns] if is_inverse else patterns, own))
+        return _pair_data(pairs, self.num_rows)
+
+    def single_patterns(self, symmetric: Collection[str]) -> "PairData":
+        """Each pattern of each pair as if it were alone, and its mirror image, which says symmetric relations alone."""
+        pairs: list[tuple[list[str], tuple[str, ...]]] = []
+        for row, names in enumerate(self.relations):
+            both_ways = tuple(name for name in names if name in symmetric)
+            for number in self.members[self.offsets[row] : self.offsets[row + 1]]:
+                pairs.append(([self.patterns[number]], names))
+                pairs.append(([_mirror_image(self.patterns[number])], both_ways))
+        return _pair_data(pairs, self.num_rows)
 
     def num_unknown(self, names: Sequence[str]) -> int:
         """Relations of pairs that are not among the names: they cannot be found."""
@@ -88,6 +118,16 @@ class RelationSystem(Protocol):
     @property
     def relations(self) -> Sequence[str]:
         """Names of the columns."""
+        ...
+
+    @property
+    def meanings(self) -> Mapping[str, tuple[str, bool]]:
+        """The relation behind each name and alias, and whether head and tail are exchanged."""
+        ...
+
+    @property
+    def symmetric(self) -> Collection[str]:
+        """Relations that hold both ways round."""
         ...
 
     def methods(self, patterns: Sequence[str]) -> dict[str, PatternMethod]:
@@ -123,14 +163,23 @@ def read_pairs(path: Path) -> PairData:
     complete = [own for own in pairs.values() if own[0] and own[1]]
     if not complete:
         raise InvalidInputError(f"{path} must have a pair with a pattern and a relation, got none in {num_rows} rows")
-    numbers = {pattern: n for n, pattern in enumerate(dict.fromkeys(p for patterns, _ in complete for p in patterns))}
+    return _pair_data(complete, num_rows)
+
+
+def _pair_data(pairs: Sequence[tuple[Sequence[str], Sequence[str]]], num_rows: int) -> PairData:
+    """Patterns and relations of each pair."""
+    numbers = {pattern: n for n, pattern in enumerate(dict.fromkeys(p for patterns, _ in pairs for p in patterns))}
     return PairData(
         patterns=list(numbers),
-        offsets=np.cumsum([0, *(len(patterns) for patterns, _ in complete)]),
-        members=np.array([numbers[p] for patterns, _ in complete for p in patterns], dtype=np.int64),
-        relations=[tuple(relations) for _, relations in complete],
+        offsets=np.cumsum([0, *(len(patterns) for patterns, _ in pairs)]),
+        members=np.array([numbers[p] for patterns, _ in pairs for p in patterns], dtype=np.int64),
+        relations=[tuple(relations) for _, relations in pairs],
         num_rows=num_rows,
     )
+
+
+def _mirror_image(pattern: str) -> str:
+    return _ARGUMENT.sub(lambda found: ARG2 if found.group() == ARG1 else ARG1, pattern)
 
 
 def pair_scores(data: PairData, scores_PR: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -186,15 +235,20 @@ def best_decision(
 
 
 def evaluate_relations(system: RelationSystem, data: PairData, *, num_resamples: int = 0) -> dict[str, Metrics]:
-    """Mean average precision over relations, and micro F1, of each method.
+    """Mean average precision over relations, micro F1, and direction, of each method.
 
-    Only relations that the system knows and the file has are averaged over; a relation it does not know counts as
-    missed in the F1. A method without thresholds gets the one threshold and margin that suit the file best.
+    Names of the file that mean the same count as one. Only relations that the system knows and the file has are
+    averaged over; a relation it does not know counts as missed in the F1. A method without thresholds gets the one
+    threshold and margin that suit the file best. ``direction`` is the share of what the pairs have, symmetric
+    relations aside, that scores higher than the same with the arguments exchanged; a tie is half right.
     """
+    data = data.canonical(system.meanings)
     gold_ER = data.gold(system.relations)
     # Missed positives of each pair, so that a resample carries its own.
     known = set(system.relations)
     missed_E = np.array([sum(name not in known for name in own) for own in data.relations])
+    directed_ER = gold_ER & np.array([name not in system.symmetric for name in system.relations])
+    exchanged = system.methods([_mirror_image(pattern) for pattern in data.patterns])
     results = {}
     for name, method in system.methods(data.patterns).items():
         scores_ER = pair_scores(data, method.scores)
@@ -203,7 +257,12 @@ def evaluate_relations(system: RelationSystem, data: PairData, *, num_resamples:
             accepted_ER = near_best(scores_ER, margin) >= threshold
         else:
             accepted_ER = near_best(scores_ER, method.margin) >= method.thresholds
-        results[name] = with_intervals(_metrics, scores_ER, accepted_ER, gold_ER, missed_E, num_resamples=num_resamples)
+        # Where neither order has a score, it is a tie.
+        floor = np.float32(_NO_SCORE)
+        signs_ER = np.sign(np.maximum(scores_ER, floor) - np.maximum(pair_scores(data, exchanged[name].scores), floor))
+        results[name] = with_intervals(
+            _metrics, scores_ER, accepted_ER, gold_ER, missed_E, signs_ER, directed_ER, num_resamples=num_resamples
+        )
     return results
 
 
@@ -212,14 +271,18 @@ def _metrics(
     accepted_ER: NDArray[np.bool_],
     gold_ER: NDArray[np.bool_],
     missed_E: NDArray[np.int64],
+    signs_ER: NDArray[np.float32],
+    directed_ER: NDArray[np.bool_],
 ) -> Metrics:
     present = np.flatnonzero(gold_ER.any(axis=0))
     # scikit-learn takes finite scores only.
-    finite = np.maximum(scores_ER, np.float32(-1e9))
+    finite = np.maximum(scores_ER, np.float32(_NO_SCORE))
     precisions = [average_precision_score(gold_ER[:, r], finite[:, r]) for r in present]
     hits = int((accepted_ER & gold_ER).sum())
     total = int(accepted_ER.sum() + gold_ER.sum() + missed_E.sum())
+    signs = signs_ER[directed_ER]
     return {
         "map": float(np.mean(precisions)) if precisions else None,
         "micro_f1": 2 * hits / total if total else 0.0,
+        "direction": float((signs + 1).mean() / 2) if len(signs) else None,
     }

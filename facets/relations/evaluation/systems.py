@@ -19,12 +19,22 @@ _BASELINES = ("facets-relations-en-k1",)
 _SEED = 0
 
 
-class FacetRelations:
+class _ModelRelations:
+    """The relations of a model, whatever compares patterns with them."""
+
+    def __init__(self, model: RelationModel) -> None:
+        table = model.relations
+        self.relations = table.names
+        self.meanings = table.meanings()
+        self.symmetric = table.symmetric_names
+
+
+class FacetRelations(_ModelRelations):
     """A relation model: its facets, its look-up, and the higher of both."""
 
     def __init__(self, model: RelationModel) -> None:
+        super().__init__(model)
         self.name = model.name
-        self.relations = model.relations.names
         self._model = model
 
     def methods(self, patterns: Sequence[str]) -> dict[str, PatternMethod]:
@@ -52,25 +62,23 @@ class FacetRelations:
         }
 
 
-class RandomRelations:
+class RandomRelations(_ModelRelations):
     """Chance."""
 
-    def __init__(self, relations: Sequence[str]) -> None:
-        self.name = "random"
-        self.relations = relations
+    name = "random"
 
     def methods(self, patterns: Sequence[str]) -> dict[str, PatternMethod]:
         """Seeded random scores."""
-        rng = np.random.default_rng(_SEED)
+        rng = np.random.default_rng([_SEED, *patterns[0].encode()])  # another order of arguments, other numbers
         return {"random": PatternMethod(rng.random((len(patterns), len(self.relations)), dtype=np.float32), None)}
 
 
-class NearestPattern:
+class NearestPattern(_ModelRelations):
     """Cosine of MiniLM embeddings to the nearest training pattern of each relation."""
 
     def __init__(self, model: RelationModel) -> None:
+        super().__init__(model)
         self.name = "minilm"
-        self.relations = model.relations.names
         self._model = model
         self._embed = minilm()
 
@@ -99,5 +107,5 @@ def relation_systems(names_or_paths: Sequence[str], baselines: bool) -> Iterator
     models = load_relation_models(names_or_paths, baselines)
     yield from map(FacetRelations, models)
     if baselines:
-        yield RandomRelations(models[0].relations.names)
+        yield RandomRelations(models[0])
         yield from if_installed("minilm", lambda: NearestPattern(models[0]))

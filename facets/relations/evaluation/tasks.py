@@ -1,7 +1,8 @@
 """The tables of relations: table 3.5 (relations of pairs) and 3.7 (entailment) of Chang 2022."""
 
 from facets.evaluation.task import EvaluationTask
-from facets.relations.evaluation.entailment import entailment_systems, evaluate_entailment, read_entailment
+from facets.relations.evaluation.entailment import entailment_systems, evaluate_entailment
+from facets.relations.evaluation.entailment_data import read_entailment
 from facets.relations.evaluation.relations import evaluate_relations, read_pairs
 from facets.relations.evaluation.systems import relation_systems
 
@@ -15,7 +16,7 @@ RELATIONS = EvaluationTask(
 )
 ENTAILMENT = EvaluationTask(
     read=read_entailment,
-    num_rows=lambda data: len(data.labels),
+    num_rows=lambda data: len(data.premises),
     systems=entailment_systems,
     evaluate=evaluate_entailment,
 )

@@ -1,35 +1,37 @@
-"""Writes a relation model from a training run: network, facets of the relations, the look-up of frequent patterns."""
+"""Writes a relation model from a training run: network, facets of the relations, the look-up of frequent patterns.
+
+Shape suffixes: R relations, J facets of a relation, P patterns, D dimensions.
+"""
 
 import os
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from facets.model.checkpoint import CheckpointConfig
+from facets.model.passage_checkpoint import read_passage_config, read_passage_words
+from facets.relations.checkpoint import RelationModelConfig
 from facets.relations.confidence import Confidence
+from facets.relations.details import RelationDetails
 from facets.relations.model import RelationModel
-from facets.relations.network import pattern_network
 from facets.relations.tables import PatternTable, RelationTable
 from facets.relations.training.config import RelationTrainingConfig
-from facets.relations.training.data import RelationMatrix
+from facets.relations.training.factorization import factorize
+from facets.relations.training.title_types import read_types
 from facets.relations.training.trainer import RelationTrainer
+from facets.relations.training.type_odds import type_log_odds
 from facets.training.loop import TrainingLoop, TrainingResult
 from facets.words.vectors import unit_rows
 
 __all__ = ["export_relation_model", "relation_model"]
 
 _MAX_PATTERNS_A_RELATION = 50
+_PAIRS_A_RELATION = 5
+_FIRST_THRESHOLD = 0.5
 
 
 def export_relation_model(
-    config: RelationTrainingConfig,
-    run_dir: Path,
-    out_dir: Path,
-    *,
-    words_of: Path | None = None,
-    max_patterns: int = 20_000,
+    config: RelationTrainingConfig, run_dir: Path, out_dir: Path, *, max_patterns: int = 20_000
 ) -> None:
     """Writes a checkpoint folder from the last checkpoint of a run.
 
@@ -37,8 +39,7 @@ def export_relation_model(
         config: Settings of the run.
         run_dir: Folder of the run.
         out_dir: Folder to write.
-        words_of: Refer to this checkpoint's word vectors instead of storing them.
-        max_patterns: Patterns of the look-up table at most, the ones with most entity pairs.
+        max_patterns: Patterns of the look-up table at most, beside the phrases: the ones with most entity pairs.
 
     Raises:
         CheckpointError: The run has no checkpoint, or one of other settings.
@@ -46,121 +47,105 @@ def export_relation_model(
     trainer = RelationTrainer(config, run_dir)
     loop = TrainingLoop(trainer, run_dir)
     loop.resume()
-    words = "." if words_of is None else os.path.relpath(words_of, out_dir)
-    relation_model(trainer, loop.result, max_patterns=max_patterns, words=words).save(out_dir)
+    encoder_of = os.path.relpath(config.encoder_of, out_dir)
+    relation_model(trainer, loop.result, encoder_of=encoder_of, max_patterns=max_patterns).save(out_dir)
 
 
 def relation_model(
-    trainer: RelationTrainer, result: TrainingResult, *, max_patterns: int = 20_000, words: str = "."
+    trainer: RelationTrainer, result: TrainingResult, *, encoder_of: str, max_patterns: int = 20_000
 ) -> RelationModel:
-    """The model as it stands, thresholds not yet fitted."""
+    """The model as it stands, thresholds not yet fitted.
+
+    Args:
+        trainer: The run.
+        result: What the loop says of it.
+        encoder_of: The model of passages, from where the checkpoint will be.
+        max_patterns: See ``export_relation_model``.
+    """
     config, matrix = trainer.config, trainer.matrix
-    facets = _relation_facets(trainer)
-    shared = _shared_patterns(matrix)
-    chosen = _table_rows(matrix, shared, max_patterns)
-    place = {int(row): position for position, row in enumerate(chosen)}
+    source = Path(config.encoder_of)
+    phrases = [" ".join(pattern) for pattern in trainer.labelled.patterns]
+    table, schema_rows_RD = _pattern_table(trainer, phrases, max_patterns)
     num_patterns = len(matrix.patterns)
-    rows = unit_rows(trainer.row_vectors.numpy())
-    network = pattern_network(config.model, torch.from_numpy(trainer.words.unit_vectors))
-    network.load_state_dict(trainer.network.pattern_tensors())
+    facets = trainer.network.relations.detach().float().cpu().numpy()
     return RelationModel(
-        network,
-        trainer.words,
-        config=CheckpointConfig(
+        trainer.network.patterns,
+        read_passage_words(source, read_passage_config(source)),
+        pieces=trainer.pieces,
+        config=RelationModelConfig(
             name=config.name,
-            task="relations",
-            model=config.model.replaced(max_tokens=config.pattern_tokens),
-            words=words,
+            encoder_of=encoder_of,
+            network=config.model,
             training={
                 "seed": config.seed,
-                "presentations": result.step * config.batch_size,
+                "steps": result.step,
                 "seconds": round(result.seconds, 1),
                 "patterns": num_patterns,
+                "phrases": len(phrases),
                 "entity_pairs": matrix.num_pairs,
-                "cells": len(matrix.pairs),
+                "cells": int(matrix.offsets[num_patterns]),
             },
         ),
         relations=RelationTable(
-            names=tuple(matrix.relations),
-            num_pairs=tuple(int(size) for size in matrix.row_sizes[num_patterns:]),
-            facets=facets,
-            confidence=Confidence(thresholds=(0.5,) * len(matrix.relations)),
-            patterns=tuple(tuple(place[row] for row in own) for own in shared),
+            names=matrix.relations,
+            num_pairs=tuple(matrix.row_sizes[num_patterns:].tolist()),
+            facets=unit_rows(facets.reshape(-1, facets.shape[-1])).reshape(facets.shape),
+            confidence=Confidence(thresholds=(_FIRST_THRESHOLD,) * len(matrix.relations)),
+            patterns=tuple(
+                tuple(table[phrases[row]] for row in np.flatnonzero(said)[:_MAX_PATTERNS_A_RELATION].tolist())
+                for said in trainer.labelled.labels.T
+            ),
+            details=_details(trainer),
+            type_log_odds=_type_log_odds(trainer),
         ),
         table=PatternTable(
-            rows={matrix.patterns[row]: position for row, position in place.items()},
-            patterns=rows[chosen],
-            relations=rows[num_patterns:],
-            counts=matrix.row_sizes[chosen],
+            rows=table,
+            patterns=schema_rows_RD[: len(table)],
+            relations=schema_rows_RD[len(table) :],
+            counts=_counts(trainer, list(table)),
         ),
     )
 
 
-def _relation_facets(trainer: RelationTrainer) -> NDArray[np.float32]:
-    trainer.network.eval()
-    numbers = torch.arange(len(trainer.matrix.relations), device=trainer.device)
-    with torch.no_grad():
-        facets = trainer.network.relation_facets(numbers).float().cpu().numpy()
-    return used_facets(facets, _facet_usage(facets, trainer))
+def _pattern_table(
+    trainer: RelationTrainer, phrases: list[str], max_patterns: int
+) -> tuple[dict[str, int], NDArray[np.float32]]:
+    """Rows of the look-up by pattern, and unit vectors of these and of the relations, one after the other.
 
-
-def used_facets(facets_RJD: NDArray[np.float32], usage_RJ: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Unit facets in which those that no entity pair is closest to give their place to the used ones.
-
-    An unused facet was never trained towards anything, yet counts as much as others in eq. 3.11. Its place goes
-    to the facet with the most entity pairs for each place it has so far.
-
-    Args:
-        facets_RJD: ``[R, J, D]``, any lengths.
-        usage_RJ: Entity pairs that are closest to each facet; a relation without any keeps its facets.
+    A phrase that no text has is looked up as the relations it says.
     """
-    units_RJD = unit_rows(facets_RJD.reshape(-1, facets_RJD.shape[-1])).reshape(facets_RJD.shape)
-    num_facets = usage_RJ.shape[1]
-    places_RJ = (usage_RJ > 0).astype(np.int64)
-    rows = np.arange(len(usage_RJ))
-    for _ in range(num_facets):
-        next_R = (usage_RJ / (places_RJ + 1)).argmax(axis=1)
-        places_RJ[rows, next_R] += places_RJ.sum(axis=1) < num_facets
-    places_RJ[usage_RJ.sum(axis=1) == 0] = 1
-    chosen = np.repeat(np.tile(np.arange(num_facets), len(rows)), places_RJ.ravel()).reshape(-1, num_facets)
-    return units_RJD[rows[:, None], chosen]
-
-
-def _facet_usage(facets_RJD: NDArray[np.float32], trainer: RelationTrainer) -> NDArray[np.int64]:
-    """How many entity pairs of each relation are closest to each of its facets, ``[R, J]``."""
     matrix = trainer.matrix
-    units_RJD = unit_rows(facets_RJD.reshape(-1, facets_RJD.shape[-1])).reshape(facets_RJD.shape)
-    num_facets: int = facets_RJD.shape[1]
-    pair_vectors = trainer.pair_vectors.cpu().numpy()
-    usage_RJ = np.zeros((len(units_RJD), num_facets), dtype=np.int64)
-    for relation in range(len(usage_RJ)):
-        row = len(matrix.patterns) + relation
-        pairs = matrix.pairs[matrix.offsets[row] : matrix.offsets[row + 1]]
-        closest = (pair_vectors[pairs.astype(np.int64)] @ units_RJD[relation].T).argmax(axis=1)
-        usage_RJ[relation] = np.bincount(closest, minlength=num_facets)
-    return usage_RJ
-
-
-def _shared_patterns(matrix: RelationMatrix) -> list[list[int]]:
-    """Patterns that share pairs with each relation, most shared first, ties by row."""
     num_patterns = len(matrix.patterns)
-    row_of = np.repeat(np.arange(len(matrix.offsets) - 1), matrix.row_sizes)
-    by_pair = np.argsort(matrix.pairs, kind="stable")
-    starts = np.searchsorted(matrix.pairs[by_pair], np.arange(matrix.num_pairs + 1))
-    shared = []
-    for relation in range(len(matrix.relations)):
-        start, end = matrix.offsets[num_patterns + relation], matrix.offsets[num_patterns + relation + 1]
-        met = np.concatenate(
-            [row_of[by_pair[starts[pair] : starts[pair + 1]]] for pair in matrix.pairs[start:end].tolist()]
-        )
-        rows, counts = np.unique(met[met < num_patterns], return_counts=True)
-        order = np.argsort(-counts, kind="stable")[:_MAX_PATTERNS_A_RELATION]
-        shared.append([int(row) for row in rows[order]])
-    return shared
+    factorized, _ = factorize(matrix, trainer.config.factorization, seed=trainer.config.seed)
+    vectors = unit_rows(factorized.numpy())
+    places = {pattern: row for row, pattern in enumerate(matrix.patterns)}
+    frequent = np.sort(np.argsort(-matrix.row_sizes[:num_patterns], kind="stable")[:max_patterns])
+    chosen = dict.fromkeys([*phrases, *(matrix.patterns[row] for row in frequent.tolist())])
+    relations_RD = vectors[num_patterns:]
+    said_PD = unit_rows(trainer.labelled.labels.astype(np.float32) @ relations_RD)
+    rows = [vectors[places[pattern]] if pattern in places else said_PD[number] for number, pattern in enumerate(chosen)]
+    return {pattern: row for row, pattern in enumerate(chosen)}, np.concatenate([np.stack(rows), relations_RD])
 
 
-def _table_rows(matrix: RelationMatrix, shared: list[list[int]], max_patterns: int) -> NDArray[np.int64]:
-    """Patterns of the look-up table: those that share pairs with relations, then those with most pairs."""
-    sizes = matrix.row_sizes[: len(matrix.patterns)].copy()
-    sizes[[row for own in shared for row in own]] += matrix.num_pairs
-    return np.sort(np.argsort(-sizes, kind="stable")[:max_patterns])
+def _counts(trainer: RelationTrainer, patterns: list[str]) -> NDArray[np.int64]:
+    """Entity pairs of each pattern in the texts."""
+    sizes = dict(zip(trainer.matrix.patterns, trainer.matrix.row_sizes.tolist(), strict=False))
+    return np.array([sizes.get(pattern, 0) for pattern in patterns], dtype=np.int64)
+
+
+def _type_log_odds(trainer: RelationTrainer) -> NDArray[np.float32]:
+    """What the types of heads and of tails say of each relation, ``[2, R, T]``."""
+    types = {name: kind for path in trainer.config.types for name, kind in read_types(Path(path)).items()}
+    return np.stack(type_log_odds(trainer.facts, trainer.catalogue, types, relations=trainer.matrix.relations))
+
+
+def _details(trainer: RelationTrainer) -> tuple[RelationDetails, ...]:
+    """What the catalogue says, and the pairs that most patterns of the texts have."""
+    matrix = trainer.matrix
+    details = []
+    for number, entry in enumerate(trainer.catalogue.relation):
+        pairs = matrix.pairs_of(len(matrix.patterns) + number)
+        known = pairs[np.argsort(-matrix.pair_sizes[pairs], kind="stable")][:_PAIRS_A_RELATION]
+        values = entry.to_dict() | {"pairs": [matrix.names[pair].split("\t") for pair in known.tolist()]}
+        details.append(RelationDetails.from_dict(values))
+    return tuple(details)

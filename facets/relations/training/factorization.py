@@ -1,6 +1,6 @@
 """Universal schema by matrix factorization: one embedding a row and an entity pair, ranked by BPR.
 
-It is the look-up model of the paper's table 3.5, and where the facet model's entity pairs start from (algorithm 2).
+It is the look-up model of the paper's table 3.5.
 
 Shape suffixes: B cells, N negatives, D dimensions.
 """
@@ -24,7 +24,7 @@ _EPSILON = 1e-8
 
 @torch.no_grad()
 def factorize(
-    matrix: RelationMatrix, config: FactorizationConfig, *, dim: int, seed: int, show_progress: bool = True
+    matrix: RelationMatrix, config: FactorizationConfig, *, seed: int, show_progress: bool = True
 ) -> tuple[Tensor, Tensor]:
     """Embeddings of rows ``[P + R, D]`` and entity pairs ``[N, D]``.
 
@@ -32,11 +32,11 @@ def factorize(
 
     Args:
         matrix: The cells.
-        config: Epochs, rates.
-        dim: D.
+        config: D, epochs, rates.
         seed: Of the start and of the order.
         show_progress: Show a progress bar on standard error.
     """
+    dim = config.dim
     generator = torch.Generator().manual_seed(seed)
     num_rows = len(matrix.offsets) - 1
     rows_D = torch.randn(num_rows, dim, generator=generator) * dim**-0.5

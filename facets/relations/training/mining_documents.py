@@ -11,12 +11,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
 
-from facets.relations.entities import EntitySpan, Gazetteer, longest_from_left
+from facets.relations.entities import EntityFinder, EntitySpan, Gazetteer, longest_from_left
+from facets.relations.entity_types import EntityType
 from facets.relations.patterns import ARG1, ARG2, ENTITY, PatternLimits, sentence_groups, sentence_patterns
+from facets.relations.training.capitals import SENTENCE_OPENERS
 from facets.text.files import read_lines
-from facets.text.tokenizer import Tokenizer
+from facets.text.tokenizer import Sentence, Tokenizer
 
-__all__ = ["DocumentMiner", "bare_name", "distinctive_names", "name_variants", "read_titled_documents"]
+__all__ = [
+    "DocumentMiner",
+    "bare_name",
+    "distinctive_names",
+    "document_blocks",
+    "name_variants",
+    "read_titled_documents",
+]
 
 _PARENTHESIS = re.compile(r" \([^()]*\)$")
 _MONTHS = "January February March April May June July August September October November December".split()
@@ -30,6 +39,11 @@ _PERSON_CHARS = 2000
 # What a knowledge base adds to a name and a text leaves out.
 _KIND_SUFFIX = re.compile(r" (?:language|people|cuisine)$")
 _MIN_PRONOUNS = 3
+# A name, a number or a date.
+_NAME_SIGN = re.compile(
+    rf"(?<!\w)(?!(?:{SENTENCE_OPENERS})\b)[A-Z][\w'.-]*(?:\s+(?:(?:of|the|de|von|van)\s+)*[A-Z][\w'.-]*)*|\d+"
+)
+_MAX_SENTENCE_CHARS = 600
 _LIST_TOKENS = frozenset([ARG1, ARG2, ENTITY, ",", "and", "or", "the", ";", "&"])
 
 
@@ -39,20 +53,23 @@ class DocumentMiner:
     Args:
         names: Entity names, already without those that are common words.
         limits: What is a pattern.
+        finder: Finds more entities in sentences that may hold two; None: the names alone.
     """
 
-    def __init__(self, names: Sequence[str], limits: PatternLimits) -> None:
+    def __init__(self, names: Sequence[str], limits: PatternLimits, finder: EntityFinder | None = None) -> None:
         self._gazetteer = Gazetteer(names)
         self._limits = limits
+        self._finder = finder
         self._tokenizer = Tokenizer()
 
-    def mine(self, title: str, paragraphs: Iterable[str], cells: "Counter[str]") -> int:
+    def mine(self, title: str, paragraphs: Iterable[str], cells: "Counter[str]", types: "Counter[str]") -> int:
         """Adds the cells of a document.
 
         Args:
             title: The document's title, its subject; may be empty.
             paragraphs: Its text.
             cells: Counts under ``entity TAB entity TAB pattern``; changed in place.
+            types: How often the finder gave a name a kind or none, under ``name TAB kind``; changed in place.
 
         Returns:
             How many sentences it has.
@@ -60,39 +77,69 @@ class DocumentMiner:
         paragraphs = list(paragraphs)
         subject = bare_name(title)
         aliases = _subject_aliases(subject, "\n".join(paragraphs)[:_PERSON_CHARS])
-        num_sentences = 0
-        for paragraph in paragraphs:
-            sentences = self._tokenizer.sentences(paragraph)
-            num_sentences += len(sentences)
-            found = self._mentions(paragraph, subject, aliases)
-            if len(found) < 2:
-                continue
-            self._mine_paragraph(paragraph, found, cells)
-        return num_sentences
+        sentences = [self._tokenizer.sentences(paragraph) for paragraph in paragraphs]
+        recognized = self._recognize(paragraphs, sentences, types)
+        for paragraph, more in zip(paragraphs, recognized, strict=True):
+            found = self._mentions(paragraph, subject, aliases, more)
+            if len(found) > 1:
+                self._mine_paragraph(paragraph, found, cells)
+        return sum(map(len, sentences))
+
+    def _recognize(
+        self, paragraphs: Sequence[str], sentences: Sequence[Sequence[Sentence]], types: "Counter[str]"
+    ) -> list[list[tuple[int, int, str]]]:
+        """Start, negative end and name of what the finder finds in each paragraph."""
+        found: list[list[tuple[int, int, str]]] = [[] for _ in paragraphs]
+        if self._finder is None:
+            return found
+        # Most of the time is the finder's: it sees no sentence without two capitals or figures behind its first word.
+        asked = [
+            (place, sentence)
+            for place, own in enumerate(sentences)
+            for sentence in own
+            if len(_NAME_SIGN.findall(sentence.text)) > 1 and len(sentence.text) < _MAX_SENTENCE_CHARS
+        ]
+        full_names: dict[str, str] = {}
+        spans = self._finder.find([sentence.text for _, sentence in asked])
+        for (place, sentence), own_spans in zip(asked, spans, strict=True):
+            for span in own_spans:
+                name = " ".join(sentence.text[span.start : span.end].strip(' ",').split())
+                if span.type is EntityType.PERSON:
+                    name = full_names.get(name, name)
+                    if " " in name:
+                        full_names.setdefault(name.rpartition(" ")[2], name)
+                types[f"{name}\t{span.type}"] += 1  # unknown ones too, for the share of the others
+                if name:
+                    found[place].append((sentence.start + span.start, -(sentence.start + span.end), name))
+        return found
 
     def _mine_paragraph(self, text: str, found: list[tuple[int, int, str]], cells: "Counter[str]") -> None:
         spans = [EntitySpan(start, end) for start, end, _ in found]
-        for _, members in sentence_groups(text, spans, self._tokenizer):
-            pieces = []
+        for sentence, members in sentence_groups(text, spans, self._tokenizer):
+            pieces = [text[sentence.start : spans[members[0]].start]]
             for first, second in pairwise(members):
                 piece = text[spans[first].end : spans[second].start]
                 owner = text[spans[first].start : spans[first].end]
                 pieces.append("'s" + piece if owner in ("His", "Her") else piece)
+            pieces.append(text[spans[members[-1]].end : sentence.end])
             # Longer gaps are beyond every limit; not to be tokenized.
             longest = 16 * (self._limits.max_tokens_between + 1)
-            gaps = self._tokenizer.words([piece if len(piece) <= longest else "x " * longest for piece in pieces])
-            for pattern in sentence_patterns(gaps, self._limits):
+            pieces[1:-1] = [piece if len(piece) <= longest else "x " * longest for piece in pieces[1:-1]]
+            before, *gaps, after = self._tokenizer.words([pieces[0][-longest:], *pieces[1:-1], pieces[-1][:longest]])
+            for pattern in sentence_patterns(gaps, self._limits, before=before, after=after):
                 head, tail = found[members[pattern.head]][2], found[members[pattern.tail]][2]
                 if head != tail and not _is_list(pattern.tokens):
                     cells[f"{head}\t{tail}\t{' '.join(pattern.tokens)}"] += 1
 
-    def _mentions(self, text: str, subject: str, aliases: "re.Pattern[str] | None") -> list[tuple[int, int, str]]:
+    def _mentions(
+        self, text: str, subject: str, aliases: "re.Pattern[str] | None", more: Iterable[tuple[int, int, str]]
+    ) -> list[tuple[int, int, str]]:
         names = self._gazetteer.names
         found: list[tuple[int, int, str]] = [(s, -e, names[n]) for s, e, n in self._gazetteer.find_names(text)]
         found += [(m.start(), -m.end(), _iso_date(m)) for m in _DATE.finditer(text)]
         if aliases is not None:
             found += [(m.start(), -m.end(), subject) for m in aliases.finditer(text)]
-        return list(_longest(found))
+        return list(_longest([*found, *more]))
 
 
 def _is_list(tokens: Sequence[str]) -> bool:
@@ -189,3 +236,18 @@ def read_titled_documents(path: Path) -> Iterator[tuple[str, list[str]]]:
             paragraphs.append(line)
     if paragraphs:
         yield title, paragraphs
+
+
+def document_blocks(files: Sequence[Path], max_chars: int) -> Iterator[list[tuple[str, list[str]]]]:
+    """Documents (title, paragraphs) of all files in blocks of about ``max_chars``."""
+    block: list[tuple[str, list[str]]] = []
+    num_chars = 0
+    for file in files:
+        for title, paragraphs in read_titled_documents(file):
+            block.append((title, paragraphs))
+            num_chars += sum(map(len, paragraphs))
+            if num_chars >= max_chars:
+                yield block
+                block, num_chars = [], 0
+    if block:
+        yield block

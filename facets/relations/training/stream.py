@@ -1,23 +1,26 @@
-"""Training batches of a relation model: patterns and relations with the entity pairs they co-occur with.
+"""Training batches of a relation model: mined patterns and relations with their entity pairs, phrases, other patterns.
 
-Shape suffixes: B patterns or relations, L tokens, N entity pairs.
+Shape suffixes: B patterns or relations, N entity pairs.
 
-Everything is drawn from ``(seed, chunk)``, so that any step can be made again: resuming is exact.
+Everything is drawn from ``(seed, step)``, so that any step can be made again: resuming is exact.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.relations.patterns import mirrored
 from facets.relations.training.config import RelationTrainingConfig
 from facets.relations.training.data import RelationMatrix
+from facets.relations.training.labels import LabelledPatterns, composed
 
-__all__ = ["RelationBatch", "RelationStream"]
+__all__ = ["PairSample", "RelationBatch", "RelationStream"]
 
-_BATCHES_PER_CHUNK = 32
-_MIRROR_SHARE = 0.5
+
+Pattern = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,87 +45,99 @@ class RelationBatch:
     """One step.
 
     Attributes:
-        rows: Token rows of the patterns, ``[B, L]`` int64.
-        lengths: ``[B]`` int64.
-        pattern_pairs: Entity pairs of the patterns.
-        relations: Numbers of the relations, ``[R]`` int64.
-        relation_pairs: Entity pairs of the relations.
-        shift: The negatives' words of eq. B.1 are those of the row so many further.
+        mined: Rows of mined patterns, ``[B]``.
+        mined_pairs: Their entity pairs.
+        relations: Numbers of some relations with facts.
+        relation_pairs: Their entity pairs.
+        phrases: Patterns that say relations.
+        phrase_rows: The labelled pattern that each is, or holds.
+        mirrored: The same patterns with their arguments exchanged.
+        others: Patterns that say none.
     """
 
-    rows: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    pattern_pairs: PairSample
+    mined: NDArray[np.int64]
+    mined_pairs: PairSample
     relations: NDArray[np.int64]
     relation_pairs: PairSample
-    shift: int
+    phrases: list[Pattern]
+    phrase_rows: NDArray[np.int64]
+    mirrored: list[Pattern]
+    others: list[Pattern]
 
 
 class RelationStream:
-    """Cuts a matrix into training batches."""
+    """Draws training batches.
+
+    Args:
+        matrix: Mined patterns, relations, entity pairs.
+        labelled: Phrases and other patterns.
+        rows: Labelled patterns to draw from; the others are held out.
+        config: How many of what.
+    """
 
     def __init__(
-        self, matrix: RelationMatrix, token_rows: Sequence[NDArray[np.int64]], config: RelationTrainingConfig
+        self,
+        matrix: RelationMatrix,
+        labelled: LabelledPatterns,
+        rows: NDArray[np.int64],
+        config: RelationTrainingConfig,
     ) -> None:
-        self._matrix = matrix
-        self._config = config
-        self._lengths = np.array([len(rows) for rows in token_rows], dtype=np.int64)
-        self._tokens = np.zeros((len(token_rows), int(self._lengths.max())), dtype=np.int32)
-        self._tokens[np.arange(self._tokens.shape[1]) < self._lengths[:, None]] = np.concatenate(token_rows)
-        sizes = matrix.row_sizes
-        weights = sizes[: len(token_rows)].astype(np.float64) ** config.sampling_power
-        known, others = weights * matrix.is_known, weights * ~matrix.is_known
-        share = config.known_share if known.any() and others.any() else float(known.any())
-        shares = share * known / max(known.sum(), 1.0) + (1 - share) * others / max(others.sum(), 1.0)
-        self._cumulative = np.cumsum(shares)
-        relation_weights = sizes[len(token_rows) :].astype(np.float64) ** 0.5
-        self._relation_share = relation_weights / relation_weights.sum()
+        self._matrix, self._labelled, self._config = matrix, labelled, config
+        num_patterns = len(matrix.patterns)
+        weights = matrix.row_sizes[:num_patterns].astype(np.float64) ** config.sampling_power
+        self._cumulative = np.cumsum(weights / weights.sum())
+        sizes = matrix.row_sizes[num_patterns:]
+        self._with_facts = np.flatnonzero(sizes)
+        self._fact_share = sizes[self._with_facts] ** 0.5 / (sizes[self._with_facts] ** 0.5).sum()
         self._pair_weights = (1.0 / matrix.pair_sizes).astype(np.float32)
+        self._drawable = rows
+        self._rows_of = [rows[labelled.labels[rows, relation]] for relation in range(labelled.labels.shape[1])]
+        self._said = np.array([relation for relation, own in enumerate(self._rows_of) if len(own)])
 
     def training_batches(self, start_step: int) -> Iterator[RelationBatch]:
         """Endless batches from step ``start_step`` on, the same ones in every run with this seed."""
-        size = self._config.batch_size
-        for chunk in range(start_step // _BATCHES_PER_CHUNK, np.iinfo(np.int64).max):
-            rng = np.random.default_rng([self._config.seed, 10, chunk])
-            draws = np.sort(rng.random(size * _BATCHES_PER_CHUNK))
-            drawn = np.minimum(np.searchsorted(self._cumulative, draws), len(self._lengths) - 1)
-            drawn = rng.permutation(drawn)
-            batches = drawn[np.argsort(self._lengths[drawn], kind="stable")].reshape(-1, size)
-            for position, batch in enumerate(rng.permutation(batches)):
-                batch_rng = np.random.default_rng([self._config.seed, 11, chunk, position])
-                if chunk * _BATCHES_PER_CHUNK + position >= start_step:
-                    yield self._batch(batch, batch_rng)
+        for step in count(start_step):
+            yield self._batch(np.random.default_rng([self._config.seed, 10, step]))
 
-    def _batch(self, patterns: NDArray[np.int64], rng: np.random.Generator) -> RelationBatch:
-        config = self._config
-        lengths = self._lengths[patterns]
-        num_patterns = len(self._lengths)
-        count = min(config.relations_per_step, len(self._relation_share))
-        relations = rng.choice(len(self._relation_share), count, replace=False, p=self._relation_share)
-        # Neighbours in a batch are of one length; the negatives of patterns and relations come from anywhere in it.
+    def _batch(self, rng: np.random.Generator) -> RelationBatch:
+        config, labelled = self._config, self._labelled
+        num_patterns = len(self._matrix.patterns)
+        draws = np.searchsorted(self._cumulative, rng.random(config.batch_size))
+        mined = np.minimum(draws, num_patterns - 1)
+        num_relations = min(config.relations_per_step, len(self._with_facts))
+        relations = rng.choice(self._with_facts, num_relations, replace=False, p=self._fact_share)
+        phrase_rows = np.array(
+            [rng.choice(self._rows_of[relation]) for relation in rng.choice(self._said, config.phrases_per_step)]
+        )
+        phrases = [self._phrase(row, rng) for row in phrase_rows.tolist()]
+        others = labelled.others
+        chosen = rng.choice(len(others), min(config.others_per_step, len(others)), replace=False).tolist()
         return RelationBatch(
-            rows=self._tokens[patterns, : int(lengths.max())].astype(np.int64),
-            lengths=lengths,
-            pattern_pairs=self._sample(patterns, config.pairs_per_pattern, rng),
+            mined=mined,
+            mined_pairs=self._sample(mined, config.pairs_per_pattern, rng),
             relations=relations,
             relation_pairs=self._sample(num_patterns + relations, config.pairs_per_relation, rng),
-            shift=int(rng.integers(1, len(patterns))),
+            phrases=phrases,
+            phrase_rows=phrase_rows,
+            mirrored=[mirrored(pattern) for pattern in phrases],
+            others=[others[place] for place in chosen],
         )
 
-    def _sample(self, rows: NDArray[np.int64], count: int, rng: np.random.Generator) -> PairSample:
+    def _phrase(self, row: int, rng: np.random.Generator) -> Pattern:
+        pattern = self._labelled.patterns[row]
+        if rng.random() >= self._config.composed_share:
+            return pattern
+        beside = self._labelled.patterns[int(rng.choice(self._drawable))]
+        return composed(pattern, beside, int(rng.integers(4)))
+
+    def _sample(self, rows: NDArray[np.int64], size: int, rng: np.random.Generator) -> PairSample:
         starts = self._matrix.offsets[rows]
         sizes = self._matrix.offsets[rows + 1] - starts
         # All pairs of a row in turn from a random one on; those beyond the row's size are masked.
         first = (rng.random(len(rows)) * sizes).astype(np.int64)
-        steps = np.arange(count)
+        steps = np.arange(size)
         places = starts[:, None] + (first[:, None] + steps) % sizes[:, None]
         pairs = self._matrix.pairs[places].astype(np.int64)
         weights = np.where(steps < sizes[:, None], self._pair_weights[pairs], np.float32(0.0))
         shift = int(rng.integers(1, len(rows))) if len(rows) > 1 else 0
-        negatives, negative_weights = np.roll(pairs, shift, axis=0), np.roll(weights, shift, axis=0)
-        # Some negatives are the row's own pairs the other way round, where they are known to be something else.
-        mirrors = self._matrix.mirrors[pairs]
-        swapped = (mirrors >= 0) & (weights > 0) & (rng.random(pairs.shape) < _MIRROR_SHARE)
-        negatives = np.where(swapped, mirrors, negatives)
-        negative_weights = np.where(swapped, self._pair_weights[mirrors], negative_weights)
-        return PairSample(pairs, weights, negatives, negative_weights)
+        return PairSample(pairs, weights, np.roll(pairs, shift, axis=0), np.roll(weights, shift, axis=0))

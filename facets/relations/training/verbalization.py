@@ -1,36 +1,19 @@
-"""Patterns made from triples: what a relation's name and its phrases say, alone and two triples in one sentence.
-
-A knowledge base and a corpus share few entity pairs, so that many relations would meet no pattern at all. Facts can be
-put into words: by the words of the relation's name, by phrases from a file, and as a clause beside another fact of the
-same head (``$ARG1 has a mass of $ENT and a density of $ARG2``), which shows what belongs to which argument.
-"""
+"""Patterns that say a relation: phrases from a file, and the words of its name."""
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from facets.errors import InvalidInputError
-from facets.relations.patterns import ARG1, ARG2, ENTITY
+from facets.relations.patterns import ARG1, ARG2, tokenize_patterns
 from facets.text.files import read_lines
+from facets.text.tokenizer import Tokenizer
 
-__all__ = ["Triple", "name_patterns", "name_words", "read_phrases", "verbalize"]
+__all__ = ["name_patterns", "name_words", "phrase_patterns", "read_phrases"]
 
 _CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_PREPOSITIONS = frozenset("at by for from in of on to with".split())
 _SPACES = re.compile(r"\s+")
-_COMPOSITES = 4  # of each triple
-
-
-@dataclass(frozen=True, slots=True)
-class Triple:
-    """``relation(head, tail)``, names as the knowledge base writes them."""
-
-    head: str
-    tail: str
-    relation: str
 
 
 def read_phrases(path: Path) -> dict[str, list[str]]:
@@ -52,6 +35,22 @@ def read_phrases(path: Path) -> dict[str, list[str]]:
     return phrases
 
 
+def phrase_patterns(phrases: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Phrases by relation -> relations by pattern as it is mined: lower-case tokens joined by blanks.
+
+    Example:
+        >>> phrase_patterns({"author": ["$ARG2 , who wrote $ARG1"], "creator": ["$ARG2, who wrote $ARG1"]})
+        {'$ARG2 , who wrote $ARG1': ['author', 'creator']}
+    """
+    flat = [(relation, phrase) for relation, own in phrases.items() for phrase in own]
+    relations: dict[str, list[str]] = {}
+    for (relation, _), tokens in zip(flat, tokenize_patterns([p for _, p in flat], Tokenizer()), strict=True):
+        own = relations.setdefault(" ".join(tokens), [])
+        if relation not in own:
+            own.append(relation)
+    return relations
+
+
 def name_words(relation: str) -> list[str]:
     """Lower-case words of a relation's name.
 
@@ -66,57 +65,20 @@ def name_patterns(relation: str) -> list[str]:
     """Patterns that say a relation by the words of its name.
 
     Example:
-        >>> name_patterns("leaderName")[0]
-        "$ARG1 's leader name is $ARG2"
+        >>> name_patterns("leaderName")[0], name_patterns("worksFor")
+        ("$ARG1 's leader name is $ARG2", ['$ARG1 works for $ARG2'])
     """
     patterns = []
     for alternative in re.split(r"[/(]", relation):
-        words = " ".join(name_words(alternative))
-        if words:
+        own = name_words(alternative)
+        words = " ".join(own)
+        # ``worksFor`` says a relation as a verb does; nobody is "the works for of" anybody.
+        if own and own[-1] not in _PREPOSITIONS:
             patterns += [
                 f"{ARG1} 's {words} is {ARG2}",
                 f"{ARG1} has the {words} {ARG2}",
                 f"{ARG2} is the {words} of {ARG1}",
-                f"{ARG1} {words} {ARG2}",
             ]
+        if own:
+            patterns.append(f"{ARG1} {words} {ARG2}")
     return [_SPACES.sub(" ", pattern) for pattern in dict.fromkeys(patterns)]
-
-
-def verbalize(
-    triples: Sequence[Triple], phrases: Mapping[str, Sequence[str]], *, seed: int
-) -> Iterator[tuple[Triple, list[str]]]:
-    """Patterns of each triple: all phrases of its relation, and a few of them beside another triple of its head.
-
-    Args:
-        triples: The knowledge base.
-        phrases: Patterns by relation, beside ``name_patterns``.
-        seed: Of the choice among the combinations.
-    """
-    own = {t.relation: [*name_patterns(t.relation), *phrases.get(t.relation, ())] for t in triples}
-    by_head: dict[str, list[str]] = defaultdict(list)
-    for triple in triples:
-        by_head[triple.head].append(triple.relation)
-    rng = np.random.default_rng([seed, 20])
-    for triple in triples:
-        simple = own[triple.relation]
-        others = [relation for relation in by_head[triple.head] if relation != triple.relation]
-        composed = []
-        # Pairs of phrases that both begin with the head; the other fact's tail is an entity like any other.
-        rests = [p.removeprefix(f"{ARG1} ") for p in simple if p.startswith(f"{ARG1} ")]
-        for _ in range(_COMPOSITES if rests else 0):
-            relation = (
-                others[rng.integers(len(others))] if others else triples[int(rng.integers(len(triples)))].relation
-            )
-            beside = [p.replace(ARG2, ENTITY) for p in own[relation] if p.startswith(f"{ARG1} ")]
-            if beside:
-                first, rest = beside[rng.integers(len(beside))], rests[rng.integers(len(rests))]
-                clause = first.removeprefix(f"{ARG1} ")
-                composed.append(
-                    (
-                        f"{first} and {rest}",
-                        f"{first} , {rest}",
-                        f"{ARG1} , which {clause} , {rest}",
-                        f"{ARG1} ( {ENTITY} ) {rest}",
-                    )[rng.integers(4)]
-                )
-        yield triple, [*simple, *composed]

@@ -11,7 +11,7 @@ from facets.relations.engine import RelationEngine
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint; tests that change it work on a copy."""
-    return make_toy_relation_checkpoint(tmp_path_factory.mktemp("relations") / "toy", num_steps=400)
+    return make_toy_relation_checkpoint(tmp_path_factory.mktemp("relations") / "toy")
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ def test_an_added_relation_is_used_and_survives(folder: Path, tmp_path: Path) ->
     engine = RelationEngine.load(folder, data_dir=tmp_path)
     info = engine.add_relation("mentor", ["$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1"], threshold=0.1)
     assert info.examples == ("$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1")
-    [scores] = RelationEngine.load(folder, data_dir=tmp_path).score(["$ARG1 taught $ARG2"])
+    [scores] = RelationEngine.load(folder, data_dir=str(tmp_path)).score(["$ARG1 taught $ARG2"])
     assert scores.relations[0].relation == "mentor"
     assert scores.relations[0].universal_schema is None
     assert "mentor" in [r.name for r in RelationEngine.load(folder, data_dir=tmp_path).relations()]
@@ -58,7 +58,7 @@ def test_the_models_own_relations_stay(folder: Path) -> None:
 def test_a_folder_that_cannot_be_written_adds_nothing(folder: Path, tmp_path: Path) -> None:
     engine = RelationEngine.load(folder, data_dir=tmp_path / "folder")
     (tmp_path / "folder").write_text("in the way")
-    with pytest.raises(StorageError, match="cannot write"):
+    with pytest.raises(StorageError, match="cannot make the folder"):
         engine.add_relation("mentor", ["$ARG1 taught $ARG2"])
     assert len(engine.relations()) == 4
 

@@ -3,9 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facets.errors import ConfigError, InvalidInputError, NotFoundError
-from facets.relations.entities import EntitySpan, Gazetteer, SpacyEntities, check_spans
+from facets.relations.entities import EntitySpan, Gazetteer, check_spans
 from facets.relations.negation import negation_cue
 from facets.relations.patterns import PatternLimits, mirrored, sentence_groups, sentence_patterns, tokenize_patterns
+from facets.relations.recognizer import SpacyEntities
 from facets.text.tokenizer import Tokenizer
 
 TOKENIZER = Tokenizer()
@@ -50,7 +51,36 @@ def test_limits_hold(gaps: list[list[str]], limit: int) -> None:
     limits = PatternLimits(max_tokens_between=limit, max_entities_between=1, max_pairs=3)
     found = sentence_patterns(gaps, limits)
     assert len(found) <= 6
-    assert all(len(p.tokens) <= limit + 2 and p.tokens.count("$ENT") <= 1 for p in found)
+    assert all(abs(p.tokens.index("$ARG2") - p.tokens.index("$ARG1")) <= limit + 1 for p in found)
+    assert all(p.tokens.count("$ENT") <= 1 for p in found)
+
+
+@pytest.mark.parametrize(
+    ("before", "between", "after", "expected"),
+    [
+        ("the capital of", "is", ".", "the capital of $ARG1 is $ARG2"),
+        ("in 1990 , the director of", "was", "", "the director of $ARG1 was $ARG2"),
+        ("directed by", ",", "was a hit", "directed by $ARG1 , $ARG2"),
+        ("he lives in", ",", ".", "$ARG1 , $ARG2"),
+        ("", "and", "are married .", "$ARG1 and $ARG2 are married"),
+        ("", "was born in", "in 1990", "$ARG1 was born in $ARG2"),
+        ("it", "is", "", "$ARG1 is $ARG2"),
+        ("", ",", "'s capital , is large", "$ARG1 , $ARG2 's capital"),
+        ("", "is", "'s capital .", "$ARG1 is $ARG2 's capital"),
+    ],
+)
+def test_patterns_without_a_meaning_are_widened(before: str, between: str, after: str, expected: str) -> None:
+    words = [part.split() for part in (before, between, after)]
+    found = sentence_patterns([words[1]], PatternLimits(), before=words[0], after=words[2])
+    assert [" ".join(p.tokens) for p in found] == [expected, " ".join(mirrored(expected.split()))]
+
+
+def test_what_stands_before_another_entity_widens_only_when_it_is_not_about_that() -> None:
+    def first(after: str) -> str:
+        return " ".join(sentence_patterns([["and"], after.split()], PatternLimits())[0].tokens)
+
+    assert first("border") == "$ARG1 and $ARG2"
+    assert first("were married in") == "$ARG1 and $ARG2 were married in"
 
 
 def test_limits_refuse_numbers_out_of_range() -> None:

@@ -1,6 +1,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -8,7 +9,6 @@ from relation_toys import make_toy_relation_checkpoint
 
 from facets.errors import InvalidInputError
 from facets.evaluation.__main__ import main
-from facets.relations.evaluation.entailment import EntailmentData, evaluate_entailment, read_entailment
 from facets.relations.evaluation.relations import (
     PatternMethod,
     best_threshold,
@@ -46,6 +46,8 @@ class Table:
     """Scores that were written down."""
 
     name = "table"
+    meanings: ClassVar[dict[str, tuple[str, bool]]] = {}
+    symmetric: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, relations: Sequence[str], scores: list[list[float]], threshold: float | None = None) -> None:
         self.relations = relations
@@ -111,52 +113,21 @@ def test_bad_pair_files_are_reported(tmp_path: Path, lines: list[str], message: 
         read_pairs(write(tmp_path / "pairs.tsv", lines))
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("?\t$ARG1 a $ARG2\t$ARG1 b $ARG2\t1\t1", "expected label"),
-        (">\t$ARG1 a $ARG2\t$ARG1 b $ARG2\t1", "expected label"),
-        (">\t$ARG1 a\t$ARG1 b $ARG2\t1\t1", "once in each pattern"),
-    ],
-)
-def test_bad_entailment_files_are_reported(tmp_path: Path, line: str, message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        read_entailment(write(tmp_path / "pairs.tsv", [ENTAILMENT[0], line]))
-
-
-class Oracle:
-    """Knows the labels, or nothing."""
-
-    name = "oracle"
-
-    def __init__(self, direction: float) -> None:
-        self._direction = direction
-
-    def methods(self, data: EntailmentData) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        gold = data.directions.astype(np.float64)
-        return {"m": (np.abs(gold), gold * self._direction)}
-
-
-@pytest.mark.parametrize(("direction", "accuracy"), [(1.0, 1.0), (-1.0, 0.0), (0.0, 0.5)])
-def test_direction_is_judged_where_there_is_entailment(tmp_path: Path, direction: float, accuracy: float) -> None:
-    data = read_entailment(write(tmp_path / "pairs.tsv", ENTAILMENT))
-    metrics = evaluate_entailment(Oracle(direction), data)["m"]
-    assert metrics == {"ap": 1.0, "micro_accuracy": accuracy, "macro_accuracy": accuracy}
-
-
-def test_the_hypernym_is_what_the_premise_lacks(tmp_path: Path) -> None:
-    assert read_entailment(write(tmp_path / "pairs.tsv", ENTAILMENT)).hypernyms[0] == "grew up"
-
-
 def test_commands_calibrate_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = make_toy_relation_checkpoint(tmp_path / "toy", num_steps=60)
     pairs, entailment = write(tmp_path / "pairs.tsv", PAIRS), write(tmp_path / "entailment.tsv", ENTAILMENT)
     before = (model / "relations.json").read_text()
-    arguments = ["fit-confidence", str(pairs), "--entailment", str(entailment), "--model", str(model)]
+    arguments = ["fit-confidence", str(pairs), "--model", str(model)]
     assert main([*arguments, "--dry-run"]) == 0
     assert (model / "relations.json").read_text() == before
     assert main(arguments) == 0
-    assert (model / "relations.json").read_text() != before
+    between = (model / "relations.json").read_text()
+    assert between != before
+    arguments = ["fit-entailment", str(entailment), "--model", str(model)]
+    assert main([*arguments, "--dry-run"]) == 0
+    assert (model / "relations.json").read_text() == between
+    assert main(arguments) == 0
+    assert (model / "relations.json").read_text() != between
     capsys.readouterr()
     assert main(["relations", str(pairs), "--model", str(model)]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -176,3 +147,20 @@ def test_commands_calibrate_and_report(tmp_path: Path, capsys: pytest.CaptureFix
 def test_a_model_of_another_task_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["relations", str(write(tmp_path / "pairs.tsv", PAIRS)), "--model", "facets-en"]) == 1
     assert "expected a model for relations" in capsys.readouterr().err
+
+
+def test_names_that_mean_the_same_count_as_one_and_inverse_ones_the_other_way_round(tmp_path: Path) -> None:
+    data = read_pairs(
+        write(tmp_path / "pairs.tsv", ["a\tb\tkb:bornIn\t1", "a\tb\tkb:birthOf\t1", "a\tb\t$ARG1 x $ARG2\t1"])
+    )
+    canonical = data.canonical({"bornIn": ("birthPlace", False), "birthOf": ("birthPlace", True)})
+    assert canonical.relations == [("birthPlace",), ("birthPlace",)]
+    assert canonical.patterns == ["$ARG1 x $ARG2", "$ARG2 x $ARG1"]
+
+
+def test_single_patterns_also_stand_the_other_way_round(tmp_path: Path) -> None:
+    lines = ["a\tb\tkb:spouse\t1", "a\tb\tkb:child\t1", "a\tb\t$ARG1 x $ARG2\t1", "a\tb\t$ARG2 y $ARG1\t1"]
+    single = read_pairs(write(tmp_path / "pairs.tsv", lines)).single_patterns({"spouse"})
+    assert len(single.relations) == 4
+    assert single.relations[0] == ("spouse", "child")
+    assert single.relations[1] == ("spouse",)

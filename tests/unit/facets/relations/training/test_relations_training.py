@@ -5,22 +5,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from relation_toys import make_toy_relation_checkpoint
+from relation_toys import TOY_RELATIONS, make_toy_relation_checkpoint, toy_relation_config
 
-from facets.config import FacetModelConfig
-from facets.errors import CheckpointError, ConfigError, InvalidInputError
+from facets.errors import CheckpointError, ConfigError, FacetsError, InvalidInputError
 from facets.model import load
+from facets.relations.model import RelationModel
+from facets.relations.patterns import mirrored
 from facets.relations.training.config import FactorizationConfig, RelationTrainingConfig
-from facets.relations.training.data import RelationMatrix, load_matrix, read_cells
-from facets.relations.training.export import used_facets
+from facets.relations.training.data import RelationMatrix, load_matrix, read_cells, read_triples
 from facets.relations.training.factorization import factorize
 from facets.relations.training.stream import RelationBatch, RelationStream
 from facets.relations.training.trainer import RelationTrainer
-from facets.relations.training.verbalization import Triple, name_patterns, read_phrases, verbalize
-from facets.text.tokenizer import Tokenizer
-from facets.text.vocabulary import Vocabulary
+from facets.relations.training.verbalization import name_patterns, read_phrases
 from facets.training.loop import TrainingLoop
-from facets.words.vectors import WordVectors
 
 LINES = [
     "a\tb\t$ARG1 met $ARG2\t2",
@@ -29,7 +26,8 @@ LINES = [
     "c\td\t$ARG1 , friend of $ARG2\t1",
     "e\tf\t$ARG1 once saw $ARG2\t1",
 ]
-FACTS = ["a\tb\tkb:knows\t1", "g_(x)\th\tkb:knows\t1", "g_(x)\ti\tkb:bornIn\t1"]
+FACTS = [("a", "b", "knows"), ("g_(x)", "h", "knows"), ("c_(x)", "d", "knows"), ("a", "b", "unheard")]
+RELATIONS = ("bornIn", "knows")
 
 
 def write(path: Path, lines: list[str]) -> Path:
@@ -37,59 +35,33 @@ def write(path: Path, lines: list[str]) -> Path:
     return path
 
 
-def matrix(
-    folder: Path, lines: list[str] | None = None, *, with_mirrors: bool = False, **limits: int
-) -> RelationMatrix:
+def matrix(folder: Path, lines: list[str] | None = None, **limits: int) -> RelationMatrix:
     return load_matrix(
         [write(folder / "cells.tsv", LINES if lines is None else lines)],
-        write(folder / "triples.tsv", FACTS),
-        tokenizer=Tokenizer(),
+        FACTS,
+        RELATIONS,
         max_patterns_per_pair=limits.get("per_pair", 100),
         max_pairs_per_pattern=limits.get("per_pattern", 100),
-        phrases={"knows": ["$ARG1 knows $ARG2 well"]},
-        with_mirrors=with_mirrors,
     )
 
 
-def test_the_matrix_holds_text_triples_and_phrases(tmp_path: Path) -> None:
+def test_the_matrix_holds_texts_and_facts_of_their_pairs(tmp_path: Path) -> None:
     loaded = matrix(tmp_path)
-    assert loaded.relations == ["bornIn", "knows"]
+    assert loaded.relations == RELATIONS
     sizes = dict(zip([*loaded.patterns, *loaded.relations], loaded.row_sizes.tolist(), strict=True))
     assert sizes["$ARG1 met $ARG2"] == 2
-    assert sizes["knows"] == 2
-    assert sizes["$ARG1 knows $ARG2 well"] == 2
+    assert sizes["knows"] == 2  # no text has (g, h)
+    assert sizes["bornIn"] == 0
     assert "$ARG1 once saw $ARG2" not in sizes  # one pattern, one pair
-    assert loaded.num_pairs == 4
-    assert (loaded.mirrors == -1).all()
-    is_verbalized = dict(zip(loaded.patterns, loaded.is_verbalized.tolist(), strict=True))
-    assert is_verbalized["$ARG1 knows $ARG2 well"]
-    assert not is_verbalized["$ARG1 met $ARG2"]
-
-
-def test_phrases_of_a_pair_count_as_one_in_its_weight(tmp_path: Path) -> None:
-    loaded = matrix(tmp_path)
-    # (a, b): two patterns of texts, one triple, and all its phrases together.
-    assert sorted(loaded.pair_sizes.tolist()) == [2, 2, 2, 4]
-
-
-def test_triples_the_other_way_round_are_other_pairs(tmp_path: Path) -> None:
-    loaded = matrix(tmp_path, with_mirrors=True)
-    assert loaded.num_pairs == 7
-    mirrored = np.flatnonzero(loaded.mirrors >= 0)
-    assert np.array_equal(loaded.mirrors[loaded.mirrors[mirrored]], mirrored)
-    row = loaded.patterns.index("$ARG2 knows $ARG1 well")
-    relation = len(loaded.patterns) + loaded.relations.index("knows")
-    own = loaded.pairs[loaded.offsets[row] : loaded.offsets[row + 1]]
-    known = loaded.pairs[loaded.offsets[relation] : loaded.offsets[relation + 1]]
-    assert set(loaded.mirrors[known]) == set(own)
-    assert not set(known) & set(own)
+    assert sorted(loaded.names) == ["a\tb", "c\td"]
+    assert loaded.pair_sizes.tolist() == [3, 3]
 
 
 def test_one_pair_in_very_many_rows_keeps_a_limited_number(tmp_path: Path) -> None:
     lines = [f"a\tb\t$ARG1 saw {number} $ARG2\t1" for number in range(500)]
     lines += [f"c\td\t$ARG1 saw {number} $ARG2\t1" for number in range(500)]
     loaded = matrix(tmp_path, lines, per_pair=20)
-    assert max(loaded.pair_sizes) <= 20 + 2
+    assert max(loaded.pair_sizes) <= 20 + 1
 
 
 def test_a_frequent_pattern_keeps_a_limited_number(tmp_path: Path) -> None:
@@ -114,27 +86,16 @@ def test_a_pattern_without_an_argument_is_reported(tmp_path: Path) -> None:
 
 def test_triples_without_triples_are_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="must hold kb:relation rows"):
-        load_matrix(
-            [write(tmp_path / "cells.tsv", LINES)],
-            write(tmp_path / "triples.tsv", LINES),
-            tokenizer=Tokenizer(),
-            max_patterns_per_pair=10,
-            max_pairs_per_pattern=10,
-            phrases={},
-        )
+        read_triples(write(tmp_path / "triples.tsv", LINES))
+
+
+def test_a_matrix_without_cells_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="must hold cells of patterns"):
+        matrix(tmp_path, ["a\tb\tkb:knows\t1"])
 
 
 def test_names_become_patterns() -> None:
     assert "$ARG2 is the birth place of $ARG1" in name_patterns("birthPlace")
-
-
-def test_two_facts_of_a_head_stand_in_one_sentence() -> None:
-    facts = [Triple("x", "5", "mass"), Triple("x", "7", "density")]
-    made = {fact.relation: patterns for fact, patterns in verbalize(facts, {}, seed=1)}
-    composed = [pattern for pattern in made["mass"] if "$ENT" in pattern]
-    assert composed
-    assert all("density" in pattern and "mass" in pattern for pattern in composed if "(" not in pattern)
-    assert all(pattern.split().count("$ARG2") == 1 for pattern in made["mass"])
 
 
 def test_a_bad_phrase_is_reported(tmp_path: Path) -> None:
@@ -146,40 +107,19 @@ def test_a_bad_phrase_is_reported(tmp_path: Path) -> None:
 def test_factorization_ranks_seen_pairs_first(tmp_path: Path) -> None:
     lines = [f"{group}{n}\tx\t$ARG1 {group} {p} $ARG2\t1" for group in "ab" for n in range(6) for p in range(4)]
     loaded = matrix(tmp_path, lines)
-    rows, pairs = factorize(
-        loaded, FactorizationConfig(num_epochs=60, batch_size=64), dim=16, seed=1, show_progress=False
-    )
+    settings = FactorizationConfig(dim=16, num_epochs=60, batch_size=64)
+    rows, pairs = factorize(loaded, settings, seed=1, show_progress=False)
     scores = rows @ pairs.T
     row = loaded.patterns.index("$ARG1 a 0 $ARG2")
-    own = loaded.pairs[loaded.offsets[row] : loaded.offsets[row + 1]]
+    own = loaded.pairs_of(row)
     others = np.setdiff1d(np.arange(loaded.num_pairs), own)
     assert scores[row, own].mean() > scores[row, others].mean() + 1.0
 
 
 def config(folder: Path, **changes: object) -> RelationTrainingConfig:
-    words = "met friend of saw once knows well born in is the 's".split()
-    vectors = np.random.default_rng(3).standard_normal((len(words), 32)).astype(np.float32)
-    WordVectors(Vocabulary(words, np.arange(len(words), 0, -1)), vectors).save(folder / "words")
-    values: dict[str, object] = {
-        "cells": [str(write(folder / "cells.tsv", LINES))],
-        "triples": str(write(folder / "triples.tsv", FACTS)),
-        "words": str(folder / "words"),
-        "num_relation_facets": 4,
-        "num_steps": 6,
-        "batch_size": 4,
-        "relations_per_step": 2,
-        "pairs_per_relation": 2,
-        "pattern_tokens": 12,
-        "checkpoint_every": 3,
-        "precision": "float32",
-        "num_threads": 1,
-        "model": FacetModelConfig(
-            num_facets=2, dim=32, hidden_dim=32, num_heads=2, feedforward_dim=48, max_tokens=12
-        ).to_dict(),
-        "factorization": FactorizationConfig(num_epochs=2).to_dict(),
-        **changes,
-    }
-    return RelationTrainingConfig.from_dict(values)
+    return toy_relation_config(
+        folder, num_facets=2, **{"num_steps": 6, "checkpoint_every": 3, "batch_size": 4, **changes}
+    )
 
 
 class StoppedTrainer(RelationTrainer):
@@ -191,10 +131,8 @@ class StoppedTrainer(RelationTrainer):
         return super().step(batch, number)
 
 
-@pytest.mark.parametrize("encoder", ["transformer", "lstm"])
-def test_an_interrupted_run_ends_as_if_it_had_never_stopped(tmp_path: Path, encoder: str) -> None:
-    shape = {"num_facets": 2, "dim": 32, "hidden_dim": 32, "num_heads": 2, "feedforward_dim": 48, "max_tokens": 12}
-    settings = config(tmp_path, model={**shape, "encoder": encoder})
+def test_an_interrupted_run_ends_as_if_it_had_never_stopped(tmp_path: Path) -> None:
+    settings = config(tmp_path)
     whole = RelationTrainer(settings, tmp_path / "whole")
     TrainingLoop(whole, tmp_path / "whole").run(progress=False)
     stopped = StoppedTrainer(settings, tmp_path / "part")
@@ -212,46 +150,77 @@ def test_an_interrupted_run_ends_as_if_it_had_never_stopped(tmp_path: Path, enco
 def test_a_run_of_other_settings_is_not_resumed(tmp_path: Path) -> None:
     run = tmp_path / "run"
     TrainingLoop(RelationTrainer(config(tmp_path), run), run).run(progress=False)
-    other = TrainingLoop(RelationTrainer(config(tmp_path, word_dropout=0.5), run), run)
-    with pytest.raises(CheckpointError, match="word_dropout changed"):
+    other = TrainingLoop(RelationTrainer(config(tmp_path, slope=5.0), run), run)
+    with pytest.raises(CheckpointError, match="slope changed"):
         other.resume()
 
 
-def test_batches_are_the_same_from_any_step(tmp_path: Path) -> None:
+def test_an_encoder_of_another_shape_is_reported(tmp_path: Path) -> None:
     settings = config(tmp_path)
-    loaded = matrix(tmp_path)
-    rows = [np.arange(3)] * len(loaded.patterns)
-    stream = RelationStream(loaded, rows, settings)
-    first = [batch for batch, _ in zip(stream.training_batches(0), range(40), strict=False)]
-    later = next(iter(stream.training_batches(35)))
-    assert np.array_equal(first[35].pattern_pairs.pairs, later.pattern_pairs.pairs)
-    assert np.array_equal(first[35].relations, later.relations)
+    shape = settings.model.replaced(encoder=settings.model.encoder.replaced(num_layers=3))
+    with pytest.raises(ConfigError, match=r"model\.encoder must be the shape"):
+        RelationTrainer(settings.replaced(model=shape), tmp_path / "run")
+
+
+def stream(folder: Path) -> tuple[RelationTrainer, RelationStream]:
+    trainer = RelationTrainer(config(folder), folder / "run")
+    rows = np.arange(len(trainer.labelled.patterns))
+    return trainer, RelationStream(trainer.matrix, trainer.labelled, rows, trainer.config)
+
+
+def test_batches_are_the_same_from_any_step(tmp_path: Path) -> None:
+    _, batches = stream(tmp_path)
+    first = [batch for batch, _ in zip(batches.training_batches(0), range(40), strict=False)]
+    later = next(iter(batches.training_batches(35)))
+    assert np.array_equal(first[35].mined_pairs.pairs, later.mined_pairs.pairs)
+    assert first[35].phrases == later.phrases
 
 
 def test_positives_of_a_batch_are_cells_of_the_matrix(tmp_path: Path) -> None:
-    loaded = matrix(tmp_path)
-    tokens = [np.full(3, row) for row in range(len(loaded.patterns))]
-    batch = next(iter(RelationStream(loaded, tokens, config(tmp_path)).training_batches(0)))
-    for row, pairs, weights in zip(
-        batch.rows[:, 0], batch.pattern_pairs.pairs, batch.pattern_pairs.weights, strict=True
-    ):
-        own = loaded.pairs[loaded.offsets[row] : loaded.offsets[row + 1]]
-        assert set(pairs[weights > 0]) <= set(own)
+    trainer, batches = stream(tmp_path)
+    loaded = trainer.matrix
+    batch = next(iter(batches.training_batches(0)))
+    sample = batch.mined_pairs
+    for row, pairs, weights in zip(batch.mined, sample.pairs, sample.weights, strict=True):
+        assert set(pairs[weights > 0]) <= set(loaded.pairs_of(row))
         assert np.allclose(weights[weights > 0], 1 / loaded.pair_sizes[pairs[weights > 0]])
 
 
-def test_unused_relation_facets_give_their_place_to_used_ones() -> None:
-    facets = np.eye(4, dtype=np.float32)[None] * 3
-    kept = used_facets(facets, np.array([[6, 0, 2, 0]]))
-    assert kept[0].argmax(axis=1).tolist() == [0, 0, 0, 2]
-    assert used_facets(facets, np.array([[0, 0, 0, 0]]))[0].argmax(axis=1).tolist() == [0, 1, 2, 3]
+def test_training_teaches_which_argument_is_which_and_leaves_symmetric_relations(tmp_path: Path) -> None:
+    model = load(make_toy_relation_checkpoint(tmp_path / "toy"), RelationModel)
+    for relation, patterns in TOY_RELATIONS.items():
+        row = model.relations.names.index(relation)
+        centre = model.relations.facets[row].mean(axis=0)
+        given = model.encode(patterns)
+        other = model.encode([" ".join(mirrored(pattern.split())) for pattern in patterns])
+        gains = (given @ centre).max(axis=1) - (other @ centre).max(axis=1)
+        if relation == "spouse":
+            assert abs(gains).max() < 0.2
+        else:
+            assert gains.min() > 0.1
+    assert model.relations.details_of(model.relations.names.index("spouse")).symmetric
+
+
+def test_held_out_phrases_are_validated(tmp_path: Path) -> None:
+    settings = config(tmp_path)
+    more = "".join(f"capital\t$ARG1 has the seat {n} $ARG2\n" for n in "abcdefgh")
+    phrases = tmp_path / "phrases.tsv"
+    phrases.write_text(phrases.read_text() + more)
+    trainer = RelationTrainer(settings.replaced(held_out_share=0.5), tmp_path / "run")
+    found = trainer.validate()
+    assert set(found) == {"loss", "top1", "direction"}
+    assert all(0 <= value <= 1 for value in found.values())
+    assert RelationTrainer(settings, tmp_path / "other").validate() == {}
 
 
 def test_a_trained_model_loads_and_knows_its_tables(tmp_path: Path) -> None:
-    model = load(make_toy_relation_checkpoint(tmp_path / "toy", num_steps=5))
+    model = load(make_toy_relation_checkpoint(tmp_path / "toy", num_steps=5), RelationModel)
     assert model.task == "relations"
-    assert model.num_relation_facets == 3  # type: ignore[attr-defined]
-    assert model.encode(["$ARG1 was born in $ARG2"]).shape == (1, 3, 32)
+    assert model.num_relation_facets == 3
+    assert model.encode(["$ARG1 was born in $ARG2"]).shape == (1, 3, 64)
+    assert model.pattern_vectors([("$ARG1", "wed", "$ARG2")]).shape == (1, 32)
+    assert model.relations.type_log_odds is not None
+    assert model.relations.type_log_odds.shape == (2, 4, 10)
     with pytest.raises(InvalidInputError, match="exactly once"):
         model.encode(["no arguments"])
 
@@ -263,4 +232,18 @@ def test_a_damaged_table_is_reported(tmp_path: Path, file: str, content: str) ->
     folder = make_toy_relation_checkpoint(tmp_path / "toy", num_steps=2)
     (folder / file).write_text(content)
     with pytest.raises(CheckpointError, match=r"damaged|expected"):
+        load(folder)
+
+
+def test_a_relation_model_of_an_older_kind_is_named(tmp_path: Path) -> None:
+    folder = make_toy_relation_checkpoint(tmp_path / "toy", num_steps=2)
+    (folder / "config.json").write_text('{"format": 1, "name": "old", "task": "relations", "model": {}, "words": "."}')
+    with pytest.raises(CheckpointError, match="older kind: train it again"):
+        load(folder)
+
+
+def test_a_missing_encoder_is_named(tmp_path: Path) -> None:
+    folder = make_toy_relation_checkpoint(tmp_path / "toy", num_steps=2)
+    (tmp_path / "toy-run" / "encoder").rename(tmp_path / "elsewhere")
+    with pytest.raises(FacetsError, match="encoder"):
         load(folder)

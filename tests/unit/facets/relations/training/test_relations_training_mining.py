@@ -1,10 +1,13 @@
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import spacy
 
-from facets.errors import ConfigError, InvalidInputError
+from facets.errors import ConfigError, InvalidInputError, NotFoundError
+from facets.relations import EntitySpan, EntityType, SpacyEntities
 from facets.relations.patterns import PatternLimits
 from facets.relations.training.mining import mine_cells
 from facets.relations.training.mining_documents import (
@@ -13,6 +16,7 @@ from facets.relations.training.mining_documents import (
     name_variants,
     read_titled_documents,
 )
+from facets.relations.training.title_types import read_types
 
 CORPUS = """# Ann Lee
 Ann Lee is a singer. Ann Lee was born in Paris. Ann Lee lives in Paris. Ann Lee was born in Rome.
@@ -70,7 +74,123 @@ def test_pairs_of_the_knowledge_base_stay_with_one_pattern(tmp_path: Path) -> No
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
     mine_cells([corpus(tmp_path)], tmp_path / "out", num_workers=1, show_progress=False)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["cells.tsv", "mining.json"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["cells.tsv", "mining.json", "types.tsv"]
+
+
+def test_patterns_that_are_asked_for_stay_with_one_pair(tmp_path: Path) -> None:
+    mine_cells(
+        [corpus(tmp_path)],
+        tmp_path / "out",
+        keep_patterns=["$ARG1 lies near $ARG2", "$ARG1 is near $ARG2"],
+        num_workers=1,
+        show_progress=False,
+    )
+    cells = mined(tmp_path / "out")
+    assert cells[("London", "Paris", "$ARG1 lies near $ARG2")] == 1
+    assert ("Paris", "London", "$ARG2 lies near $ARG1") not in cells
+
+
+def pipeline(folder: Path, **names: str) -> str:
+    nlp = spacy.blank("en")
+    patterns = [{"label": kind, "pattern": name.replace("_", " ")} for name, kind in names.items()]
+    nlp.add_pipe("entity_ruler").add_patterns(patterns)
+    nlp.to_disk(folder / "pipeline")
+    return str(folder / "pipeline")
+
+
+def test_a_recognizer_finds_more_entities_and_their_kinds(tmp_path: Path) -> None:
+    recognizer = pipeline(tmp_path, Oslo="GPE", Eve_Poe="PERSON", Poe="PERSON", Ann="PERSON")
+    path = tmp_path / "corpus.txt"
+    path.write_text("# Ann Lee\nEve Poe met Ann Lee in Oslo. Poe met Ann Lee in Rome.\n", encoding="utf-8")
+    report = mine_cells([path], tmp_path / "out", recognizer=recognizer, num_workers=1, show_progress=False)
+    assert report.num_types == 3
+    assert read_types(tmp_path / "out" / "types.tsv") == {
+        "Eve Poe": EntityType.PERSON,
+        "Ann": EntityType.PERSON,
+        "Oslo": EntityType.PLACE,
+    }
+
+
+def test_openings_tell_kinds_with_a_gazetteer_too(tmp_path: Path) -> None:
+    mine_cells([corpus(tmp_path)], tmp_path / "out", names=["Paris", "London"], num_workers=1, show_progress=False)
+    assert read_types(tmp_path / "out" / "types.tsv")["Ann Lee"] is EntityType.PERSON
+
+
+def test_capitals_find_names_titles_and_years(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_text('# Ann Lee\nThe writer Ann Lee wrote "Old Rain" in 1950.\n', encoding="utf-8")
+    wrote = "$ARG1 wrote $ARG2"
+    mine_cells(
+        [path], tmp_path / "out", recognizer="capitals", keep_patterns=[wrote], num_workers=1, show_progress=False
+    )
+    assert mined(tmp_path / "out") == {("Ann Lee", "Old Rain", wrote): 1}
+    assert read_types(tmp_path / "out" / "types.tsv")["1950"] is EntityType.DATE
+
+
+def test_kinds_that_few_mentions_have_are_no_kinds(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    text = 'Some saw Rain and Snow. Some met Rain and Snow. Some sang "Rain" and "Old Snow".'
+    path.write_text(f"# Ann Lee\n{text}\n", encoding="utf-8")
+    mine_cells([path], tmp_path / "out", recognizer="capitals", num_workers=1, show_progress=False)
+    assert read_types(tmp_path / "out" / "types.tsv") == {"Old Snow": EntityType.WORK}
+
+
+def test_last_names_and_the_longest_span_win_under_a_recognizer(tmp_path: Path) -> None:
+    finder = SpacyEntities(pipeline(tmp_path, Oslo="GPE", Eve_Poe="PERSON", Poe="PERSON", Ann="PERSON"))
+    cells: Counter[str] = Counter()
+    text = "Eve Poe met Ann Lee in Oslo. Poe met Ann Lee in Rome."
+    DocumentMiner(["Ann Lee"], PatternLimits(), finder).mine("", [text], cells, Counter())
+    assert cells["Eve Poe\tAnn Lee\t$ARG1 met $ARG2"] == 2
+    assert cells["Eve Poe\tOslo\t$ARG1 met $ENT in $ARG2"] == 1
+
+
+def test_sentences_without_two_names_are_not_asked_about() -> None:
+    asked: list[str] = []
+
+    class Finder:
+        def find(self, texts: Sequence[str]) -> list[list[EntitySpan]]:
+            asked.extend(texts)
+            return [[] for _ in texts]
+
+    text = "The rain fell on Oslo. It was wet. She was born in Oslo. Ann Lee left. The Beatles met Ann Lee in 1964."
+    DocumentMiner(["Ann Lee"], PatternLimits(), Finder()).mine("", [text], Counter(), Counter())
+    assert asked == ["She was born in Oslo.", "The Beatles met Ann Lee in 1964."]
+
+
+def test_a_stopped_mining_goes_on_with_the_blocks_that_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = mine_cells([corpus(tmp_path)], tmp_path / "whole", num_workers=1, show_progress=False)
+    # The last step fails: all blocks are there by then.
+    with monkeypatch.context() as broken:
+        broken.setattr("facets.relations.training.mining.write_types", lambda path, types: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            mine_cells([corpus(tmp_path)], tmp_path / "out", num_workers=1, show_progress=False)
+    report = mine_cells([corpus(tmp_path)], tmp_path / "out", num_workers=1, show_progress=False)
+    assert report.sentences_per_second == 0
+    assert report.num_sentences == whole.num_sentences
+    assert mined(tmp_path / "out") == mined(tmp_path / "whole")
+
+
+def test_a_stopped_mining_with_other_settings_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr("facets.relations.training.mining.write_types", lambda path, types: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            mine_cells([corpus(tmp_path)], tmp_path / "out", num_workers=1, show_progress=False)
+    report = mine_cells(
+        [corpus(tmp_path)],
+        tmp_path / "out",
+        limits=PatternLimits(max_tokens_between=2),
+        num_workers=1,
+        show_progress=False,
+    )
+    assert report.sentences_per_second > 0
+    assert not any("was born in" in pattern for _, _, pattern in mined(tmp_path / "out"))
+
+
+def test_a_recognizer_that_is_not_installed_is_one_error(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="no spaCy pipeline 'en_none'"):
+        mine_cells([corpus(tmp_path)], tmp_path / "out", recognizer="en_none", num_workers=1, show_progress=False)
 
 
 def test_a_corpus_without_names_is_reported(tmp_path: Path) -> None:
@@ -89,7 +209,7 @@ def test_a_damaged_corpus_is_reported_with_its_line(tmp_path: Path) -> None:
 
 def mine(title: str, text: str, *names: str) -> set[str]:
     cells: Counter[str] = Counter()
-    DocumentMiner(names, PatternLimits()).mine(title, [text], cells)
+    DocumentMiner(names, PatternLimits()).mine(title, [text], cells, Counter())
     return {cell.replace("\t", " | ") for cell in cells}
 
 
@@ -108,6 +228,13 @@ def test_a_person_is_found_by_last_name_pronoun_and_date() -> None:
 
 def test_pronouns_count_in_documents_of_persons_only() -> None:
     assert mine("Paris", "Paris is a city. He likes London.", "Paris", "London") == set()
+
+
+def test_what_stands_around_a_pair_counts_where_nothing_stands_between() -> None:
+    found = mine("", "The capital of Norway is Oslo.", "Norway", "Oslo")
+    assert "Norway | Oslo | the capital of $ARG1 is $ARG2" in found
+    found = mine("", "Then Ann Lee and Bob Ray were married.", "Ann Lee", "Bob Ray")
+    assert "Ann Lee | Bob Ray | $ARG1 and $ARG2 were married" in found
 
 
 def test_items_of_a_list_are_no_pair_but_neighbours_are() -> None:

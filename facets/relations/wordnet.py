@@ -1,0 +1,185 @@
+"""How two words stand to each other by WordNet: the same, one more general, opposites.
+
+The table beside this file holds single words of WordNet 3.0 (Princeton University, see NOTICE) with their commonest
+senses; ``scripts/make_wordnet.py`` writes it. No package of the index that is kept up brings the database itself.
+"""
+
+import json
+import lzma
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from facets.errors import CheckpointError
+
+__all__ = ["WordNet", "wordnet"]
+
+_FILE = Path(__file__).with_name("wordnet.json.xz")
+_PARTS = ("v", "n")
+# Endings that are exchanged (wndb(5), morphy(7)).
+_ENDINGS = {
+    "n": [
+        ("s", ""),
+        ("ses", "s"),
+        ("xes", "x"),
+        ("zes", "z"),
+        ("ches", "ch"),
+        ("shes", "sh"),
+        ("men", "man"),
+        ("ies", "y"),
+    ],
+    "v": [("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")],
+}
+# A rarer sense, and a step up, count so much less.
+_SENSE = 0.85
+_STEP = 0.8
+_MAX_STEPS = 5
+_NUM_SENSES = 5
+_DERIVED = 0.8  # govern, governor
+_BY_SYNONYM = 0.6  # an opposite of a synonym
+_CACHED = 100_000
+
+
+class WordNet:
+    """Relations between single words in lower case; all numbers in ``[0, 1]``.
+
+    Args:
+        table: What ``scripts/make_wordnet.py`` wrote.
+    """
+
+    def __init__(self, table: dict[str, Any]) -> None:
+        self._above: list[list[int]] = table["above"]
+        self._senses: dict[str, list[int]] = table["senses"]
+        self._opposites: dict[str, list[str]] = table["opposites"]
+        self._derived: dict[str, list[str]] = table["derived"]
+        self._forms: dict[str, list[str]] = table["forms"]
+        self._lemmas_of: dict[int, set[str]] = {}
+        for lemma, senses in self._senses.items():
+            for sense in senses[:2]:
+                self._lemmas_of.setdefault(sense, set()).add(lemma)
+        # Pairs of words come again and again; the caches belong to the table, not to the class.
+        self.lemmas = lru_cache(_CACHED)(self._find_lemmas)
+        self.sameness = lru_cache(_CACHED)(self._find_sameness)
+        self.hypernymy = lru_cache(_CACHED)(self._find_hypernymy)
+        self.opposition = lru_cache(_CACHED)(self._find_opposition)
+        self._reached = lru_cache(_CACHED)(self._find_reached)
+
+    def _find_lemmas(self, word: str) -> tuple[str, ...]:
+        """Basic forms as ``v:kill``, verbs first; none for an unknown word."""
+        found = [lemma for part in _PARTS for lemma in self._basic_forms(part, word)]
+        if f"a:{word}" in self._senses:
+            found.append(f"a:{word}")
+        return tuple(dict.fromkeys(found))
+
+    def _find_sameness(self, word: str, other: str) -> float:
+        """1 for forms of one word, less for synonyms by how common the shared sense is, and for derived words."""
+        if word == other:
+            return 1.0
+        best = 0.0
+        for first in self.lemmas(word):
+            for second in self.lemmas(other):
+                if first == second:
+                    return 1.0
+                if second in self._derived.get(first, ()):
+                    best = max(best, _DERIVED)
+                if first[0] == second[0]:
+                    ranks = {sense: rank for rank, sense in enumerate(self._senses[first])}
+                    for rank, sense in enumerate(self._senses[second]):
+                        if sense in ranks:
+                            best = max(best, 0.9 * _SENSE ** (rank + ranks[sense]))
+        return best
+
+    def _find_hypernymy(self, word: str, other: str) -> float:
+        """How surely the word is a kind of the other (kill of harm), entails or causes it; 0 for synonyms."""
+        best = 0.0
+        for first in self.lemmas(word):
+            reached = self._reached(first)
+            own = set(self._senses[first])
+            for second in self.lemmas(other):
+                if first[0] == second[0] and first != second:
+                    for rank, sense in enumerate(self._senses[second][:_NUM_SENSES]):
+                        if sense not in own:
+                            best = max(best, reached.get(sense, 0.0) * _SENSE**rank)
+        return best
+
+    def _find_opposition(self, word: str, other: str) -> float:
+        """1 for opposites (buy and sell), less for opposites of synonyms."""
+        best = 0.0
+        others = set(self.lemmas(other))
+        near_others = self._synonyms(other)
+        for lemma in self.lemmas(word):
+            if not others.isdisjoint(self._opposites.get(lemma, ())):
+                return 1.0
+        for synonym in self._synonyms(word):
+            if not near_others.isdisjoint(self._opposites.get(synonym, ())):
+                best = _BY_SYNONYM
+        return best
+
+    def is_verb(self, word: str) -> bool:
+        """Whether it may be a form of a verb."""
+        return any(lemma.startswith("v:") for lemma in self.lemmas(word))
+
+    def _synonyms(self, word: str) -> set[str]:
+        return {
+            synonym
+            for lemma in self.lemmas(word)
+            for sense in self._senses[lemma][:2]
+            for synonym in self._lemmas_of.get(sense, ())
+        }
+
+    def _basic_forms(self, part: str, word: str) -> Iterator[str]:
+        irregular = self._forms.get(f"{part}:{word}", ())
+        yield from (f"{part}:{lemma}" for lemma in irregular if f"{part}:{lemma}" in self._senses)
+        if f"{part}:{word}" in self._senses:
+            yield f"{part}:{word}"
+        if irregular:
+            return
+        for ending, replacement in _ENDINGS[part]:
+            stem = word.removesuffix(ending)
+            if stem != word:
+                forms = [stem + replacement]
+                if ending in ("ed", "ing") and not replacement and len(stem) > 2 and stem[-1] == stem[-2]:
+                    forms.append(stem[:-1])  # planned
+                yield from (f"{part}:{form}" for form in forms if f"{part}:{form}" in self._senses)
+
+    def _find_reached(self, lemma: str) -> dict[int, float]:
+        """Concepts at or above the senses of a lemma, and how surely."""
+        reached: dict[int, float] = {}
+        for rank, sense in enumerate(self._senses[lemma][:_NUM_SENSES]):
+            for concept, steps in self._levels(sense).items():
+                value = _SENSE**rank * _STEP**steps
+                if value > reached.get(concept, 0.0):
+                    reached[concept] = value
+        return reached
+
+    def _levels(self, sense: int) -> dict[int, int]:
+        """Concepts at or above a sense, and how many steps away."""
+        levels = {sense: 0}
+        frontier = [sense]
+        for step in range(1, _MAX_STEPS + 1):
+            frontier = [up for concept in frontier for up in self._above[concept] if up not in levels]
+            levels |= dict.fromkeys(frontier, step)
+        return levels
+
+
+@cache
+def wordnet() -> WordNet:
+    """The table that comes with the library, read once.
+
+    Raises:
+        CheckpointError: The installation is damaged.
+
+    Example:
+        >>> words = wordnet()
+        >>> words.lemmas("flew")
+        ('v:fly',)
+        >>> words.hypernymy("assassinated", "killed") > 0.5 > words.hypernymy("killed", "assassinated")
+        True
+        >>> words.opposition("bought", "sold"), words.sameness("bought", "purchased") > 0.5
+        (1.0, True)
+    """
+    try:
+        return WordNet(json.loads(lzma.decompress(_FILE.read_bytes())))
+    except (OSError, lzma.LZMAError, ValueError, KeyError) as error:
+        raise CheckpointError(f"{_FILE}: cannot be read, install the library again: {error}") from error

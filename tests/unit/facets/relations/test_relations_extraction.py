@@ -1,0 +1,107 @@
+"""Which mentions are pairs, and what is asserted of them."""
+
+import pytest
+
+from facets.relations import EntitySpan, EntityType, Gazetteer, RelationEngine
+from facets.relations.assertion import AssertionStatus
+
+NAMES = Gazetteer(["Ann", "Ann Lee", "Bob", "Paris", "London", "Acme"])
+
+
+def spans_of(text: str, *names: tuple[str, EntityType]) -> list[EntitySpan]:
+    return [EntitySpan(text.index(name), text.index(name) + len(name), kind) for name, kind in names]
+
+
+def pairs_of(engine: RelationEngine, text: str, spans: list[EntitySpan] | None = None):
+    finder = NAMES if spans is None else None
+    [pairs] = engine.extract([text], spans=None if spans is None else [spans], finder=finder)
+    return pairs
+
+
+def test_two_entities_have_one_relation_in_one_direction_unless_more_are_asked_for(engine: RelationEngine) -> None:
+    text = "Ann was born in Paris and Bob works for Acme."
+    [one] = engine.extract([text], finder=NAMES)
+    [all_] = engine.extract([text], finder=NAMES, max_relations_per_pair=None)
+    counts = {}
+    for pair in one:
+        key = frozenset((pair.head.text, pair.tail.text))
+        counts[key] = counts.get(key, 0) + len(pair.relations)
+    assert max(counts.values()) == 1
+    accepted = {(p.head.text, r.score.relation, p.tail.text) for p in one for r in p.relations}
+    assert {("Ann", "birthPlace", "Paris"), ("Bob", "employer", "Acme")} <= accepted
+    assert accepted < {(p.head.text, r.score.relation, p.tail.text) for p in all_ for r in p.relations}
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("Was Ann born in Paris?", AssertionStatus.QUESTIONED),
+        ("If Ann was born in Paris, she knows.", AssertionStatus.HYPOTHETICAL),
+        ('"Ann was born in Paris," said Bob.', AssertionStatus.ATTRIBUTED),
+        ("Ann was not born in Paris.", AssertionStatus.NEGATED),
+        ("Ann might be born in Paris.", AssertionStatus.HYPOTHETICAL),
+    ],
+)
+def test_what_is_not_asserted_is_not_accepted(engine: RelationEngine, text: str, status: AssertionStatus) -> None:
+    pairs = [pair for pair in pairs_of(engine, text) if {pair.head.text, pair.tail.text} == {"Ann", "Paris"}]
+    assert pairs and all(pair.relations == () and pair.scores.assertion.status is status for pair in pairs)
+    assert all(score.probability == 0.0 for pair in pairs for score in pair.scores.relations)
+
+
+def test_mentions_of_one_entity_are_no_pair(engine: RelationEngine) -> None:
+    text = "Ann met Ann Lee, Lee and Paris in paris."
+    kinds = [("Ann Lee", EntityType.PERSON), ("Lee and", EntityType.UNKNOWN)]
+    lee = EntitySpan(text.index("Lee and"), text.index("Lee and") + 3)
+    spans = [*spans_of(text, kinds[0]), lee]
+    assert pairs_of(engine, text, spans) == []
+    named_after = spans_of("Ann Lee owns Lee.", ("Ann Lee", EntityType.PERSON))
+    assert pairs_of(engine, "Ann Lee owns Lee.", [*named_after, EntitySpan(13, 16, EntityType.ORGANIZATION)])
+    twice = [EntitySpan(text.index("Paris"), text.index("Paris") + 5), EntitySpan(len(text) - 6, len(text) - 1)]
+    assert pairs_of(engine, text, twice) == []
+
+
+def test_dates_and_numbers_are_tails_only(engine: RelationEngine) -> None:
+    text = "Ann was born in 1990 among 12."
+    kinds = [("Ann", EntityType.PERSON), ("1990", EntityType.DATE), ("12", EntityType.NUMBER)]
+    pairs = pairs_of(engine, text, spans_of(text, *kinds))
+    assert [(p.head.text, p.tail.text, p.tail.type) for p in pairs] == [
+        ("Ann", "1990", EntityType.DATE),
+        ("Ann", "12", EntityType.NUMBER),
+    ]
+
+
+def test_entities_of_different_clauses_are_no_pair(engine: RelationEngine) -> None:
+    text = "Ann left and Bob was born in Paris."
+    second = frozenset([5])
+    spans = [EntitySpan(0, 3, clauses=frozenset([0])), EntitySpan(13, 16, clauses=second), EntitySpan(29, 34)]
+    found = {frozenset((p.head.text, p.tail.text)) for p in pairs_of(engine, text, spans)}
+    assert found == {frozenset(("Bob", "Paris")), frozenset(("Ann", "Paris"))}
+    spans[2] = EntitySpan(29, 34, clauses=second)
+    assert {p.head.text for p in pairs_of(engine, text, spans)} == {"Bob", "Paris"}
+
+
+def test_items_of_a_list_are_no_pair_unless_something_is_said_of_both(engine: RelationEngine) -> None:
+    assert pairs_of(engine, "Ann and Bob.") == []
+    assert {p.head.text for p in pairs_of(engine, "Ann and Bob married.")} == {"Ann", "Bob"}
+
+
+def test_a_place_that_belongs_to_the_verb_says_nothing_about_its_neighbour(engine: RelationEngine) -> None:
+    text = "Ann met Bob in Paris."
+    spans = [EntitySpan(0, 3), EntitySpan(8, 11), EntitySpan(15, 20, is_adjunct=True)]
+    found = {frozenset((p.head.text, p.tail.text)) for p in pairs_of(engine, text, spans)}
+    assert found == {frozenset(("Ann", "Bob")), frozenset(("Ann", "Paris"))}
+
+
+def test_two_hundred_entities_in_a_sentence_are_bounded_work(engine: RelationEngine) -> None:
+    names = [f"Name{number}" for number in range(200)]
+    pairs = pairs_of(engine, " met ".join(names) + ".", [])
+    assert pairs == []
+    text = " met ".join(names) + "."
+    found = Gazetteer(names).find([text])
+    [pairs] = engine.extract([text], spans=found, top_k=1, evidence=False)
+    assert len(pairs) == 400  # 200 pairs, the closest ones, both ways round
+
+
+@pytest.mark.parametrize("text", ["Nobody came.", "Ann came."])
+def test_fewer_than_two_entities_have_no_pair(engine: RelationEngine, text: str) -> None:
+    assert pairs_of(engine, text) == []

@@ -1,0 +1,27 @@
+import numpy as np
+from toys import toy_word_pieces
+
+from facets.relations.pattern_pieces import PatternPieces
+
+
+def test_placeholders_are_pieces_behind_those_of_the_words() -> None:
+    pieces = toy_word_pieces()
+    [row] = PatternPieces(pieces, 32).rows([("$ARG1", "plays", "the", "$ENT", "$ARG2")])
+    known = pieces.ids(["plays the"])[0].tolist()
+    num = len(pieces)
+    assert row.tolist() == [pieces.first_id, num, *known, num + 2, num + 1, pieces.last_id]
+
+
+def test_a_long_pattern_loses_its_middle_and_never_an_argument() -> None:
+    pieces = toy_word_pieces()
+    words = ["music"] * 30
+    for place in (1, 10, 15, 16, 30):
+        pattern = ["$ARG2", *words]
+        pattern.insert(place, "$ARG1")
+        [row] = PatternPieces(pieces, 12).rows([pattern])
+        assert len(row) == 12
+        assert np.isin([len(pieces), len(pieces) + 1], row).all()
+    middle = [*words, "$ARG1", "$ARG2", *words]
+    [row] = PatternPieces(pieces, 12).rows([middle])
+    assert np.isin([len(pieces), len(pieces) + 1], row).all()
+    assert len(row) == 12

