@@ -35,13 +35,14 @@ def load(
         name_or_path: A shipped model's name or a checkpoint folder; None is the default model of ``kind``.
         kind: The class of model that is expected, so that its own methods are known to type checkers too:
             ``load("facets-minilm-en", FacetModel)``; None takes any.
-        device: ``cpu``, ``cuda``, ``cuda:1`` ...
+        device: ``cpu``, ``cuda``, ``cuda:1`` ..., or ``auto``: ``cuda`` where there is one.
 
     Raises:
         ImportError: The ``model`` extra is not installed.
         NotFoundError: No model of that name, no such folder.
         CheckpointError: The folder is incomplete or damaged.
         InvalidInputError: The model is for another task than ``kind``.
+        ConfigError: No such device.
     """
     require_extra("model", "torch", "spacy", "safetensors", "tokenizers")
     # Imported here, so that `import facets` stays light.

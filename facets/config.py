@@ -4,7 +4,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -17,6 +17,7 @@ __all__ = [
     "NonNegative",
     "NonNegativeInt",
     "PassageNetworkConfig",
+    "PatternNetworkConfig",
     "Positive",
     "Probability",
     "SentenceEncoderConfig",
@@ -163,6 +164,32 @@ class SentenceEncoderConfig(Settings):
         return self
 
 
+class PatternNetworkConfig(Settings):
+    """Shape of the network of sentence patterns: an encoder, K facets over its states, the order of the arguments."""
+
+    num_facets: AtLeastOne = 5  # K
+    order_dim: VectorWidth = 64  # dimensions of a facet that tell which argument is which
+    order_weight: Share = 0.15  # of them in a cosine of two facets
+    num_heads: AtLeastOne = 6
+    feedforward_dim: AtLeastOne = 768
+    num_decoder_layers: AtLeastOne = 1
+    max_tokens: Annotated[int, Field(ge=5)] = 32  # pieces of a pattern, special ones included; the middle is cut out
+    encoder: SentenceEncoderConfig = SentenceEncoderConfig()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        heads = 2 * self.num_heads
+        self.require("num_heads", self.encoder.width % heads == 0, f"half of a divisor of {self.encoder.width}")
+        limit = self.encoder.max_tokens
+        self.require("max_tokens", self.max_tokens <= limit, f"<= encoder.max_tokens ({limit})")
+        return self
+
+    @property
+    def dim(self) -> int:
+        """D, the width of a facet."""
+        return self.encoder.width + self.order_dim
+
+
 class PassageNetworkConfig(Settings):
     """Shape of the network of passages: the encoder and the facets that pool its states."""
 
@@ -215,7 +242,11 @@ def _given(cls: type[Settings], field: str, values: object) -> object:
 def _section(cls: type[Settings], way: tuple[int | str, ...]) -> type[Settings]:
     """The settings that the last step of the way is in."""
     for name in way[:-1]:
-        inner = cls.model_fields[str(name)].annotation
+        if isinstance(name, int):  # a place in a list of settings
+            continue
+        inner = cls.model_fields[name].annotation
+        if get_origin(inner) is list:
+            [inner] = get_args(inner)
         assert isinstance(inner, type) and issubclass(inner, Settings)
         cls = inner
     return cls

@@ -4,12 +4,13 @@ Standard library only, so that any layer can import this module. Every message s
 what was wrong, what was expected and what was got.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 __all__ = [
     "CheckpointError",
     "ConfigError",
     "ConflictError",
+    "DamagedDocumentsError",
     "DamagedError",
     "DiskFullError",
     "ErrorPath",
@@ -21,6 +22,7 @@ __all__ = [
     "OverloadedError",
     "StorageError",
     "StoreClosedError",
+    "StoreGoneError",
     "StoreInUseError",
     "path_text",
 ]
@@ -126,8 +128,26 @@ class DamagedError(StorageError):
     """What was read is not what was written. Restore it from a backup, or store the named document again."""
 
 
+class DamagedDocumentsError(DamagedError):
+    """Documents are damaged on disk, all others are not. Store these again, or delete them.
+
+    Attributes:
+        damaged: Row in the store -> id of the document.
+    """
+
+    def __init__(self, what: str, damaged: Mapping[int, str]) -> None:
+        self.damaged = dict(damaged)
+        first, *more = self.damaged.values()
+        others = f" (and {len(more)} more)" if more else ""
+        super().__init__(f"{what} of document {first!r}{others} damaged on disk: store it again, or delete it")
+
+
 class StoreClosedError(StorageError):
     """The store was closed before the call, as when the server stops. Transient for callers of a server."""
+
+
+class StoreGoneError(StorageError):
+    """The files were deleted, moved or replaced while they were open. Stop, put them back, and start again."""
 
 
 class StoreInUseError(StorageError):

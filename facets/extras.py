@@ -2,7 +2,20 @@
 
 import importlib.util
 
-__all__ = ["missing_modules", "require_extra"]
+__all__ = ["DISTRIBUTION", "install_command", "missing_modules", "require_extra"]
+
+# What package indexes call the library; `facets` there is somebody else's.
+DISTRIBUTION = "multifacet"
+
+
+def install_command(extra: str) -> str:
+    """What a user types to get an extra.
+
+    Example:
+        >>> install_command("model")
+        "pip install 'multifacet[model]'"
+    """
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def missing_modules(*modules: str) -> list[str]:
@@ -14,7 +27,7 @@ def require_extra(extra: str, *modules: str) -> None:
     """Checks that the modules of an optional part are installed.
 
     Args:
-        extra: Name of the extra, as in ``pip install 'facets[extra]'``.
+        extra: Name of the extra, as ``install_command`` takes it.
         modules: Top-level module names it needs.
 
     Raises:
@@ -22,7 +35,7 @@ def require_extra(extra: str, *modules: str) -> None:
     """
     missing = missing_modules(*modules)
     if missing:
-        raise ImportError(f"{', '.join(missing)} not installed: pip install 'facets[{extra}]'")
+        raise ImportError(f"{', '.join(missing)} not installed: {install_command(extra)}")
 
 
 def _is_installed(module: str) -> bool:

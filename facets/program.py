@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from facets.errors import FacetsError
-from facets.extras import missing_modules
+from facets.extras import install_command, missing_modules
 
 __all__ = ["make_program", "run_program"]
 
@@ -40,7 +40,7 @@ def run_program(
         log_level: Of messages on standard error.
     """
     if missing_modules(*modules):
-        typer.echo(f"{name} needs the extra {extra}: pip install 'facets[{extra}]'", err=True)
+        typer.echo(f"{name} needs the extra {extra}: {install_command(extra)}", err=True)
         return 1
     logging.basicConfig(level=log_level, format="%(levelname)s %(message)s")
     try:

@@ -1,6 +1,7 @@
 """Documents and search: a durable SQLite store and vector indexes derived from it."""
 
 from facets.documents.confidence import RelevanceCurve, read_relevance
+from facets.documents.encoding import check_facets
 from facets.documents.engine import CollectionEngine
 from facets.documents.filters import And, Contains, Equals, Exists, Filter, In, Not, Or, Range
 from facets.documents.records import CollectionRecord
@@ -54,5 +55,6 @@ __all__ = [
     "StoredDocument",
     "TargetModel",
     "UpsertResult",
+    "check_facets",
     "read_relevance",
 ]

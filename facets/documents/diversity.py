@@ -1,6 +1,6 @@
 """Results that differ: documents re-ranked so that each adds what those above it lack.
 
-Shape letters: C candidates, J facets of a query, K facets of a document, D dimensions.
+Shape letters: C candidates, J facets of a query, T facets of all documents, D dimensions.
 """
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 __all__ = ["diversify", "similarities"]
 
 _SHARPNESS = 4
+_BLOCK_FACETS = 1024  # compared with all others at a time: bounds the memory
 
 
 def diversify(
@@ -69,23 +70,27 @@ def diversify(
     return np.array(chosen, dtype=np.int64)
 
 
-def similarities(facets_CKD: NDArray[np.floating]) -> NDArray[np.float64]:
+def similarities(facets_TD: NDArray[np.floating], starts_C1: NDArray[np.int64]) -> NDArray[np.float64]:
     """How much of one document another one holds too, ``[C, C]`` in [0, 1], symmetric, 1 for equal ones.
 
     The mean over the facets of both of the best cosine that the other one has for them; zero facets are none.
+
+    Args:
+        facets_TD: Facets of the documents, one document after another; norms do not matter.
+        starts_C1: Where the facets of each document begin, and T; each has at least one.
     """
-    facets = facets_CKD.astype(np.float32)
-    num, num_facets, dim = facets.shape
-    norms_CK = np.linalg.norm(facets, axis=2)
-    used_CK = norms_CK > 0
-    units = (facets / np.where(used_CK, norms_CK, 1.0)[:, :, None]).reshape(-1, dim)
-    # [C * K, C * K] -> best facet of each document for every facet, [C * K, C]
-    cosines = np.where(used_CK.reshape(-1), units @ units.T, -np.inf)
-    best = np.maximum(cosines.reshape(-1, num, num_facets).max(axis=2, initial=0.0), 0.0)
-    best = (best * used_CK.reshape(-1, 1)).reshape(num, num_facets, num).sum(axis=1)
-    counts_C = used_CK.sum(axis=1)
+    facets = facets_TD.astype(np.float32)
+    norms_T = np.linalg.norm(facets, axis=1)
+    units = facets / np.where(norms_T > 0, norms_T, 1.0)[:, None]
+    # [T, T] -> the best facet of each document for every facet, [T, C]; zero facets of others have cosine 0
+    best_TC = np.empty((len(units), len(starts_C1) - 1), dtype=np.float32)
+    for start in range(0, len(units), _BLOCK_FACETS):
+        cosines = units[start : start + _BLOCK_FACETS] @ units.T
+        best_TC[start : start + _BLOCK_FACETS] = np.maximum.reduceat(cosines, starts_C1[:-1], axis=1)
+    best_CC = np.add.reduceat(np.maximum(best_TC, 0.0), starts_C1[:-1], axis=0)
+    counts_C = np.add.reduceat((norms_T > 0).astype(np.int64), starts_C1[:-1])
     both = np.maximum(counts_C[:, None] + counts_C, 1)
-    return np.clip(((best + best.T) / both).astype(np.float64), 0.0, 1.0)
+    return np.clip(((best_CC + best_CC.T) / both).astype(np.float64), 0.0, 1.0)
 
 
 def _scaled(values: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -1,22 +1,22 @@
 """Checks what callers hand in and turns it into what the store keeps.
 
-Shape letters: N documents, K facets, D dimensions.
+Shape letters: N documents, T facets of all documents, S places in an index, K facets of a place, D dimensions.
 """
 
 import json
 import re
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.facet_codes import Codes, FacetCode, decode_units, encode_units, no_codes
+from facets.documents.facet_codes import Codes, FacetCode, decode_units, encode_units, no_codes, starts_of
 from facets.documents.lexical_terms import count_terms
 from facets.documents.types import (
     MAX_COLLECTION_NAME_LENGTH,
     MAX_ID_BYTES,
+    MAX_NUM_FACETS,
     MAX_PAYLOAD_BYTES,
     MAX_PAYLOAD_DEPTH,
     Document,
@@ -25,34 +25,35 @@ from facets.documents.types import (
 from facets.errors import ErrorPath, InvalidInputError
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_TEXT_BYTES
 from facets.index.lexical import TermCounts
+from facets.index.pages import paged
 
 __all__ = [
     "EncodedBatch",
     "check_collection_name",
+    "check_facets",
     "check_ids",
     "check_text",
-    "document_checksum",
     "encode_documents",
     "encode_json",
-    "facets_checksum",
     "normalize",
 ]
 
 _COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
-_SLICE = 512  # documents normalized at a time in float64: bounds the extra memory
+_SLICE = 256  # documents normalized at a time in float64: bounds the extra memory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncodedBatch:
-    """Documents ready to store; every list has one item a document.
+    """Documents ready to store; every list has one item a document, and facets stand one document after another.
 
     Attributes:
         ids: Their ids, all different.
         texts: Their texts.
         payloads: Their payloads as compact JSON.
-        codes: Directions of the facets, ``[N, K, D]``; a zero facet stays zero.
-        norms: Magnitudes, ``[N, K]`` float32.
-        spans: Where in the text each facet comes from, ``[K, 2]`` uint32 a document; None where nobody said.
+        codes: Directions of the facets, ``[T, D]``; a zero facet stays zero.
+        norms: Magnitudes, ``[T]`` float32.
+        starts: Where the facets of each document begin, and T: ``[N + 1]``.
+        spans: Where in the text each facet comes from, ``[facets of it, 2]`` uint32 a document; None where nobody said.
         readings: Tokens of the text and how many were read; both None where nobody said.
         terms: Terms of their texts.
     """
@@ -62,25 +63,23 @@ class EncodedBatch:
     payloads: list[str]
     codes: Codes
     norms: NDArray[np.float32]
+    starts: NDArray[np.int64]
     spans: list[NDArray[np.uint32] | None]
     readings: list[tuple[int | None, int | None]]
     terms: list[TermCounts]
 
-    @property
-    def units(self) -> NDArray[np.float16]:
-        """Unit-norm facets as indexes get them, ``[N, K, D]``: the same as read back from the store."""
-        return decode_units(self.codes)
+    def paged(self, rows_N: NDArray[np.int64], num_facets: int) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+        """The documents as indexes get them: the same as read back from the store.
 
+        Args:
+            rows_N: Row of each document; -1 for one that was not stored.
+            num_facets: K.
 
-def document_checksum(id: str, payload: str, text: str, reading: tuple[int | None, int | None]) -> int:
-    """CRC-32 of what a document says; SQLite itself has no checksums on its pages."""
-    checksum = zlib.crc32(text.encode(), zlib.crc32(f"{id}\0{payload}\0".encode()))
-    return checksum if reading == (None, None) else zlib.crc32(f"\0{reading[0]} {reading[1]}".encode(), checksum)
-
-
-def facets_checksum(norms: bytes, units: bytes, spans: bytes | None) -> int:
-    """CRC-32 of a document's facets as stored."""
-    return zlib.crc32(spans or b"", zlib.crc32(units, zlib.crc32(norms)))
+        Returns:
+            The row of each place, ``[S]``, and unit-norm facets, ``[S, K, D]``.
+        """
+        rows_S, units_SKD = paged(rows_N, decode_units(self.codes), self.starts, num_facets=num_facets)
+        return rows_S[rows_S >= 0], units_SKD[rows_S >= 0].astype(np.float16, copy=False)
 
 
 def check_collection_name(name: str) -> None:
@@ -164,7 +163,7 @@ def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int
 
     Args:
         documents: The batch.
-        num_facets: K of the collection.
+        num_facets: K of the collection: each document has so many facets or more.
         dim: D of the collection.
         code: How the collection keeps directions.
 
@@ -187,40 +186,54 @@ def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int
             )
         check_text(document.text, path=(*here, "text"), max_bytes=MAX_TEXT_BYTES)
         payloads.append(encode_json(document.payload, path=(*here, "payload")))
-        _check_facets_shape(document.facet_embeddings, (num_facets, dim), (*here, "facet_embeddings"))
+        check_facets(
+            document.facet_embeddings, (num_facets, dim), document.spans is not None, (*here, "facet_embeddings")
+        )
         _check_reading(document, here)
-    codes_NKD = no_codes((len(documents), num_facets, dim), code)
-    norms_NK = np.empty((len(documents), num_facets), dtype=np.float32)
+    starts_N1 = starts_of(len(document.facet_embeddings) for document in documents)
+    codes_TD = no_codes((int(starts_N1[-1]), dim), code)
+    norms_T = np.empty(len(codes_TD), dtype=np.float32)
     for start in range(0, len(documents), _SLICE):
         part = documents[start : start + _SLICE]
-        facets_NKD = np.stack([document.facet_embeddings for document in part]).astype(np.float64)
-        units, norms = normalize(facets_NKD)
-        bad = np.flatnonzero(~(norms <= np.finfo(np.float32).max).all(axis=1))  # NaN fails too
+        own = slice(starts_N1[start], starts_N1[start + len(part)])
+        units, norms = normalize(np.concatenate([document.facet_embeddings for document in part]).astype(np.float64))
+        bad = np.flatnonzero(~(norms <= np.finfo(np.float32).max))  # NaN fails too
         if len(bad):
-            where = ("documents", start + int(bad[0]), "facet_embeddings")
+            place = int(np.searchsorted(starts_N1, own.start + bad[0], side="right")) - 1
+            where = ("documents", place, "facet_embeddings")
             raise InvalidInputError("has NaN or infinite values: expected finite float32", path=where)
-        codes_NKD[start : start + len(part)] = encode_units(units, code)
-        norms_NK[start : start + len(part)] = norms
+        codes_TD[own], norms_T[own] = encode_units(units, code), norms
     return EncodedBatch(
         ids=[document.id for document in documents],
         texts=[document.text for document in documents],
         payloads=payloads,
-        codes=codes_NKD,
-        norms=norms_NK,
+        codes=codes_TD,
+        norms=norms_T,
+        starts=starts_N1,
         spans=[None if one.spans is None else one.spans.astype(np.uint32) for one in documents],
         readings=[(document.num_tokens, document.num_read) for document in documents],
         terms=[count_terms(document.text) for document in documents],
     )
 
 
-def _check_facets_shape(facets: NDArray[np.floating], shape: tuple[int, int], path: ErrorPath) -> None:
+def check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_spans: bool, path: ErrorPath) -> None:
+    """Raises InvalidInputError unless these are facets for a document of a collection.
+
+    Args:
+        facets: What is given.
+        shape: K and D of the collection.
+        has_spans: Whether it is known where in the text they come from: those of a long text may be more than K.
+        path: Of the facets.
+    """
     if not isinstance(facets, np.ndarray) or not np.issubdtype(facets.dtype, np.floating):
         kind = facets.dtype if isinstance(facets, np.ndarray) else type(facets).__name__
         raise InvalidInputError(f"must be an array of floats, got {kind}", path=path)
-    if facets.shape != shape:
+    num_facets, dim = shape
+    is_long = has_spans and facets.ndim == 2 and num_facets < len(facets) <= MAX_NUM_FACETS and facets.shape[1] == dim
+    if facets.shape != shape and not is_long:
+        more = f", or up to {MAX_NUM_FACETS} facets with spans"
         raise InvalidInputError(
-            f"has shape {list(facets.shape)}, expected [facets, dimensions] = {list(shape)}",
-            path=path,
+            f"has shape {list(facets.shape)}, expected [facets, dimensions] = {list(shape)}{more}", path=path
         )
 
 

@@ -32,6 +32,7 @@ from facets.documents.searcher import Searcher, check_query, check_wanted
 from facets.documents.store import DocumentStore
 from facets.documents.types import (
     MAX_CONFIG_BYTES,
+    MAX_NUM_FACETS,
     CollectionInfo,
     CountResult,
     DeleteResult,
@@ -43,14 +44,15 @@ from facets.documents.types import (
     SearchResult,
     UpsertResult,
 )
-from facets.errors import InvalidInputError, NotFoundError, NotReadyError, StorageError
+from facets.errors import DamagedDocumentsError, InvalidInputError, NotFoundError, NotReadyError, StorageError
 from facets.index.config import MAX_PAGE_SIZE, MAX_TEXT_BYTES, EngineConfig
-from facets.storage import Database, DirectoryLock, clear_errors, sync_directory
+from facets.storage import Database, DirectoryLock, DirectoryManifest, clear_errors, sync_directory
 
 __all__ = ["CollectionEngine"]
 
-MAX_NUM_FACETS = 256  # K of a collection
 MAX_DIM = 4096  # D of a collection
+STORE_FILE = "documents.sqlite3"
+_WITNESSES = ("indexes/*.index", "ingest-streams.sqlite3", "papers/*/*.sqlite3", "relations/*/relations.*")
 _SEARCH_ATTEMPTS = 3  # the last one holds off writers, so it always sees one state
 
 
@@ -86,8 +88,8 @@ class CollectionEngine:
             config: Settings; the defaults when None.
 
         Raises:
-            StorageError: The directory is in use by another process (its pid is named), cannot be written, or
-                holds no database of ours.
+            StorageError: The directory is in use by another process (its pid is named), cannot be written, holds no
+                database of ours, or has lost the one or the last writes that it had.
         """
         config = config or EngineConfig()
         directory = Path(data_dir)
@@ -98,9 +100,12 @@ class CollectionEngine:
         with ExitStack() as undo:
             lock = DirectoryLock(directory)
             undo.callback(lock.close)
-            database = Database(directory / "documents.sqlite3", SCHEMA, max_bytes=config.max_database_bytes)
+            manifest = DirectoryManifest(directory, STORE_FILE, _WITNESSES)
+            manifest.check()
+            database = Database(directory / STORE_FILE, SCHEMA, max_bytes=config.max_database_bytes)
             undo.callback(database.close)
             store = DocumentStore(database, config.stored_code)
+            manifest.agree(store.store_id)
             indexes = IndexManager(store, snapshots, config)
             with store.view() as view:
                 revision, records = view.revision(), view.all_collections()
@@ -239,7 +244,7 @@ class CollectionEngine:
             if not batch.ids:
                 return UpsertResult(revision=self._revision, num_inserted=0, num_updated=0)
             write = self._store.upsert(record, batch)
-            self._indexes.apply(record, write, batch.units, terms=batch.terms)
+            self._indexes.apply(record, write, batch)
             self._revision = write.revision
         num_updated = len(write.removed)
         return UpsertResult(revision=write.revision, num_inserted=len(batch.ids) - num_updated, num_updated=num_updated)
@@ -341,6 +346,8 @@ class CollectionEngine:
     ) -> SearchResult:
         """Finds the documents that answer the facets and the words of the query best.
 
+        Documents that are damaged on disk are left out and named in the log; see ``CollectionInfo.num_damaged``.
+
         The score of the facets is ``sum_j w_j max_k cos(q_j, F_k)``: each facet of the query counts with the closest
         facet of the document. With one facet this is the best facet's cosine.
 
@@ -372,13 +379,22 @@ class CollectionEngine:
         wanted = check_wanted(
             Wanted(top_k=top_k, curve=curve, min_confidence=min_confidence, diversify=diversify), query.mode
         )
-        for attempt in range(_SEARCH_ATTEMPTS):
+        attempt, left_out = 0, set[int]()
+        while attempt < _SEARCH_ATTEMPTS:
             revision = self._revision
             check_revision(revision, min_revision)
             last = attempt == _SEARCH_ATTEMPTS - 1
-            found = self._searcher.search(record, query, wanted, filter=filter, exact=exact, hold_writes=last)
+            try:
+                found = self._searcher.search(record, query, wanted, filter=filter, exact=exact, hold_writes=last)
+            except DamagedDocumentsError as error:
+                if left_out.issuperset(error.damaged):
+                    raise
+                left_out.update(error.damaged)
+                self._indexes.leave_out(record, error.damaged)
+                continue
             if found is not None:
                 return replace(found, index_revision=revision)
+            attempt += 1
             record = self._record(name, seen or record)  # the collection itself may be gone, or another one
         raise StorageError(f"collection {name!r} disagrees with its index: restart the server to rebuild it")
 
@@ -400,6 +416,15 @@ class CollectionEngine:
             Exception: What ``target.encode`` raised.
         """
         return self._reindexer.step(name, target, budget_s=budget_s)
+
+    def check_directory(self) -> None:
+        """Looks whether the data directory is still there: some microseconds, for health checks.
+
+        Raises:
+            StorageError: It was deleted, moved or replaced; writes are refused for the same reason.
+        """
+        self._lock.check()
+        self._store.check_place()
 
     def maintain(self) -> None:
         """Folds new documents into FAISS and saves the indexes that are due; the background thread calls it."""
@@ -436,5 +461,8 @@ class CollectionEngine:
             created=record.created,
             config=record.config,
             num_documents=record.num_documents,
+            num_damaged=self._indexes.quarantine.count(record),
             index_kind="exact" if live is None else live.kind,
+            num_vectors=0 if live is None else live.num_vectors,
+            snapshot_bytes=self._indexes.snapshot_bytes(record),
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from facets.documents.lexical_terms import hash_terms
 from facets.documents.types import FacetMatch, Span
-from facets.text.terms import QueryTerms, located_terms
+from facets.text.terms import QueryTerms, is_stop_word, located_terms
 from facets.text.tokenizer import Sentence, Tokenizer
 
 __all__ = ["answer_of", "matches_of"]
@@ -67,7 +67,8 @@ def answer_of(
     """The part of a text that answers a query best.
 
     The span of the facet that contributes most; where words of the query stand in it, the one of its sentences whose
-    words weigh most. Without a span, the sentence of the text whose words weigh most.
+    words weigh most. Without a span, the sentence of the text whose words weigh most. A sentence that says nothing but
+    words of the query, such as a title, is shown only where there is no other: the one behind it is asked, too.
 
     Args:
         text: Of the document.
@@ -85,24 +86,31 @@ def answer_of(
     start, end = (best.start, best.end) if best else (0, min(len(text), _LONGEST_SEARCH))
     window = (max(0, start - _AROUND), min(len(text), end + _AROUND)) if best else (start, end)
     found = located_terms(text, *window)
-    places = [
-        (hash, first, last)
-        for hash, (_, first, last) in zip(hash_terms([term for term, _, _ in found]), found, strict=True)
-        if hash in wanted
-    ]
-    sentences = [
-        (sentence.start + window[0], sentence.end + window[0])
-        for sentence in _sentences(text[window[0] : window[1]])
-        if sentence.end + window[0] > start and sentence.start + window[0] < end
-    ]
-    weighed = [(_weight(places, rarities, *sentence), sentence) for sentence in sentences]
+    hashes = hash_terms([term for term, _, _ in found])
+    places = [(hash, first, last) for hash, (_, first, last) in zip(hashes, found, strict=True)]
+    known = [place for place in places if place[0] in wanted]
+    sentences = [(one.start + window[0], one.end + window[0]) for one in _sentences(text[window[0] : window[1]])]
+    within = [(first, last) for first, last in sentences if last > start and first < end]
+    telling = _telling(within, sentences, [place for place in places if place[0] not in wanted], text)
+    weighed = [(_weight(known, rarities, *sentence), sentence) for sentence in telling or within]
     heaviest = max(weighed, key=lambda entry: entry[0], default=(0.0, (0, 0)))
     if heaviest[0] > 0:
         start, end = heaviest[1]
     elif best is None:
         return None
-    words = tuple((first, last) for _, first, last in places if first >= start and last <= end)
+    words = tuple((first, last) for _, first, last in known if first >= start and last <= end)
     return Span(start=start, end=end, text=text[start:end], words=words)
+
+
+def _telling(
+    within: list[tuple[int, int]], sentences: list[tuple[int, int]], others: list[tuple[int, int, int]], text: str
+) -> list[tuple[int, int]]:
+    """Sentences that hold one of the other words; where no sentence within does, the next one that does."""
+    says = [first for _, first, last in others if not is_stop_word(text[first:last].lower())]
+    telling = [(start, end) for start, end in sentences if any(start <= first < end for first in says)]
+    found = [sentence for sentence in telling if sentence in within]
+    behind = within[-1][1] if within else 0
+    return found or [sentence for sentence in telling if sentence[0] >= behind][:1]
 
 
 def _weight(places: list[tuple[int, int, int]], rarities: Mapping[int, float], start: int, end: int) -> float:

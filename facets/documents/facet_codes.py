@@ -1,10 +1,12 @@
 """Facets as the store keeps them: directions as codes, magnitudes apart, zero facets left out.
 
-Shape letters: N documents, K facets, D dimensions, T facets that are not zero.
+The facets of all documents stand one after another: most documents have K, long ones more.
+Shape letters: N documents, T facets of all documents, D dimensions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -21,6 +23,7 @@ __all__ = [
     "read_codes",
     "row_of_part",
     "split_codes",
+    "starts_of",
     "write_codes",
 ]
 
@@ -34,7 +37,7 @@ _LARGEST = 127
 _PART_BYTES = 1328  # of codes in a line of facet_parts: three lines fill a page
 _FIRST_LINE_BYTES = 1312  # of norms, spans and codes in the line of facets
 _MAX_PARTS = 4096  # of one document
-_SLICE = 512  # documents decoded at a time: bounds the extra memory
+_SLICE = 8192  # facets decoded at a time: bounds the extra memory
 
 
 def no_codes(shape: tuple[int, ...], code: FacetCode) -> Codes:
@@ -42,35 +45,42 @@ def no_codes(shape: tuple[int, ...], code: FacetCode) -> Codes:
     return np.zeros(shape, dtype=np.int8) if code == "int8" else np.zeros(shape, dtype=np.float16)
 
 
-def encode_units(units_NKD: NDArray[np.floating], code: FacetCode) -> Codes:
-    """Directions as codes, ``[N, K, D]``: the norm of a code means nothing, zero stays zero.
+def starts_of(counts: Iterable[int]) -> NDArray[np.int64]:
+    """Where the facets of each document begin, given how many it has, and T at the end: ``[N + 1]``."""
+    return np.cumsum([0, *counts], dtype=np.int64)
+
+
+def encode_units(units_TD: NDArray[np.floating], code: FacetCode) -> Codes:
+    """Directions as codes, ``[T, D]``: the norm of a code means nothing, zero stays zero.
 
     int8 scales the largest component of each facet to 127: the direction changes by about half a percent of a radian.
     """
     if code == "fp16":
-        return units_NKD.astype(np.float16)
-    largest = np.abs(units_NKD).max(axis=2, keepdims=True, initial=0.0)
-    codes_NKD: Codes = np.rint(units_NKD * (_LARGEST / np.where(largest > 0, largest, 1.0))).astype(np.int8)
-    return codes_NKD
+        return units_TD.astype(np.float16)
+    largest = np.abs(units_TD).max(axis=1, keepdims=True, initial=0.0)
+    codes_TD: Codes = np.rint(units_TD * (_LARGEST / np.where(largest > 0, largest, 1.0))).astype(np.int8)
+    return codes_TD
 
 
-def decode_units(codes_NKD: Codes) -> NDArray[np.float16]:
+def decode_units(codes_TD: Codes) -> NDArray[np.float16]:
     """Unit-norm facets, as indexes want them."""
-    if codes_NKD.dtype != np.int8:
-        return codes_NKD.astype(np.float16, copy=False)
-    units_NKD = np.empty(codes_NKD.shape, dtype=np.float16)
-    for start in range(0, len(codes_NKD), _SLICE):
-        part = codes_NKD[start : start + _SLICE].astype(np.float32)
-        norms = np.sqrt(np.einsum("nkd,nkd->nk", part, part))
-        units_NKD[start : start + _SLICE] = part / np.where(norms > 0, norms, 1.0)[:, :, None]
-    return units_NKD
+    if codes_TD.dtype != np.int8:
+        return codes_TD.astype(np.float16, copy=False)
+    units_TD = np.empty(codes_TD.shape, dtype=np.float16)
+    for start in range(0, len(codes_TD), _SLICE):
+        part = codes_TD[start : start + _SLICE].astype(np.float32)
+        norms = np.sqrt(np.einsum("td,td->t", part, part))
+        units_TD[start : start + _SLICE] = part / np.where(norms > 0, norms, 1.0)[:, None]
+    return units_TD
 
 
-def write_codes(codes_NKD: Codes, norms_NK: NDArray[np.float32]) -> list[bytes]:
+def write_codes(codes_TD: Codes, norms_T: NDArray[np.float32], starts_N1: NDArray[np.int64]) -> list[bytes]:
     """The codes of each document as the store keeps them: those of the facets whose norm is not 0, one by one."""
-    kept_NK = norms_NK > 0
-    stored = codes_NKD.astype(codes_NKD.dtype.newbyteorder("<"), copy=False)
-    return [codes_KD[kept_K].tobytes() for codes_KD, kept_K in zip(stored, kept_NK, strict=True)]
+    stored = codes_TD.astype(codes_TD.dtype.newbyteorder("<"), copy=False)
+    kept = memoryview(stored[norms_T > 0].tobytes())
+    width = stored.dtype.itemsize * stored.shape[1]
+    ends = (np.concatenate([[0], np.cumsum(norms_T > 0)])[starts_N1] * width).tolist()
+    return [bytes(kept[start:end]) for start, end in pairwise(ends)]
 
 
 def split_codes(blob: bytes, beside: int) -> tuple[bytes, list[bytes]]:
@@ -90,20 +100,22 @@ def row_of_part(number: int) -> int:
     return number // _MAX_PARTS
 
 
-def read_codes(blobs: Sequence[bytes], norms_NK: NDArray[np.float32], *, dim: int, code: FacetCode) -> Codes | None:
-    """The reverse of :func:`write_codes`, ``[N, K, D]``; None when a blob has another length.
+def read_codes(
+    blobs: Sequence[bytes], norms_T: NDArray[np.float32], starts_N1: NDArray[np.int64], *, dim: int, code: FacetCode
+) -> Codes | None:
+    """The reverse of :func:`write_codes`, ``[T, D]``; None when a blob has another length.
 
     Stores of earlier versions hold zero facets too; their blobs are of full length.
     """
-    kind = _TYPES[code]
+    width = _TYPES[code].itemsize * dim
     sizes_N = np.fromiter(map(len, blobs), dtype=np.int64, count=len(blobs))
-    kept_NK = norms_NK > 0
-    kept_NK[sizes_N == norms_NK.shape[1] * dim * kind.itemsize] = True
-    if not (kept_NK.sum(axis=1) * dim * kind.itemsize == sizes_N).all():
+    counts_N = np.diff(starts_N1)
+    kept_T = (norms_T > 0) | np.repeat(sizes_N == counts_N * width, counts_N)
+    if not (np.diff(np.concatenate([[0], np.cumsum(kept_T)])[starts_N1]) * width == sizes_N).all():
         return None
-    codes_NKD = no_codes((*norms_NK.shape, dim), code)
-    codes_NKD[kept_NK] = np.frombuffer(b"".join(blobs), dtype=kind).reshape(-1, dim)
-    return codes_NKD
+    codes_TD = no_codes((len(norms_T), dim), code)
+    codes_TD[kept_T] = np.frombuffer(b"".join(blobs), dtype=_TYPES[code]).reshape(-1, dim)
+    return codes_TD
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,21 +123,32 @@ class StoredFacets:
     """The facets of documents as stored.
 
     Attributes:
-        codes: Directions, ``[N, K, D]``; norms mean nothing.
-        norms: Magnitudes, ``[N, K]``.
-        spans: Where in the text each facet comes from, ``[K, 2]`` a document; None where nobody said.
+        codes: Directions, ``[T, D]``; norms mean nothing.
+        norms: Magnitudes, ``[T]``.
+        starts: Where the facets of each document begin, and T: ``[N + 1]`` int64.
+        spans: Where in the text each facet comes from, ``[facets of it, 2]`` a document; None where nobody said.
     """
 
     codes: Codes
     norms: NDArray[np.float32]
+    starts: NDArray[np.int64]
     spans: tuple[NDArray[np.uint32] | None, ...]
+
+    def __getitem__(self, places_C: NDArray[np.int64]) -> "StoredFacets":
+        """Those of the documents at these places, in this order."""
+        counts_C = np.diff(self.starts)[places_C]
+        starts_C1 = starts_of(counts_C.tolist())
+        taken = np.repeat(self.starts[places_C] - starts_C1[:-1], counts_C) + np.arange(starts_C1[-1])
+        spans = tuple(self.spans[place] for place in places_C.tolist())
+        return StoredFacets(self.codes[taken], self.norms[taken], starts_C1, spans)
 
     @property
     def units(self) -> NDArray[np.float16]:
-        """Unit-norm facets, ``[N, K, D]``; zero stays zero."""
+        """Unit-norm facets, ``[T, D]``; zero stays zero."""
         return decode_units(self.codes)
 
     @property
-    def embeddings(self) -> NDArray[np.float32]:
-        """Facets with magnitudes, ``[N, K, D]``."""
-        return self.units.astype(np.float32) * self.norms[:, :, None]
+    def embeddings(self) -> list[NDArray[np.float32]]:
+        """Facets of each document with magnitudes, ``[facets of it, D]``."""
+        whole = self.units.astype(np.float32) * self.norms[:, None]
+        return [whole[start:end] for start, end in pairwise(self.starts.tolist())]

@@ -4,16 +4,18 @@ import ctypes
 import logging
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.encoding import EncodedBatch
+from facets.documents.quarantine import Quarantine
 from facets.documents.records import CollectionRecord, CollectionState, StoreWrite
 from facets.documents.store import DocumentStore
-from facets.errors import FacetsError, NotFoundError, NotReadyError, StorageError
+from facets.errors import DamagedDocumentsError, FacetsError, NotFoundError, NotReadyError, StorageError
 from facets.index.backends import make_backend
 from facets.index.config import EngineConfig
 from facets.index.lexical import LexicalIndex, TermCounts
@@ -35,10 +37,12 @@ class IndexManager:
     Attributes:
         write_lock: Held over a write of the store and its repetition in the index, so that indexes see writes in
             the order of revisions. Reentrant. Whoever also needs the lock of a collection takes that one first.
+        quarantine: Documents that no index holds because they are damaged on disk.
     """
 
     def __init__(self, store: DocumentStore, directory: Path, config: EngineConfig) -> None:
         self.write_lock = threading.RLock()
+        self.quarantine = Quarantine()
         self._store = store
         self._directory = directory
         self._config = config
@@ -126,19 +130,40 @@ class IndexManager:
         """The index of a collection if it is in memory."""
         return self._live.get(record.number)
 
+    def snapshot_bytes(self, record: CollectionRecord) -> int:
+        """Size of the saved index of a collection; 0: there is none."""
+        try:
+            return self._path(record).stat().st_size
+        except OSError:  # not saved, or just being replaced
+            return 0
+
     def apply(
         self,
         record: CollectionRecord,
         write: StoreWrite,
-        units_NKD: NDArray[np.float16] | None = None,
+        batch: EncodedBatch | None = None,
         *,
-        terms: Sequence[TermCounts] = (),
+        kept: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Repeats a write of the store; the caller holds ``write_lock`` since before that write."""
+        """Repeats a write of the store; the caller holds ``write_lock`` since before that write.
+
+        Args:
+            record: The collection.
+            write: What was done.
+            batch: The documents that were added; None: none.
+            kept: Which of the batch these are, ``[N]``; None: all.
+        """
         live, lexical = self._live.get(record.number), self._lexical.get(record.number)
+        added, units, terms = write.added, None, list[TermCounts]()
+        if batch is not None:
+            rows = np.full(len(batch.ids), -1, dtype=np.int64)
+            rows[slice(None) if kept is None else kept] = write.added
+            added, units = batch.paged(rows, record.num_facets)
+            terms = [counted for counted, row in zip(batch.terms, rows.tolist(), strict=True) if row >= 0]
+        self.quarantine.forget(record, write.removed.tolist())
         try:
             if live is not None:
-                live.apply(write.revision, added=write.added, removed=write.removed, units_NKD=units_NKD)
+                live.apply(write.revision, added=added, removed=write.removed, units_SKD=units)
             if lexical is not None:
                 lexical.apply(write.revision, added=write.added, removed=write.removed, terms=terms)
         except BaseException:
@@ -149,8 +174,18 @@ class IndexManager:
         if live is not None and live.is_due():
             self._wake.set()
 
+    def leave_out(self, record: CollectionRecord, damaged: Mapping[int, str]) -> None:
+        """Takes documents that are damaged on disk out of the indexes."""
+        rows = np.array(sorted(damaged), dtype=np.int64)
+        with self.write_lock:
+            for index in (self._live.get(record.number), self._lexical.get(record.number)):
+                if index is not None:
+                    index.discard(rows)
+            self.quarantine.add(record, damaged)
+
     def drop(self, record: CollectionRecord) -> None:
         """Forgets a deleted collection."""
+        self.quarantine.forget(record)
         self._live.pop(record.number, None)
         self._lexical.pop(record.number, None)
         self._records.pop(record.number, None)
@@ -239,7 +274,7 @@ class IndexManager:
         )
 
     def _load(self, record: CollectionRecord) -> LiveIndex:
-        source = self._store.source(record)
+        source = self._store.source(record, self.quarantine)
         base = load_snapshot(self._path(record), self._identity(record), self._backend, source)
         live = LiveIndex(source, self._backend, self._config, base=base, revision=record.revision)
         live.catch_up()
@@ -256,10 +291,19 @@ class IndexManager:
         with self._store.view() as view:
             rows = view.rows(record)
         for start in range(0, len(rows), _TERMS_CHUNK):
-            with self._store.view() as view:
-                existing, terms = view.terms(rows[start : start + _TERMS_CHUNK])
+            existing, terms = self._terms(record, rows[start : start + _TERMS_CHUNK])
             lexical.apply(record.revision, added=existing, removed=none, terms=terms)
         return lexical
+
+    def _terms(
+        self, record: CollectionRecord, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], Sequence[TermCounts]]:
+        try:
+            with self._store.view() as view:
+                return view.terms(rows)
+        except DamagedDocumentsError as error:
+            self.quarantine.add(record, error.damaged)
+            return self._terms(record, np.setdiff1d(rows, list(error.damaged)))
 
     def _save(self, record: CollectionRecord, live: LiveIndex) -> None:
         identity = self._identity(record)

@@ -42,7 +42,7 @@ def read_terms(blob: bytes) -> TermCounts:
         DamagedError: The checksum differs.
     """
     body = blob[4:]
-    if len(body) % 6 or zlib.crc32(body) != int.from_bytes(blob[:4], "little"):
+    if len(blob) < 4 or len(body) % 6 or zlib.crc32(body) != int.from_bytes(blob[:4], "little"):
         raise DamagedError("terms of a document are damaged on disk")
     size = len(body) // 6
     return TermCounts(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from facets.documents.confidence import FEATURES, RelevanceCurve, features_of
 from facets.documents.diversity import diversify, similarities
 from facets.documents.evidence import answer_of, matches_of
+from facets.documents.facet_codes import starts_of
 from facets.documents.fusion import fuse, share_of
 from facets.documents.lexical_terms import matched_words
 from facets.documents.records import CollectionRecord
@@ -24,7 +25,7 @@ from facets.text.terms import QueryTerms, is_stop_word
 __all__ = ["LexicalSide", "Wanted", "rank"]
 
 _POOL = 50  # documents out of which diverse ones are chosen, at least
-_CHUNK = 2048  # candidates whose facets are held at a time
+_CHUNK = 512  # candidates whose facets are held at a time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,11 +161,12 @@ def _meet(
     parts: list[list[Meetings]] = [[] for _ in lines]
     for start in range(0, len(rows), _CHUNK):
         chunk = rows[start : start + _CHUNK]
-        codes = view.facets(record, chunk).codes
+        stored = view.facets(record, chunk)
         for query_JD, line, met in zip(query_QJD, lines, parts, strict=True):
             mine = line[(line >= chunk[0]) & (line <= chunk[-1])]
-            met.append(meet(query_JD, codes[np.searchsorted(chunk, mine)]))
-    nothing = meet(query_QJD[0], np.empty((0, record.num_facets, record.dim), dtype=np.float16))
+            own = stored if len(mine) == len(chunk) else stored[np.searchsorted(chunk, mine)]
+            met.append(meet(query_JD, own.codes, own.starts))
+    nothing = meet(query_QJD[0], np.empty((0, record.dim), dtype=np.float16), starts_of([]))
     return [_joined([nothing, *met]) for met in parts]
 
 
@@ -198,7 +200,8 @@ def _best(scored: _Scored, ids: Mapping[int, str], wanted: Wanted) -> _Scored:
 
 
 def _diverse(view: StoreView, record: CollectionRecord, scored: _Scored, wanted: Wanted) -> _Scored:
-    alike = similarities(view.facets(record, scored.rows).units)
+    stored = view.facets(record, scored.rows)
+    alike = similarities(stored.units, stored.starts)
     shares = scored.met.shares
     return scored[diversify(scored.scores, shares, alike, strength=wanted.diversify, top_k=wanted.top_k)]
 
@@ -216,7 +219,7 @@ def _hits(
     held = view.terms(rows)[1] if any(sides) else []
     stored = view.facets(record, rows)
     units = stored.units.astype(np.float32)
-    norms = np.linalg.norm(units, axis=2, keepdims=True)
+    norms = np.linalg.norm(units, axis=1, keepdims=True)
     units /= np.where(norms > 0, norms, 1.0)
     weights_QJ = np.linalg.norm(query_QJD.astype(np.float64), axis=2)
     hits: list[tuple[Hit, ...]] = []
@@ -228,7 +231,7 @@ def _hits(
                 weights_J,
                 shares_J=scored.met.shares[place],
                 document_facets_J=scored.met.document_facets[place],
-                facets_KD=units[at],
+                facets_KD=units[stored.starts[at] : stored.starts[at + 1]],
                 text=document.text,
                 spans_K2=stored.spans[at],
             )

@@ -31,14 +31,14 @@ class EncodedTexts:
     """What a model made of texts.
 
     Attributes:
-        facets: ``[N, K, D]``, magnitudes kept.
-        spans: ``[N, K, 2]``, see :class:`facets.documents.Document`; None: the model does not say.
+        facets: ``[K, D]`` of each text, magnitudes kept; of a long one more than K.
+        spans: ``[K, 2]`` of each, see :class:`facets.documents.Document`; None: the model does not say.
         num_tokens: ``[N]``, tokens of each text; None: the model does not say.
         num_read: ``[N]``, how many of them it has read.
     """
 
-    facets: NDArray[np.floating]
-    spans: NDArray[np.integer] | None = None
+    facets: Sequence[NDArray[np.floating]]
+    spans: Sequence[NDArray[np.integer]] | None = None
     num_tokens: NDArray[np.integer] | None = None
     num_read: NDArray[np.integer] | None = None
 
@@ -199,8 +199,7 @@ class Reindexer:
             )
             with self._indexes.write_lock:
                 write, kept = self._store.add_copies(copy, rows, batch)
-                terms = [counted for counted, is_kept in zip(batch.terms, kept, strict=True) if is_kept]
-                self._indexes.apply(copy, write, batch.units[kept], terms=terms)
+                self._indexes.apply(copy, write, batch, kept=kept)
                 self._on_write(write.revision)
         self._passed[copy.number] = passed
         return len(rows) > 0

@@ -3,7 +3,8 @@
 import sqlite3
 import uuid
 
-from facets.storage import Schema
+from facets.documents.inspection import inspect_documents
+from facets.storage import Schema, add_checksums
 
 __all__ = ["SCHEMA"]
 
@@ -83,8 +84,17 @@ def _version_1(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO meta VALUES ('store_id', ?)", (uuid.uuid4().hex,))
 
 
+def _version_5(connection: sqlite3.Connection) -> None:
+    # Documents and facets have had checksums of their own since the first version; since this one theirs cover where
+    # they belong, too, and are negative.
+    add_checksums(connection, "meta", "collections")
+
+
 SCHEMA = Schema(
     title="document store",
     application_id=0x46414345,  # "FACE"
-    migrations=(_version_1, _VERSION_2, _VERSION_3, _VERSION_4),
+    migrations=(_version_1, _VERSION_2, _VERSION_3, _VERSION_4, _version_5),
+    checked=("meta", "collections"),
+    counter="SELECT value FROM meta WHERE key = 'revision'",
+    inspect=inspect_documents,
 )

@@ -15,6 +15,7 @@ from facets.documents.encoding import EncodedBatch
 from facets.documents.facet_codes import FacetCode
 from facets.documents.filters import Filter
 from facets.documents.lexical_terms import count_terms, write_terms
+from facets.documents.quarantine import Quarantine
 from facets.documents.records import CollectionRecord, CollectionState, StoreWrite
 from facets.documents.statements import (
     AMONG,
@@ -57,13 +58,17 @@ class DocumentStore:
         """Closes the database."""
         self._database.close()
 
+    def check_place(self) -> None:
+        """See :meth:`facets.storage.Database.check_place`."""
+        self._database.check_place()
+
     def view(self) -> "StoreView":
         """A consistent view for reading; use in a ``with`` block."""
-        return StoreView(self._database)
+        return StoreView(self._database.read())
 
-    def source(self, record: CollectionRecord) -> CollectionSource:
-        """The facets of a collection, for its index."""
-        return CollectionSource(self._database, record)
+    def source(self, record: CollectionRecord, quarantine: Quarantine) -> CollectionSource:
+        """The facets of a collection, for its index; what is damaged goes into quarantine."""
+        return CollectionSource(self._database, record, quarantine)
 
     def create_collection(
         self, name: str, *, model: str, model_revision: str, space: str, num_facets: int, dim: int, config: str

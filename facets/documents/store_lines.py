@@ -6,10 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.encoding import EncodedBatch, document_checksum, facets_checksum
+from facets.documents.encoding import EncodedBatch
 from facets.documents.facet_codes import numbered_parts, split_codes, write_codes
 from facets.documents.lexical_terms import write_terms
 from facets.documents.records import CollectionRecord
+from facets.documents.row_checksums import document_checksum, facets_checksum, placed
 
 __all__ = ["BatchLines"]
 
@@ -19,13 +20,11 @@ class BatchLines:
 
     def __init__(self, batch: EncodedBatch) -> None:
         documents = list(zip(batch.ids, batch.payloads, batch.texts, batch.readings, strict=True))
-        norms = [line.tobytes() for line in batch.norms.astype("<f4", copy=False)]
-        codes = write_codes(batch.codes, batch.norms)
+        norms = [line.tobytes() for line in np.split(batch.norms.astype("<f4", copy=False), batch.starts[1:-1])]
+        codes = write_codes(batch.codes, batch.norms, batch.starts)
         spans = [None if one is None else one.astype("<u4").tobytes() for one in batch.spans]
-        self._documents = [
-            (id, document_checksum(id, payload, text, reading), payload, text, *reading)
-            for id, payload, text, reading in documents
-        ]
+        self._checksums = [document_checksum(id, payload, text, reading) for id, payload, text, reading in documents]
+        self._documents = [(id, payload, text, *reading) for id, payload, text, reading in documents]
         self._terms = [write_terms(counted) for counted in batch.terms]
         lines = zip(norms, codes, spans, strict=True)
         self._facets = [_facet_lines(*line) for line in lines]
@@ -36,31 +35,28 @@ class BatchLines:
         """Inserts document i under ``revisions[i]``, or leaves it out where that is None; returns the new rows."""
         last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'documents'").fetchone()
         first = (last[0] if last else 0) + 1
-        chosen = [place for place, revision in enumerate(revisions) if revision is not None]
+        chosen = [(place, revision) for place, revision in enumerate(revisions) if revision is not None]
         rows = range(first, first + len(chosen))
+        places = [(row, place) for row, (place, _) in zip(rows, chosen, strict=True)]
+        located = [(row, record.number, revision) for row, (_, revision) in zip(rows, chosen, strict=True)]
         connection.executemany(
-            "INSERT INTO documents (row, collection, revision, id, checksum, payload, text, num_tokens, num_read) "
+            "INSERT INTO documents (checksum, row, collection, revision, id, payload, text, num_tokens, num_read) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                (row, record.number, revisions[place], *self._documents[place])
-                for row, place in zip(rows, chosen, strict=True)
+                (placed(self._checksums[place], *where), *where, *self._documents[place])
+                for where, (place, _) in zip(located, chosen, strict=True)
             ),
         )
         connection.executemany(
-            "INSERT INTO facets (row, checksum, norms, units, spans) VALUES (?, ?, ?, ?, ?)",
-            ((row, *self._facets[place][0]) for row, place in zip(rows, chosen, strict=True)),
+            "INSERT INTO facets (checksum, row, norms, units, spans) VALUES (?, ?, ?, ?, ?)",
+            ((placed(self._facets[place][0][0], row), row, *self._facets[place][0][1:]) for row, place in places),
         )
         connection.executemany(
             "INSERT INTO facet_parts (part, units) VALUES (?, ?)",
-            (
-                line
-                for row, place in zip(rows, chosen, strict=True)
-                for line in numbered_parts(row, self._facets[place][1])
-            ),
+            (line for row, place in places for line in numbered_parts(row, self._facets[place][1])),
         )
         connection.executemany(
-            "INSERT INTO terms (row, terms) VALUES (?, ?)",
-            ((row, self._terms[place]) for row, place in zip(rows, chosen, strict=True)),
+            "INSERT INTO terms (row, terms) VALUES (?, ?)", ((row, self._terms[place]) for row, place in places)
         )
         return np.arange(rows.start, rows.stop)
 

@@ -12,6 +12,7 @@ __all__ = [
     "MAX_COLLECTION_NAME_LENGTH",
     "MAX_CONFIG_BYTES",
     "MAX_ID_BYTES",
+    "MAX_NUM_FACETS",
     "MAX_PAYLOAD_BYTES",
     "MAX_PAYLOAD_DEPTH",
     "CollectionInfo",
@@ -32,6 +33,7 @@ __all__ = [
 
 MAX_COLLECTION_NAME_LENGTH = 64  # characters of [a-z0-9_-], the first one [a-z0-9]
 MAX_ID_BYTES = 512  # UTF-8 bytes of a document id; at least 1, no NUL
+MAX_NUM_FACETS = 256  # K of a collection, and facets of a long document
 MAX_PAYLOAD_BYTES = 64 * 1024  # UTF-8 bytes of a document's payload as compact JSON
 MAX_PAYLOAD_DEPTH = 32  # nested lists and objects in a payload
 MAX_CONFIG_BYTES = 64 * 1024  # UTF-8 bytes of a collection's config as compact JSON
@@ -48,7 +50,8 @@ class Document:
     Attributes:
         id: The caller's name for it, unique in the collection, 1 to ``MAX_ID_BYTES`` bytes of UTF-8.
         text: What was encoded, at most ``MAX_TEXT_BYTES`` bytes of UTF-8; may be empty.
-        facet_embeddings: ``[K, D]``, any float dtype, finite, magnitudes kept; K and D of the collection.
+        facet_embeddings: ``[K, D]``, any float dtype, finite, magnitudes kept; K and D of the collection. A long text
+            may have more facets, up to ``MAX_NUM_FACETS``, if ``spans`` are given.
         payload: JSON object of the caller's, at most ``MAX_PAYLOAD_BYTES``; filters look into it.
         spans: Where in the text each facet comes from, ``[K, 2]`` integers: offsets of its first character and
             behind its last one, in code points; equal ones for none. None: nobody knows.
@@ -106,7 +109,11 @@ class CollectionInfo:
         created: When, UTC.
         config: Free JSON object given at creation.
         num_documents: Documents now stored.
+        num_damaged: Those of them that searches leave out because they are damaged on disk; known when they are met.
         index_kind: How it is searched now: ``exact`` or ``faiss-ivf-fp16`` / ``faiss-ivf-int8``.
+        num_vectors: Facets in the index in memory, those of removed documents until they are taken out; 0: it has not
+            been needed yet.
+        snapshot_bytes: Size of the saved index; 0: there is none.
     """
 
     name: str
@@ -118,7 +125,10 @@ class CollectionInfo:
     created: datetime
     config: dict[str, JsonValue]
     num_documents: int
+    num_damaged: int
     index_kind: str
+    num_vectors: int
+    snapshot_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,19 +1,22 @@
 """Reading the document store: one consistent state at a time.
 
-Shape letters: N documents, K facets, D dimensions.
+Shape letters: N documents, T facets of all documents, D dimensions, S places in an index, K facets of a place.
 """
 
 import json
+import sqlite3
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.encoding import document_checksum, facets_checksum
-from facets.documents.facet_codes import StoredFacets, read_codes, row_of_part
+from facets.documents.facet_codes import StoredFacets, read_codes, row_of_part, starts_of
 from facets.documents.filters import Filter
 from facets.documents.lexical_terms import count_terms, read_terms
+from facets.documents.quarantine import Quarantine
 from facets.documents.records import CollectionRecord, CollectionState
+from facets.documents.row_checksums import document_checksum, facets_checksum, is_whole
 from facets.documents.statements import (
     AMONG,
     COLLECTION_COLUMNS,
@@ -28,8 +31,9 @@ from facets.documents.statements import (
     rows_of,
 )
 from facets.documents.types import StoredDocument
-from facets.errors import DamagedError, NotFoundError
+from facets.errors import DamagedDocumentsError, DamagedError, NotFoundError
 from facets.index.lexical import TermCounts
+from facets.index.pages import paged
 from facets.storage import Database
 
 __all__ = ["CollectionSource", "StoreView"]
@@ -38,8 +42,9 @@ __all__ = ["CollectionSource", "StoreView"]
 class StoreView:
     """One consistent state of the store, in a ``with`` block; not for several threads."""
 
-    def __init__(self, database: Database) -> None:
-        self._context = database.read()
+    def __init__(self, state: AbstractContextManager[sqlite3.Connection]) -> None:
+        """Takes what gives a connection that sees one state, as :meth:`facets.storage.Database.read` does."""
+        self._context = state
 
     def __enter__(self) -> "StoreView":
         """Begins the read."""
@@ -170,8 +175,8 @@ class StoreView:
 
     def ids(self, rows: NDArray[np.int64]) -> dict[int, str]:
         """Id of every one of the rows that exists."""
-        cursor = self._connection.execute(f"SELECT row, id FROM documents WHERE {AMONG}", (row_list(rows),))
-        return dict(cursor.fetchall())
+        statement = f"SELECT row, CAST(id AS BLOB) FROM documents WHERE {AMONG}"
+        return {row: _text(id) for row, id in self._connection.execute(statement, (row_list(rows),))}
 
     def existing(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of the rows that exist, ascending int64."""
@@ -182,16 +187,20 @@ class StoreView:
         """The documents at these rows, without facets; rows without a document are skipped.
 
         Raises:
-            DamagedError: A document does not agree with its checksum.
+            DamagedDocumentsError: Documents do not agree with their checksums.
         """
         cursor = self._connection.execute(
-            f"SELECT row, id, revision, checksum, payload, text, num_tokens, num_read FROM documents WHERE {AMONG}",
+            "SELECT row, collection, revision, checksum, num_tokens, num_read, "
+            f"CAST(id AS BLOB), CAST(payload AS BLOB), CAST(text AS BLOB) FROM documents WHERE {AMONG}",
             (row_list(rows),),
         )
-        found = {}
-        for row, id, revision, checksum, payload, text, num_tokens, num_read in cursor:
-            if document_checksum(id, payload, text, (num_tokens, num_read)) != checksum:
-                raise DamagedError(f"document {id!r} is damaged on disk: its checksum differs; store it again")
+        found, damaged = {}, {}
+        for row, collection, revision, checksum, num_tokens, num_read, *texts in cursor:
+            id, payload, text = map(_text, texts)
+            said = document_checksum(id, payload, text, (num_tokens, num_read))
+            if not is_whole(checksum, said, row, collection, revision):
+                damaged[row] = id
+                continue
             found[row] = StoredDocument(
                 id=id,
                 text=text,
@@ -200,6 +209,8 @@ class StoreView:
                 num_tokens=num_tokens,
                 num_read=num_read,
             )
+        if damaged:
+            raise DamagedDocumentsError("the text or the payload", damaged)
         return found
 
     def lacks_terms(self, after: int) -> bool:
@@ -208,57 +219,67 @@ class StoreView:
         return bool(self._connection.execute(statement, (after,)).fetchone()[0])
 
     def terms(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[TermCounts]]:
-        """Those of the rows that exist, ascending, and their terms; counted anew where the store has none."""
+        """Those of the rows that exist, ascending, and their terms; counted anew where there are none or damaged ones.
+
+        Raises:
+            DamagedDocumentsError: Neither the terms of a document nor its text is what was written.
+        """
         cursor = self._connection.execute(
-            f"SELECT row, terms, IIF(terms IS NULL, text, '') FROM documents LEFT JOIN terms USING (row) "
-            f"WHERE {AMONG} ORDER BY row",
+            "SELECT row, CAST(terms AS BLOB), CAST(IIF(terms IS NULL, text, '') AS BLOB) FROM documents "
+            f"LEFT JOIN terms USING (row) WHERE {AMONG} ORDER BY row",
             (row_list(rows),),
         )
         existing, found = [], []
-        for row, blob, text in cursor:
+        for row, blob, text in cursor.fetchall():
             existing.append(row)
-            found.append(count_terms(text) if blob is None else read_terms(blob))
+            try:
+                found.append(count_terms(_text(text)) if blob is None else read_terms(blob))
+            except DamagedError:  # made of the text, so they can be made again
+                found.append(count_terms(self.documents(np.array([row]))[row].text))
         return np.array(existing, dtype=np.int64), found
 
     def facets(self, record: CollectionRecord, rows: NDArray[np.int64]) -> StoredFacets:
         """The facets at these rows, in their order.
 
         Raises:
-            DamagedError: A row has no facets or they do not agree with their checksum.
+            DamagedDocumentsError: Rows have no facets, or facets that do not agree with their checksum.
+            DamagedError: The collection says another shape.
         """
         cursor = self._connection.execute(
-            f"SELECT row, checksum, norms, units, spans FROM facets WHERE {AMONG} ORDER BY row", (row_list(rows),)
+            "SELECT row, checksum, CAST(norms AS BLOB), CAST(units AS BLOB), CAST(spans AS BLOB) FROM facets "
+            f"WHERE {AMONG} ORDER BY row",
+            (row_list(rows),),
         )
         lines = cursor.fetchall()
         order = np.argsort(rows, kind="stable")
         expected = rows[order].tolist()
-        if [line[0] for line in lines] != expected:
-            raise DamagedError(f"{len(expected) - len(lines)} documents have lost their facets: store them again")
-        codes = self._whole_codes(expected, [line[3] for line in lines])
-        norm_bytes = 4 * record.num_facets
+        codes = self._whole_codes([line[0] for line in lines], [line[3] or b"" for line in lines])
+        damaged = sorted(set(expected) - {line[0] for line in lines})
         for (row, checksum, norms, _, spans), blob in zip(lines, codes, strict=True):
-            if len(norms) != norm_bytes or facets_checksum(norms, blob, spans) != checksum:
-                raise self._damaged(row)
-        joined = b"".join(line[2] for line in lines)
-        norms_NK = np.frombuffer(joined, dtype="<f4").reshape(len(rows), record.num_facets).astype(np.float32)
-        codes_NKD = read_codes(codes, norms_NK, dim=record.dim, code=record.code)
-        if codes_NKD is None:
+            is_long_enough = len(norms or b"") >= 4 * record.num_facets
+            if not is_long_enough or not is_whole(checksum, facets_checksum(norms, blob, spans), row):
+                damaged.append(row)
+        if damaged:
+            ids = self.ids(np.array(damaged))
+            raise DamagedDocumentsError("the facets", {row: ids.get(row, f"at row {row}") for row in damaged})
+        starts = starts_of(len(line[2]) // 4 for line in lines)
+        norms_T = np.frombuffer(b"".join(line[2] for line in lines), dtype="<f4").astype(np.float32)
+        codes_TD = read_codes(codes, norms_T, starts, dim=record.dim, code=record.code)
+        if codes_TD is None:
             raise DamagedError("facets on disk have another size than their collection says: store them again")
-        back = np.argsort(order)
         spans = [None if line[4] is None else np.frombuffer(line[4], dtype="<u4").reshape(-1, 2) for line in lines]
-        return StoredFacets(codes_NKD[back], norms_NK[back], tuple(spans[place] for place in back.tolist()))
+        found = StoredFacets(codes_TD, norms_T, starts, tuple(spans))
+        return found if (np.diff(order) == 1).all() else found[np.argsort(order)]
 
     def _whole_codes(self, rows: Sequence[int], first: Sequence[bytes]) -> list[bytes]:
         """Codes at ascending rows, put together of what stands in the table of facets and their further parts."""
-        cursor = self._connection.execute(f"SELECT part, units FROM {PARTS_AMONG}", (json.dumps(list(rows)),))
+        cursor = self._connection.execute(
+            f"SELECT part, CAST(units AS BLOB) FROM {PARTS_AMONG}", (json.dumps(list(rows)),)
+        )
         parts = {row: [blob] for row, blob in zip(rows, first, strict=True)}
         for part, units in sorted(cursor.fetchall()):
             parts[row_of_part(part)].append(units)
         return [b"".join(parts[row]) for row in rows]
-
-    def _damaged(self, row: int) -> DamagedError:
-        id = self.ids(np.array([row])).get(row, f"at row {row}")
-        return DamagedError(f"facets of document {id!r} are damaged on disk: store it again")
 
 
 class CollectionSource:
@@ -267,19 +288,40 @@ class CollectionSource:
     Each read has a view of its own: one long view would keep the log of the store from being emptied.
     """
 
-    def __init__(self, database: Database, record: CollectionRecord) -> None:
+    def __init__(self, database: Database, record: CollectionRecord, quarantine: Quarantine) -> None:
+        """Names the collection.
+
+        Args:
+            database: The store.
+            record: The collection.
+            quarantine: Takes the documents that are damaged.
+        """
         self._database = database
         self._record = record
+        self._quarantine = quarantine
         self.num_facets = record.num_facets
         self.dim = record.dim
 
     def rows(self) -> NDArray[np.int64]:
         """Rows of all documents, ascending."""
-        with StoreView(self._database) as view:
+        with StoreView(self._database.read()) as view:
             return view.rows(self._record)
 
     def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """Those of the rows that still exist, ascending, and their unit-norm facets ``[n, K, D]``."""
-        with StoreView(self._database) as view:
-            existing = view.existing(rows)
-            return existing, view.facets(self._record, existing).units
+        """Those of the rows that still exist whole, ascending, one for each place of theirs, and their facets.
+
+        The facets are ``[S, K, D]``.
+        """
+        try:
+            with StoreView(self._database.read()) as view:
+                existing = view.existing(rows)
+                found = view.facets(self._record, existing)
+                return paged(existing, found.units, found.starts, num_facets=self.num_facets)
+        except DamagedDocumentsError as error:
+            self._quarantine.add(self._record, error.damaged)
+            return self.read(np.setdiff1d(rows, list(error.damaged)))
+
+
+def _text(stored: bytes | None) -> str:
+    """Text as stored; it was read as bytes because damaged text may be none, which its checksum shall tell."""
+    return (stored or b"").decode("utf-8", "replace")

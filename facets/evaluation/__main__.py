@@ -6,7 +6,7 @@ from typing import Any
 
 from facets.evaluation.commands.documents import calibrate_search, retrieval
 from facets.evaluation.commands.papers import recommendation
-from facets.evaluation.commands.relations import entailment, fit_confidence, relations
+from facets.evaluation.commands.relations import entailment, fit_confidence, fit_entailment, relations
 from facets.evaluation.commands.texts import calibrate, phrase_choice, phrase_pairs, sts, summarization
 from facets.evaluation.commands.words import words
 from facets.program import make_program, run_program
@@ -27,6 +27,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "calibrate": calibrate,
     "calibrate-search": calibrate_search,
     "fit-confidence": fit_confidence,
+    "fit-entailment": fit_entailment,
 }
 _MODULES = ("torch", "faiss", "spacy", "safetensors", "pydantic", "scipy", "sklearn", "tqdm")
 

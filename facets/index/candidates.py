@@ -1,15 +1,24 @@
 """Candidate documents: what a search finds, cut to what may belong to the best, and scored exactly.
 
-Shape letters: N documents, Q queries, J facets of a query, K facets of a document, D dimensions, C candidates.
+Shape letters: N documents, Q queries, J facets of a query, K facets of a document, D dimensions, C candidates,
+T facets of all of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["HALF_PRECISION_ERROR", "Candidates", "Meetings", "meet", "search_in_passes", "select_candidates"]
+__all__ = [
+    "HALF_PRECISION_ERROR",
+    "Candidates",
+    "Meetings",
+    "join_candidates",
+    "meet",
+    "search_in_passes",
+    "select_candidates",
+]
 
 # Rounding a unit vector to float16 changes each component by at most 2**-11 of itself, hence its norm too;
 # the rest is room for float32 sums.
@@ -79,14 +88,23 @@ def select_candidates(
 def search_in_passes(query_QJD: NDArray[np.float32], search: Callable[[NDArray[np.float32]], Candidates]) -> Candidates:
     """Runs an exhaustive ``search`` on some queries at a time and puts the answers together."""
     per_pass = max(1, _PASS_FACETS // query_QJD.shape[1])
-    parts = [search(query_QJD[start : start + per_pass]) for start in range(0, len(query_QJD), per_pass)]
+    return join_candidates(
+        [search(query_QJD[start : start + per_pass]) for start in range(0, len(query_QJD), per_pass)]
+    )
+
+
+def join_candidates(parts: Sequence[Candidates]) -> Candidates:
+    """The answers of exhaustive searches for some queries each, one below another."""
     width = max((part.rows.shape[1] for part in parts), default=0)
-    rows = np.full((len(query_QJD), width), -1, dtype=np.int64)
-    scores = np.full((len(query_QJD), width), -np.inf, dtype=np.float32)
-    for number, part in enumerate(parts):
-        lines = slice(number * per_pass, number * per_pass + len(part.rows))
+    num_queries = sum(len(part.rows) for part in parts)
+    rows = np.full((num_queries, width), -1, dtype=np.int64)
+    scores = np.full((num_queries, width), -np.inf, dtype=np.float32)
+    start = 0
+    for part in parts:
+        lines = slice(start, start + len(part.rows))
         rows[lines, : part.rows.shape[1]] = part.rows
         scores[lines, : part.rows.shape[1]] = part.scores
+        start += len(part.rows)
     return Candidates(rows=rows, scores=scores, exhaustive=True)
 
 
@@ -105,30 +123,40 @@ class Meetings:
     document_facets: NDArray[np.int64]
 
 
-def meet(query_JD: NDArray[np.float32], facets_CKD: NDArray[np.floating]) -> Meetings:
+def meet(
+    query_JD: NDArray[np.float32], facets_TD: NDArray[np.floating | np.integer], starts_C1: NDArray[np.int64]
+) -> Meetings:
     """Scores documents exactly: ``sum_j w_j max_k cos(q_j, F_k)``.
 
-    Computed in float64 and rounded, so equal documents get equal scores wherever they stand. A zero facet is none: it
-    is met only where a document has no other, with cosine 0.
+    Which facets meet is decided in float32; their cosines are computed in float64 and rounded, so equal documents get
+    equal scores wherever they stand. A zero facet is none: it is met only where a document has no other, with cosine 0.
 
     Args:
         query_JD: Weighted facets of one query, ``[J, D]``: the norm of facet j is its weight, and weights add up to 1.
-        facets_CKD: Facets of the documents as stored, ``[C, K, D]``; norms do not matter.
+        facets_TD: Facets of the documents as stored, one document after another; norms do not matter.
+        starts_C1: Where the facets of each document begin, and T; each has at least one.
 
     Example:
         >>> query = np.array([[0.75, 0.0], [0.0, 0.25]], dtype=np.float32)
-        >>> met = meet(query, np.array([[[1.0, 0.0], [-1.0, 0.0]]]))
+        >>> met = meet(query, np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([0, 2]))
         >>> met.scores.tolist(), met.shares.tolist(), met.document_facets.tolist()
         ([0.75], [[0.75, 0.0]], [[0, 0]])
     """
-    documents = facets_CKD.astype(np.float64)
-    norms_CK = np.sqrt(np.einsum("ckd,ckd->ck", documents, documents))
-    missing_CK = norms_CK == 0
-    norms_CK[missing_CK] = 1.0
-    missing_CK[missing_CK.all(axis=1)] = False
-    # [C, K, D] x [D, J] -> [C, J, K]
-    shares_CJK = (documents @ query_JD.astype(np.float64).T / norms_CK[:, :, None]).transpose(0, 2, 1)
-    best_CJ = np.where(missing_CK[:, None, :], -np.inf, shares_CJK).argmax(axis=2)
-    shares_CJ = np.take_along_axis(shares_CJK, best_CJ[:, :, None], axis=2)[:, :, 0]
+    num_facets = len(query_JD)
+    if len(starts_C1) == 1:
+        none = np.empty((0, num_facets))
+        return Meetings(np.empty(0, dtype=np.float32), none.astype(np.float32), none.astype(np.int64))
+    documents = facets_TD.astype(np.float32)
+    norms_T = np.sqrt(np.einsum("td,td->t", documents, documents))
+    shares_TJ = (documents @ query_JD.astype(np.float32).T) / np.where(norms_T == 0, 1.0, norms_T)[:, None]
+    shares_TJ[norms_T == 0] = -np.inf
+    counts_C = np.diff(starts_C1)
+    is_best_TJ = shares_TJ == np.repeat(np.maximum.reduceat(shares_TJ, starts_C1[:-1], axis=0), counts_C, axis=0)
+    places_TJ = np.where(is_best_TJ, np.arange(len(documents))[:, None], len(documents))
+    best_CJ = np.minimum.reduceat(places_TJ, starts_C1[:-1], axis=0)
+    met_CJD = facets_TD[best_CJ].astype(np.float64)
+    norms_CJ = np.sqrt(np.einsum("cjd,cjd->cj", met_CJD, met_CJD))
+    shares_CJ = np.einsum("cjd,jd->cj", met_CJD, query_JD.astype(np.float64)) / np.where(norms_CJ == 0, 1.0, norms_CJ)
+    met_CJ = best_CJ - starts_C1[:-1, None]
     scores_C = np.clip(np.sort(shares_CJ, axis=1).sum(axis=1), -1.0, 1.0)  # sorted: the order of facets is no matter
-    return Meetings(scores_C.astype(np.float32), shares_CJ.astype(np.float32), best_CJ)
+    return Meetings(scores_C.astype(np.float32), shares_CJ.astype(np.float32), met_CJ)

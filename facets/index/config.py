@@ -21,7 +21,7 @@ MAX_BATCH_DOCUMENTS = 10_000  # documents of one upsert; ids of one get or delet
 MAX_PAGE_SIZE = 1_000  # documents of one page of a listing
 MAX_TOP_K = 1_000  # hits of one query
 
-BackendName = Literal["faiss"]
+BackendName = Literal["faiss", "exact"]
 
 
 class EngineConfig(Settings):
@@ -31,6 +31,8 @@ class EngineConfig(Settings):
         exact_max_facets: A collection of at most this many facets (documents x K) is searched exactly,
             a larger one through an index of the backend. 0 or more.
         backend: What the indexes of large collections are made by, see ``facets.index.backends``.
+        device: Where large collections are searched: ``cpu`` by the backend; ``cuda``, ``cuda:1`` ... by comparing
+            everything, in the memory of that GPU. A server sets it from its own ``device``.
         code: What FAISS keeps of a facet: ``fp16`` (2 bytes a dimension) or ``int8`` (1 byte a
             dimension). Scores are recomputed from the store either way.
         stored_code: What new collections keep of the direction of a facet, which decides what scores are exact to:
@@ -47,6 +49,7 @@ class EngineConfig(Settings):
 
     exact_max_facets: NonNegativeInt = 100_000
     backend: BackendName = "faiss"
+    device: str = "cpu"
     code: Literal["fp16", "int8"] = "fp16"
     stored_code: Literal["fp16", "int8"] = "int8"
     recall_target: Annotated[float, Field(gt=0, le=1)] = 0.99

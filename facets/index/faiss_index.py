@@ -13,6 +13,7 @@ from facets.errors import IndexFormatError
 from facets.index.candidates import HALF_PRECISION_ERROR, Candidates, select_candidates
 from facets.index.facet_sums import best_of_slots, sum_best_of_slots
 from facets.index.faiss_lists import Code, num_lists, train_lists
+from facets.index.pages import first_places
 from facets.index.protocols import FacetSource
 
 __all__ = ["DUPLICATE_ERROR", "FaissIndex", "duplicate_facets"]
@@ -45,9 +46,9 @@ def duplicate_facets(facets_NKD: NDArray[np.floating]) -> NDArray[np.bool_]:
 class FaissIndex:
     """Inverted lists of compressed facets; see :class:`facets.index.protocols.FacetIndex`.
 
-    A document gets the next free slot, and its facets the FAISS ids ``slot * K + facet``, so nothing is ever
-    renumbered. Removed documents stay in the lists until :meth:`purge`, masked by a bitmap that the scan
-    consults. Zero facets are left out. Create with :meth:`train`, then add.
+    A document gets the next free slots, one for each K of its facets, with the FAISS ids ``slot * K + facet``, so
+    nothing is ever renumbered. Removed documents stay in the lists until :meth:`purge`, masked by a bitmap that the
+    scan consults. Zero facets are left out. Create with :meth:`train`, then add.
     """
 
     def __init__(
@@ -66,8 +67,9 @@ class FaissIndex:
         self.trained_documents = trained_documents
         self._index = index
         self._rows = np.empty(0, dtype=np.int64) if rows is None else rows  # -1: removed
+        self._heads = first_places(self._rows)  # of the document of each slot
         self._num_masked = int(np.count_nonzero(self._rows < 0))  # removed, but still in the lists
-        self._num_documents = int(np.count_nonzero(self._rows >= 0))
+        self._num_documents = len(self.rows())
         self._code_error = code_error
 
     @classmethod
@@ -121,7 +123,7 @@ class FaissIndex:
 
     def rows(self) -> NDArray[np.int64]:
         """Row numbers of the documents, ``[N]`` int64, in the order of addition."""
-        return self._rows[self._rows >= 0]
+        return self._rows[(self._rows >= 0) & (self._heads == np.arange(len(self._rows)))]
 
     def prepare(self, facets_NKD: NDArray[np.floating]) -> NDArray[np.int64]:
         """Nearest list of every facet, ``[N, K]``: the slow part of :meth:`add`, safe beside searches."""
@@ -152,13 +154,15 @@ class FaissIndex:
             decoded = quantizer.decode(quantizer.compute_codes(vectors))
             worst = float(np.linalg.norm(decoded - vectors, axis=1).max())
             self._code_error = max(self._code_error, worst)
+        heads = first_places(rows)
+        self._heads = np.concatenate([self._heads, len(self._rows) + heads])
         self._rows = np.concatenate([self._rows, rows])
-        self._num_documents += len(rows)
+        self._num_documents += int(np.count_nonzero(heads == np.arange(len(heads))))
 
     def remove(self, rows: NDArray[np.int64]) -> int:
         """Removes documents; see :meth:`facets.index.protocols.FacetIndex.remove`."""
         gone = np.isin(self._rows, rows) & (self._rows >= 0)
-        removed = int(np.count_nonzero(gone))
+        removed = len(np.unique(self._rows[gone]))
         self._rows[gone] = -1
         self._num_documents -= removed
         self._num_masked += removed
@@ -258,7 +262,8 @@ class FaissIndex:
         return select_candidates(rows_QC, scores_QC, top_k, margin=margin, exhaustive=exhaustive)
 
     def _depth(self, top_k: int) -> int:
-        return min(top_k * self.num_facets, self.num_vectors)
+        slots = -(-int(np.count_nonzero(self._rows >= 0)) // max(1, self._num_documents))  # of a document, on average
+        return min(top_k * self.num_facets * slots, self.num_vectors)
 
     def _best_facets(
         self, vectors_QD: NDArray[np.float32], top_k: int, parameters: faiss.SearchParametersIVF, *, exhaustive: bool
@@ -267,10 +272,12 @@ class FaissIndex:
         scores, ids = self._index.search(vectors_QD, self._depth(top_k), params=parameters)
         lines: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
         for query in range(len(vectors_QD)):
-            slots, best = best_of_slots(ids[query] // self.num_facets, scores[query])
+            slots, best = best_of_slots(self._heads_of(ids[query]), scores[query])
             threshold = (best[top_k - 1] if len(best) >= top_k else -np.inf) - 2 * self.score_error
-            # A full list that ends above the cut may hide documents that tie with, or round to, the top_k-th.
-            if exhaustive and ids[query, -1] >= 0 and scores[query, -1] >= threshold:
+            # A full list that ends above the cut may hide documents that tie with, or round to, the top_k-th; one that
+            # a few long documents have filled hides all others.
+            is_cut = ids[query, -1] >= 0 and scores[query, -1] >= threshold
+            if is_cut and (exhaustive or len(best) < top_k):
                 slots, best = self._range(vectors_QD[query : query + 1], float(threshold), parameters)
             lines.append((slots, best))
         return lines
@@ -280,7 +287,7 @@ class FaissIndex:
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Documents by their sum over the facets of a query; one facet at a time bounds the memory."""
         slots, sums = sum_best_of_slots(
-            ((ids // self.num_facets, scores) for ids, scores in self._scan(query_JD, parameters)), len(self._rows)
+            ((self._heads_of(ids), scores) for ids, scores in self._scan(query_JD, parameters)), len(self._rows)
         )
         keep = _SUM_WIDTH * top_k
         if not exhaustive and len(slots) > keep:
@@ -302,7 +309,11 @@ class FaissIndex:
         """Every document of a score above the threshold."""
         radius = max(threshold, -2.0)
         _, scores, ids = self._index.range_search(vectors_KD, radius, params=parameters)
-        return best_of_slots(ids // self.num_facets, scores)
+        return best_of_slots(self._heads_of(ids), scores)
+
+    def _heads_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The first slot of the document of each facet; negative ids are none."""
+        return np.where(ids < 0, -1, self._heads[ids // self.num_facets])
 
     def write(self, sink: Callable[[bytes], object]) -> None:
         """Streams the FAISS part to ``sink``; :attr:`slots` and :meth:`describe` are the rest.
@@ -348,18 +359,24 @@ class FaissIndex:
         if lists_SK.min(initial=-1) < -1 or lists_SK.max(initial=-1) >= self._index.nlist:
             raise IndexFormatError(f"expected lists below {self._index.nlist}, got {lists_SK.max()}")
         held = np.flatnonzero(self._rows >= 0)
-        held = held[np.argsort(self._rows[held])]
-        for start in range(0, len(held), _RESTORE_CHUNK):
-            slots = held[start : start + _RESTORE_CHUNK]
-            existing, units_NKD = source.read(self._rows[slots])
-            there = np.isin(self._rows[slots], existing, assume_unique=True)
+        held = held[np.argsort(self._rows[held], kind="stable")]
+        held_rows = self._rows[held]
+        documents = np.unique(held_rows)
+        for start in range(0, len(documents), _RESTORE_CHUNK):
+            wanted = documents[start : start + _RESTORE_CHUNK]
+            first, last = np.searchsorted(held_rows, [wanted[0], wanted[-1] + 1])
+            slots = held[first:last]
+            existing, units_NKD = source.read(wanted)
+            there = np.isin(self._rows[slots], existing)
             self._rows[slots[~there]] = -1
             slots = slots[there]
+            if not np.array_equal(self._rows[slots], existing):
+                raise IndexFormatError("documents have other numbers of facets than when the index was written")
             kept = (lists_SK[slots] >= 0).ravel()
             ids = (slots[:, None] * self.num_facets + np.arange(self.num_facets)).ravel()[kept]
             self._add_vectors(units_NKD.reshape(-1, self.dim)[kept], ids, lists_SK[slots].ravel()[kept])
         self._num_masked = 0
-        self._num_documents = int(np.count_nonzero(self._rows >= 0))
+        self._num_documents = len(self.rows())
 
     def _add_vectors(
         self, vectors_MD: NDArray[np.floating], ids_M: NDArray[np.int64], lists_M: NDArray[np.integer]

@@ -130,6 +130,11 @@ class LexicalIndex:
                 self._compact()
             self._revision = revision
 
+    def discard(self, rows: NDArray[np.int64]) -> None:
+        """Leaves rows out that the store has but cannot read."""
+        with self._lock.write():
+            self._alive[self._slots(rows)] = False
+
     def search(
         self,
         query: Sequence[int],
@@ -154,7 +159,9 @@ class LexicalIndex:
             slots = np.flatnonzero(wanted)
             if len(slots) > count:
                 kth = np.partition(scores[slots], len(slots) - count)[len(slots) - count]
-                slots = slots[scores[slots] >= kth][: 2 * count]  # ties at the cut, within bounds
+                better = slots[scores[slots] > kth]
+                ties = slots[scores[slots] == kth][: 2 * count - len(better)]  # at the cut, within bounds
+                slots = np.sort(np.concatenate([better, ties]))
             if also is not None:
                 slots = np.union1d(slots, self._slots(also))
             return LexicalFound(self._rows[slots], scores[slots], coverage[slots], most, rarities, self._revision)

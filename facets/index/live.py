@@ -80,6 +80,12 @@ class LiveIndex:
         return self._tail.kind if base is None else base.kind
 
     @property
+    def num_vectors(self) -> int:
+        """Facets in memory, those of removed documents included until they are taken out."""
+        base = self._base
+        return self._tail.num_vectors + (0 if base is None else base.num_vectors)
+
+    @property
     def num_unsaved(self) -> int:
         """Documents in the index of the backend that no snapshot holds."""
         return self._num_unsaved
@@ -112,24 +118,31 @@ class LiveIndex:
         *,
         added: NDArray[np.int64],
         removed: NDArray[np.int64],
-        units_NKD: NDArray[np.float16] | None = None,
+        units_SKD: NDArray[np.float16] | None = None,
     ) -> None:
         """Repeats a write of the source.
 
         Args:
             revision: Of the collection after the write.
-            added: Rows added, ``[N]``.
+            added: Rows added, one a place of theirs, ``[S]``.
             removed: Rows removed.
-            units_NKD: Unit-norm facets of the added rows; None when there are none.
+            units_SKD: Unit-norm facets of these places; None when there are none.
         """
         with self._lock.write():
             if len(removed):
                 self._tail.remove(removed)
                 if self._base is not None:
                     self._base.remove(removed)
-            if units_NKD is not None:
-                self._tail.add(added, units_NKD)
+            if units_SKD is not None:
+                self._tail.add(added, units_SKD)
             self._revision = revision
+
+    def discard(self, rows: NDArray[np.int64]) -> None:
+        """Leaves rows of the source out, which it has but cannot read."""
+        with self._lock.write():
+            self._tail.remove(rows)
+            if self._base is not None:
+                self._base.remove(rows)
 
     def search(
         self,

@@ -2,7 +2,8 @@
 
 A backend needs the first one only. An index that is placed by training, or that can be saved, says so by having the
 members of :class:`TrainedIndex` or :class:`SavedIndex`. Shape letters: N documents, Q queries, J facets of a query,
-K facets of a document, D dimensions.
+K facets of a place, S places, D dimensions. A document of more than K facets takes several places side by side, which
+have the same row number (:mod:`facets.index.pages`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -36,7 +37,7 @@ class FacetSource(Protocol):
         ...
 
     def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """Those of the rows that still exist, ascending, and their unit-norm facets ``[n, K, D]``."""
+        """Those of the rows that still exist, ascending, one a place, and unit-norm facets ``[S, K, D]``."""
         ...
 
 
@@ -48,18 +49,19 @@ class FacetIndex(Protocol):
     norm of a query's facet is its weight, 0 for none, and the weights add up to 1. With one facet this is the best
     facet's cosine.
 
-    An engine that ranks single facets is asked, for every query facet, for the best ``top_k * K`` of them. By
-    the pigeonhole principle these belong to at least top_k documents, since one document owns at most K. A query of
-    one facet loses nothing but ties by this: were document d of the true top_k missing, all ``top_k * K`` facets in the
-    list would score at least as high, and at least top_k documents other than d would be at least as good. Over
-    several facets the union of these documents is an approximation, measured by recall of the score above.
+    An engine that ranks single facets is asked, for every query facet, for the best ``top_k * K`` of them (more where
+    documents have more). By the pigeonhole principle these belong to at least top_k documents if each owns at most K;
+    where long ones fill the list, every facet in reach is looked at. A query of one facet loses nothing but ties by
+    this: were document d of the true top_k missing, all ``top_k * K`` facets in the list would score at least as high,
+    and at least top_k documents other than d would be at least as good. Over several facets the union of these
+    documents is an approximation, measured by recall of the score above.
 
     Implementations are not thread-safe: one writer or many readers at a time.
     """
 
     @property
     def num_facets(self) -> int:
-        """K, facets of each document."""
+        """K, facets of a place: of each document but long ones."""
         ...
 
     @property
@@ -70,6 +72,11 @@ class FacetIndex(Protocol):
     @property
     def kind(self) -> str:
         """Short name for replies and logs, e.g. ``exact``."""
+        ...
+
+    @property
+    def num_vectors(self) -> int:
+        """Facets in memory, those of removed documents included."""
         ...
 
     @property
@@ -89,8 +96,8 @@ class FacetIndex(Protocol):
         """Adds documents.
 
         Args:
-            rows: ``[N]`` int64, >= 0, not yet in the index.
-            facets_NKD: Unit-norm facets, ``[N, K, D]`` float32 or float16.
+            rows: ``[S]`` int64, >= 0, not yet in the index.
+            facets_NKD: Unit-norm facets, ``[S, K, D]`` float32 or float16; places of one document side by side.
         """
         ...
 
@@ -148,7 +155,7 @@ class TrainedIndex(Protocol):
     def add_prepared(
         self, rows: NDArray[np.int64], facets_NKD: NDArray[np.floating], prepared: NDArray[np.int64]
     ) -> None:
-        """Adds documents; row i of ``prepared`` belongs to document i."""
+        """Adds documents; row i of ``prepared`` belongs to place i."""
         ...
 
     def purge(self) -> None:
@@ -181,7 +188,7 @@ class IndexBackend(Protocol):
         """Makes and fills an index; None when the chunks turn out to be empty.
 
         Args:
-            chunks: Gives the documents from the beginning each time it is called: ``[n]`` rows, ``[n, K, D]`` facets.
+            chunks: Gives the documents from the beginning each time it is called: ``[S]`` rows, ``[S, K, D]`` facets.
             num_documents: How many there are, about; at least 1.
             num_facets: K.
         """

@@ -20,7 +20,7 @@ from facets.errors import IndexFormatError
 from facets.index.protocols import FacetIndex, FacetSource, IndexBackend, SavedIndex
 from facets.storage import clear_errors, write_atomically
 
-__all__ = ["SnapshotIdentity", "load_snapshot", "read_snapshot", "write_snapshot"]
+__all__ = ["SnapshotIdentity", "check_snapshot", "load_snapshot", "read_snapshot", "write_snapshot"]
 
 logger = logging.getLogger(__name__)
 
@@ -125,6 +125,17 @@ def load_snapshot(
         with clear_errors(f"damaged snapshot {path} cannot be set aside"):
             path.replace(aside)
         return None
+
+
+def check_snapshot(path: Path) -> None:
+    """Compares a snapshot with its checksum.
+
+    Raises:
+        IndexFormatError: It is damaged or truncated.
+        OSError: It cannot be read.
+    """
+    with open(path, "rb", buffering=_BUFFER) as file:
+        _verify(file)
 
 
 def _verify(file: BinaryIO) -> int:

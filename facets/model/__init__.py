@@ -3,9 +3,10 @@
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.contract import Model, TextModel
 from facets.model.facet_model import FacetModel, new_model
-from facets.model.loading import DEFAULT_MODEL, find_model, load
+from facets.model.loading import DEFAULT_MODEL, load
 from facets.model.network import FacetNetwork
 from facets.model.passage_model import PassageModel
+from facets.model.shipped import find_model
 
 __all__ = [
     "DEFAULT_MODEL",

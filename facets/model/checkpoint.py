@@ -4,8 +4,8 @@ r"""The checkpoint folder: everything a model needs, loaded from its path alone,
 
     config.json          format, name, task, network settings, where the word vectors are
     model.safetensors    weights, half precision
-    vocabulary.tsv       words and counts            \\  or `words` in config.json names another
-    vectors.safetensors  word vectors, half precision /  checkpoint folder, relative to this one
+    vocabulary.tsv       words and counts                 \\  or `words` in config.json names another
+    vectors.safetensors  word vectors, one byte a number  /  checkpoint folder, relative to this one
     README.md            model card
     modules.json, config_sentence_transformers.json
                          so that it also opens as a sentence-transformers MultiVectorEncoder
@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 from facets.config import FacetModelConfig
 from facets.errors import CheckpointError, ConfigError, NotFoundError
+from facets.model.shipped import borrowed_folder
 from facets.storage import write_atomically
 from facets.words.vectors import WordVectors
 
@@ -61,7 +62,7 @@ class CheckpointConfig:
 
     Attributes:
         name: The model's name, unique among the models of a server.
-        task: ``sentences``, ``relations`` or ``papers``.
+        task: ``sentences`` or ``papers``.
         model: Shape of the network.
         l1_weight: lambda of eq. 3.1 it was trained with; scoring uses the same.
         words: Folder of the word vectors, relative to the checkpoint; ``.`` is the checkpoint itself.
@@ -199,8 +200,12 @@ def read_words(
 
 
 def words_folder(folder: Path, config: CheckpointConfig) -> Path:
-    """Where the word vectors of a checkpoint lie."""
-    return (folder / config.words).resolve()
+    """Where the word vectors of a checkpoint lie.
+
+    Raises:
+        NotFoundError: They are those of another model, which is not installed.
+    """
+    return borrowed_folder(folder, config.words)
 
 
 def fit_weights(folder: Path, build: Callable[[], NetworkT], tensors: dict[str, Tensor]) -> NetworkT:

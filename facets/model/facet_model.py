@@ -86,7 +86,7 @@ class FacetModel(FacetNetworkModel):
         """
         limit = self.max_tokens
         split_rows = self.words.vocabulary.split_rows
-        return [split_rows(words[:limit])[0][:limit] for words in self.tokenizer.words(texts)]
+        return [split_rows(words[:limit])[0][:limit] for words in self.tokenizer.words(texts, most=limit)]
 
     @torch.inference_mode()
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -131,7 +131,7 @@ class FacetModel(FacetNetworkModel):
         tensors |= {_COMPONENT_PREFIX + name: torch.from_numpy(v) for name, v in self.common_components.items()}
         write_checkpoint(folder, self.config, tensors)
         if self.config.words == ".":
-            self.words.save(folder)
+            self.words.save(folder, quantized=True)
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:

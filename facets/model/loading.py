@@ -1,17 +1,18 @@
-"""Finds checkpoint folders and loads them, each by the task it names."""
+"""Loads models, each by the task its checkpoint names."""
 
-import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, Self, TypeVar, overload
 
-from facets.errors import CheckpointError, InvalidInputError, NotFoundError
+from facets.devices import compute_device
+from facets.errors import CheckpointError, InvalidInputError
 from facets.model.checkpoint import read_settings
 from facets.model.contract import Model
 from facets.model.facet_model import FacetModel
+from facets.model.shipped import find_model
 
-__all__ = ["DEFAULT_MODEL", "TASKS", "TaskEntry", "find_model", "load", "task_of"]
+__all__ = ["DEFAULT_MODEL", "TASKS", "TaskEntry", "load", "task_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +60,16 @@ def load(name_or_path: str | Path | None = None, kind: type[_Loadable] | None = 
         name_or_path: A shipped model's name, or a checkpoint folder; None is the default model of ``kind``.
         kind: The class of model that is expected: ``FacetModel``, ``PassageModel``, ``RelationModel`` or
             ``PaperModel``; None takes any, and a ``FacetModel`` where nothing is named.
-        device: ``cpu``, ``cuda``, ``cuda:1`` ...
+        device: ``cpu``, ``cuda``, ``cuda:1`` ..., or ``auto``: ``cuda`` where there is one.
 
     Returns:
         The model, ready to encode.
 
     Raises:
-        NotFoundError: No model of that name, no such folder.
+        NotFoundError: No model of that name, no such folder; or it is not installed.
         CheckpointError: The folder is incomplete or damaged.
         InvalidInputError: The model is for another task than ``kind``.
+        ConfigError: No such device.
 
     Example:
         >>> from facets.model import FacetModel, load
@@ -79,7 +81,7 @@ def load(name_or_path: str | Path | None = None, kind: type[_Loadable] | None = 
     task = task_of(folder)
     if kind is not None and task != expected:
         raise InvalidInputError(f"{folder}: expected a model for {expected}, got one for {task}")
-    return kind.from_folder(folder, device=device) if kind else _class_of(task).from_folder(folder, device=device)
+    return (kind or _class_of(task)).from_folder(folder, device=compute_device(device))
 
 
 def task_of(folder: Path) -> str:
@@ -106,28 +108,3 @@ def _task_of(kind: type[_Loadable]) -> str:
         if entry.model == wanted:
             return task
     raise TypeError(f"kind must be one of {', '.join(entry.model for entry in TASKS.values())}, got {wanted}")
-
-
-def find_model(name_or_path: str | Path) -> Path:
-    """Folder of a model: the path itself, or the shipped model of that name.
-
-    Shipped models lie in ``models/`` of a source checkout, or in ``share/facets/models`` of the
-    environment that a wheel was installed into.
-
-    Raises:
-        NotFoundError: Neither exists; the message lists the shipped models.
-    """
-    path = Path(name_or_path)
-    if path.is_dir():
-        return path
-    roots = [Path(__file__).parents[2] / "models", Path(sys.prefix) / "share" / "facets" / "models"]
-    for root in roots:
-        for folder in (root / path, root / "baselines" / path):
-            if len(path.parts) == 1 and (folder / "config.json").is_file():
-                return folder
-    shipped = sorted({f.parent.name for root in roots for f in root.glob("**/config.json")})
-    raise NotFoundError(
-        f"no model {str(name_or_path)!r}: expected a checkpoint folder or one of {', '.join(shipped) or 'none here'}",
-        resource_type="model",
-        resource_name=str(name_or_path),
-    )

@@ -30,6 +30,7 @@ __all__ = [
     "PASSAGE_FILES",
     "TASK",
     "PassageModelConfig",
+    "packed_weights",
     "read_passage_config",
     "read_passage_weights",
     "read_passage_words",
@@ -53,6 +54,8 @@ class PassageModelConfig:
         network: Shape of the network.
         window_tokens: Tokens of a text that are read at once, the two special ones included.
         window_overlap: Tokens that two windows of a longer text share.
+        max_facets: Facets that a document keeps of a text longer than a window, at most; K or more.
+        tokens_per_long_facet: Tokens of such a text for each facet that the document keeps, where that is more than K.
         training: Facts about the training run, for people.
     """
 
@@ -61,6 +64,8 @@ class PassageModelConfig:
     network: PassageNetworkConfig = field(default_factory=PassageNetworkConfig)
     window_tokens: int = 256
     window_overlap: int = 32
+    max_facets: int = 128
+    tokens_per_long_facet: int = 20
     training: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -72,6 +77,15 @@ class PassageModelConfig:
             raise ConfigError(f"window_tokens must be in [3, {most}], got {self.window_tokens}")
         if not 0 <= self.window_overlap < self.window_tokens - 2:
             raise ConfigError(f"window_overlap must be in [0, {self.window_tokens - 3}], got {self.window_overlap}")
+        least = self.network.num_facets
+        if self.max_facets < least:
+            raise ConfigError(f"max_facets must be num_facets, {least}, or more, got {self.max_facets}")
+        if self.tokens_per_long_facet < 1:
+            raise ConfigError(f"tokens_per_long_facet must be 1 or more, got {self.tokens_per_long_facet}")
+
+    def facets_kept(self, num_tokens: int) -> int:
+        """Facets that a document of so many tokens keeps at most."""
+        return min(self.max_facets, max(self.network.num_facets, -(-num_tokens // self.tokens_per_long_facet)))
 
 
 def write_passage_checkpoint(
@@ -87,7 +101,7 @@ def write_passage_checkpoint(
         "window_overlap": config.window_overlap,
         "training": config.training,
     }
-    write_parts(folder, settings, _packed(weights))
+    write_parts(folder, settings, packed_weights(weights))
     with write_atomically(folder / _TOKENIZER_FILE, durable=False) as part:
         part.write_bytes(pieces.to_json())
     words.save(folder, quantized=True)
@@ -167,7 +181,8 @@ def read_passage_words(
     return words
 
 
-def _packed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def packed_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights as they are stored, and read by ``read_passage_weights``: matrices of one byte a number with scales."""
     packed: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         if tensor.ndim == 2:

@@ -3,7 +3,7 @@
 Shape suffixes: N texts, B windows of a batch, W windows, K facets, M facets of a text, L tokens, D dimensions.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -21,19 +21,19 @@ from facets.model.spans import attended_runs, widen_to_words
 from facets.model.word_pieces import Pieces, WordPieces
 from facets.words.vectors import unit_rows
 
-__all__ = ["PassageEncoder", "WindowFacets"]
+__all__ = ["PassageEncoder", "TextFacets", "WindowFacets"]
 
 # Tokens of one forward pass: enough for full matrix products, little enough for the cache.
 _BATCH_TOKENS = 4096
 # Windows in hand at once. A longer text is reduced section by section, so that memory does not grow with its facets.
 _SECTION_WINDOWS = 256
 _SLICE_WINDOWS = 1024
-_SECTION_FACETS = 64
+_SECTION_FACETS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class WindowFacets:
-    """Facets of windows, or of a text that they were joined to.
+    """Facets of windows.
 
     Attributes:
         facets: ``[W, K, D]`` float32, unit norm or zero rows.
@@ -44,6 +44,24 @@ class WindowFacets:
     facets: NDArray[np.float32]
     spans: NDArray[np.int32]
     vectors: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class TextFacets:
+    """Facets of texts.
+
+    Attributes:
+        facets: ``[N, K, D]`` float32, unit norm or zero rows.
+        spans: ``[N, K, 2]`` int32 offsets of characters; (0, 0) for zero rows.
+        vectors: ``[N, D]`` float32, unit vectors of the texts.
+        kept: Facets and spans of the long texts whose documents keep more than K of them, by place: ``[M, D]``,
+            ``[M, 2]``.
+    """
+
+    facets: NDArray[np.float32]
+    spans: NDArray[np.int32]
+    vectors: NDArray[np.float32]
+    kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +102,8 @@ class PassageEncoder:
         self._device = device
 
     @torch.inference_mode()
-    def facets(self, texts: Sequence[Pieces]) -> WindowFacets:
-        """Facets, spans and vectors of whole texts, ``W = len(texts)``; each has at least one piece."""
+    def facets(self, texts: Sequence[Pieces]) -> TextFacets:
+        """Facets, spans and vectors of whole texts; each has at least one piece."""
         lengths_N = np.array([len(pieces) for pieces in texts], dtype=np.int64)
         num_facets, dim = self._config.network.num_facets, self._config.network.encoder.width
         facets_NKD = np.zeros((len(texts), num_facets, dim), dtype=np.float32)
@@ -107,10 +125,14 @@ class PassageEncoder:
                     continue
                 part = WindowFacets(found.facets[own], found.spans[own], found.vectors[own])
                 unfinished.setdefault(text, []).append(_Section.of_windows(part).reduced(_SECTION_FACETS))
+        kept = {}
         for text, parts in unfinished.items():
-            whole = _Section.joined(parts).reduced(num_facets)
-            facets_NKD[text, : len(whole.facets)], spans_NK2[text, : len(whole.spans)] = whole.facets, whole.spans
-        return WindowFacets(facets_NKD, spans_NK2, unit_rows(vectors_ND))
+            whole = _Section.joined(parts).reduced(self._config.facets_kept(int(lengths_N[text])))
+            few = whole.reduced(num_facets)
+            facets_NKD[text, : len(few.facets)], spans_NK2[text, : len(few.spans)] = few.facets, few.spans
+            if len(whole.facets) > num_facets:
+                kept[text] = (whole.facets, whole.spans)
+        return TextFacets(facets_NKD, spans_NK2, unit_rows(vectors_ND), kept)
 
     @torch.inference_mode()
     def vectors(self, texts: Sequence[NDArray[np.int32]]) -> NDArray[np.float32]:
@@ -208,6 +230,7 @@ class PassageEncoder:
         firsts_BK, lasts_BK = firsts_BK.clamp_min(1), lasts_BK.clamp_min(1)
         continues_BL = self._of_pieces(self._pieces.continues_word, batch)
         firsts_BK, lasts_BK = widen_to_words(firsts_BK, lasts_BK, continues_BL)
+        firsts_BK = firsts_BK.clamp_min(1)  # a window may begin inside a word
         lengths_B = np.array([len(pieces) for pieces in cut])
         before_B1 = (np.cumsum(lengths_B) - lengths_B)[:, None] - 1  # the first special piece is not in the arrays
         starts_BK = np.concatenate([pieces.starts for pieces in cut])[firsts_BK.cpu().numpy() + before_B1]

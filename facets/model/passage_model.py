@@ -3,8 +3,8 @@
 Shape suffixes: N texts, Q queries, J facets of a query, K facets, D dimensions.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -49,6 +49,7 @@ class PassageFacets:
         vectors: ``[N, D]`` float32, the text's own unit vector, as ``PassageModel.embed`` gives it.
         num_tokens: ``[N]`` int64, word pieces of each text.
         num_read: ``[N]`` int64, those that were read: all.
+        kept: Facets ``[M, D]`` and spans ``[M, 2]`` of the long texts whose documents keep more than K, by place.
     """
 
     facets: NDArray[np.float32]
@@ -56,6 +57,11 @@ class PassageFacets:
     vectors: NDArray[np.float32]
     num_tokens: NDArray[np.int64]
     num_read: NDArray[np.int64]
+    kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]] = field(default_factory=dict)
+
+    def document(self, place: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """What a document keeps of the text at this place: K facets and their spans, more where it is long."""
+        return self.kept.get(place, (self.facets[place], self.spans[place]))
 
 
 class PassageModel:
@@ -159,7 +165,8 @@ class PassageModel:
 
         Returns:
             See ``PassageFacets``. A text that is longer than a window is read in overlapping windows, whose facets are
-            reduced to K; a reduced facet has the span of the facet that is closest to it.
+            reduced to K, and to one for ``tokens_per_long_facet`` tokens for its document; a reduced facet has the span
+            of the facet that is closest to it.
 
         Raises:
             InvalidInputError: A text has no word at all.
@@ -175,7 +182,7 @@ class PassageModel:
         pieces = self._nonempty(self.pieces.encode(texts))
         found = self._encoder.facets(pieces)
         num_tokens_N = np.array([len(own) for own in pieces], dtype=np.int64)
-        return PassageFacets(found.facets, found.spans, found.vectors, num_tokens_N, num_tokens_N.copy())
+        return PassageFacets(found.facets, found.spans, found.vectors, num_tokens_N, num_tokens_N.copy(), found.kept)
 
     def encode_queries(self, texts: Sequence[str]) -> QueryFacets:
         """Facets of queries.

@@ -61,9 +61,8 @@ class FacetPooling(nn.Module):
         num_facets_B = self.num_facets(batch.lengths)
         size, length = _round_up(len(vectors_BW)), -(-batch.max_length // _LENGTH_STEP) * _LENGTH_STEP
         more = size - len(vectors_BW)
-        padding = (0, 0, 0, length - batch.max_length, 0, more)
         facets_BKW, weights_BKL = self._facets(
-            functional.pad(batch.pad(states_TW), padding),
+            batch.pad(states_TW, shape=(size, length)),
             functional.pad(vectors_BW, (0, 0, 0, more)),
             functional.pad(batch.lengths, (0, more), value=1),
             functional.pad(num_facets_B, (0, more), value=1),
@@ -85,10 +84,14 @@ class FacetPooling(nn.Module):
         queries_BKW = self.from_place(_waves(centres_BK).to(states_BLW.dtype))
         queries_BKW = queries_BKW + self.from_vector(vectors_BW.to(states_BLW.dtype))[:, None]
         queries_KBW, states_LBW = (values.transpose(0, 1).contiguous() for values in (queries_BKW, states_BLW))
-        queries_BKW = self.decoder(
+        queries_KBW = self.decoder(
             queries_KBW, states_LBW, tgt_key_padding_mask=~used_BK, memory_key_padding_mask=unseen_BL
-        ).transpose(0, 1)
-        content_BKL = self.asks(queries_BKW) @ self.answers(states_BLW).mT / math.sqrt(states_BLW.shape[2])
+        )
+        # Of a tensor that is not contiguous, every text would be multiplied by a copy of the weights.
+        queries_BKW = queries_KBW.transpose(0, 1).contiguous()
+        # Few facets are taken to the space of many tokens; what the bias adds is the same for all tokens.
+        asked_BKW = self.asks(queries_BKW) @ self.answers.weight
+        content_BKL = asked_BKW @ states_BLW.mT / math.sqrt(states_BLW.shape[2])
         positions_BL = (places_L + 0.5) / lengths_B[:, None]
         near_BKL = self._nearness(queries_BKW, centres_BK, num_facets_B, positions_BL)
         weights_BKL = (content_BKL.float() + near_BKL).masked_fill(unseen_BL[:, None], -torch.inf).softmax(dim=2)

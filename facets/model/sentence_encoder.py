@@ -58,19 +58,16 @@ class RaggedBatch:
         """True where a text has a token, ``[B, L]``."""
         return torch.arange(self.max_length, device=self.lengths.device) < self.lengths[:, None]
 
-    def pad(self, values_TX: Tensor) -> Tensor:
-        """``[B, L, X]`` of ``[T, X]``, zeros where a text has ended."""
-        padded = values_TX.new_zeros(len(self.lengths) * self.max_length, values_TX.shape[1])
-        padded = padded.index_copy(0, self._slots, values_TX)
-        return padded.view(len(self.lengths), self.max_length, -1)
+    def pad(self, values_TX: Tensor, *, shape: tuple[int, int] | None = None) -> Tensor:
+        """``[B, L, X]`` of ``[T, X]``, zeros where a text has ended; ``shape``: more and longer texts, ``(B, L)``."""
+        num_texts, length = shape or (len(self.lengths), self.max_length)
+        padded = values_TX.new_zeros(num_texts * length, values_TX.shape[1])
+        padded = padded.index_copy(0, self.text_numbers * length + self.positions, values_TX)
+        return padded.view(num_texts, length, -1)
 
     def flatten(self, values_BLX: Tensor) -> Tensor:
         """``[T, X]`` of ``[B, L, X]``."""
-        return values_BLX.flatten(0, 1)[self._slots]
-
-    @property
-    def _slots(self) -> Tensor:
-        return self.text_numbers * self.max_length + self.positions
+        return values_BLX.flatten(0, 1)[self.text_numbers * self.max_length + self.positions]
 
 
 class SentenceEncoder(nn.Module):
@@ -79,7 +76,7 @@ class SentenceEncoder(nn.Module):
     def __init__(self, config: SentenceEncoderConfig) -> None:
         super().__init__()
         self.config = config
-        self.pieces = nn.Embedding(config.vocabulary_size, config.width)
+        self.pieces: nn.Module = nn.Embedding(config.vocabulary_size, config.width)
         self.positions = nn.Embedding(config.max_tokens, config.width)
         self.norm = nn.LayerNorm(config.width, eps=_LAYER_NORM_EPSILON)
         self.layers = nn.ModuleList(_Layer(config) for _ in range(config.num_layers))

@@ -1,23 +1,33 @@
 """Papers and authors added at run time: checked, fitted, stored, and then part of the state."""
 
 import threading
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
+from collections import ChainMap
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from facets.errors import InvalidInputError, NotFoundError, StorageError
+from facets.papers.added import AddedPapers, Change
 from facets.papers.contract import PaperEncoder
-from facets.papers.fitting import Affected, VectorFitter
+from facets.papers.fitting import VectorFitter
+from facets.papers.growth import BankGrowth, TableGrowth, live_candidates
 from facets.papers.inputs import CandidateKind, NewAuthor, Paper, check_papers
 from facets.papers.results import AddResult
-from facets.papers.state import Added, StateBuilder, candidates_of
-from facets.papers.store import AdditionStore
+from facets.papers.state import EngineState, StateBuilder
+from facets.papers.store import AddedVector, AdditionStore
+from facets.papers.trained import TrainedLookup
 
 __all__ = ["Additions"]
+
+_ENCODED_AT_A_TIME = 1024
 
 
 class Additions:
     """The additions to a model; one writer at a time, readers never wait.
+
+    A reader takes ``state`` and keeps to it; a writer puts the next one in its place when that is complete.
 
     Args:
         model: The model.
@@ -31,14 +41,18 @@ class Additions:
         StorageError: The folder cannot be opened, or belongs to another model.
     """
 
+    state: EngineState
+    _is_behind: bool
+
     def __init__(self, model: PaperEncoder, data_dir: Path | None, *, min_indexed: int) -> None:
         self._model = model
         self._lock = threading.Lock()
-        self._builder = StateBuilder(model, min_indexed=min_indexed)
-        self._fitter = VectorFitter(model, self._builder.trained_rows)
+        self._min_indexed = min_indexed
+        self._trained = TrainedLookup(model.papers)
+        self._builder = StateBuilder(model, self._trained, min_indexed=min_indexed)
+        self._fitter = VectorFitter(model, self._trained)
         self._store = None if data_dir is None else AdditionStore(data_dir, model.name)
-        self._added = Added() if self._store is None else self._read(self._store)
-        self.state = self._builder.build(self._added)
+        self._read()
 
     def close(self) -> None:
         """Closes the file."""
@@ -50,16 +64,11 @@ class Additions:
         store = self._writable()
         check_papers(papers)
         _check_ids(papers)
+        change = Change({paper.id: paper for paper in papers})
         with self._lock:
-            affected: dict[CandidateKind, dict[str, str]] = {kind: {} for kind in CandidateKind}
-            for paper in papers:
-                # Those of an earlier version of the paper too: they lose it.
-                for version in (self._added.papers.get(paper.id), paper):
-                    for kind, key, name in candidates_of(version) if version else ():
-                        affected[kind][key] = name or affected[kind].get(key, "")
-            added = self._added.with_papers(papers)
-            unknown = sorted({key for paper in papers for key in paper.cited_by if not self._is_known(key, added)})
-            result = self._add(store, added, affected, papers=papers)
+            named = {key: None for paper in papers for key in paper.cited_by}
+            unknown = sorted(key for key in named if not self._is_known(key) and key not in change.papers)
+            result = self._add(store, change)
         return AddResult(len(papers), *result, unknown_citations=tuple(unknown))
 
     def add_authors(self, authors: Sequence[NewAuthor]) -> AddResult:
@@ -67,69 +76,149 @@ class Additions:
         store = self._writable()
         own = _papers_of_authors(authors)
         papers = [paper for of_one in own for paper in of_one]
+        given = {
+            (new.author.key, paper_id)
+            for new, of_one in zip(authors, own, strict=True)
+            for paper_id in (*new.paper_ids, *(paper.id for paper in of_one))
+        }
+        change = Change({paper.id: paper for paper in papers}, frozenset(given))
         with self._lock:
             for place, new in enumerate(authors):
                 for number, paper_id in enumerate(new.paper_ids):
-                    if not self._is_known(paper_id, self._added):
+                    if not self._is_known(paper_id):
                         raise NotFoundError(
                             f"authors[{place}].paper_ids[{number}] is no known paper: {paper_id!r}",
                             resource_type="paper",
                             resource_name=paper_id,
                         )
-            given = {
-                (new.author.key, paper_id)
-                for new, of_one in zip(authors, own, strict=True)
-                for paper_id in (*new.paper_ids, *(paper.id for paper in of_one))
-            }
-            added = self._added.with_papers(papers).with_memberships(CandidateKind.AUTHORS, given)
-            affected = {CandidateKind.AUTHORS: {new.author.key: new.author.name for new in authors}}
-            result = self._add(store, added, affected, papers=papers, memberships=given)
+            result = self._add(store, change, {new.author.key: new.author.name for new in authors})
         return AddResult(len(papers), *result)
 
-    def _add(
-        self,
-        store: AdditionStore,
-        added: Added,
-        affected: Affected,
-        *,
-        papers: Sequence[Paper],
-        memberships: AbstractSet[tuple[str, str]] = frozenset(),
-    ) -> tuple[int, int]:
+    def _add(self, store: AdditionStore, change: Change, names: dict[str, str] | None = None) -> tuple[int, int]:
         """Fits, stores and shows; how many vectors of authors and of citing papers there were."""
-        vectors = self._fitter.fit(affected, added)
+        if self._is_behind:
+            self._read()
+        names = _author_names(change.papers.values()) | (names or {})
+
+        def name(kind: CandidateKind, key: str) -> str:
+            if kind is CandidateKind.CITATIONS:
+                cited = change.papers.get(key) or self._added.papers.get(key)
+                return cited.title if cited else self._name(kind, key)
+            return names.get(key) or self._name(kind, key)
+
+        concerned = self._added.concerned(change)
+        vectors = self._fitter.fit(concerned, self._added, change, name=name)
+        averages = self._averages(list(change.papers.values()))
         store.write(
             revision=self._model.revision,
-            papers=papers,
+            papers=list(change.papers.values()),
             vectors=vectors,
-            memberships=[(CandidateKind.AUTHORS, key, paper_id) for key, paper_id in sorted(memberships)],
+            memberships=[(CandidateKind.AUTHORS, key, paper_id) for key, paper_id in sorted(change.given)],
         )
-        self._added = added.with_vectors(vectors)
-        self.state = self._builder.build(self._added, self.state)
+        self._is_behind = True  # until all of it is shown
+        self._added.apply(change)
+        self._show(change, concerned, vectors, averages)
+        self._is_behind = False
         num_authors = sum(vector.kind is CandidateKind.AUTHORS for vector in vectors)
         return num_authors, len(vectors) - num_authors
 
-    def _is_known(self, paper_id: str, added: Added) -> bool:
-        return paper_id in added.papers or paper_id in self._builder.trained_rows
+    def _show(
+        self,
+        change: Change,
+        concerned: dict[CandidateKind, list[str]],
+        vectors: Sequence[AddedVector],
+        averages_AW: NDArray[np.float32],
+    ) -> None:
+        """Puts the next state in the place of this one."""
+        state = self.state
+        bank = self._bank_growth.grown(state.bank, list(change.papers.values()), averages_AW)
+        new_rows = {paper_id: len(state.bank.ids) + place for place, paper_id in enumerate(change.papers)}
+        # An added paper that cites others has a year and a title now.
+        concerned[CandidateKind.CITATIONS] = list(dict.fromkeys([*concerned[CandidateKind.CITATIONS], *change.papers]))
+        tables = {
+            kind: self._table_growths[kind].grown(
+                state.tables[kind],
+                concerned[kind],
+                vectors={vector.id: vector for vector in vectors if vector.kind is kind},
+                added=self._added,
+                bank=bank,
+                row_of_paper=ChainMap(new_rows, self._row_of_paper),
+            )
+            for kind in CandidateKind
+        }
+        self.state = EngineState(bank, tables, state.indexes)
+        self._row_of_paper.update(new_rows)
+        if self._is_due():
+            rows = [self._row_of_paper[paper_id] for paper_id in self._added.papers]
+            self._put_together(self._builder.build(self._added, live_candidates(self.state), bank.averages[rows]))
+
+    def _is_due(self) -> bool:
+        least = self._min_indexed
+        return self._bank_growth.is_due(self.state.bank, len(self._row_of_paper), min_indexed=least) or any(
+            growth.is_due(self.state.tables[kind], min_indexed=least) for kind, growth in self._table_growths.items()
+        )
+
+    def _put_together(self, state: EngineState) -> None:
+        """Shows a state that was put together anew, from which the next ones grow."""
+        self._row_of_paper = {paper_id: row for row, paper_id in enumerate(state.bank.ids)}
+        self._bank_growth = BankGrowth(state.bank)
+        self._table_growths = {kind: TableGrowth(kind, table) for kind, table in state.tables.items()}
+        self.state = state
+
+    def _averages(self, papers: Sequence[Paper]) -> NDArray[np.float32]:
+        parts = [np.empty((0, self._model.words.dim), dtype=np.float32)]
+        for first in range(0, len(papers), _ENCODED_AT_A_TIME):
+            some = papers[first : first + _ENCODED_AT_A_TIME]
+            rows = self._model.paper_rows([paper.title for paper in some], [paper.abstract for paper in some])
+            parts.append(self._model.word_averages(rows))
+        return np.concatenate(parts[1:] or parts)
+
+    def _name(self, kind: CandidateKind, key: str) -> str:
+        table = self.state.tables[kind]
+        return table.names[table.row_of_id[key]] if key in table.row_of_id else ""
+
+    def _is_known(self, paper_id: str) -> bool:
+        return paper_id in self._added.papers or paper_id in self._trained.row_of
 
     def _writable(self) -> AdditionStore:
         if self._store is None:
             raise StorageError("nothing can be added: the papers were opened without a data directory")
         return self._store
 
-    def _read(self, store: AdditionStore) -> Added:
-        added = Added().with_papers(store.papers())
-        memberships = store.memberships()
-        for kind in CandidateKind:
-            added = added.with_memberships(kind, ((key, paper) for own, key, paper in memberships if own is kind))
+    def _read(self) -> None:
+        """Puts together what the model and the store hold."""
+        self._added = AddedPapers(self._trained)
+        vectors: list[AddedVector] = []
+        if self._store is not None:
+            papers = {paper.id: paper for paper in self._store.papers()}
+            given = [(key, paper) for kind, key, paper in self._store.memberships() if kind is CandidateKind.AUTHORS]
+            self._added.apply(Change(papers, frozenset(given)))
+            vectors = self._vectors(self._store)
+        averages = self._averages(list(self._added.papers.values()))
+        self._put_together(self._builder.build(self._added, self._builder.trained_candidates(vectors), averages))
+        self._is_behind = False
+
+    def _vectors(self, store: AdditionStore) -> list[AddedVector]:
+        """The stored vectors, fitted again when the model is another version: its space is another one."""
         vectors = store.vectors()
-        if vectors and store.revision() != self._model.revision:
-            # Another version of the model: its space is another one, so everything is fitted again.
-            affected: dict[CandidateKind, dict[str, str]] = {kind: {} for kind in CandidateKind}
-            for vector in vectors:
-                affected[vector.kind][vector.id] = vector.name
-            vectors = self._fitter.fit(affected, added)
-            store.write(revision=self._model.revision, vectors=vectors)
-        return added.with_vectors(vectors)
+        if not vectors or store.revision() == self._model.revision:
+            return vectors
+        names = {(vector.kind, vector.id): vector.name for vector in vectors}
+        keys: dict[CandidateKind, list[str]] = {kind: [] for kind in CandidateKind}
+        for kind, key in names:
+            keys[kind].append(key)
+        fitted = self._fitter.fit(keys, self._added, Change({}), name=lambda kind, key: names[kind, key])
+        store.write(revision=self._model.revision, vectors=fitted)
+        return fitted
+
+
+def _author_names(papers: Iterable[Paper]) -> dict[str, str]:
+    """The last name that papers give each author; a name wins over none."""
+    names: dict[str, str] = {}
+    for paper in papers:
+        for author in paper.authors:
+            names[author.key] = author.name or names.get(author.key, "")
+    return names
 
 
 def _papers_of_authors(authors: Sequence[NewAuthor]) -> list[list[Paper]]:

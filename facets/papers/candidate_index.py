@@ -20,9 +20,13 @@ class CandidateIndex:
 
     Args:
         table: The candidates; rows of the index are rows of the table.
+
+    Attributes:
+        num_rows: Rows of that table; rows that were written behind them are not known here.
     """
 
     def __init__(self, table: CandidateTable) -> None:
+        self.num_rows = table.num_rows
         self._index = InnerProductIndex(np.concatenate([table.vectors, table.means], axis=1))
 
     def search(

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.papers.growing import LayeredMap
 from facets.text.near_names import NearNames
 
-__all__ = ["CandidateTable", "PaperBank", "build_table"]
+__all__ = ["CandidateTable", "PaperBank", "build_table", "labels_of", "summaries"]
 
 _SIMILARITIES_AT_A_TIME = 16_000_000
 
@@ -37,8 +38,11 @@ class PaperBank:
 class CandidateTable:
     """All candidates of a kind; never changed, only replaced.
 
+    Whoever changes gets a new row behind all others, and the old one is no longer live; so a table shares all rows with
+    the table that it replaces.
+
     Attributes:
-        ids: ``J`` ids.
+        ids: ``J`` ids, one a row.
         names: ``J`` names or titles.
         vectors: ``[J, D]`` float32.
         means: ``[J, W]`` float32, mean of the word averages of the candidate's papers: an inner product with a unit
@@ -47,11 +51,12 @@ class CandidateTable:
         starts: ``[J + 1]`` int64.
         first_years: ``[J]`` int32, 0 when unknown.
         last_years: ``[J]`` int32, 0 when unknown.
-        id_ranks: ``[J]`` int64, place of each id among the sorted ids, for ties.
-        row_of_id: Id -> row.
-        rows_of_name: Name -> rows.
-        labels: All names, then the ids that are no names.
-        label_rows: The row of each label.
+        id_ranks: ``[J]`` float64, in the order of the ids, for ties.
+        live: ``[J]``: False for rows that a later row of the same id has taken the place of.
+        row_of_id: Id -> live row.
+        rows_of_name: Name -> live rows.
+        labels: Names, and ids that are no names.
+        label_ids: The id that each label belongs to.
     """
 
     ids: Sequence[str]
@@ -62,22 +67,33 @@ class CandidateTable:
     starts: NDArray[np.int64]
     first_years: NDArray[np.int32]
     last_years: NDArray[np.int32]
-    id_ranks: NDArray[np.int64]
-    row_of_id: dict[str, int] = field(repr=False)
-    rows_of_name: dict[str, list[int]] = field(repr=False)
+    id_ranks: NDArray[np.float64]
+    live: NDArray[np.bool_]
+    row_of_id: LayeredMap[str, int] = field(repr=False)
+    rows_of_name: LayeredMap[str, tuple[int, ...]] = field(repr=False)
     labels: NearNames = field(repr=False)
-    label_rows: Sequence[int] = field(repr=False)
+    label_ids: Sequence[str] = field(repr=False)
 
     def __len__(self) -> int:
-        """J."""
+        """How many candidates there are."""
+        return len(self.row_of_id)
+
+    @property
+    def num_rows(self) -> int:
+        """J, rows that are no longer live included."""
         return len(self.ids)
+
+    @property
+    def live_rows(self) -> NDArray[np.int64]:
+        """One row a candidate, ascending."""
+        return np.flatnonzero(self.live)
 
     def rows(self, ids_or_names: Sequence[str]) -> NDArray[np.int64]:
         """Rows of known ids; a text that is no id may be a name; what is neither is passed over."""
         found: list[int] = []
         for text in ids_or_names:
             row = self.row_of_id.get(text)
-            found += self.rows_of_name.get(text, []) if row is None else [row]
+            found += self.rows_of_name.get(text, ()) if row is None else [row]
         return np.array(sorted(set(found)), dtype=np.int64)
 
     def papers_of(self, row: int) -> NDArray[np.int64]:
@@ -117,9 +133,13 @@ class CandidateTable:
 
     def find(self, text: str, top_k: int) -> list[tuple[str, str]]:
         """Ids and names most like a text, best first."""
-        places = self.labels.find(text, top_k=2 * top_k)  # a name and an id may be the same candidate's
-        rows = list(dict.fromkeys(self.label_rows[place] for place in places))
-        return [(self.ids[row], self.names[row]) for row in rows[:top_k]]
+        found: dict[str, str] = {}
+        for place in self.labels.find(text, top_k=2 * top_k):  # a name and an id may be the same candidate's
+            key = self.label_ids[place]
+            name = self.names[self.row_of_id[key]]
+            if self.labels.name(place) in (key, name):  # else a former name
+                found[key] = name
+        return list(found.items())[:top_k]
 
 
 def build_table(
@@ -145,26 +165,16 @@ def build_table(
     order = np.lexsort((pairs_P2[:, 0], pairs_P2[:, 1]))
     papers, columns = pairs_P2[order, 0], pairs_P2[order, 1]
     starts = np.searchsorted(columns, np.arange(num + 1)).astype(np.int64)
-    counts = np.diff(starts)
-    means = np.zeros((num, bank.averages.shape[1]), dtype=np.float32)
-    first_years = np.zeros(num, dtype=np.int32)
-    last_years = np.zeros(num, dtype=np.int32)
-    filled = np.flatnonzero(counts)
-    if len(filled):
-        places = starts[filled]
-        means[filled] = np.add.reduceat(bank.averages[papers], places, axis=0) / counts[filled, None]
-        years = bank.years[papers]
-        last_years[filled] = np.maximum.reduceat(years, places)
-        first_years[filled] = np.minimum.reduceat(np.where(years > 0, years, np.int32(9999)), places)
+    means, first_years, last_years = summaries(papers, starts, bank)
     if own_years is not None:
         first_years = last_years = own_years
-    id_ranks = np.empty(num, dtype=np.int64)
+    id_ranks = np.empty(num, dtype=np.float64)
     id_ranks[sorted(range(num), key=ids.__getitem__)] = np.arange(num)
-    odd = [row for row in range(num) if ids[row] != names[row]]
-    rows_of_name: dict[str, list[int]] = {}
+    rows_of_name: dict[str, tuple[int, ...]] = {}
     for row, name in enumerate(names):
         if name:
-            rows_of_name.setdefault(name, []).append(row)
+            rows_of_name[name] = (*rows_of_name.get(name, ()), row)
+    labels = [label for key, name in zip(ids, names, strict=True) for label in labels_of(key, name)]
     return CandidateTable(
         ids,
         names,
@@ -175,8 +185,41 @@ def build_table(
         first_years,
         last_years,
         id_ranks,
-        {key: row for row, key in enumerate(ids)},
-        rows_of_name,
-        NearNames([*names, *(ids[row] for row in odd)]),
-        [*range(num), *odd],
+        np.ones(num, dtype=np.bool_),
+        LayeredMap({key: row for row, key in enumerate(ids)}),
+        LayeredMap(rows_of_name),
+        NearNames([label for _, label in labels]),
+        [key for key, _ in labels],
     )
+
+
+def summaries(
+    papers_P: NDArray[np.int64], starts: NDArray[np.int64], bank: PaperBank
+) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int32]]:
+    """What the papers of each candidate come to.
+
+    Args:
+        papers_P: Rows of the bank; those of candidate ``j`` are ``papers_P[starts[j]:starts[j + 1]]``.
+        starts: ``[J + 1]``.
+        bank: The papers.
+
+    Returns:
+        The mean of their averages ``[J, W]``, their first and their last year ``[J]``, 0 when unknown.
+    """
+    counts = np.diff(starts)
+    means = np.zeros((len(counts), bank.averages.shape[1]), dtype=np.float32)
+    first_years = np.zeros(len(counts), dtype=np.int32)
+    last_years = np.zeros(len(counts), dtype=np.int32)
+    filled = np.flatnonzero(counts)
+    if len(filled):
+        places = starts[filled]
+        means[filled] = np.add.reduceat(bank.averages[papers_P], places, axis=0) / counts[filled, None]
+        years = bank.years[papers_P]
+        last_years[filled] = np.maximum.reduceat(years, places)
+        first_years[filled] = np.minimum.reduceat(np.where(years > 0, years, np.int32(9999)), places)
+    return means, first_years, last_years
+
+
+def labels_of(key: str, name: str) -> list[tuple[str, str]]:
+    """What a candidate may be found by: id and label, for the name and for an id that is another text."""
+    return [(key, name)] if key == name else [(key, name), (key, key)]

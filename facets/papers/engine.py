@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from facets.errors import InvalidInputError
 from facets.model.loading import load
 from facets.papers.additions import Additions
+from facets.papers.candidate_index import CandidateIndex
+from facets.papers.candidates import CandidateTable
 from facets.papers.contract import PaperEncoder
 from facets.papers.evidence import EvidenceFinder
 from facets.papers.inputs import CandidateKind, NewAuthor, Paper, PaperOptions, check_papers
@@ -44,7 +46,7 @@ class PaperEngine:
     before the call returns; an engine opened on the same folder later has it again.
     """
 
-    def __init__(self, model: PaperEncoder, *, data_dir: Path | None = None, min_indexed: int = 20_000) -> None:
+    def __init__(self, model: PaperEncoder, *, data_dir: str | Path | None = None, min_indexed: int = 20_000) -> None:
         """Takes a model that ``facets.load`` returned.
 
         Args:
@@ -59,11 +61,13 @@ class PaperEngine:
         if model.task != "papers":
             raise InvalidInputError(f"must be one for the task 'papers', got one for {model.task!r}", path="model")
         self.model = model
-        self._additions = Additions(model, data_dir, min_indexed=min_indexed)
+        self._additions = Additions(model, None if data_dir is None else Path(data_dir), min_indexed=min_indexed)
         self._evidence_finder = EvidenceFinder(model)
 
     @classmethod
-    def load(cls, name_or_path: str | Path | None = None, *, data_dir: Path | None = None, device: str = "cpu") -> Self:
+    def load(
+        cls, name_or_path: str | Path | None = None, *, data_dir: str | Path | None = None, device: str = "cpu"
+    ) -> Self:
         """Loads a model (``facets-papers-en`` when none is named) and the additions in ``data_dir``.
 
         Raises:
@@ -129,7 +133,7 @@ class PaperEngine:
         encoded = papers if isinstance(papers, PaperFacets) else self.encode(papers)
         state = self._additions.state
         table = state.tables[kind]
-        allowed = without(np.arange(len(table)), allowed_mask(table, options), np.empty(0, dtype=np.int64))
+        allowed = without(table.live_rows, allowed_mask(table, options), np.empty(0, dtype=np.int64))
         excluded = [] if isinstance(papers, PaperFacets) else [table.rows(paper.excluded) for paper in papers]
         width = min(options.top_k, len(allowed))
         rows = np.full((len(encoded), width), -1, dtype=np.int64)
@@ -241,9 +245,9 @@ class PaperEngine:
             if searchable and index is not None:
                 weight = self._facet_weight(kind, options)
                 rows = index.search(one.scaled(kind)[0], one.averages[0], weight, 2 * options.top_k + len(excluded))
-                rows = without(rows, mask, excluded)
+                rows = without(_with_later_rows(rows, index, table), mask, excluded)
             if len(rows) < options.top_k:  # a small table, a strict filter, or a far-off paper: compare all
-                rows = without(np.arange(len(table)), mask, excluded)
+                rows = without(table.live_rows, mask, excluded)
             result.append(self._best_of(state, kind, one, rows, options, examples))
         return result
 
@@ -300,8 +304,14 @@ class PaperEngine:
             state.bank,
             facet_weight=self._facet_weight(kind, options),
             document_mode=self.model.settings.document_modes[kind],
-            rows_C=None if len(rows) == len(table) else rows,
+            rows_C=None if len(rows) == table.num_rows else rows,
         )
 
     def _facet_weight(self, kind: CandidateKind, options: PaperOptions) -> float:
         return self.model.settings.facet_weights[kind] if options.facet_weight is None else options.facet_weight
+
+
+def _with_later_rows(found_C: NDArray[np.int64], index: CandidateIndex, table: CandidateTable) -> NDArray[np.int64]:
+    """What an index has found and all rows written since; those that are no longer live are left out."""
+    rows = np.concatenate([found_C, np.arange(index.num_rows, table.num_rows)])
+    return rows[table.live[rows]]

@@ -6,7 +6,10 @@ from enum import StrEnum
 
 from facets.errors import ErrorPath, InvalidInputError, path_text
 
-__all__ = ["Author", "CandidateKind", "NewAuthor", "Paper", "PaperOptions", "check_papers"]
+__all__ = ["MAX_EXAMPLE_WEIGHT", "Author", "CandidateKind", "NewAuthor", "Paper", "PaperOptions", "check_papers"]
+
+
+MAX_EXAMPLE_WEIGHT = 1_000.0  # far more than any score; a sum with it stays a finite float32
 
 
 class CandidateKind(StrEnum):
@@ -84,7 +87,7 @@ class PaperOptions:
         to_year: Likewise, up to this year. With either bound, candidates of unknown year are left out.
         positive: Ids of candidates whose like is wanted: those near one of them in the space of candidates rise.
         negative: Ids of candidates whose like is not wanted.
-        example_weight: What a cosine of 1 to an example adds to (takes from) a score, >= 0.
+        example_weight: What a cosine of 1 to an example adds to (takes from) a score, in [0, 1000].
         facet_weight: Share of the facets in the hybrid score, in [0, 1]: 1 is facets only, 0 document similarity
             only, None the weight tuned for the model.
         evidence: Also say why, at the cost of some milliseconds a paper.
@@ -109,8 +112,9 @@ class PaperOptions:
             raise InvalidInputError(f"must be >= 1, got {self.top_k}", path="top_k")
         if self.facet_weight is not None and not 0 <= self.facet_weight <= 1:
             raise InvalidInputError(f"must be in [0, 1], got {self.facet_weight}", path="facet_weight")
-        if not 0 <= self.example_weight < float("inf"):
-            raise InvalidInputError(f"must be >= 0, got {self.example_weight}", path="example_weight")
+        if not 0 <= self.example_weight <= MAX_EXAMPLE_WEIGHT:
+            rule = f"must be in [0, {MAX_EXAMPLE_WEIGHT:g}], got {self.example_weight}"
+            raise InvalidInputError(rule, path="example_weight")
         if self.from_year is not None and self.to_year is not None and self.from_year > self.to_year:
             raise InvalidInputError(f"must be <= to_year, got {self.from_year} > {self.to_year}", path="from_year")
         for name in ("exclude", "candidates", "positive", "negative"):

@@ -151,7 +151,7 @@ class PaperModel(CheckpointModel[PaperNetwork]):
         for name in ("modules.json", "config_sentence_transformers.json"):
             (folder / name).unlink(missing_ok=True)  # facets of papers are no sentence embeddings
         if self.config.words == ".":
-            self.words.save(folder)
+            self.words.save(folder, quantized=True)
         write_papers_part(folder, self.tables, self.settings, papers=self.papers, papers_path=self._papers_path)
 
     @classmethod

@@ -57,7 +57,7 @@ def hybrid_scores(
     vectors = table.vectors if rows_C is None else table.vectors[rows_C]
     facets = relevance_score(facets_NKD, vectors)
     if document_mode == "max":
-        rows = np.arange(len(table)) if rows_C is None else rows_C
+        rows = np.arange(table.num_rows) if rows_C is None else rows_C
         documents = table.greatest_cosines(averages_NW, rows, bank)
     else:
         documents = averages_NW @ (table.means if rows_C is None else table.means[rows_C]).T
@@ -69,7 +69,7 @@ def example_scores(
     table: CandidateTable, positive: NDArray[np.int64], negative: NDArray[np.int64], weight: float
 ) -> NDArray[np.float32]:
     """What examples add to every candidate, ``[J]``: weight times (best cosine to a wanted - to an unwanted one)."""
-    result = np.zeros(len(table), dtype=np.float32)
+    result = np.zeros(table.num_rows, dtype=np.float32)
     units = unit_rows(table.vectors)
     for examples, sign in ((positive, 1.0), (negative, -1.0)):
         if len(examples):
@@ -78,7 +78,7 @@ def example_scores(
 
 
 def best_columns(
-    scores_NC: NDArray[np.float32], ranks_C: NDArray[np.int64], top_k: int
+    scores_NC: NDArray[np.float32], ranks_C: NDArray[np.integer] | NDArray[np.floating], top_k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The best columns of each row, best first, ties by rank.
 

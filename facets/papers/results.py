@@ -93,14 +93,14 @@ class PaperFacets:
         """N."""
         return len(self.facets)
 
+    @property
+    def arrays(self) -> tuple[NDArray[np.float32], ...]:
+        """The arrays, in their order."""
+        return self.facets, self.author_magnitudes, self.citation_magnitudes, self.averages
+
     def part(self, places: "slice | NDArray[np.int64]") -> "PaperFacets":
         """Some of the papers."""
-        return PaperFacets(
-            self.facets[places],
-            self.author_magnitudes[places],
-            self.citation_magnitudes[places],
-            self.averages[places],
-        )
+        return PaperFacets(*(array[places] for array in self.arrays))
 
     def scaled(self, kind: CandidateKind) -> NDArray[np.float32]:
         """``[N, K, D]``: the facets with the magnitudes for authors or for citations (eq. 3.15)."""

@@ -22,7 +22,7 @@ def allowed_mask(table: CandidateTable, options: PaperOptions) -> NDArray[np.boo
     years = options.from_year is not None or options.to_year is not None
     if options.candidates is None and not options.exclude and not years:
         return None
-    mask = np.ones(len(table), dtype=np.bool_)
+    mask = np.ones(table.num_rows, dtype=np.bool_)
     if options.candidates is not None:
         mask[:] = False
         mask[table.rows(options.candidates)] = True

@@ -1,73 +1,44 @@
-"""What is known of papers at one moment: the trained tables with all that was added since.
+"""What is known of papers at one moment: the trained tables with all that was added since, put together from the start.
 
-Shape letters: J candidates, P pairs, N papers, D dimensions.
+Shape letters: J candidates, P pairs, A added papers, D dimensions, W of word averages.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.papers.added import AddedPapers
 from facets.papers.candidate_index import CandidateIndex
 from facets.papers.candidates import CandidateTable, PaperBank, build_table
 from facets.papers.contract import PaperEncoder
 from facets.papers.inputs import CandidateKind, Paper
 from facets.papers.records import year_of_id
 from facets.papers.store import AddedVector
+from facets.papers.trained import TrainedLookup
 
-__all__ = ["Added", "EngineState", "StateBuilder", "candidates_of"]
+__all__ = ["Candidates", "EngineState", "StateBuilder", "citing_name", "citing_year"]
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
-    """Everything added since the training; never changed, only replaced.
+class Candidates:
+    """Candidates of a kind: ``J`` distinct ids, ``J`` names, vectors ``[J, D]``."""
 
-    Attributes:
-        papers: By id.
-        memberships: By kind, candidate and paper: papers of a candidate beyond those that name it.
-        vectors: By kind and id of the candidate.
-    """
-
-    papers: Mapping[str, Paper] = field(default_factory=dict)
-    memberships: Mapping[CandidateKind, frozenset[tuple[str, str]]] = field(
-        default_factory=lambda: {kind: frozenset[tuple[str, str]]() for kind in CandidateKind}
-    )
-    vectors: Mapping[CandidateKind, Mapping[str, AddedVector]] = field(
-        default_factory=lambda: {kind: dict[str, AddedVector]() for kind in CandidateKind}
-    )
-
-    def with_papers(self, papers: Iterable[Paper]) -> "Added":
-        """With these papers too; one of a known id takes the old one's place."""
-        return replace(self, papers={**self.papers, **{paper.id: paper for paper in papers}})
-
-    def with_memberships(self, kind: CandidateKind, pairs: Iterable[tuple[str, str]]) -> "Added":
-        """With these candidates and papers too."""
-        return replace(self, memberships={**self.memberships, kind: self.memberships[kind] | frozenset(pairs)})
-
-    def with_vectors(self, vectors: Iterable[AddedVector]) -> "Added":
-        """With these vectors; one of a known candidate takes the old one's place."""
-        merged = {kind: dict(own) for kind, own in self.vectors.items()}
-        for vector in vectors:
-            merged[vector.kind][vector.id] = vector
-        return replace(self, vectors=merged)
-
-    def members(self, kind: CandidateKind, keys: Iterable[str]) -> dict[str, list[str]]:
-        """Papers of each candidate: added ones in the order of addition, then those given by id."""
-        result: dict[str, list[str]] = {key: [] for key in keys}
-        for paper in self.papers.values():
-            for paper_kind, key, _ in candidates_of(paper):
-                if paper_kind is kind and key in result and paper.id not in result[key]:
-                    result[key].append(paper.id)
-        for key, paper_id in sorted(self.memberships[kind]):
-            if key in result and paper_id not in result[key]:
-                result[key].append(paper_id)
-        return result
+    ids: Sequence[str]
+    names: Sequence[str]
+    vectors: NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class EngineState:
-    """Tables, papers and indexes at one moment; a call works on one state from beginning to end."""
+    """Tables, papers and indexes at one moment; a call works on one state from beginning to end.
+
+    Attributes:
+        bank: The papers.
+        tables: By kind.
+        indexes: By kind, of large tables; they know the first rows of the table.
+    """
 
     bank: PaperBank
     tables: dict[CandidateKind, CandidateTable]
@@ -79,97 +50,103 @@ class EngineState:
 
 
 class StateBuilder:
-    """Puts the trained tables and what was added together.
+    """Puts the trained tables and what was added together, all of it anew.
 
     Args:
         model: The model.
+        trained: Its papers.
         min_indexed: Tables of fewer candidates get no index.
-
-    Attributes:
-        trained_rows: Row of each trained paper, by id.
     """
 
-    def __init__(self, model: PaperEncoder, *, min_indexed: int) -> None:
+    def __init__(self, model: PaperEncoder, trained: TrainedLookup, *, min_indexed: int) -> None:
         self._model = model
+        self._trained = trained
         self._min_indexed = min_indexed
-        trained = model.papers
-        self.trained_rows = {paper_id: row for row, paper_id in enumerate(trained.ids)}
-        self._trained_averages = model.word_averages_of(trained.rows, trained.offsets[:-1])
+        papers = model.papers
+        self._trained_averages = model.word_averages_of(papers.rows, papers.offsets[:-1])
 
-    def build(self, added: Added, previous: EngineState | None = None) -> EngineState:
-        """The state with all additions; indexes of the previous one are kept where what they hold is the same."""
-        bank = self._bank(list(added.papers.values()))
+    def trained_candidates(self, vectors: Iterable[AddedVector]) -> dict[CandidateKind, Candidates]:
+        """Candidates of the training and those with a vector of their own, which takes a trained one's place."""
+        own: dict[CandidateKind, dict[str, AddedVector]] = {kind: {} for kind in CandidateKind}
+        for vector in vectors:
+            own[vector.kind][vector.id] = vector
+        return {kind: self._candidates(kind, own[kind]) for kind in CandidateKind}
+
+    def build(
+        self, added: AddedPapers, candidates: Mapping[CandidateKind, Candidates], averages_AW: NDArray[np.float32]
+    ) -> EngineState:
+        """The state with all additions.
+
+        Args:
+            added: The added papers.
+            candidates: By kind.
+            averages_AW: Averages of the added papers, in their order.
+        """
+        bank = self._bank(list(added.papers.values()), averages_AW)
         row_of = {paper_id: row for row, paper_id in enumerate(bank.ids)}  # an added version wins
-        tables, indexes = {}, {}
-        for kind in CandidateKind:
-            tables[kind] = self._table(kind, added, bank, row_of)
-            kept = previous.index(kind) if previous is not None else None
-            if previous is not None and kept is not None and _are_same(tables[kind], previous.tables[kind]):
-                indexes[kind] = kept
-            elif len(tables[kind]) >= self._min_indexed:
-                indexes[kind] = CandidateIndex(tables[kind])
+        tables = {kind: self._table(kind, added, candidates[kind], bank, row_of) for kind in CandidateKind}
+        indexes = {kind: CandidateIndex(table) for kind, table in tables.items() if len(table) >= self._min_indexed}
         return EngineState(bank, tables, indexes)
 
-    def _bank(self, added: list[Paper]) -> PaperBank:
-        trained = self._model.papers
-        averages, years = self._trained_averages, trained.years
-        if added:
-            rows = self._model.paper_rows([paper.title for paper in added], [paper.abstract for paper in added])
-            averages = np.concatenate([averages, self._model.word_averages(rows)])
-            years = np.concatenate([years, np.array([paper.year or 0 for paper in added], dtype=np.int32)])
-        ids = [*trained.ids, *(paper.id for paper in added)]
-        return PaperBank(ids, [*trained.titles, *(paper.title for paper in added)], years, averages)
+    def _candidates(self, kind: CandidateKind, own: Mapping[str, AddedVector]) -> Candidates:
+        trained, column_of = self._model.papers, self._trained.column_of[kind]
+        vectors_JD = self._model.tables.vectors[kind].copy()
+        known = [vector for key, vector in own.items() if key in column_of]
+        new = [vector for key, vector in own.items() if key not in column_of]
+        names = list(trained.column_names[kind])
+        for vector in known:
+            names[column_of[vector.id]] = vector.name or names[column_of[vector.id]]
+        if known:
+            vectors_JD[[column_of[vector.id] for vector in known]] = np.stack([vector.vector for vector in known])
+        if new:
+            vectors_JD = np.concatenate([vectors_JD, np.stack([vector.vector for vector in new])])
+        ids = [*trained.column_ids[kind], *(vector.id for vector in new)]
+        return Candidates(ids, [*names, *(vector.name for vector in new)], vectors_JD)
 
-    def _table(self, kind: CandidateKind, added: Added, bank: PaperBank, row_of: Mapping[str, int]) -> CandidateTable:
+    def _bank(self, added: list[Paper], averages_AW: NDArray[np.float32]) -> PaperBank:
         trained = self._model.papers
-        ids, names = list(trained.column_ids[kind]), list(trained.column_names[kind])
-        column_of = {key: column for column, key in enumerate(ids)}
-        vectors = self._model.tables.vectors[kind].copy()
-        new_vectors = []
-        for key, vector in added.vectors[kind].items():
-            if key in column_of:
-                vectors[column_of[key]] = vector.vector
-            else:
-                column_of[key] = len(ids)
-                ids.append(key)
-                names.append(vector.name)
-                new_vectors.append(vector.vector)
-        if new_vectors:
-            vectors = np.concatenate([vectors, np.stack(new_vectors)])
-        pairs = self._pairs(kind, added, column_of, row_of)
-        return build_table(
-            ids, names, vectors, pairs_P2=pairs, bank=bank, own_years=self._own_years(kind, ids, bank, row_of)
+        years = np.array([paper.year or 0 for paper in added], dtype=np.int32)
+        return PaperBank(
+            [*trained.ids, *(paper.id for paper in added)],
+            [*trained.titles, *(paper.title for paper in added)],
+            np.concatenate([trained.years, years]),
+            np.concatenate([self._trained_averages, averages_AW]),
         )
 
+    def _table(
+        self,
+        kind: CandidateKind,
+        added: AddedPapers,
+        candidates: Candidates,
+        bank: PaperBank,
+        row_of: Mapping[str, int],
+    ) -> CandidateTable:
+        ids, names, own_years = candidates.ids, candidates.names, None
+        if kind is CandidateKind.CITATIONS:
+            names = [citing_name(key, name, added.papers) for key, name in zip(ids, names, strict=True)]
+            own_years = np.array([citing_year(key, bank, row_of) for key in ids], dtype=np.int32)
+        pairs = self._pairs(kind, added, ids, row_of)
+        return build_table(ids, names, candidates.vectors, pairs_P2=pairs, bank=bank, own_years=own_years)
+
     def _pairs(
-        self, kind: CandidateKind, added: Added, column_of: Mapping[str, int], row_of: Mapping[str, int]
+        self, kind: CandidateKind, added: AddedPapers, ids: Sequence[str], row_of: Mapping[str, int]
     ) -> NDArray[np.int64]:
         """Papers and candidates; the pairs of a trained paper that was added again are those of the new version."""
-        replaced = [self.trained_rows[paper_id] for paper_id in added.papers if paper_id in self.trained_rows]
-        pairs = self._model.papers.pairs[kind]
-        pairs = pairs[~np.isin(pairs[:, 0], replaced)]
-        members = added.members(kind, column_of)
-        new = [(row_of[paper_id], column_of[key]) for key, own in members.items() for paper_id in own]
+        replaced = [self._trained.row_of[paper_id] for paper_id in added.papers if paper_id in self._trained.row_of]
+        place_of = {key: place for place, key in enumerate(ids)}
+        trained_ids, pairs = self._model.papers.column_ids[kind], self._model.papers.pairs[kind]
+        places = np.array([place_of[key] for key in trained_ids], dtype=np.int64)
+        pairs = np.stack([pairs[:, 0], places[pairs[:, 1]]], axis=1)[~np.isin(pairs[:, 0], replaced)]
+        changed = [key for key in added.candidates(kind) if key in place_of]
+        new = [(row_of[paper_id], place_of[key]) for key in changed for paper_id in added.papers_of(kind, key)]
         return np.unique(np.concatenate([pairs, np.array(new, dtype=np.int64)]), axis=0) if new else pairs
 
-    def _own_years(
-        self, kind: CandidateKind, ids: list[str], bank: PaperBank, row_of: Mapping[str, int]
-    ) -> NDArray[np.int32] | None:
-        """Years of citing papers; authors have those of their papers."""
-        if kind is not CandidateKind.CITATIONS:
-            return None
-        known = [int(bank.years[row_of[key]]) if key in row_of else 0 for key in ids]
-        return np.array([year or year_of_id(key) or 0 for year, key in zip(known, ids, strict=True)], np.int32)
+
+def citing_name(key: str, name: str, papers: Mapping[str, Paper]) -> str:
+    """The title of a citing paper, once it was added; else the name that it had."""
+    return papers[key].title if key in papers else name
 
 
-def _are_same(table: CandidateTable, other: CandidateTable) -> bool:
-    """Whether an index of either finds the same; means differ in the last bits with the papers averaged beside."""
-    if table.vectors.shape != other.vectors.shape:
-        return False
-    return np.array_equal(table.vectors, other.vectors) and np.allclose(table.means, other.means, atol=1e-6)
-
-
-def candidates_of(paper: Paper) -> list[tuple[CandidateKind, str, str]]:
-    """Kind, id and name of everybody whom a paper names."""
-    authors = [(CandidateKind.AUTHORS, author.key, author.name) for author in paper.authors]
-    return authors + [(CandidateKind.CITATIONS, key, "") for key in paper.cited_by]
+def citing_year(key: str, bank: PaperBank, row_of: Mapping[str, int]) -> int:
+    """The year of a citing paper, 0 when unknown."""
+    return (int(bank.years[row_of[key]]) if key in row_of else 0) or year_of_id(key) or 0

@@ -1,6 +1,7 @@
 """Papers and vectors added after training: one SQLite file, written before the caller hears of it."""
 
 import json
+import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +12,12 @@ from numpy.typing import NDArray
 
 from facets.errors import DamagedError, InvalidInputError, StorageError
 from facets.papers.inputs import Author, CandidateKind, Paper
-from facets.storage import Database, Schema, clear_errors
+from facets.storage import Database, Schema, add_checksums, clear_errors
 
-__all__ = ["AddedVector", "AdditionStore"]
+__all__ = ["SCHEMA", "AddedVector", "AdditionStore"]
 
 _FILE = "recommendation.sqlite3"
-_SCHEMA = Schema(
-    title="file of additions",
-    application_id=0x46415041,  # "FAPA"
-    migrations=(
-        """
+_VERSION_1 = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE papers (id TEXT PRIMARY KEY, record TEXT NOT NULL);
 CREATE TABLE vectors (
@@ -28,9 +25,22 @@ CREATE TABLE vectors (
 );
 -- Papers of an author beyond those that name him or her: given by add_authors.
 CREATE TABLE memberships (kind TEXT NOT NULL, id TEXT NOT NULL, paper TEXT NOT NULL, PRIMARY KEY (kind, id, paper))
-""",
-    ),
-    unmarked_tables=frozenset({"meta", "papers", "vectors", "memberships"}),
+"""
+_TABLES = ("meta", "papers", "vectors", "memberships")
+
+
+def _version_2(connection: sqlite3.Connection) -> None:
+    connection.execute("INSERT INTO meta (key, value) VALUES ('writes', '0')")
+    add_checksums(connection, *_TABLES)
+
+
+SCHEMA = Schema(
+    title="file of additions",
+    application_id=0x46415041,  # "FAPA"
+    migrations=(_VERSION_1, _version_2),
+    unmarked_tables=frozenset(_TABLES),
+    checked=_TABLES,
+    counter="SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'writes'",
 )
 
 
@@ -55,7 +65,7 @@ class AdditionStore:
         self._path = folder / _FILE
         with clear_errors(f"cannot make the folder {folder} of the additions"):
             folder.mkdir(parents=True, exist_ok=True)
-        self._database = Database(self._path, _SCHEMA)
+        self._database = Database(self._path, SCHEMA)
         try:
             owner = self._meta("model") or self._claim(model_name)
             if owner != model_name:
@@ -66,7 +76,7 @@ class AdditionStore:
 
     def _claim(self, model_name: str) -> str:
         with self._database.write() as connection:
-            connection.execute("INSERT INTO meta VALUES ('model', ?)", (model_name,))
+            connection.execute("INSERT INTO meta (key, value) VALUES ('model', ?)", (model_name,))
         return model_name
 
     def _meta(self, key: str) -> str:
@@ -114,10 +124,15 @@ class AdditionStore:
         membership_lines = [(str(kind), key, paper) for kind, key, paper in memberships]
         try:
             with self._database.write() as connection:
-                connection.executemany("INSERT OR REPLACE INTO papers VALUES (?, ?)", paper_lines)
-                connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", vector_lines)
-                connection.executemany("INSERT OR REPLACE INTO memberships VALUES (?, ?, ?)", membership_lines)
-                connection.execute("INSERT OR REPLACE INTO meta VALUES ('revision', ?)", (revision,))
+                for table, columns, lines in (
+                    ("papers", "id, record", paper_lines),
+                    ("vectors", "kind, id, name, vector", vector_lines),
+                    ("memberships", "kind, id, paper", membership_lines),
+                    ("meta", "key, value", [("revision", revision)]),
+                ):
+                    places = ", ".join("?" * (columns.count(",") + 1))
+                    connection.executemany(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({places})", lines)
+                connection.execute("UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'writes'")
         except UnicodeEncodeError as error:
             raise InvalidInputError(f"ids and names must be valid Unicode, got a lone surrogate: {error}") from error
 

@@ -2,7 +2,7 @@ r"""What a model of papers knows besides its network: authors, citing papers, th
 
 ::
 
-    tables.safetensors     vectors of authors and citing papers, half precision
+    tables.safetensors     vectors of authors and citing papers, one byte a number
     recommendation.json    how scores are mixed, and where the papers are
     papers.safetensors.xz  words of the papers, who wrote and who cites them   \  or `papers` in recommendation.json
     papers.json.xz         ids, names, titles                                  /   names another folder, relative
@@ -24,11 +24,14 @@ from safetensors.numpy import load, save, save_file
 
 from facets.errors import CheckpointError
 from facets.storage import write_atomically
+from facets.words.quantization import dequantize, quantize
 
 __all__ = ["KINDS", "PaperTables", "ScoringSettings", "TrainedPapers", "read_papers_part", "write_papers_part"]
 
 KINDS = ("authors", "citations")
-_FORMAT = 1
+_FORMAT = 2
+_OPENED_FORMATS = (1, 2)  # 1: vectors in half precision
+_SCALES_SUFFIX = ".scales"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,10 @@ def write_papers_part(
     papers_path: str = ".",
 ) -> None:
     """Writes the files above; ``papers`` only where ``papers_path`` is ``.``. Each file appears whole or not at all."""
-    arrays: dict[str, NDArray[Any]] = {f"{kind}.vectors": tables.vectors[kind].astype(np.float16) for kind in KINDS}
+    arrays: dict[str, NDArray[Any]] = {}
+    for kind in KINDS:
+        name = f"{kind}.vectors"
+        arrays[name], arrays[name + _SCALES_SUFFIX] = quantize(tables.vectors[kind])
     arrays |= {f"{kind}.spread": tables.spreads[kind].astype(np.float32) for kind in KINDS}
     _save(arrays, folder / "tables.safetensors")
     if papers_path == "." and papers is not None:
@@ -134,8 +140,8 @@ def read_papers_part(
     """
     path = folder / "recommendation.json"
     values = _json(path, read)
-    if values.get("format") != _FORMAT:
-        raise CheckpointError(f"{path}: expected format {_FORMAT}, got {values.get('format')!r}")
+    if values.get("format") not in _OPENED_FORMATS:
+        raise CheckpointError(f"{path}: expected format {_FORMAT} or before, got {values.get('format')!r}")
     try:
         settings = ScoringSettings(
             facet_weights={kind: float(values["facet_weights"][kind]) for kind in KINDS},
@@ -149,11 +155,13 @@ def read_papers_part(
     arrays = _load(tables_path, read)
     try:
         tables = PaperTables(
-            {kind: arrays[f"{kind}.vectors"].astype(np.float32) for kind in KINDS},
+            {kind: _vectors(arrays, f"{kind}.vectors") for kind in KINDS},
             {kind: arrays[f"{kind}.spread"].astype(np.float32) for kind in KINDS},
         )
     except KeyError as error:
         raise CheckpointError(f"{tables_path}: expected a tensor named {error}") from error
+    except ValueError as error:
+        raise CheckpointError(f"{tables_path}: it is damaged: {error}") from error
     papers, files = _read_known_papers(papers_folder, read)
     for kind in KINDS:
         if len(tables.vectors[kind]) != len(papers.column_ids[kind]):
@@ -195,6 +203,14 @@ def _read_known_papers(folder: Path, read: Callable[[Path], bytes]) -> tuple[Tra
     if not fits:
         raise CheckpointError(f"{arrays_path} and {texts_path} do not belong together")
     return papers, [arrays_path, texts_path]
+
+
+def _vectors(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[np.float32]:
+    """A matrix of one byte a number, or of half precision."""
+    if name + _SCALES_SUFFIX in arrays:
+        return dequantize(arrays[name], arrays[name + _SCALES_SUFFIX])
+    vectors: NDArray[np.float32] = arrays[name].astype(np.float32)
+    return vectors
 
 
 def _save(arrays: dict[str, NDArray[Any]], path: Path) -> None:

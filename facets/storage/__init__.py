@@ -1,15 +1,33 @@
 """Durable files: one SQLite opener, one atomic write, one lock of a directory, errors of their own."""
 
+from facets.storage.backup import BACKUP_MANIFEST, BackupFile, back_up, check_backup, last_backup, note_backup, restore
+from facets.storage.checksums import add_checksums, row_checksum
 from facets.storage.database import Database, Migration, Schema
 from facets.storage.files import clear_errors, sync_directory, write_atomically
+from facets.storage.inspection import problems_of
 from facets.storage.lock import DirectoryLock
+from facets.storage.manifest import MANIFEST, DirectoryManifest
+from facets.storage.mark import HighWaterMark
 
 __all__ = [
+    "BACKUP_MANIFEST",
+    "MANIFEST",
+    "BackupFile",
     "Database",
     "DirectoryLock",
+    "DirectoryManifest",
+    "HighWaterMark",
     "Migration",
     "Schema",
+    "add_checksums",
+    "back_up",
+    "check_backup",
     "clear_errors",
+    "last_backup",
+    "note_backup",
+    "problems_of",
+    "restore",
+    "row_checksum",
     "sync_directory",
     "write_atomically",
 ]

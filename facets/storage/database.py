@@ -1,21 +1,26 @@
 """SQLite files: opening, schema versions, durable transactions, and errors in one clear sentence."""
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from facets.errors import DamagedError, DiskFullError, StorageError, StoreClosedError, StoreInUseError
+from facets.errors import DamagedError, StorageError, StoreClosedError, StoreGoneError
+from facets.storage.checksums import damaged_rows, register_checksum
 from facets.storage.files import clear_errors, sync_directory
+from facets.storage.mark import HighWaterMark
+from facets.storage.sqlite_errors import explain
 
 __all__ = ["Database", "Migration", "Schema"]
 
 _PAGE_SIZE = 4096  # measured with facets of 10 x 256: 2 % overhead; pages of 8192 leave a third empty
 _CHECKPOINT_PAGES = 4096  # move the log into the file every 16 MB
 _BUSY_TIMEOUT_S = 30.0
-_QUICK_CHECK_BYTES = 16 * 1024 * 1024  # smaller files are checked whole at opening: some 20 ms
+_WHOLE_CHECK_BYTES = 16 * 1024 * 1024  # smaller files are checked whole at opening: some 40 ms
 
 Migration = str | Callable[[sqlite3.Connection], None]
 
@@ -31,12 +36,19 @@ class Schema:
             0 is an empty file. Entries are only ever appended: files made by each of them exist.
         unmarked_tables: Tables of files of version 1 that were made without an application id; empty when there
             are none of these.
+        checked: Tables to which a migration gave checksums; all their rows are compared at opening.
+        counter: Statement that gives how many writes the file has seen, as an integer that every one of them increases;
+            with it a :class:`HighWaterMark` tells when some are lost. Empty: nobody counts.
+        inspect: Reads everything else that has checksums, and says what is damaged; None: there is nothing else.
     """
 
     title: str
     application_id: int
     migrations: Sequence[Migration]
     unmarked_tables: frozenset[str] = frozenset()
+    checked: Sequence[str] = ()
+    counter: str = ""
+    inspect: Callable[[sqlite3.Connection], Iterator[str]] | None = None
 
     @property
     def version(self) -> int:
@@ -56,18 +68,23 @@ class Database:
             max_bytes: The file never grows beyond this; None leaves it to the disk.
 
         Raises:
-            DamagedError: The file is damaged or no SQLite file.
+            DamagedError: The file is damaged or no SQLite file; it is missing or has lost writes although its log or
+                its mark says otherwise.
             StorageError: It is another program's, of a newer version, or cannot be written.
         """
         self._path = path
         self._title = schema.title
+        self._counter = schema.counter
+        self._mark = HighWaterMark(path)
         self._readers: list[sqlite3.Connection] = []
         self._readers_lock = threading.Lock()
         self._write_lock = threading.Lock()
         self._closed = False
         with self._clear_errors("open"):
-            self._writer = self._connect()
+            self._look_before_opening()
+            self._writer = self._connect("rwc")
             try:
+                self._place = _place_of(path)
                 self._prepare(schema)
                 if max_bytes is not None:
                     self._writer.execute(f"PRAGMA max_page_count = {max(1, max_bytes // _PAGE_SIZE)}")
@@ -76,10 +93,37 @@ class Database:
                 raise
         sync_directory(path.parent)
 
-    def _connect(self) -> sqlite3.Connection:
+    def _look_before_opening(self) -> None:
+        """Refuses what SQLite would take for an empty file, or cut to what it understands of its log."""
+        path, log = self._path, self._path.with_name(f"{self._path.name}-wal")
+        size = path.stat().st_size if path.exists() else None
+        if size:
+            with closing(self._connect("ro")) as connection:
+                self._check_count(connection)
+            return
+        state = "missing" if size is None else "empty"
+        known, left = self._mark.read(), log.stat().st_size if log.exists() else 0
+        if known is not None or left:
+            witness = log if known is None else self._mark.path
+            writes = f" with {known} writes" if known else ""
+            raise DamagedError(
+                f"{self._title} {path} is {state}, but {witness.name} says that there was one{writes}: restore it from "
+                f"a backup, or delete {witness} to begin anew"
+            )
+
+    def _connect(self, mode: Literal["rwc", "rw", "ro"]) -> sqlite3.Connection:
         # autocommit: transactions are ours to begin; the pool hands a connection to one thread at a time
-        connection = sqlite3.connect(self._path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            f"{self._path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            timeout=_BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        if mode == "ro":
+            return connection
         try:
+            register_checksum(connection)
             connection.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
@@ -93,17 +137,42 @@ class Database:
     def _prepare(self, schema: Schema) -> None:
         """Checks whose file it is and whether it is whole, and migrates it in one transaction."""
         version = self._version(schema)
-        if version and self._path.stat().st_size <= _QUICK_CHECK_BYTES:
-            answer = self._writer.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if version and self._path.stat().st_size <= _WHOLE_CHECK_BYTES:
+            answer = self._writer.execute("PRAGMA integrity_check(1)").fetchone()[0]
             if answer != "ok":
                 reason = " ".join(str(answer).split())
                 raise DamagedError(f"{self._title} {self._path} is damaged: restore it from a backup ({reason})")
+        if version == schema.version:
+            self._check_rows(schema)
+        self._check_count(self._writer)
         if version < schema.version or not self._pragma("application_id"):
             with self.write() as connection:
                 for migration in schema.migrations[version:]:
                     _migrate(connection, migration)
                 connection.execute(f"PRAGMA application_id = {schema.application_id}")
                 connection.execute(f"PRAGMA user_version = {schema.version}")
+        self._note_count(self._writer)
+
+    def _check_rows(self, schema: Schema) -> None:
+        for table in schema.checked:
+            for row in damaged_rows(self._writer, table):
+                raise DamagedError(
+                    f"{self._title} {self._path} is damaged: restore it from a backup ({row}: its checksum differs)"
+                )
+
+    def _check_count(self, connection: sqlite3.Connection) -> None:
+        if self._counter:
+            try:
+                count = _count(connection, self._counter)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+                    raise
+                count = 0  # no such table: nobody counted before this version, or the file holds nothing yet
+            self._mark.check(self._title, self._path, count)
+
+    def _note_count(self, connection: sqlite3.Connection) -> None:
+        if self._counter:
+            self._mark.advance(_count(connection, self._counter))
 
     def _version(self, schema: Schema) -> int:
         """The version of the file, 0 for an empty one."""
@@ -130,10 +199,12 @@ class Database:
         """One durable transaction: all of it is on disk when the block ends, or none of it after an error.
 
         Raises:
-            StorageError: One of its subclasses where the reason is known; nothing was stored.
+            StoreGoneError: The file was deleted or replaced while it was open.
+            StorageError: Another one of its subclasses where the reason is known; nothing was stored.
         """
         with self._write_lock, self._clear_errors("write"):
             self._check_open()
+            self.check_place()
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
@@ -141,6 +212,23 @@ class Database:
             finally:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
+            self.check_place()  # deleted meanwhile: what was written is nowhere
+            self._note_count(self._writer)
+
+    def check_place(self) -> None:
+        """Looks whether the file is still where it was opened: two looks at its name, some microseconds.
+
+        Raises:
+            StoreGoneError: It is not: nobody will find what is written now.
+            StorageError: The system does not tell.
+        """
+        with clear_errors(f"cannot find {self._title} {self._path}"):
+            place = _place_of(self._path)
+        if place != self._place:
+            raise StoreGoneError(
+                f"{self._title} {self._path} was deleted, moved or replaced while it was open: nothing is written any "
+                "more; stop this process, put the file back or restore a backup, and start again"
+            )
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -154,7 +242,8 @@ class Database:
                 self._check_open()
                 connection = self._readers.pop() if self._readers else None
             if connection is None:
-                connection = self._connect()
+                self.check_place()  # two readers must not see two files
+                connection = self._connect("rw")
                 connection.execute("PRAGMA query_only = ON")
             try:
                 connection.execute("BEGIN")
@@ -179,6 +268,7 @@ class Database:
             self._readers.clear()
             with self._clear_errors("close"):
                 self._writer.close()
+            self._mark.close()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -191,8 +281,10 @@ class Database:
             with clear_errors(what):
                 yield
         except sqlite3.Error as error:
-            kind, reason = _explain(error)
+            kind, reason = explain(error, self._path)
             raise kind(f"{what}: {reason}") from error
+        except UnicodeDecodeError as error:  # in a value, a name of the schema, or SQLite's own message about it
+            raise DamagedError(f"{what}: the file is damaged, restore it from a backup (no valid Unicode)") from error
 
 
 def _migrate(connection: sqlite3.Connection, migration: Migration) -> None:
@@ -203,20 +295,15 @@ def _migrate(connection: sqlite3.Connection, migration: Migration) -> None:
         connection.execute(statement)
 
 
-def _explain(error: sqlite3.Error) -> tuple[type[StorageError], str]:
-    """What happened and what became of the data, in words."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code == sqlite3.SQLITE_FULL:
-        return DiskFullError, "the disk or its quota is full; nothing of this call was stored, earlier writes are kept"
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return DamagedError, f"the file is damaged, restore it from a backup ({error})"
-    if code == sqlite3.SQLITE_CANTOPEN:  # SQLite keeps the cause to itself; opening the file to look drops its locks
-        reason = "the folder is missing, the user has no right to it, or too many files are open"
-        return StorageError, f"the file cannot be opened: {reason} ({error})"
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-        return StorageError, f"the file is not writable for this user ({error})"
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreInUseError, f"another process has the file open and is writing it ({error})"
-    if code == sqlite3.SQLITE_IOERR:
-        return StorageError, f"the disk failed or is full, nothing of this call was stored ({error})"
-    return StorageError, str(error)
+def _count(connection: sqlite3.Connection, counter: str) -> int:
+    found = connection.execute(counter).fetchone()
+    return int(found[0]) if found else 0
+
+
+def _place_of(path: Path) -> tuple[int, int] | None:
+    """What file stands under a name now; None: none does."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from facets.errors import DiskFullError, StorageError
 
-__all__ = ["clear_errors", "sync_directory", "write_atomically"]
+__all__ = ["FULL", "clear_errors", "sync_directory", "write_atomically"]
 
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# Numbers of errors that mean: no room.
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
@@ -28,7 +29,7 @@ def clear_errors(what: str) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        kind = DiskFullError if error.errno in _FULL else StorageError
+        kind = DiskFullError if error.errno in FULL else StorageError
         raise kind(f"{what}: {reason}") from error
 
 

@@ -1,9 +1,9 @@
 """Names like a text, for "did you mean": letters that differ, words in another order, words left out."""
 
 import re
+import threading
 import unicodedata
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 
 from rapidfuzz import fuzz, process, utils
 
@@ -30,28 +30,59 @@ class NearNames:
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
+        self._prepared = _PreparedNames(list(names))
+        self._num_names = len(names)
+
+    def extended(self, names: Iterable[str]) -> "NearNames":
+        """These names and further ones; what was prepared is shared. One caller at a time, on the latest ones."""
+        longer = NearNames(())
+        longer._prepared = self._prepared
+        longer._num_names = self._prepared.extend(self._num_names, names)
+        return longer
+
+    def name(self, place: int) -> str:
+        """The name at a place."""
+        return self._prepared.names[place]
 
     def find(self, text: str, *, top_k: int) -> list[int]:
         """Places of the names most like a text, best first, ties in the order of the names; what is unlike is left."""
         wanted = _plain(text)
         if not wanted:
             return []
+        plain = self._prepared.plain(self._num_names)
         pool = {
             place
             for likeness in (fuzz.token_sort_ratio, fuzz.token_set_ratio)
-            for _, _, place in process.extract(wanted, self._plain_names, scorer=likeness, limit=_POOL + top_k)
+            for _, _, place in process.extract(wanted, plain, scorer=likeness, limit=_POOL + top_k)
         }
-        scored = sorted((-self._likeness(wanted, place), place) for place in pool)
+        scored = sorted((-_likeness(wanted, plain[place]), place) for place in pool)
         return [place for score, place in scored[:top_k] if -score >= _MIN_LIKENESS]
 
-    @cached_property
-    def _plain_names(self) -> list[str]:
-        return [_plain(name) for name in self._names]
 
-    def _likeness(self, wanted: str, place: int) -> float:
-        name = self._plain_names[place]
-        return (fuzz.token_sort_ratio(wanted, name) + fuzz.token_set_ratio(wanted, name)) / 2
+class _PreparedNames:
+    """Names and their plain forms, which are made once, when somebody searches; may be shared by threads."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self._plain: list[str] = []
+        self._lock = threading.Lock()
+
+    def extend(self, length: int, names: Iterable[str]) -> int:
+        """Puts names behind the first ones; how many there are then."""
+        with self._lock:
+            del self.names[length:], self._plain[length:]
+            self.names.extend(names)
+            return len(self.names)
+
+    def plain(self, length: int) -> list[str]:
+        """Plain forms of the first names."""
+        with self._lock:
+            self._plain += map(_plain, self.names[len(self._plain) : length])
+            return self._plain[:length]
+
+
+def _likeness(wanted: str, name: str) -> float:
+    return (fuzz.token_sort_ratio(wanted, name) + fuzz.token_set_ratio(wanted, name)) / 2
 
 
 def _plain(name: str) -> str:

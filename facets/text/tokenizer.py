@@ -6,15 +6,17 @@ gives the same tokens.
 """
 
 import re
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import TypeVar
 
 import spacy
 
 from facets.text.boundaries import is_boundary
 from facets.text.checks import check_sequence
+from facets.text.fifo_lock import FifoLock
+from facets.text.interruption import check_interrupted
 
 __all__ = ["Sentence", "Token", "Tokenizer"]
 
@@ -32,6 +34,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_PIECE_CHARS = 128
 _MAX_CACHED_PIECE_CHARS = 48
 MAX_CACHED_PIECES = 500_000
+# What is split while one thread has spaCy: some milliseconds, of the slowest text some ten.
+_TURN_CHARS = 2_000
+
+KeyT = TypeVar("KeyT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,7 @@ class Tokenizer:
 
     def __init__(self) -> None:
         self._nlp = spacy.blank("en")
-        self._lock = threading.Lock()
+        self._lock = FifoLock()
         self._words: dict[str, tuple[str, ...]] = {}
 
     def tokenize(self, texts: Sequence[str]) -> list[list[Token]]:
@@ -83,11 +89,12 @@ class Tokenizer:
         check_sequence(texts, "tokenize")
         return [self._tokens(text) for text in texts]
 
-    def words(self, texts: Sequence[str]) -> list[list[str]]:
+    def words(self, texts: Sequence[str], *, most: int | None = None) -> list[list[str]]:
         """Lower-cased tokens of each text, without offsets: the fast path of encoding.
 
         Args:
             texts: Any texts, also empty ones.
+            most: How many words of each text are wanted, at most; further ones cost nothing. None: all.
 
         Returns:
             One list a text, in order: the texts of ``tokenize``'s tokens, lower-cased.
@@ -96,9 +103,14 @@ class Tokenizer:
             TypeError: ``texts`` is a single string.
         """
         check_sequence(texts, "words")
-        pieces = [text.split() for text in texts]
-        cache, long = self._look_up(set(chain.from_iterable(pieces)))
-        return [[word for piece in row for word in cache.get(piece) or long[piece]] for row in pieces]
+        # A piece has a word at least.
+        pieces = [text.split() if most is None else text.split(None, most)[:most] for text in texts]
+        cache, long = self._look_up(set(chain.from_iterable(pieces)), most)
+        return [[word for piece in row for word in cache.get(piece) or long[piece]][:most] for row in pieces]
+
+    def has_seen(self, texts: Iterable[str]) -> bool:
+        """Whether ``words`` of these texts needs look-ups alone; the others wait for spaCy, one after the other."""
+        return all(piece in self._words for text in texts for piece in text.split())
 
     def sentences(self, text: str) -> list[Sentence]:
         """Sentences of a text, in order; together they hold every character that is not white space.
@@ -124,15 +136,16 @@ class Tokenizer:
 
     def _tokens(self, text: str) -> list[Token]:
         tokens: list[Token] = []
-        with self._lock, self._nlp.memory_zone():
-            for match in _PIECE.finditer(text):
-                start = match.start()
-                for word in self._split(match.group()):
-                    tokens.append(Token(word, start, start + len(word)))
-                    start += len(word)
+        for turn in _turns((match.start(), match.group()) for match in _PIECE.finditer(text)):
+            with self._lock, self._nlp.memory_zone():
+                for piece_start, part_start, part in turn:
+                    start = piece_start + part_start
+                    for word in self._split(part):
+                        tokens.append(Token(word, start, start + len(word)))
+                        start += len(word)
         return tokens
 
-    def _look_up(self, pieces: set[str]) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    def _look_up(self, pieces: set[str], most: int | None) -> tuple[dict[str, tuple[str, ...]], dict[str, list[str]]]:
         """Two dictionaries that together hold the words of all pieces: the cache, and the pieces too long for it."""
         cache = self._words
         missing = pieces.difference(cache)
@@ -141,20 +154,47 @@ class Tokenizer:
         if len(cache) + len(missing) > MAX_CACHED_PIECES:
             # A new dictionary: other threads may still be reading the old one.
             cache, missing = {}, pieces
-        long: dict[str, tuple[str, ...]] = {}
-        with self._lock, self._nlp.memory_zone():
-            for piece in missing:
-                words = tuple(word.lower() for word in self._split(piece))
-                (cache if len(piece) <= _MAX_CACHED_PIECE_CHARS else long)[piece] = words
-        self._words = cache
+            self._words = cache
+        long: dict[str, list[str]] = {}
+        for turn in _turns((piece, piece) for piece in missing):
+            with self._lock, self._nlp.memory_zone():
+                for piece, _, part in turn:
+                    if len(piece) <= _MAX_CACHED_PIECE_CHARS:
+                        cache[piece] = tuple(word.lower() for word in self._split(part))
+                    elif most is None or len(long.get(piece, ())) < most:
+                        long.setdefault(piece, []).extend(word.lower() for word in self._split(part))
         return cache, long
 
-    def _split(self, piece: str) -> Iterator[str]:
-        """Tokens of a piece; needs the lock and a memory zone, which gives spaCy's copies of the strings back."""
+    def _split(self, part: str) -> Iterator[str]:
+        """Tokens of a part; needs the lock and a memory zone, which gives spaCy's copies of the strings back."""
+        for token in self._nlp.tokenizer(_SURROGATE.sub("\ufffd", part)):
+            yield part[token.idx : token.idx + len(token)]
+
+
+def _turns(pieces: Iterable[tuple[KeyT, str]]) -> Iterator[list[tuple[KeyT, int, str]]]:
+    """Parts of pieces, in turns of so few characters that nobody waits long for spaCy.
+
+    Asks before each turn whether anybody still waits for the work.
+
+    Args:
+        pieces: Each with a key.
+
+    Yields:
+        Key of the piece, where the part stands in the piece, the part.
+    """
+    turn: list[tuple[KeyT, int, str]] = []
+    size = 0
+    for key, piece in pieces:
         for start in range(0, len(piece), _MAX_PIECE_CHARS):
-            part = piece[start : start + _MAX_PIECE_CHARS]
-            for token in self._nlp.tokenizer(_SURROGATE.sub("\ufffd", part)):
-                yield part[token.idx : token.idx + len(token)]
+            turn.append((key, start, piece[start : start + _MAX_PIECE_CHARS]))
+            size += len(turn[-1][2])
+            if size >= _TURN_CHARS:
+                check_interrupted()
+                yield turn
+                turn, size = [], 0
+    if turn:
+        check_interrupted()
+        yield turn
 
 
 def _cuts(text: str, start: int, end: int) -> Iterator[int]:

@@ -89,6 +89,20 @@ class Vocabulary:
         """Entries that are whole words."""
         return len(self.words) - int(np.count_nonzero(self.is_piece))
 
+    def without_pieces(self) -> "Vocabulary":
+        """The whole words alone, as corpora are packed with; itself when it has no pieces.
+
+        Example:
+            >>> Vocabulary(["goat", "go##", "##herd"], np.array([2, 1, 1])).without_pieces().words
+            ('goat',)
+        """
+        is_piece = self.is_piece[:-1]
+        if not is_piece.any():
+            return self
+        total = self.total_count - int(self.counts[is_piece].sum())
+        words = [self.words[row] for row in np.flatnonzero(~is_piece)]
+        return Vocabulary(words, self.counts[~is_piece], total_count=total)
+
     def __contains__(self, word: object) -> bool:
         return word in self._rows
 

@@ -9,7 +9,7 @@ from facets.program import make_program, run_program
 from facets.training.commands.corpus import pack
 from facets.training.commands.papers import papers, papers_card
 from facets.training.commands.passages import export_passages, passages, passages_card, prepare_passages
-from facets.training.commands.relations import export_relations, relations
+from facets.training.commands.relations import export_relations, relation_facts, relations
 from facets.training.commands.texts import card, export, sentences
 from facets.training.commands.words import words
 
@@ -27,6 +27,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "export-passages": export_passages,
     "passages-card": passages_card,
     "relations": relations,
+    "relation-facts": relation_facts,
     "export-relations": export_relations,
     "papers": papers,
     "papers-card": papers_card,

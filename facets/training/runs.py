@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from facets.errors import CheckpointError, ConfigError
+from facets.errors import CheckpointError
 from facets.storage import write_atomically
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "log_curve",
     "restore_generators",
     "save_checkpoint",
-    "training_device",
     "use_bfloat16",
 ]
 
@@ -43,23 +42,6 @@ def interrupts() -> Iterator[list[int]]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def training_device(name: str) -> torch.device:
-    """The device of a setting: ``auto`` is CUDA where there is one.
-
-    Raises:
-        ConfigError: No such device, or torch sees none.
-    """
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ConfigError(f"device must be auto, cpu or cuda, got {name!r}") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device {name!r} asked for, but this torch sees no CUDA device")
-    return device
 
 
 def use_bfloat16(precision: str, device: torch.device) -> bool:

@@ -9,8 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from facets.devices import compute_device
 from facets.training.config import TrainingConfig
-from facets.training.runs import training_device, use_bfloat16
+from facets.training.runs import use_bfloat16
 
 __all__ = ["LOSS", "BatchT", "ConfigT", "Trainer"]
 
@@ -38,7 +39,7 @@ class Trainer(ABC, Generic[ConfigT, BatchT]):
 
     def __init__(self, config: ConfigT) -> None:
         self.config = config
-        self.device = training_device(config.device)
+        self.device = torch.device(compute_device(config.device))
         self._use_bfloat16 = use_bfloat16(config.precision, self.device)
         if config.num_threads:
             torch.set_num_threads(config.num_threads)

@@ -80,14 +80,10 @@ def add_pieces(
 
 def remove_pieces(words: WordVectors) -> WordVectors:
     """The words alone, as corpora are packed with."""
-    vocabulary = words.vocabulary
-    is_piece = vocabulary.is_piece[:-1]
+    is_piece = words.vocabulary.is_piece[:-1]
     if not is_piece.any():
         return words
-    kept = np.flatnonzero(~is_piece)
-    total = vocabulary.total_count - int(vocabulary.counts[is_piece].sum())
-    kept_vocabulary = Vocabulary([vocabulary.words[row] for row in kept], vocabulary.counts[kept], total_count=total)
-    return WordVectors(kept_vocabulary, words.vectors[kept])
+    return WordVectors(words.vocabulary.without_pieces(), words.vectors[~is_piece])
 
 
 def compose(words: WordVectors, token: str) -> NDArray[np.float32]:

@@ -47,6 +47,11 @@ class OneSignalBaseline:
     method: str
     make: MakeScorer
 
+    @property
+    def version(self) -> str:
+        """See ``RetrievalSystem``."""
+        return self.name
+
     def rank(self, data: RetrievalData) -> Ranked:
         """See ``RetrievalSystem``."""
         scorer = self.make(data)
@@ -71,6 +76,11 @@ class FusedBaseline:
     make_vectors: MakeScorer
     make_lexical: MakeScorer
 
+    @property
+    def version(self) -> str:
+        """See ``RetrievalSystem``."""
+        return self.name
+
     def rank(self, data: RetrievalData) -> Ranked:
         """See ``RetrievalSystem``: ``hybrid`` is the default fusion, the others have ``FUSION_PREFIX``."""
         found: dict[str, list[Ranking]] = {name: [] for name in FUSIONS}
@@ -93,7 +103,7 @@ def baseline_systems(cache: Path, *, num_facets: int, seed: int) -> Iterator[Ret
         seed: Of the clustering.
     """
     yield OneSignalBaseline("bm25", "lexical", _bm25)
-    for embed in if_installed("minilm", partial(minilm, half=True)):
+    for embed in if_installed("minilm", partial(minilm, half=_multiplies_halves())):
         embedder = CachedEmbedder(name="minilm", embed=embed, folder=cache)
         vector, sentences = partial(_vectors, embedder), _SentenceScorers(embedder, num_facets, seed)
         yield OneSignalBaseline("minilm", "vector", vector)
@@ -176,3 +186,12 @@ def _rows_of(scorers: Sequence[Scorer], num_queries: int) -> Iterator[tuple[NDAr
 def _candidates(scores_N: NDArray[np.float32], *, lexical: bool = False) -> NDArray[np.int64]:
     rows = best_rows(scores_N, DEPTH + 1)
     return rows[scores_N[rows] > 0] if lexical else rows
+
+
+def _multiplies_halves() -> bool:
+    """Whether bfloat16 is faster here; where it is emulated it takes several times as long as float32."""
+    import torch
+
+    from facets.model.precision import fastest_precision
+
+    return fastest_precision(torch.device("cpu")) == torch.bfloat16

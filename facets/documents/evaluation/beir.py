@@ -12,7 +12,7 @@ from facets.errors import InvalidInputError
 from facets.evaluation.files import fields_of, number_of, read_lines, read_records
 from facets.index.config import MAX_TEXT_BYTES
 
-__all__ = ["RetrievalData", "limit_queries", "read_beir"]
+__all__ = ["RetrievalData", "limit_documents", "limit_queries", "read_beir"]
 
 _PACKED = ("", ".xz", ".gz")
 _COLUMNS = ("query-id", "corpus-id", "score")
@@ -87,6 +87,23 @@ def limit_queries(data: RetrievalData, num_queries: int | None, *, seed: int) ->
         query_ids=ids,
         queries=tuple(data.queries[row] for row in rows),
         judgements={query: data.judgements[query] for query in ids},
+    )
+
+
+def limit_documents(data: RetrievalData, num_documents: int | None, *, seed: int) -> RetrievalData:
+    """The judged documents of the queries, and a seeded sample of the others; all where no more are asked for."""
+    if num_documents is None or num_documents >= len(data.documents):
+        return data
+    judged = {key for grades in data.judgements.values() for key in grades}
+    known = np.array([key in judged for key in data.document_ids])
+    others = np.flatnonzero(~known)
+    wanted = min(len(others), max(0, num_documents - int(known.sum())))
+    drawn = np.random.default_rng(seed).choice(others, wanted, replace=False)
+    rows = np.sort(np.concatenate([np.flatnonzero(known), drawn])).tolist()
+    return replace(
+        data,
+        document_ids=tuple(data.document_ids[row] for row in rows),
+        documents=tuple(data.documents[row] for row in rows),
     )
 
 

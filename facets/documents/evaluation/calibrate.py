@@ -7,22 +7,23 @@ letters: M first hits, F features.
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.confidence import FEATURES, RelevanceCurve, write_relevance
-from facets.documents.evaluation.beir import RetrievalData, limit_queries, read_beir
+from facets.documents.evaluation.beir import RetrievalData, limit_documents, limit_queries, read_beir
 from facets.documents.evaluation.collection import SearchedModel, indexed, load_searched
 from facets.documents.types import Hit, SearchMode
 from facets.errors import ConfigError
 from facets.extras import require_extra
-from facets.model.loading import TASKS, find_model
+from facets.model.loading import TASKS
 from facets.model.passage_checkpoint import TASK
+from facets.model.shipped import find_model
 
-__all__ = ["KINDS", "CalibrationRun", "FirstHits", "calibrate_search", "expected_error", "fit_curve", "limit_documents"]
+__all__ = ["KINDS", "CalibrationRun", "FirstHits", "calibrate_search", "expected_error", "fit_curve"]
 
 KINDS = ("asked", "removed", "foreign")
 _KIND_WEIGHTS = (0.5, 0.25, 0.25)
@@ -112,23 +113,6 @@ def calibrate_search(run: CalibrationRun) -> dict[str, object]:
         "modes": modes,
         "file": file,
     }
-
-
-def limit_documents(data: RetrievalData, num_documents: int | None, *, seed: int) -> RetrievalData:
-    """The judged documents of the queries, and a seeded sample of the others; all where no more are asked for."""
-    if num_documents is None or num_documents >= len(data.documents):
-        return data
-    judged = {key for grades in data.judgements.values() for key in grades}
-    known = np.array([key in judged for key in data.document_ids])
-    others = np.flatnonzero(~known)
-    wanted = min(len(others), max(0, num_documents - int(known.sum())))
-    drawn = np.random.default_rng(seed).choice(others, wanted, replace=False)
-    rows = np.sort(np.concatenate([np.flatnonzero(known), drawn])).tolist()
-    return replace(
-        data,
-        document_ids=tuple(data.document_ids[row] for row in rows),
-        documents=tuple(data.documents[row] for row in rows),
-    )
 
 
 def fit_curve(observed: Sequence[FirstHits]) -> dict[str, float]:

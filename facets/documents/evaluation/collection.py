@@ -19,10 +19,11 @@ from facets.documents.types import Document, Hit, SearchMode
 from facets.index.config import EngineConfig
 from facets.model.checkpoint import read_settings
 from facets.model.facet_model import FacetModel
-from facets.model.loading import TASKS, find_model, load
+from facets.model.loading import TASKS, load
 from facets.model.passage_checkpoint import TASK
 from facets.model.passage_model import PassageFacets, PassageModel
 from facets.model.query_facets import QueryFacets
+from facets.model.shipped import find_model
 
 __all__ = ["IndexedCollection", "PassageSearchedModel", "SearchedModel", "indexed", "load_searched"]
 
@@ -144,11 +145,11 @@ def indexed(model: SearchedModel, data: RetrievalData) -> Iterator[IndexedCollec
         for start in range(0, len(data.documents), _DOCUMENT_BATCH):
             batch = slice(start, start + _DOCUMENT_BATCH)
             texts = data.documents[batch]
-            facets_NKD, vectors_ND[batch] = _encode(model, texts)
-            num_facets += int(facets_NKD.any(axis=2).sum())
+            encoded, vectors_ND[batch] = _encode(model, texts)
+            num_facets += sum(int(facets.any(axis=1).sum()) for facets, _ in encoded)
             documents = [
-                Document(id=key, text=text, facet_embeddings=facets)
-                for key, text, facets in zip(data.document_ids[batch], texts, facets_NKD, strict=True)
+                Document(id=key, text=text, facet_embeddings=facets, spans=spans)
+                for key, text, (facets, spans) in zip(data.document_ids[batch], texts, encoded, strict=True)
             ]
             engine.upsert(_COLLECTION, documents)
         engine.maintain()  # what a server does in the background: fold a large collection into its index
@@ -157,18 +158,24 @@ def indexed(model: SearchedModel, data: RetrievalData) -> Iterator[IndexedCollec
         )
 
 
-def _encode(model: SearchedModel, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Facets and vectors; a blank text has nothing to meet and keeps zeros."""
-    facets_NKD = np.zeros((len(texts), model.num_facets, model.dim), dtype=np.float32)
+def _encode(
+    model: SearchedModel, texts: Sequence[str]
+) -> tuple[list[tuple[NDArray[np.float32], NDArray[np.int32] | None]], NDArray[np.float32]]:
+    """Facets and their spans, and vectors; a blank text has nothing to meet and keeps zeros."""
+    nothing_KD = np.zeros((model.num_facets, model.dim), dtype=np.float32)
+    documents: list[tuple[NDArray[np.float32], NDArray[np.int32] | None]] = [(nothing_KD, None)] * len(texts)
     vectors_ND = np.zeros((len(texts), model.dim), dtype=np.float32)
     rows = [row for row, text in enumerate(texts) if text.strip()]
     known = [texts[row] for row in rows]
     if known and isinstance(model, PassageSearchedModel):
         encoded = model.encode_passages(known)
-        facets_NKD[rows], vectors_ND[rows] = encoded.facets, encoded.vectors
+        vectors_ND[rows] = encoded.vectors
+        for place, row in enumerate(rows):
+            documents[row] = encoded.document(place)
     elif known:
-        facets_NKD[rows] = model.encode(known)
-    return facets_NKD, vectors_ND
+        for row, facets_KD in zip(rows, model.encode(known), strict=True):
+            documents[row] = (facets_KD, None)
+    return documents, vectors_ND
 
 
 def _encode_queries(

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.evaluation.baselines import FUSION_PREFIX, baseline_systems
-from facets.documents.evaluation.beir import RetrievalData, limit_queries, read_beir
+from facets.documents.evaluation.beir import RetrievalData, limit_documents, limit_queries, read_beir
 from facets.documents.evaluation.collection import load_searched
+from facets.documents.evaluation.kept import KeptResults, Measured
 from facets.documents.evaluation.metrics import METRICS, Ranking, query_metrics
 from facets.documents.evaluation.systems import CollectionSystem, Ranked, RetrievalSystem
 from facets.errors import ConfigError
@@ -36,8 +37,11 @@ class RetrievalRun:
         models: Names or paths; the default model when there is none.
         baselines: Whether with what people use today.
         num_queries: Only so many queries of a folder, drawn with ``seed``; None: all.
+        num_documents: Only so many of its documents, those that are judged for these queries among them; None: all.
         num_facets: Facets of a document in ``sentence-kmeans``.
         cache: Folder where embeddings of the baselines are kept; None: for this run only.
+        results: Folder where each system's results on each folder are kept as soon as they are there, and taken from
+            when the same is asked again; None: nowhere. The code is not among what is compared.
         seed: Of the drawing and the clustering.
         num_resamples: Of the queries, for intervals in each folder; 0: none.
     """
@@ -46,8 +50,10 @@ class RetrievalRun:
     models: Sequence[str] = ()
     baselines: bool = False
     num_queries: int | None = None
+    num_documents: int | None = None
     num_facets: int = 8
     cache: Path | None = None
+    results: Path | None = None
     seed: int = 0
     num_resamples: int = 0
 
@@ -63,14 +69,18 @@ def run_retrieval(run: RetrievalRun) -> dict[str, object]:
         InvalidInputError: A folder is not in BEIR's layout; the message names file and line.
         NotFoundError: A model that was asked for does not exist.
     """
-    sets = [limit_queries(read_beir(folder), run.num_queries, seed=run.seed) for folder in run.folders]
+    sets = [_read(folder, run) for folder in run.folders]
     names = [data.name for data in sets]
     if len(set(names)) < len(names):
         raise ConfigError(f"folders must have different names, got {', '.join(names)}")
     with ExitStack() as stack:
         cache = run.cache or Path(stack.enter_context(TemporaryDirectory(prefix="facets-eval-cache-")))
         systems = _systems(run, cache)
-        measured, num_vectors = _measure(systems, sets, run.num_resamples)
+        kept = KeptResults(
+            run.results,
+            {"k": run.num_facets, "seed": run.seed, "bootstrap": run.num_resamples, "queries": run.num_queries},
+        )
+        measured, num_vectors = _measure(systems, sets, run.num_resamples, kept)
     means = _means(list(measured.values()))
     report: dict[str, object] = {
         "data": [str(folder) for folder in run.folders],
@@ -83,21 +93,30 @@ def run_retrieval(run: RetrievalRun) -> dict[str, object]:
     return {**report, "fusions": {name: _sorted(ways) for name, ways in fusions.items()}} if fusions else report
 
 
+def _read(folder: Path, run: RetrievalRun) -> RetrievalData:
+    asked = limit_queries(read_beir(folder), run.num_queries, seed=run.seed)
+    return limit_documents(asked, run.num_documents, seed=run.seed)
+
+
 def evaluate_retrieval(system: RetrievalSystem, data: RetrievalData, *, num_resamples: int = 0) -> dict[str, Metrics]:
     """Means over the queries by method, see ``query_metrics``; with resamples also their intervals."""
     return _metrics(system.rank(data), data, num_resamples)
 
 
 def _measure(
-    systems: Sequence[RetrievalSystem], sets: Sequence[RetrievalData], num_resamples: int
+    systems: Sequence[RetrievalSystem], sets: Sequence[RetrievalData], num_resamples: int, kept: KeptResults
 ) -> tuple[dict[str, dict[str, Mapping[str, Metrics]]], dict[str, dict[str, float]]]:
     """Metrics by folder, system and method; vectors a document by system and method."""
     num_vectors: dict[str, list[Mapping[str, float]]] = {system.name: [] for system in systems}
 
     def evaluate(system: RetrievalSystem, data: RetrievalData, /, *, num_resamples: int) -> dict[str, Metrics]:
-        ranked = system.rank(data)
-        num_vectors[system.name].append(ranked.num_vectors)
-        return _metrics(ranked, data, num_resamples)
+        def measure() -> Measured:
+            ranked = system.rank(data)
+            return Measured(_metrics(ranked, data, num_resamples), ranked.num_vectors)
+
+        found = kept.measured(system.version, data, measure)
+        num_vectors[system.name].append(found.num_vectors)
+        return found.metrics
 
     measured = {data.name: measure_systems(systems, data, evaluate, num_resamples=num_resamples) for data in sets}
     means = {

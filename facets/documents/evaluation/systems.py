@@ -43,6 +43,11 @@ class RetrievalSystem(Protocol):
         """Its key in the report."""
         ...
 
+    @property
+    def version(self) -> str:
+        """Its name, and what else tells it from others of that name."""
+        ...
+
     def rank(self, data: RetrievalData) -> Ranked:
         """By methods of ``METHODS``, or variants that are reported apart from them."""
         ...
@@ -56,6 +61,7 @@ class CollectionSystem:
 
     def __init__(self, model: SearchedModel) -> None:
         self.name = model.name
+        self.version = f"{model.name} {model.revision}"
         self._model = model
 
     def rank(self, data: RetrievalData) -> Ranked:

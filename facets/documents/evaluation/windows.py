@@ -53,7 +53,7 @@ def window_means(
 
 @cache
 def minilm_windows() -> EmbedGroups:
-    """Windows of what all-MiniLM-L6-v2 says of each token, in bfloat16; the first 256 tokens of a text.
+    """Windows of what all-MiniLM-L6-v2 says of each token; the first 256 tokens of a text.
 
     Raises:
         ImportError: The package that carries the weights, or tokenizers, is not installed.
@@ -64,12 +64,13 @@ def minilm_windows() -> EmbedGroups:
     from safetensors.torch import load_file
     from tokenizers import Tokenizer
 
+    from facets.model.precision import fastest_precision
     from facets.model.sentence_encoder import RaggedBatch, SentenceEncoder, from_bert
 
     folder = Path(get_model_path())
     encoder = SentenceEncoder(SentenceEncoderConfig())
     encoder.load_state_dict(from_bert(load_file(folder / "model.safetensors"), range(6)))
-    encoder.eval().bfloat16()
+    encoder.eval().to(dtype=fastest_precision(torch.device("cpu")))
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(_MAX_TOKENS)

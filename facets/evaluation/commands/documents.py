@@ -26,8 +26,16 @@ def retrieval(
     limit_queries: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Only N queries of each folder, drawn with the seed.")
     ] = None,
+    limit_documents: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Only N documents of each folder, the judged ones among them."),
+    ] = None,
     cache: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep the embeddings of the baselines here for the next run.")
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep what is measured here, system by system, and go on from there."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the drawn queries and of k-means.")] = 0,
 ) -> None:
@@ -43,8 +51,10 @@ def retrieval(
         models=models or (),
         baselines=baselines,
         num_queries=limit_queries,
+        num_documents=limit_documents,
         num_facets=k,
         cache=cache,
+        results=results,
         seed=seed,
         num_resamples=bootstrap,
     )

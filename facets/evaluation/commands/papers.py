@@ -15,10 +15,10 @@ def recommendation(
     models: Models = None,
     baselines: Baselines = False,
     train: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The papers of the training; MiniLM needs their texts.")
+        Path | None, typer.Option(metavar="FILE", help="The papers of the training; sentence vectors need their texts.")
     ] = None,
     embeddings: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep MiniLM's embeddings here for the next run.")
+        Path | None, typer.Option(metavar="DIR", help="Keep sentence vectors here for the next run.")
     ] = None,
     sample: Annotated[
         int | None,

@@ -1,4 +1,4 @@
-"""``facets-eval relations``, ``entailment`` and ``fit-confidence``."""
+"""``facets-eval relations``, ``entailment``, ``fit-confidence`` and ``fit-entailment``."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +7,7 @@ import typer
 
 from facets.evaluation.commands.options import Baselines, Bootstrap, DataFile, DryRun, Models
 
-__all__ = ["entailment", "fit_confidence", "relations"]
+__all__ = ["entailment", "fit_confidence", "fit_entailment", "relations"]
 
 
 def relations(file: DataFile, models: Models = None, baselines: Baselines = False, bootstrap: Bootstrap = 0) -> None:
@@ -32,20 +32,40 @@ def entailment(file: DataFile, models: Models = None, baselines: Baselines = Fal
 
 def fit_confidence(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Pairs, as for the command relations.")],
-    entailment: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Pairs, as for the command entailment.")
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME|PATH", help="The one to fit; the shipped one when none.")
     ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(min=-1.0, max=1.0, help="Accept scores from here on, instead of where F1 is best.")
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Fit the threshold and the probabilities of a relation model, and store them with it.
+
+    Example: facets-eval fit-confidence webnlg-dev.tsv --model models/facets-relations-en
+    """
+    from facets.evaluation.task import print_report
+    from facets.relations.evaluation.confidence import fit_relation_model
+
+    print_report(fit_relation_model(model, file, threshold=threshold, dry_run=dry_run))
+
+
+def fit_entailment(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Sources of pairs, as for the command entailment.")
+    ],
     model: Annotated[
         str | None, typer.Option(metavar="NAME|PATH", help="The one to fit; the shipped one when none.")
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Fit thresholds, probabilities and entailment of a relation model, and store them with it.
+    """Fit what features count for entailment, each source weighing alike, and store it with the model.
 
-    Example: facets-eval fit-confidence webnlg-dev.tsv --entailment entailment-dev.tsv
-    --model models/facets-relations-en
+    Reports each source with weights of the others (across) and of all (inside).
+
+    Example: facets-eval fit-entailment entailment-dev.tsv levy_holt-dev.tsv --model models/facets-relations-en
     """
     from facets.evaluation.task import print_report
-    from facets.relations.evaluation.confidence import fit_relation_model
+    from facets.relations.evaluation.entailment_fitting import fit_entailment_model
 
-    print_report(fit_relation_model(model, file, entailment=entailment, dry_run=dry_run))
+    print_report(fit_entailment_model(model, files, dry_run=dry_run))

@@ -1,15 +1,17 @@
-"""What papers' facets are compared with: averages of word vectors (table 3.8) and MiniLM."""
+"""What papers' facets are compared with: averages of word vectors (table 3.8) and sentence vectors."""
 
 import hashlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.errors import InvalidInputError
-from facets.evaluation.embedders import minilm
+from facets.errors import InvalidInputError, NotFoundError
+from facets.evaluation.embedders import Embed, minilm
+from facets.model.loading import load
+from facets.model.passage_model import PassageModel
 from facets.papers.candidates import CandidateTable, PaperBank, build_table
 from facets.papers.engine import PaperEngine
 from facets.papers.evaluation.systems import (
@@ -23,11 +25,17 @@ from facets.papers.records import read_papers
 from facets.words.singular import rarity_weights, singular_word_vectors, word_counts
 from facets.words.vectors import unit_rows
 
-__all__ = ["cbow_systems", "minilm_systems"]
+__all__ = ["SENTENCE_ENCODERS", "cbow_systems", "sentence_systems"]
 
 logger = logging.getLogger(__name__)
 
 _ENCODED_AT_A_TIME = 2048
+
+# Name in the report -> what makes the function; the model of passages is in the space of MiniLM.
+SENTENCE_ENCODERS: Mapping[str, Callable[[], Embed]] = {
+    "minilm": minilm,
+    "passages-small": lambda: load("facets-passages-small-en", PassageModel).embed,
+}
 
 
 def cbow_systems(engine: PaperEngine, data: PaperData) -> Iterator[PaperSystem]:
@@ -49,14 +57,15 @@ def cbow_systems(engine: PaperEngine, data: PaperData) -> Iterator[PaperSystem]:
         yield document_system(f"cbow-{mode}", unseen, tables, bank=bank, mode=mode)
 
 
-def minilm_systems(
-    engine: PaperEngine, data: PaperData, *, train: Path | None, embeddings: Path | None
+def sentence_systems(
+    engine: PaperEngine, data: PaperData, name: str, *, train: Path | None, embeddings: Path | None
 ) -> dict[str, PaperSystem]:
-    """Cosines of MiniLM embeddings by mode; nothing, with a warning, without texts to embed or without MiniLM.
+    """Cosines of sentence vectors by mode; nothing, with a warning, without texts to embed or without the encoder.
 
     Args:
         engine: Whose candidates are ranked.
         data: The papers to recommend for.
+        name: Of ``SENTENCE_ENCODERS``.
         train: The papers of the training, with texts.
         embeddings: Folder where embeddings are kept from run to run; None: nowhere.
 
@@ -64,7 +73,7 @@ def minilm_systems(
         InvalidInputError: A paper of the model is missing in ``train``.
     """
     if train is None:
-        logger.warning("the baselines minilm are left out: they need the texts of the training papers (--train FILE)")
+        logger.warning("the baselines %s are left out: they need the texts of the training papers (--train FILE)", name)
         return {}
     state = engine.state
     texts = {paper.id: _text(paper) for paper in read_papers(train)}
@@ -73,16 +82,16 @@ def minilm_systems(
     if missing:
         raise InvalidInputError(f"{train} must hold the papers of the model, {missing[0]!r} is missing")
     try:
-        part = _embeddings([texts[state.bank.ids[row]] for row in needed], embeddings)
-        unseen = _embeddings([_text(paper) for paper in data.papers], embeddings)
-    except ImportError as error:
-        logger.warning("the baselines minilm are left out: %s", error)
+        part = _embeddings(name, [texts[state.bank.ids[row]] for row in needed], embeddings)
+        unseen = _embeddings(name, [_text(paper) for paper in data.papers], embeddings)
+    except (ImportError, NotFoundError) as error:
+        logger.warning("the baselines %s are left out: %s", name, error)
         return {}
     known = np.zeros((len(state.bank.ids), part.shape[1]), dtype=np.float32)
     known[needed] = part
     bank = PaperBank(state.bank.ids, state.bank.titles, state.bank.years, known)
     tables = {kind: _with_embeddings(table, bank) for kind, table in state.tables.items()}
-    return {mode: document_system(f"minilm-{mode}", unseen, tables, bank=bank, mode=mode) for mode in DOCUMENT_MODES}
+    return {mode: document_system(f"{name}-{mode}", unseen, tables, bank=bank, mode=mode) for mode in DOCUMENT_MODES}
 
 
 def _papers_of(tables: Mapping[CandidateKind, CandidateTable], data: PaperData) -> NDArray[np.int64]:
@@ -98,13 +107,13 @@ def _with_embeddings(table: CandidateTable, bank: PaperBank) -> CandidateTable:
     )
 
 
-def _embeddings(texts: Sequence[str], folder: Path | None) -> NDArray[np.float32]:
-    """Unit MiniLM embeddings of texts, kept in a folder under a digest of the texts."""
+def _embeddings(name: str, texts: Sequence[str], folder: Path | None) -> NDArray[np.float32]:
+    """Unit sentence vectors of texts, kept in a folder under a digest of the texts."""
     digest = hashlib.sha256("\x00".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    path = None if folder is None else folder / f"minilm-{digest}.npy"
+    path = None if folder is None else folder / f"{name}-{digest}.npy"
     if path is not None and path.exists():
         return unit_rows(np.load(path).astype(np.float32))
-    embed = minilm()
+    embed = SENTENCE_ENCODERS[name]()
     order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
     result = np.empty((len(texts), 0), dtype=np.float32)
     for first in range(0, len(order), _ENCODED_AT_A_TIME):
@@ -113,7 +122,7 @@ def _embeddings(texts: Sequence[str], folder: Path | None) -> NDArray[np.float32
         if not result.shape[1]:
             result = np.empty((len(texts), part.shape[1]), dtype=np.float32)
         result[chosen] = part
-        logger.info("minilm: %d of %d texts", first + len(chosen), len(order))
+        logger.info("%s: %d of %d texts", name, first + len(chosen), len(order))
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         np.save(path, result.astype(np.float16))

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from facets.evaluation.systems import load_systems
-from facets.model.loading import TASKS, find_model
+from facets.model.loading import TASKS
+from facets.model.shipped import find_model
 from facets.papers.engine import PaperEngine
-from facets.papers.evaluation.baselines import cbow_systems, minilm_systems
+from facets.papers.evaluation.baselines import SENTENCE_ENCODERS, cbow_systems, sentence_systems
 from facets.papers.evaluation.systems import (
     DOCUMENT_MODES,
     PaperData,
@@ -39,11 +40,11 @@ class PaperRun:
     Attributes:
         file: Papers to recommend for.
         models: Names or paths; empty: the shipped model.
-        baselines: Also the baselines of table 3.8 and MiniLM.
-        train: The papers of the training, with texts, for MiniLM; None: MiniLM is left out.
-        embeddings: Folder where MiniLM's embeddings are kept from run to run; None: nowhere.
-        sample: Evaluate a seeded sample of so many authors and citing papers; None: all. Then MiniLM needs to encode
-            the papers of these alone.
+        baselines: Also the baselines of table 3.8 and sentence vectors.
+        train: The papers of the training, with texts, for sentence vectors; None: they are left out.
+        embeddings: Folder where sentence vectors are kept from run to run; None: nowhere.
+        sample: Evaluate a seeded sample of so many authors and citing papers; None: all. Then the papers of
+            these alone are encoded as sentences.
         tune: Store the best mixtures on this file in the model folders first (development data only).
     """
 
@@ -112,11 +113,13 @@ def _systems(run: PaperRun, models: Sequence[_Loaded], data: PaperData) -> Itera
     for mode in DOCUMENT_MODES:
         yield document_system(f"words-{mode}", documents[first_name], tables, bank=bank, mode=mode)
     yield from cbow_systems(first, data)
-    for mode, system in minilm_systems(first, data, train=run.train, embeddings=run.embeddings).items():
-        yield system
-        weights = first.model.settings.other_weights.get(f"minilm-{mode}")
-        if run.tune:
-            weights = {kind: best[0] for kind, best in tune_weights(facets[first_name], system, data).items()}
-            store_other_weights(models[0].folder, {f"minilm-{mode}": weights})
-        if weights is not None:
-            yield mixed_system(f"{first_name}+minilm-{mode}", facets[first_name], system, weights)
+    for name in SENTENCE_ENCODERS:
+        systems = sentence_systems(first, data, name, train=run.train, embeddings=run.embeddings)
+        for mode, system in systems.items():
+            yield system
+            weights = first.model.settings.other_weights.get(f"{name}-{mode}")
+            if run.tune:
+                weights = {kind: best[0] for kind, best in tune_weights(facets[first_name], system, data).items()}
+                store_other_weights(models[0].folder, {f"{name}-{mode}": weights})
+            if weights is not None:
+                yield mixed_system(f"{first_name}+{name}-{mode}", facets[first_name], system, weights)

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from facets.model.loading import DEFAULT_MODEL, find_model
+from facets.model.loading import DEFAULT_MODEL
 from facets.model.score_curves import write_score_curves
+from facets.model.shipped import find_model
 from facets.texts.evaluation.pair_systems import FacetPairs
 from facets.texts.evaluation.score_curves import calibration_error, fit_curves
 from facets.texts.evaluation.sts import read_sts

@@ -28,5 +28,5 @@ def pack(
     from facets.training.corpus import expand_files
     from facets.training.packing import pack_corpus
 
-    vocabulary = None if words is None else Vocabulary.load(words / "vocabulary.tsv")
+    vocabulary = None if words is None else Vocabulary.load(words / "vocabulary.tsv").without_pieces()
     pack_corpus(expand_files(files), out, max_words=max_words, min_count=min_count, vocabulary=vocabulary)

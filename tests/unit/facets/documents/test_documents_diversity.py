@@ -46,7 +46,7 @@ def reference(scores: Array, shares: Array, alike: Array, strength: float, top_k
 def test_choice_follows_the_definition(seed: int, num: int, num_facets: int, strength: float, top_k: int) -> None:
     rng = np.random.default_rng(seed)
     scores, shares = rng.random(num), rng.uniform(-0.2, 1, (num, num_facets))
-    alike = similarities(rng.standard_normal((num, 3, 8)))
+    alike = similarities(rng.standard_normal((num * 3, 8)), np.arange(num + 1) * 3)
     found = diversify(scores, shares, alike, strength=strength, top_k=top_k)
     assert found.tolist() == reference(scores, shares, alike, strength, top_k)
 
@@ -64,7 +64,7 @@ def test_similarity_is_the_mean_best_cosine_of_the_facets_of_both() -> None:
     facets[rng.random((6, 4)) < 0.3] = 0
     facets[5] = 0
     facets[4] = facets[0][::-1]
-    found = similarities(facets)
+    found = similarities(facets.reshape(-1, 16), np.arange(7) * 4)
     for one in range(6):
         for other in range(6):
             sides = [[f / np.linalg.norm(f) for f in facets[n] if f.any()] for n in (one, other)]

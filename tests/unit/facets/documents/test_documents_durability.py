@@ -17,9 +17,10 @@ import pytest
 from waiting import wait_until
 
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchResult, index_manager
+from facets.documents.quarantine import Quarantine
 from facets.documents.schema import SCHEMA
 from facets.documents.store import DocumentStore
-from facets.errors import IndexFormatError, StorageError
+from facets.errors import DamagedError, IndexFormatError, StorageError
 from facets.index import live
 from facets.index.backends import make_backend
 from facets.index.snapshot import SnapshotIdentity, read_snapshot
@@ -211,7 +212,7 @@ def test_snapshot_newer_than_store_is_refused(saved: tuple[Path, object], open_e
     backend = make_backend(EngineConfig())
     store = DocumentStore(Database(saved[0] / "documents.sqlite3", SCHEMA))
     with store.view() as view:
-        source = store.source(view.collection("docs"))
+        source = store.source(view.collection("docs"), Quarantine())
     assert len(read_snapshot(path, identity, backend, source)) == 600
     with store.view() as view:
         kept = np.sort(np.random.default_rng(0).choice(view.rows(view.collection("docs")), 400, replace=False))
@@ -244,51 +245,78 @@ def damage_pages(path: Path, *, rows_from: bytes) -> None:
     path.write_bytes(data)
 
 
-def stored_units(document: Document) -> bytes:
-    facets = document.facet_embeddings.astype(np.float64)
-    return (facets / np.linalg.norm(facets, axis=1, keepdims=True)).astype("<f2").tobytes()
-
-
-def test_damaged_facets_are_reported_never_served(
-    saved: tuple[Path, object], open_engine: OpenEngine, make_documents: MakeDocuments
+@pytest.mark.parametrize("with_snapshot", [True, False])
+@pytest.mark.parametrize("code", ["fp16", "int8"])
+def test_one_document_with_damaged_facets_is_named_and_left_out(
+    open_engine: OpenEngine,
+    make_documents: MakeDocuments,
+    tmp_path: Path,
+    with_snapshot: bool,
+    code: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    victim = make_documents(600)[300]
-    damage_pages(saved[0] / "documents.sqlite3", rows_from=stored_units(victim)[:64])
-    engine = open_engine()
-    with pytest.raises(StorageError, match="d0300"):
+    documents = make_documents(600)
+    victim = documents[300]
+    with open_engine(exact_max_facets=1000, stored_code=code) as engine:
+        engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+        engine.upsert("docs", documents)
+        engine.maintain()
+    if not with_snapshot:
+        (tmp_path / "data" / "indexes" / "1.index").unlink()
+    with sqlite3.connect(tmp_path / "data" / "documents.sqlite3") as connection:
+        changed = (
+            "UPDATE facets SET units = CAST(substr(units, 1, 5) || x'77' || substr(units, 7) AS BLOB) WHERE row = 301"
+        )
+        assert connection.execute(changed).rowcount == 1
+        # One facet too few: the codes and their norms disagree, as before checksums of both
+        shortened = "UPDATE facets SET units = substr(units, 1, 20) WHERE row = 311"
+        assert connection.execute(shortened).rowcount == 1
+    connection.close()
+    with caplog.at_level(logging.ERROR):
+        engine = open_engine(exact_max_facets=1000)
+    assert {line for record in caplog.records for line in ("d0300", "d0310") if line in record.message} == {
+        "d0300",
+        "d0310",
+    }
+    query = victim.facet_embeddings[None].astype(np.float32)
+    for exact in (True, False):
+        hits = engine.search("docs", query, top_k=600, exact=exact).hits[0]
+        assert {hit.id for hit in hits} <= {document.id for document in documents} - {"d0300", "d0310"}
+        assert len(hits) == 598 or not exact
+    assert engine.get_collection("docs").num_damaged == 2
+    assert engine.count("docs").count == 600
+    with pytest.raises(DamagedError, match="d0300"):
         engine.get("docs", ["d0300"], include_facets=True)
-    with pytest.raises(StorageError, match="d0300"):
-        engine.search("docs", victim.facet_embeddings[None].astype(np.float32), top_k=1, exact=True)
-    assert engine.get("docs", ["d0299"], include_facets=True).missing == ()
+    assert engine.get("docs", ["d0300"]).documents[0].text == "text 300", "the text can still be read"
     engine.upsert("docs", [victim])
-    hit = engine.search("docs", victim.facet_embeddings[None].astype(np.float32), top_k=1).hits[0][0]
-    assert hit.id == "d0300"
+    engine.delete("docs", ids=["d0310"])
+    assert engine.search("docs", query, top_k=1).hits[0][0].id == "d0300"
+    assert engine.get_collection("docs").num_damaged == 0
 
 
-def test_damaged_text_is_reported(saved: tuple[Path, object], open_engine: OpenEngine) -> None:
+def test_document_with_a_damaged_text_is_left_out_of_searches_that_meet_it(
+    saved: tuple[Path, object], open_engine: OpenEngine, make_documents: MakeDocuments, caplog: pytest.LogCaptureFixture
+) -> None:
     damage_pages(saved[0] / "documents.sqlite3", rows_from=b"text 300")
     engine = open_engine()
-    with pytest.raises(StorageError, match="d0300"):
+    with pytest.raises(DamagedError, match="d0300"):
         engine.get("docs", ["d0300"])
     assert engine.get("docs", ["d0299"]).documents[0].text == "text 299"
+    query = make_documents(600)[300].facet_embeddings[None].astype(np.float32)
+    with caplog.at_level(logging.ERROR):
+        hits = engine.search("docs", query, top_k=3).hits[0]
+    assert len(hits) == 3 and "d0300" not in {hit.id for hit in hits}
+    assert "d0300" in caplog.text
 
 
-def test_damaged_facets_without_snapshot_leave_other_collections_searchable(
-    saved: tuple[Path, object], open_engine: OpenEngine, make_documents: MakeDocuments
-) -> None:
-    with open_engine() as engine:
-        engine.create_collection("other", model="toy", model_revision="1", num_facets=2, dim=32)
-        engine.upsert("other", make_documents(3, seed=6))
-    (saved[0] / "indexes" / "1.index").unlink()
-    victim = make_documents(600)[300]
-    damage_pages(saved[0] / "documents.sqlite3", rows_from=stored_units(victim)[:64])
+def test_damaged_terms_are_made_again_of_the_text(saved: tuple[Path, object], open_engine: OpenEngine) -> None:
+    with sqlite3.connect(saved[0] / "documents.sqlite3") as connection:
+        connection.execute("UPDATE terms SET terms = x'00' WHERE row BETWEEN 300 AND 305")
+        connection.execute("UPDATE terms SET terms = substr(terms, 1, 9) WHERE row BETWEEN 306 AND 310")
+    connection.close()
     engine = open_engine()
-    query = np.ones((1, 2, 32), dtype=np.float32)
-    with pytest.raises(StorageError, match="d0300"):
-        engine.search("docs", query, top_k=1)
-    assert len(engine.search("other", query, top_k=3).hits[0]) == 3
-    engine.upsert("docs", [victim])
-    assert len(engine.search("docs", query, top_k=3).hits[0]) == 3
+    assert engine.search("docs", texts=["text 303"], mode="lexical", top_k=1).hits[0][0].id == "d0303"
+    assert engine.get_collection("docs").num_damaged == 0
 
 
 def test_damaged_pages_give_a_storage_error(saved: tuple[Path, object], open_engine: OpenEngine) -> None:
@@ -311,6 +339,7 @@ def test_file_that_is_no_database_is_refused(tmp_path: Path, content: bytes) -> 
 
 
 def test_a_folder_among_the_snapshots_is_left_alone(open_engine: OpenEngine, tmp_path: Path) -> None:
+    open_engine().close()
     (tmp_path / "data" / "indexes" / "77.index").mkdir(parents=True)
     (tmp_path / "data" / "indexes" / "78.index").write_bytes(b"of a collection that is gone")
     open_engine()

@@ -69,6 +69,27 @@ def test_without_spans_words_alone_say_which_sentence_answers(filled: Collection
     assert lexical.answer is not None and lexical.answer.text.startswith("Na\u00efve")
 
 
+@pytest.mark.parametrize("span", ["Super Bowl 50\nThe league announced", "Super Bowl 50", "The league announced"])
+@pytest.mark.parametrize("with_span", [True, False])
+def test_a_title_that_only_repeats_the_query_is_no_answer(engine: CollectionEngine, span: str, with_span: bool) -> None:
+    text = "Super Bowl 50\nThe league announced three stadiums for the bowl. Super Bowl 49 was played in Arizona."
+    spans = np.array([[0, len(span)]] * 2) + text.index(span)
+    engine.upsert(
+        "docs", [Document(id="a", text=text, facet_embeddings=np.eye(2, 32), spans=spans if with_span else None)]
+    )
+    query = ["What stadiums were considered for Super Bowl 50?"]
+    answer = engine.search("docs", np.eye(1, 32, dtype=np.float32)[None], texts=query, top_k=1).hits[0][0].answer
+    assert answer is not None and answer.text == "The league announced three stadiums for the bowl."
+    alone = engine.search("docs", np.eye(1, 32, dtype=np.float32)[None], texts=["Super Bowl 50"], top_k=1).hits[0][0]
+    assert alone.answer is not None and alone.answer.text
+
+
+def test_a_document_that_only_repeats_the_query_shows_itself(engine: CollectionEngine) -> None:
+    engine.upsert("docs", [Document(id="a", text="Super Bowl 50", facet_embeddings=np.eye(2, 32))])
+    answer = engine.search("docs", texts=["super bowl 50"], mode="lexical", top_k=1).hits[0][0].answer
+    assert answer is not None and answer.text == "Super Bowl 50"
+
+
 def test_a_query_facet_of_weight_zero_is_no_evidence(filled: CollectionEngine) -> None:
     query = np.eye(2, 32, dtype=np.float32)[None]
     found = filled.search("spans", query, top_k=1, weights=np.array([[0.0, 1.0]])).hits[0][0]

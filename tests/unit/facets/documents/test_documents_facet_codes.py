@@ -16,6 +16,7 @@ from facets.documents.facet_codes import (
     decode_units,
     encode_units,
     read_codes,
+    starts_of,
     write_codes,
 )
 
@@ -25,28 +26,36 @@ def unit_facets(num: int, num_facets: int, dim: int, seed: int) -> NDArray[np.fl
     return np.asarray(facets / np.linalg.norm(facets, axis=2, keepdims=True))
 
 
+def decoded(units: NDArray[np.float64], code: FacetCode) -> NDArray[np.float16]:
+    """What the store gives back."""
+    return decode_units(encode_units(units.reshape(-1, units.shape[2]), code)).reshape(units.shape)
+
+
 @pytest.mark.parametrize(("code", "bound"), [("fp16", 2e-4), ("int8", 2e-3)])
 def test_cosines_change_little(code: FacetCode, bound: float) -> None:
     units = unit_facets(500, 4, 384, seed=0)
     query = unit_facets(1, 1, 384, seed=1)[0, 0]
     query = 0.6 * units[0, 0] + 0.8 * query
-    kept = decode_units(encode_units(units, code)).astype(np.float64)
+    kept = decoded(units, code).astype(np.float64)
     assert np.abs(kept @ query - units @ query).max() < bound
     np.testing.assert_allclose(np.linalg.norm(kept, axis=2), 1.0, atol=2e-3)
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from(["fp16", "int8"]), st.integers(1, 5), st.integers(1, 9))
-def test_codes_come_back_and_zero_facets_take_no_room(seed: int, code: FacetCode, num_facets: int, dim: int) -> None:
+@given(
+    st.integers(0, 2**32 - 1), st.sampled_from(["fp16", "int8"]), st.lists(st.integers(1, 9), min_size=1, max_size=6)
+)
+def test_codes_come_back_and_zero_facets_take_no_room(seed: int, code: FacetCode, counts: list[int]) -> None:
     rng = np.random.default_rng(seed)
-    units = unit_facets(6, num_facets, dim, seed)
-    norms = rng.uniform(0.5, 2, (6, num_facets)).astype(np.float32)
+    starts, dim = starts_of(counts), 7
+    units = unit_facets(1, int(starts[-1]), dim, seed)[0]
+    norms = rng.uniform(0.5, 2, len(units)).astype(np.float32)
     zero = rng.random(norms.shape) < 0.4
     units[zero], norms[zero] = 0, 0
     codes = encode_units(units, code)
-    blobs = write_codes(codes, norms)
+    blobs = write_codes(codes, norms, starts)
     width = dim * (1 if code == "int8" else 2)
-    assert [len(blob) for blob in blobs] == ((~zero).sum(axis=1) * width).tolist()
-    again = read_codes(blobs, norms, dim=dim, code=code)
+    assert [len(blob) for blob in blobs] == [width * int((~own).sum()) for own in np.split(zero, starts[1:-1])]
+    again = read_codes(blobs, norms, starts, dim=dim, code=code)
     assert again is not None
     np.testing.assert_array_equal(again, codes)
 
@@ -54,25 +63,29 @@ def test_codes_come_back_and_zero_facets_take_no_room(seed: int, code: FacetCode
 def test_zero_facets_of_earlier_versions_are_read() -> None:
     units = unit_facets(3, 2, 8, seed=0)
     units[1, 0] = 0
-    norms = np.ones((3, 2), dtype=np.float32)
-    norms[1, 0] = 0
+    norms = np.ones(6, dtype=np.float32)
+    norms[2] = 0
     whole = [document.astype("<f2").tobytes() for document in units]
-    again = read_codes(whole, norms, dim=8, code="fp16")
+    again = read_codes(whole, norms, starts_of([2, 2, 2]), dim=8, code="fp16")
     assert again is not None
-    np.testing.assert_array_equal(again, units.astype(np.float16))
+    np.testing.assert_array_equal(again, units.reshape(6, 8).astype(np.float16))
 
 
 def test_blob_of_another_length_is_refused() -> None:
-    norms = np.ones((1, 2), dtype=np.float32)
-    assert read_codes([b"123"], norms, dim=8, code="int8") is None
+    norms = np.ones(2, dtype=np.float32)
+    assert read_codes([b"123"], norms, starts_of([2]), dim=8, code="int8") is None
 
 
-def test_magnitudes_are_kept() -> None:
-    units = unit_facets(2, 3, 64, seed=2)
-    norms = np.array([[1, 2, 0.25], [3, 0, 5]], dtype=np.float32)
+def test_magnitudes_are_kept_and_documents_chosen() -> None:
+    units = unit_facets(1, 6, 64, seed=2)[0]
+    norms = np.array([1, 2, 0.5, 3, 0, 5], dtype=np.float32)
     units[norms == 0] = 0
-    stored = StoredFacets(encode_units(units, "int8"), norms, (None, None))
-    np.testing.assert_allclose(np.linalg.norm(stored.embeddings, axis=2), norms, rtol=2e-3)
+    stored = StoredFacets(encode_units(units, "int8"), norms, starts_of([2, 1, 3]), (None, None, None))
+    lengths = [np.linalg.norm(facets, axis=1).round(1).tolist() for facets in stored.embeddings]
+    assert lengths == [[1.0, 2.0], [0.5], [3.0, 0.0, 5.0]]
+    chosen = stored[np.array([2, 0])]
+    np.testing.assert_array_equal(chosen.embeddings[0], stored.embeddings[2])
+    np.testing.assert_array_equal(chosen.embeddings[1], stored.embeddings[0])
 
 
 @pytest.mark.parametrize("num_facets", [1, 3, 16])
@@ -91,7 +104,7 @@ def test_facets_of_any_size_come_back_from_the_store(
     engine.upsert("wide", documents)
     engine.upsert("wide", documents[::-3])
     engine.delete("wide", ids=["d07", "d08"])
-    expected = decode_units(encode_units(units, "int8")).astype(np.float32)
+    expected = decoded(units, "int8").astype(np.float32)
     engine.close()
     again = open_engine()
     wanted = [n for n in range(40) if n not in (7, 8)]

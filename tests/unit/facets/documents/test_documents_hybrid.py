@@ -153,7 +153,7 @@ def test_words_move_with_a_reindexed_collection(engine: CollectionEngine) -> Non
     assert found(engine, "cats") == []
 
 
-@pytest.mark.parametrize("version", ["index_v1", "index_v2", "index_v3", "index_v4"])
+@pytest.mark.parametrize("version", ["index_v1", "index_v2", "index_v3", "index_v4", "index_v5"])
 @pytest.mark.parametrize("maintained", [False, True])
 def test_directories_made_before_are_searched_by_words(version: str, maintained: bool, tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / version / "directory", tmp_path / "data")

@@ -29,6 +29,10 @@ class MatrixIndex:
     def __len__(self) -> int:
         return len(self._rows)
 
+    @property
+    def num_vectors(self) -> int:
+        return len(self._rows) * self.num_facets
+
     def rows(self) -> NDArray[np.int64]:
         return self._rows
 

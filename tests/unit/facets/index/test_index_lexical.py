@@ -52,6 +52,15 @@ def test_only_the_best_and_allowed_documents_come_back() -> None:
     assert index.having_all([5, 6]).tolist() == [1, 3]
 
 
+def test_best_document_comes_before_hundreds_of_ties() -> None:
+    index = LexicalIndex()
+    common = TermCounts(np.array([5, 7], dtype=np.uint32), np.array([1, 1], dtype=np.uint16))
+    rare = TermCounts(np.array([5, 6], dtype=np.uint32), np.array([1, 1], dtype=np.uint16))
+    index.apply(1, added=np.arange(500), removed=NONE, terms=[common] * 499 + [rare])
+    found = index.search([5, 6], 10)
+    assert found.rows[found.scores.argmax()] == 499 and len(found.rows) <= 20
+
+
 def test_removed_documents_leave_no_trace() -> None:
     rng = np.random.default_rng(1)
     documents = [counts(rng) for _ in range(3000)]

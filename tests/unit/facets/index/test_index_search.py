@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from facets.index.backends import make_backend
-from facets.index.candidates import meet, select_candidates
+from facets.index.candidates import Meetings, meet, select_candidates
 from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex, reference_search
 from facets.index.faiss_index import FaissIndex, duplicate_facets
@@ -25,9 +25,15 @@ def weighted(facets: NDArray[np.floating]) -> NDArray[np.float32]:
     return unit(facets) / np.float32(facets.shape[-2])
 
 
+def met_by(query: NDArray[np.floating], facets: NDArray[np.floating]) -> Meetings:
+    """``meet`` for documents of equally many facets."""
+    num, num_facets, dim = facets.shape
+    return meet(query.astype(np.float32), facets.reshape(-1, dim), np.arange(num + 1) * num_facets)
+
+
 def fill(kind: str, rows: Rows, facets: NDArray[np.float16]) -> FacetIndex:
-    if kind == "exact":
-        index = ExactIndex(num_facets=facets.shape[1], dim=facets.shape[2])
+    if kind in ("exact", "preselected"):
+        index = ExactIndex(num_facets=facets.shape[1], dim=facets.shape[2], preselect=kind == "preselected")
         half = len(rows) // 2
         index.add(rows[:half], facets[:half])
         index.add(rows[half:], facets[half:])
@@ -53,7 +59,7 @@ def assert_contains_best(
         assert set(rows[scores >= kth]) <= set(line[line >= 0])
 
 
-@pytest.mark.parametrize("kind", ["exact", "fp16", "int8"])
+@pytest.mark.parametrize("kind", ["exact", "preselected", "fp16", "int8"])
 @settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
@@ -87,7 +93,7 @@ def test_exhaustive_search_finds_reference_best(
         assert_contains_best(index, queries, truth[:, ~gone], rows[~gone], top_k)
 
 
-@pytest.mark.parametrize("kind", ["exact", "fp16"])
+@pytest.mark.parametrize("kind", ["exact", "preselected", "fp16"])
 def test_candidate_scores_are_within_stated_error(kind: str) -> None:
     rng = np.random.default_rng(1)
     facets = unit(rng.standard_normal((500, 3, 64))).astype(np.float16)
@@ -113,7 +119,7 @@ def test_approximate_search_reaches_recall_target() -> None:
     queries = weighted(texts(50))
     index = fill("fp16", np.arange(4000), facets)
     assert isinstance(index, FaissIndex)
-    truth = np.stack([np.argsort(-meet(query, facets).scores)[:10] for query in queries])
+    truth = np.stack([np.argsort(-met_by(query, facets).scores)[:10] for query in queries])
     found = index.search(queries, 10)
     assert not found.exhaustive, "the index should not need all its lists here"
     hits = [len(set(best) & set(line)) for best, line in zip(truth, found.rows, strict=True)]
@@ -189,7 +195,7 @@ def test_duplicate_facets_are_stored_once_and_found() -> None:
     assert_contains_best(index, queries, reference_search(queries, half), np.arange(200), 10)
 
 
-@pytest.mark.parametrize("kind", ["exact", "fp16", "int8"])
+@pytest.mark.parametrize("kind", ["exact", "preselected", "fp16", "int8"])
 def test_zero_facets_are_none_and_padding_of_queries_weighs_nothing(kind: str) -> None:
     rng = np.random.default_rng(3)
     facets = unit(rng.standard_normal((300, 4, 32)))
@@ -219,7 +225,7 @@ def test_collection_of_zero_facets_alone_is_built_and_searched() -> None:
 
 def test_zero_facet_scores_zero() -> None:
     facets = np.zeros((1, 2, 32), dtype=np.float16)
-    assert meet(unit(np.ones((1, 32))), facets).scores.tolist() == [0.0]
+    assert met_by(unit(np.ones((1, 32))), facets).scores.tolist() == [0.0]
 
 
 def test_meet_names_the_facets_that_met_and_their_shares() -> None:
@@ -227,7 +233,7 @@ def test_meet_names_the_facets_that_met_and_their_shares() -> None:
     documents[0, 2, 1] = 0.5
     documents[1, 1, 3] = 2.0
     query = np.eye(4, dtype=np.float32)[[1, 3]] * np.array([[0.25], [0.75]], dtype=np.float32)
-    met = meet(query, documents)
+    met = met_by(query, documents)
     assert met.scores.tolist() == [0.25, 0.75]
     assert met.shares.tolist() == [[0.25, 0.0], [0.0, 0.75]]
     assert met.document_facets.tolist() == [[2, 2], [1, 1]], "a zero facet is never met"
@@ -249,7 +255,7 @@ def test_meet_matches_reference(seed: int, query_facets: int, num_facets: int) -
     facets = rng.standard_normal((7, num_facets, 32)).astype(np.float16)
     weights = rng.dirichlet(np.ones(query_facets)).astype(np.float32)
     query = unit(rng.standard_normal((query_facets, 32))) * weights[:, None]
-    met = meet(query, facets)
+    met = met_by(query, facets)
     np.testing.assert_allclose(met.scores, reference_search(query[None], facets)[0], atol=1e-6)
     np.testing.assert_allclose(met.shares.sum(axis=1), met.scores, atol=1e-6)
 
@@ -258,7 +264,7 @@ def test_order_of_facets_changes_no_score() -> None:
     rng = np.random.default_rng(7)
     facets = rng.standard_normal((50, 4, 32)).astype(np.float32)
     query = weighted(rng.standard_normal((3, 32)))
-    np.testing.assert_array_equal(meet(query, facets).scores, meet(query[::-1], facets[:, [2, 0, 3, 1]]).scores)
+    np.testing.assert_array_equal(met_by(query, facets).scores, met_by(query[::-1], facets[:, [2, 0, 3, 1]]).scores)
 
 
 def test_select_candidates_keeps_ties_and_drops_padding() -> None:

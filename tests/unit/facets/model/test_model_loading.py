@@ -13,7 +13,8 @@ import facets
 from facets.errors import CheckpointError, InvalidInputError, NotFoundError
 from facets.model.contract import Model
 from facets.model.facet_model import FacetModel
-from facets.model.loading import TASKS, find_model, load
+from facets.model.loading import TASKS, load
+from facets.model.shipped import find_model
 from facets.papers.model import PaperModel
 
 KINDS = {task: pkgutil.resolve_name(entry.model) for task, entry in TASKS.items()}

@@ -5,7 +5,6 @@ import pytest
 from toys import toy_model
 
 import facets
-from facets.model.loading import TASKS, find_model
 
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="the backbone extra is not installed")
 
@@ -39,14 +38,3 @@ def test_a_text_without_words_is_refused(tmp_path: Path) -> None:
     encoder = sentence_transformers.MultiVectorEncoder(str(tmp_path / "toy"), device="cpu", trust_remote_code=True)
     with pytest.raises(facets.errors.InvalidInputError, match="no words"):
         encoder.encode_document(["fine", "  "])
-
-
-def test_a_model_of_relations_opens_too() -> None:
-    folder = str(find_model(TASKS["relations"].default))
-    patterns = ["$ARG1 was born in $ARG2", "$ARG1 , the wife of $ARG2"]
-    encoder = sentence_transformers.MultiVectorEncoder(folder, device="cpu", trust_remote_code=True)
-    expected = facets.load(folder).encode(patterns)
-    expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
-    np.testing.assert_allclose(
-        np.stack([np.asarray(d) for d in encoder.encode_document(patterns)]), expected, atol=1e-5
-    )

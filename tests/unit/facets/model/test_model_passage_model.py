@@ -55,6 +55,17 @@ def test_spans_lie_in_the_text_and_hold_whole_words(model: PassageModel) -> None
                 assert len(around) < 2 or not (around.isascii() and around.isalnum())
 
 
+@pytest.mark.parametrize("shift", range(4))
+def test_spans_are_right_where_a_window_begins_inside_a_word(model: PassageModel, shift: int) -> None:
+    text = "the " * shift + "dogs plays guitars " * 12
+    assert any(model.pieces.continues_word[piece.ids].any() for piece in model.pieces.encode([text]))
+    alone, among = model.encode_passages([text]).document(0), model.encode_passages([LONG, text, SHORT]).document(1)
+    for facets, spans in (alone, among):
+        for start, end in spans[facets.any(axis=1)].tolist():
+            assert 0 <= start < end <= len(text)
+            assert end - start > 1, "a span holds at least a piece of a word, and none of these has one letter"
+
+
 def test_spans_begin_and_end_with_words_where_there_are_any(model: PassageModel) -> None:
     text = "The dog plays. A man, lifting weights! (music) ... garage?"
     [spans] = model.encode_passages([text]).spans
@@ -80,6 +91,18 @@ def test_facets_of_many_windows_are_reduced_in_sections(model: PassageModel) -> 
     assert passages.facets[1].any(axis=1).all()
     assert (np.diff(passages.spans[1, :, 0]) >= 0).all()
     assert cosines(passages.vectors[1], model.embed([text])[0]) > 0.999
+
+
+def test_a_long_text_keeps_more_facets_for_its_document(model: PassageModel) -> None:
+    text = LONG * 12 + "music 7 guitar"
+    passages = model.encode_passages([SHORT, text])
+    facets, spans = passages.document(1)
+    num_tokens = len(model.pieces.ids([text])[0])
+    assert model.num_facets < len(facets) == len(spans) <= model.config.facets_kept(num_tokens)
+    assert np.allclose(np.linalg.norm(facets, axis=1), 1.0, atol=1e-5)
+    assert (spans[:, 1] > spans[:, 0]).all() and spans.max() <= len(text)
+    short, places = passages.document(0)
+    assert short.shape == (model.num_facets, model.dim) and places.shape == (model.num_facets, 2)
 
 
 def test_vectors_of_passages_and_of_texts_are_the_same(model: PassageModel) -> None:

@@ -23,7 +23,7 @@ def test_added_author_is_found_and_survives_reopening(model: PaperModel, tmp_pat
     before = engine.recommend_authors([VOICE], PaperOptions(top_k=20, evidence=True))
     assert "New One" in [hit.id for hit in before[0][:5]]
     engine.close()
-    again = PaperEngine(model, data_dir=tmp_path)
+    again = PaperEngine(model, data_dir=str(tmp_path))
     assert again.recommend_authors([VOICE], PaperOptions(top_k=20, evidence=True)) == before
     again.close()
 
@@ -93,13 +93,12 @@ def test_a_folder_of_another_model_is_refused(model: PaperModel, tmp_path: Path)
         PaperEngine(model, data_dir=tmp_path)
 
 
-def test_an_index_is_built_again_only_when_what_it_holds_has_changed(model: PaperModel, tmp_path: Path) -> None:
-    engine = PaperEngine(model, data_dir=tmp_path, min_indexed=1)
-    engine.add_papers([Paper("voice prosody", id="n1", authors=(Author("New One"),), cited_by=("stranger",))])
-    before = engine.state
-    engine.add_authors([NewAuthor(Author("Another"), (Paper("speaker tone of a voice"),))])
-    assert engine.state.index(CandidateKind.CITATIONS) is before.index(CandidateKind.CITATIONS) is not None
-    assert engine.state.index(AUTHORS) is not before.index(AUTHORS)
+def test_a_citing_paper_gets_its_title_and_year_when_it_is_added(model: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path)
+    engine.add_papers([Paper("voice prosody", id="n1", cited_by=("stranger",))])
+    engine.add_papers([Paper("tone of a microphone", id="stranger", year=2031)])
+    [hit] = engine.recommend_citations([VOICE], PaperOptions(candidates=["stranger"], from_year=2031))[0]
+    assert hit.name == "tone of a microphone"
     engine.close()
 
 

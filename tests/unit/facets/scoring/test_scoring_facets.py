@@ -52,7 +52,7 @@ def test_codebook_score_is_symmetric_in_range_and_blind_to_order_and_length(
     assert scores.min() >= -2 and scores.max() <= 0
     torch.testing.assert_close(scoring.codebook_score(second, first, l1_weight=l1_weight), scores)
     other = 3.0 * first.flip(1)
-    torch.testing.assert_close(scoring.codebook_score(other, second, l1_weight=l1_weight), scores, atol=1e-3, rtol=0)
+    torch.testing.assert_close(scoring.codebook_score(other, second, l1_weight=l1_weight), scores, atol=5e-3, rtol=0)
 
 
 def test_codebook_score_passes_over_facets_of_length_zero() -> None:

@@ -140,5 +140,5 @@ class TestWordMoversDistance:
 
 def test_wmd_without_the_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"facets\[wmd\]"):
+    with pytest.raises(ImportError, match=r"multifacet\[wmd\]"):
         scoring.wmd(torch.zeros(1, 1, 2), torch.ones(1, 1), torch.zeros(1, 1, 2), torch.ones(1, 1))

@@ -1,7 +1,6 @@
 """SQLite files: versions, migrations, whose file it is, and errors by their cause."""
 
 import resource
-import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from facets.errors import DamagedError, DiskFullError, StorageError, StoreClosedError
-from facets.papers.store import AdditionStore
 from facets.storage import Database, Schema
 
-GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 FIRST = "CREATE TABLE words (word TEXT PRIMARY KEY)"
 ONE = Schema(title="list of words", application_id=77, migrations=(FIRST,), unmarked_tables=frozenset({"words"}))
 
@@ -152,16 +149,3 @@ def test_too_many_open_files_are_no_missing_right(tmp_path: Path) -> None:
             Database(tmp_path / "words", ONE)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-
-
-def test_additions_of_papers_made_before_the_mark_are_read(tmp_path: Path) -> None:
-    shutil.copytree(GOLDEN / "papers_v1", tmp_path / "papers")
-    for _ in range(2):
-        store = AdditionStore(tmp_path / "papers", "toy")
-        assert store.revision() == "r1"
-        assert [(paper.id, paper.authors[0].id, paper.cited_by, paper.year) for paper in store.papers()] == [
-            ("p1", "ada", ("p2",), 2001)
-        ]
-        assert store.vectors()[0].vector.tolist() == [0.0, 1.0, 2.0, 3.0]
-        assert [line[1:] for line in store.memberships()] == [("ada", "p1")]
-        store.close()

@@ -38,3 +38,13 @@ def test_at_most_top_k_names_come_back_in_their_order() -> None:
 
 def test_broken_characters_are_compared_too() -> None:
     assert NearNames(["a\ud800b", "\u5b83\u4e0b"]).find("\u5b83\u4e0b", top_k=1) == [1]
+
+
+def test_extended_names_are_found_and_the_first_ones_stay_as_they_were() -> None:
+    first = NearNames(["Kevin Knight"])
+    assert first.find("knight", top_k=3) == [0]
+    longer = first.extended(["Noam Chomsky"])
+    assert (longer.find("chomsky", top_k=3), first.find("chomsky", top_k=3)) == ([1], [])
+    assert longer.name(1) == "Noam Chomsky"
+    # The names of a change that came to nothing are written over.
+    assert first.extended(["Karen Jones"]).find("chomsky jones", top_k=3) == [1]

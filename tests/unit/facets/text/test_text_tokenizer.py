@@ -138,3 +138,11 @@ def test_full_cache_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("facets.text.tokenizer.MAX_CACHED_PIECES", 2)
     text = "one two three four one"
     assert Tokenizer().words([text, text]) == [text.split(), text.split()]
+
+
+def test_tokenizer_knows_which_texts_it_has_seen():
+    tokenizer = Tokenizer()
+    assert not tokenizer.has_seen(["The cat's tail."])
+    tokenizer.words(["The cat's tail."])
+    assert tokenizer.has_seen(["The cat's tail.", "tail. The", ""])
+    assert not tokenizer.has_seen(["The cat's tail"])

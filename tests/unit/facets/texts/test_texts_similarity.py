@@ -218,7 +218,7 @@ def test_sif_without_its_component_is_a_configuration_error(model: TextModel, at
 
 def test_wmd_without_its_package_is_a_configuration_error(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"wmd needs .*facets\[wmd\]"):
+    with pytest.raises(ConfigError, match=r"wmd needs .*multifacet\[wmd\]"):
         score_pairs(model, [("cat", "dog")], SimilarityMethod.WMD)
 
 

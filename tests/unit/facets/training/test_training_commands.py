@@ -1,8 +1,11 @@
 """``facets-train`` from settings to a model folder, for every kind of model."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from relation_toys import toy_relation_config
 from toy_papers import toy_paper_config, write_toy_papers
@@ -10,7 +13,9 @@ from toy_texts import make_toy_corpus, toy_sentence_config
 
 import facets
 from facets.config import Settings
+from facets.text.vocabulary import Vocabulary
 from facets.training.__main__ import main
+from facets.words.vectors import WordVectors
 
 
 def config_of(kind: str, folder: Path) -> Settings:
@@ -23,13 +28,18 @@ def config_of(kind: str, folder: Path) -> Settings:
 
 def write_toml(path: Path, config: Settings) -> Path:
     """Values of TOML are written as those of JSON."""
-    values = config.to_dict()
-    plain = [f"{name} = {json.dumps(value)}" for name, value in values.items() if not isinstance(value, dict)]
-    for section, inner in values.items():
-        if isinstance(inner, dict):
-            plain += [f"[{section}]", *(f"{name} = {json.dumps(value)}" for name, value in inner.items())]
-    path.write_text("\n".join(plain), encoding="utf-8")
+    path.write_text("\n".join(_lines(config.to_dict())), encoding="utf-8")
     return path
+
+
+def _lines(values: dict[str, Any], section: str = "") -> Iterator[str]:
+    for name, value in values.items():
+        if not isinstance(value, dict):
+            yield f"{name} = {json.dumps(value)}"
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield f"[{section}{name}]"
+            yield from _lines(value, f"{section}{name}.")
 
 
 @pytest.mark.parametrize("kind", ["sentences", "relations", "papers"])
@@ -59,3 +69,18 @@ def test_a_bad_setting_ends_the_command_before_any_work(tmp_path: Path, capsys: 
 def test_relations_without_settings_say_what_is_needed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["relations", "--out", str(tmp_path / "run")]) == 1
     assert "--config FILE to train, or --mine FILES" in capsys.readouterr().err
+
+
+def test_a_corpus_packed_with_the_words_of_vectors_can_be_trained_on(tmp_path: Path) -> None:
+    folder = make_toy_corpus(tmp_path)
+    words = WordVectors.load(folder / "words")
+    pieces = [*words.vocabulary.words, "to##", "##pic"]
+    counts = np.append(words.vocabulary.counts, [1, 1])
+    vectors = np.concatenate([words.vectors, np.ones((2, words.dim), dtype=np.float32)])
+    WordVectors(Vocabulary(pieces, counts), vectors).save(folder / "with-pieces")
+    packed = folder / "packed-again"
+    main(["pack", str(folder / "corpus.txt"), "--words", str(folder / "with-pieces"), "--out", str(packed)])
+    config = toy_sentence_config(folder, num_steps=4, corpus=str(packed), words=str(folder / "with-pieces"))
+    path = write_toml(tmp_path / "config.toml", config)
+    main(["sentences", "--config", str(path), "--out", str(tmp_path / "run")])
+    assert facets.load(tmp_path / "run" / "model").encode(["Topic0word1."]).shape == (1, 3, 32)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from toy_retrieval import JUDGEMENTS, write_beir, write_lines
 
-from facets.documents.evaluation.beir import limit_queries, read_beir
+from facets.documents.evaluation.beir import limit_documents, limit_queries, read_beir
 from facets.errors import InvalidInputError
 
 
@@ -112,3 +112,11 @@ def test_a_sample_of_queries_keeps_their_order_and_comes_again_with_its_seed(tmp
     assert sample.documents == data.documents
     assert limit_queries(data, None, seed=0) is data
     assert limit_queries(data, 40, seed=0) is data
+
+
+def test_few_documents_hold_the_judged_ones(tmp_path: Path) -> None:
+    data = read_beir(write_beir(tmp_path))
+    assert set(limit_documents(data, 3, seed=0).document_ids) >= {"dog", "song", "lift"}
+    assert len(limit_documents(data, 3, seed=0).documents) == 3
+    assert len(limit_documents(data, 1, seed=0).documents) == 3, "none that is judged is left out"
+    assert limit_documents(data, None, seed=0) is data

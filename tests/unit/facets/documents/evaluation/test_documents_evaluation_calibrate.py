@@ -10,8 +10,7 @@ from toys import toy_passage_model
 
 from facets.documents import RelevanceCurve, read_relevance
 from facets.documents.confidence import FEATURES
-from facets.documents.evaluation.beir import read_beir
-from facets.documents.evaluation.calibrate import FirstHits, expected_error, fit_curve, limit_documents
+from facets.documents.evaluation.calibrate import FirstHits, expected_error, fit_curve
 from facets.evaluation.__main__ import main
 from facets.model import PassageModel
 
@@ -49,14 +48,6 @@ def test_every_folder_and_every_kind_weighs_the_same() -> None:
     given = curve.confidence("facets", hits.features)
     assert given is not None
     assert given[hits.relevant].mean() > 0.4, "many that were removed do not drown those that were asked"
-
-
-def test_few_documents_hold_the_judged_ones(tmp_path: Path) -> None:
-    data = read_beir(write_beir(tmp_path))
-    assert set(limit_documents(data, 3, seed=0).document_ids) >= {"dog", "song", "lift"}
-    assert len(limit_documents(data, 3, seed=0).documents) == 3
-    assert len(limit_documents(data, 1, seed=0).documents) == 3, "none that is judged is left out"
-    assert limit_documents(data, None, seed=0) is data
 
 
 @pytest.fixture

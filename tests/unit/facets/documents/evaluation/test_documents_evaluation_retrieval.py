@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +12,15 @@ from toys import toy_model, toy_passage_model
 
 from facets.documents.evaluation import baselines, retrieval
 from facets.documents.evaluation.baselines import OneSignalBaseline
-from facets.documents.evaluation.beir import limit_queries, read_beir
+from facets.documents.evaluation.beir import RetrievalData, limit_queries, read_beir
 from facets.documents.evaluation.collection import indexed
 from facets.documents.evaluation.fusion import DEFAULT_FUSION, FUSIONS
 from facets.documents.evaluation.metrics import METRICS
 from facets.documents.evaluation.retrieval import RetrievalRun, evaluate_retrieval, run_retrieval
 from facets.documents.evaluation.scorers import Bm25Scorer
-from facets.documents.evaluation.systems import CollectionSystem
+from facets.documents.evaluation.systems import CollectionSystem, Ranked
 from facets.documents.searcher import weighted_queries
+from facets.errors import StorageError
 from facets.evaluation.__main__ import main
 from facets.index.exact import reference_search
 from facets.model import load
@@ -109,6 +111,49 @@ def test_the_report_has_folders_and_their_means(
         values = [report["folders"][name]["toy"]["facets"][metric] for name in ("first", "second")]
         assert all(0 <= value <= 1 for value in values)
         assert report["models"]["toy"]["facets"][metric] == pytest.approx(sum(values) / 2)
+
+
+def test_a_run_goes_on_from_the_results_that_are_kept_and_measures_anew_what_has_changed(
+    tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = write_beir(tmp_path / "first"), write_beir(tmp_path / "second", judgements={"q2": {"dog": 1}})
+    measured: list[str] = []
+    cut_short_at = ["second"]
+    rank = CollectionSystem.rank
+
+    def counted(system: CollectionSystem, data: RetrievalData) -> Ranked:
+        measured.append(data.name)
+        if data.name in cut_short_at:
+            cut_short_at.clear()
+            raise StorageError("no room")
+        return rank(system, data)
+
+    monkeypatch.setattr(CollectionSystem, "rank", counted)
+    run = RetrievalRun(folders=[first, second], models=[str(model_folder)], results=tmp_path / "results")
+    with pytest.raises(StorageError):
+        run_retrieval(run)
+    report = run_retrieval(run)
+    assert measured == ["first", "second", "second"], "the first folder was kept when the second was cut short"
+    assert report == run_retrieval(run) == run_retrieval(replace(run, results=None))
+    del measured[:]
+    write_beir(second, judgements={"q1": {"dog": 1}})
+    run_retrieval(run)
+    run_retrieval(replace(run, num_resamples=10))
+    assert measured == ["second", "first", "second"]
+    for path in (tmp_path / "results").iterdir():
+        path.write_text("{", encoding="utf-8")
+    del measured[:]
+    assert run_retrieval(run)["models"] and measured == ["first", "second"], "what cannot be read is measured again"
+
+
+def test_few_documents_and_queries_are_measured_where_few_are_asked_for(
+    tmp_path: Path, model_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(write_beir(tmp_path / "first"))
+    few = ["--limit-queries", "1", "--limit-documents", "1"]
+    assert main(["retrieval", folder, "--model", str(model_folder), *few]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["rows"] == 1 and report["models"]["toy"]["hybrid"]["recall_100"] == 1.0
 
 
 METHODS = {

@@ -211,11 +211,11 @@ def test_trained_words_stay_unit_vectors_and_come_with_the_model(config: PaperTr
     _, before = prepare_papers(quick)
     model = train_papers(quick, tmp_path / "run", progress=False)
     assert np.abs(model.words.vectors - before.vectors).max() > 1e-3
-    np.testing.assert_allclose(np.linalg.norm(model.words.vectors, axis=1), 1.0, atol=2e-3)
+    np.testing.assert_allclose(np.linalg.norm(model.words.vectors, axis=1), 1.0, atol=5e-3)
 
 
 def test_words_that_are_not_trained_stay_as_they_are(config: PaperTrainingConfig, tmp_path: Path) -> None:
     frozen = PaperTrainingConfig.from_dict(config.to_dict() | {"train_words": False})
     _, before = prepare_papers(frozen)
     model = train_papers(frozen, tmp_path / "run", progress=False)
-    np.testing.assert_allclose(model.words.vectors, before.vectors, atol=2e-3)
+    np.testing.assert_allclose(model.words.vectors, before.vectors, atol=5e-3)

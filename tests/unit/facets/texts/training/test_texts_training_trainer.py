@@ -159,7 +159,8 @@ def test_the_exported_model_is_the_trained_one(settings: Settings, tmp_path: Pat
     rows = [np.array([0, 3, 5]), np.array([2])]
     with torch.inference_mode():
         trained = trainer.network.eval()(torch.tensor([[0, 3, 5], [2, 0, 0]]), torch.tensor([3, 1]))
-    np.testing.assert_allclose(model.encode_rows(rows), trained.numpy(), atol=0.02)
+    # Words of one byte a number, weights of two.
+    np.testing.assert_allclose(model.encode_rows(rows), trained.numpy(), atol=0.05)
     assert model.name == "tiny"
     assert set(model.common_components) == {"plain", "attention"}
     assert model.config.training["presentations"] == 12 * 16

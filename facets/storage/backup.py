@@ -1,0 +1,202 @@
+"""Copies of a data directory: taken while it is in use, checked, and put back whole."""
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from facets.errors import ConflictError, DamagedError, StorageError
+from facets.storage.files import clear_errors, sync_directory, write_atomically
+from facets.storage.inspection import open_read_only
+from facets.storage.lock import DirectoryLock
+from facets.storage.manifest import UNFINISHED_RESTORE
+from facets.storage.sqlite_errors import explain
+
+__all__ = ["BACKUP_MANIFEST", "BackupFile", "back_up", "check_backup", "last_backup", "note_backup", "restore"]
+
+BACKUP_MANIFEST = "backup.json"
+_LAST_BACKUP = "last-backup.json"  # in the data directory: when the last one was taken
+_FORMAT = 1
+_MAY_BE_THERE = {"lock", "lost+found", UNFINISHED_RESTORE}  # in a directory that counts as empty
+_BUFFER = 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BackupFile:
+    """One store in a backup.
+
+    Attributes:
+        num_bytes: Size.
+        sha256: Of its bytes.
+        writes: How many writes it had seen, of a document store its revision; None: nobody counts.
+    """
+
+    num_bytes: int
+    sha256: str
+    writes: int | None
+
+
+def back_up(directory: Path, destination: Path, stores: Sequence[tuple[Path, str]]) -> dict[str, BackupFile]:
+    """Copies stores of a directory that may be in use; writers are not held up.
+
+    Each store is copied as it was at one moment, one after the other in the order given: what points at another store
+    comes before it. ``backup.json`` is written last and the folder named last, so a folder of that name is whole.
+
+    Args:
+        directory: The data directory.
+        destination: A new folder.
+        stores: Path of each store, and the statement that counts its writes (``Schema.counter``).
+
+    Returns:
+        What was copied, by path in the directory.
+
+    Raises:
+        ConflictError: The destination exists.
+        DiskFullError: There is no room; the destination is not made.
+        StorageError: A store cannot be read, or the copy not written.
+    """
+    part = destination.with_name(f"{destination.name}.part")
+    with clear_errors(f"cannot write {destination}"):
+        if destination.exists():
+            raise ConflictError(f"{destination} exists: expected the name of a new folder")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        try:
+            files = {}
+            for store, counter in stores:
+                copy = part / store.relative_to(directory)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                writes = _copy(store, copy, counter)
+                files[str(store.relative_to(directory))] = BackupFile(
+                    num_bytes=copy.stat().st_size, sha256=_digest(copy), writes=writes
+                )
+            made = datetime.now(tz=UTC).isoformat(timespec="seconds")
+            content = {"format": _FORMAT, "made": made, "files": {name: asdict(file) for name, file in files.items()}}
+            with write_atomically(part / BACKUP_MANIFEST, durable=True) as path:
+                path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+            for folder in {(part / name).parent for name in files}:
+                sync_directory(folder)
+            os.replace(part, destination)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+    sync_directory(destination.absolute().parent)
+    return files
+
+
+def note_backup(directory: Path, source: Path) -> None:
+    """Writes into a data directory when its last backup was taken, for whoever asks the server.
+
+    Raises:
+        StorageError: It cannot be written, say because only the server's user may; the backup is good all the same.
+    """
+    with clear_errors(f"cannot write {directory / _LAST_BACKUP}"):
+        made = json.loads((source / BACKUP_MANIFEST).read_text(encoding="utf-8"))["made"]
+        with write_atomically(directory / _LAST_BACKUP, durable=False) as path:
+            path.write_text(json.dumps({"made": made, "folder": str(source)}) + "\n", encoding="utf-8")
+
+
+def last_backup(directory: Path) -> datetime | None:
+    """When the last backup of a data directory was taken; None: nobody knows of any."""
+    try:
+        made = json.loads((directory / _LAST_BACKUP).read_text(encoding="utf-8"))["made"]
+        return datetime.fromisoformat(made)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def check_backup(source: Path) -> dict[str, BackupFile]:
+    """Compares every file of a backup with what was written.
+
+    Raises:
+        DamagedError: A file is missing or has changed, or the folder is no backup.
+        StorageError: It is of a newer version, or cannot be read.
+    """
+    manifest = source / BACKUP_MANIFEST
+    with clear_errors(f"cannot read backup {source}"):
+        try:
+            content = json.loads(manifest.read_text(encoding="utf-8"))
+            number = content["format"]
+            files = {str(name): BackupFile(**values) for name, values in content["files"].items()}
+        except FileNotFoundError as error:
+            raise DamagedError(f"{source} is no whole backup: it has no {BACKUP_MANIFEST}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DamagedError(f"{manifest} is damaged: expected what a backup wrote") from error
+        if number != _FORMAT:
+            raise StorageError(f"{manifest} has format {number}, expected {_FORMAT}: use the release that wrote it")
+        for name, file in files.items():
+            path = source / name
+            if ".." in Path(name).parts or Path(name).is_absolute() or not path.is_file():
+                raise DamagedError(f"{path} is missing in the backup: use another one")
+            if path.stat().st_size != file.num_bytes or _digest(path) != file.sha256:
+                raise DamagedError(f"{path} is not what was backed up: its checksum differs; use another backup")
+    return files
+
+
+def restore(source: Path, directory: Path) -> Mapping[str, BackupFile]:
+    """Puts a backup into an empty directory, which is not to be opened until all of it is there.
+
+    Raises:
+        ConflictError: The directory holds something.
+        DamagedError: The backup is damaged; nothing was copied.
+        DiskFullError: There is no room; the same call again goes on.
+        StorageError: The directory is in use, or cannot be written.
+    """
+    files = check_backup(source)
+    with clear_errors(f"cannot write {directory}"):
+        directory.mkdir(parents=True, exist_ok=True)
+        there = {path.name for path in directory.iterdir()}
+        if there - _MAY_BE_THERE and UNFINISHED_RESTORE not in there:
+            held = min(there - _MAY_BE_THERE)
+            raise ConflictError(f"data directory {directory} holds {held}: expected an empty one, or no such folder")
+        lock = DirectoryLock(directory)
+        try:
+            with write_atomically(directory / UNFINISHED_RESTORE, durable=True) as part:
+                part.write_text(f"{source}\n", encoding="utf-8")
+            for name, file in files.items():
+                _put_back(source / name, directory / name, file)
+            (directory / UNFINISHED_RESTORE).unlink()
+            sync_directory(directory)
+        finally:
+            lock.close()
+    return files
+
+
+def _copy(store: Path, copy: Path, counter: str) -> int | None:
+    """Copies a database as it is at one moment; returns how many writes it had seen."""
+    try:
+        with open_read_only(store) as source, closing(sqlite3.connect(copy)) as target:
+            source.execute("COMMIT")  # the copy is a read of its own
+            source.backup(target)
+            target.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+            found = target.execute(counter).fetchone() if counter else None
+    except sqlite3.Error as error:
+        kind, reason = explain(error, copy)
+        raise kind(f"cannot copy {store} to {copy}: {reason}") from error
+    with copy.open("rb+") as file:
+        os.fsync(file.fileno())
+    return None if found is None else int(found[0])
+
+
+def _put_back(copy: Path, path: Path, file: BackupFile) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for suffix in ("-wal", "-shm", "-mark"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    with write_atomically(path, durable=True) as part:
+        shutil.copyfile(copy, part)
+        if _digest(part) != file.sha256:
+            raise DamagedError(f"{copy} changed while it was copied: its checksum differs")
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while data := file.read(_BUFFER):
+            digest.update(data)
+    return digest.hexdigest()

@@ -1,0 +1,69 @@
+"""Writes a golden file of a small store; run once per version, never to mend a test.
+
+python tests/golden/make_stores.py papers_v2|relations_v2|streams_v2|backup_v1
+"""
+
+import shutil
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from facets_server.documents.stream_store import StreamStore
+from facets_server.runtime.upkeep import back_up_directory
+
+from facets.papers.inputs import Author, CandidateKind, Paper
+from facets.papers.store import AddedVector, AdditionStore
+from facets.relations.store import AddedRelation, AddedRelationStore
+
+HERE = Path(__file__).resolve().parent
+
+
+def write_papers(folder: Path) -> None:
+    store = AdditionStore(folder, "toy")
+    store.write(
+        revision="r1",
+        papers=[Paper("Title", "Abstract", "p1", (Author("Ada", "ada"),), ("p2",), year=2001)],
+        vectors=[AddedVector(CandidateKind.AUTHORS, "ada", "Ada", np.arange(4, dtype=np.float32))],
+        memberships=[(CandidateKind.AUTHORS, "ada", "p1")],
+    )
+    store.close()
+
+
+def write_relations(folder: Path) -> None:
+    store = AddedRelationStore(folder)
+    store.add(AddedRelation("mentor", ("$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1"), 0.25))
+    store.add(AddedRelation("caf\u00e9", ("$ARG1 drinks at $ARG2",), 0.5))
+    store.close()
+
+
+def write_streams(folder: Path) -> None:
+    shutil.copy(HERE / "streams_v1" / "ingest-streams.sqlite3", folder)  # the token cannot be chosen
+    StreamStore(folder / "ingest-streams.sqlite3").close()
+
+
+def write_backup(folder: Path) -> None:
+    folder.rmdir()
+    with TemporaryDirectory() as temporary:
+        data = Path(temporary) / "data"
+        shutil.copytree(HERE / "index_v5" / "directory", data)
+        shutil.copytree(HERE / "papers_v2", data / "papers" / "toy")
+        shutil.copytree(HERE / "relations_v2", data / "relations" / "toy")
+        shutil.copy(HERE / "streams_v2" / "ingest-streams.sqlite3", data)
+        assert back_up_directory(data, folder, print)
+
+
+MAKERS = {"papers": write_papers, "relations": write_relations, "streams": write_streams, "backup": write_backup}
+
+
+def main(version: str) -> None:
+    """Writes into the folder of the version, which must be new; the mark stays out, as in a copy."""
+    folder = HERE / version
+    folder.mkdir()
+    MAKERS[version.partition("_")[0]](folder)
+    for mark in folder.glob("*-mark"):
+        mark.unlink()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

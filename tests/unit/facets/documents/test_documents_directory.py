@@ -1,0 +1,147 @@
+"""A data directory knows what it must hold, and is missed when it is gone."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from facets.documents import CollectionEngine, Document, EngineConfig
+from facets.errors import DamagedError, StorageError, StoreGoneError, StoreInUseError
+
+OpenEngine = Callable[..., CollectionEngine]
+MakeDocuments = Callable[..., list[Document]]
+
+
+@pytest.fixture
+def closed(open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path) -> Path:
+    """A data directory with a snapshot, closed."""
+    with open_engine(exact_max_facets=100) as engine:
+        engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+        engine.upsert("docs", make_documents(100))
+        engine.maintain()
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def killed(open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path) -> Path:
+    """A copy of the files of an engine after six revisions, as a kill leaves them."""
+    with open_engine() as engine:
+        engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+    engine = open_engine()
+    for number in range(5):
+        engine.upsert("docs", make_documents(3, seed=number, prefix=f"batch{number}-"))
+    shutil.copytree(tmp_path / "data", tmp_path / "killed")
+    engine.close()
+    return tmp_path / "killed"
+
+
+def open_(directory: Path) -> CollectionEngine:
+    return CollectionEngine.open(directory, EngineConfig(background=False))
+
+
+@pytest.mark.parametrize("empty", [False, True])
+@pytest.mark.parametrize("left", ["all", "nothing but the manifest", "indexes", "streams"])
+def test_directory_without_its_store_is_refused(closed: Path, empty: bool, left: str) -> None:
+    for path in closed.glob("documents.sqlite3*"):
+        path.unlink()
+    if left == "nothing but the manifest":
+        shutil.rmtree(closed / "indexes")
+    elif left != "all":
+        (closed / "directory.json").unlink()
+    if left == "streams":
+        shutil.rmtree(closed / "indexes")
+        (closed / "ingest-streams.sqlite3").write_bytes(b"positions")
+    if empty:
+        (closed / "documents.sqlite3").touch()
+    for _ in range(2):
+        with pytest.raises(DamagedError, match=r"documents\.sqlite3 is (missing|empty), but .* had one: restore"):
+            open_(closed)
+
+
+def test_new_directory_gets_its_manifest_once(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "documents.sqlite3").touch()  # as a first start that was killed leaves it
+    open_(tmp_path / "data").close()
+    before = (tmp_path / "data" / "directory.json").read_bytes()
+    open_(tmp_path / "data").close()
+    assert (tmp_path / "data" / "directory.json").read_bytes() == before
+    assert json.loads(before)["format"] == 1
+
+
+def test_store_of_another_directory_is_refused(closed: Path, tmp_path: Path) -> None:
+    open_(tmp_path / "other").close()
+    shutil.copy(tmp_path / "other" / "documents.sqlite3", closed)
+    (closed / "documents.sqlite3-mark").unlink()
+    with pytest.raises(StorageError, match="is another store"):
+        open_(closed)
+    (closed / "directory.json").unlink()
+    open_(closed).close()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 1}'])
+def test_damaged_manifest_does_not_stop_a_whole_store(closed: Path, content: str) -> None:
+    (closed / "directory.json").write_text(content)
+    if content == '{"format": 1}':
+        with pytest.raises(StorageError, match="is another store"):
+            open_(closed)
+        return
+    with open_(closed) as engine:
+        assert engine.count("docs").count == 100
+    assert "store_id" in json.loads((closed / "directory.json").read_text())
+
+
+def test_manifest_of_a_newer_release_is_refused(closed: Path) -> None:
+    (closed / "directory.json").write_text('{"format": 2}')
+    with pytest.raises(StorageError, match="format 2, expected at most 1"):
+        open_(closed)
+
+
+def test_cut_log_is_told_with_the_number_of_revisions(killed: Path) -> None:
+    log = killed / "documents.sqlite3-wal"
+    log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
+    with pytest.raises(DamagedError, match=r"lost its last [1-4] writes: it holds [2-5], 6 were acknowledged"):
+        open_(killed)
+    (killed / "documents.sqlite3-mark").unlink()
+    with open_(killed) as engine:
+        assert 2 <= engine.revision < 6
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_deleted_directory_takes_no_writes(
+    open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path, replaced: bool
+) -> None:
+    engine = open_engine(exact_max_facets=100)
+    engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+    engine.upsert("docs", make_documents(100))
+    engine.check_directory()
+    shutil.rmtree(tmp_path / "data")
+    if replaced:
+        (tmp_path / "data").mkdir()
+    with pytest.raises(StoreGoneError, match="deleted"):
+        engine.check_directory()
+    for write in (
+        lambda: engine.upsert("docs", make_documents(1)),
+        lambda: engine.delete("docs", ids=["d0000"]),
+        lambda: engine.delete_collection("docs"),
+        lambda: engine.create_collection("more", model="toy", model_revision="1", num_facets=2, dim=32),
+    ):
+        with pytest.raises(StoreGoneError, match="nothing is written"):
+            write()
+    assert engine.get("docs", ["d0000"]).missing == (), "what was read before can still be read, and saved"
+    with pytest.raises(StoreInUseError, match="was deleted while process"):
+        open_(tmp_path / "data")
+    engine.close()
+    open_(tmp_path / "data").close()
+
+
+def test_moved_directory_takes_no_writes(
+    engine: CollectionEngine, make_documents: MakeDocuments, tmp_path: Path
+) -> None:
+    (tmp_path / "data").rename(tmp_path / "moved")
+    with pytest.raises(StoreGoneError, match="moved"):
+        engine.upsert("docs", make_documents(1))
+    engine.close()
+    with open_(tmp_path / "moved") as again:
+        assert again.count("docs").count == 0

@@ -1,0 +1,168 @@
+"""Long documents: more facets than K, found and scored like others whatever the index, and after restarts."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from facets.documents import CollectionEngine, Document, EncodedTexts, TargetModel
+from facets.documents.types import MAX_NUM_FACETS
+from facets.errors import InvalidInputError
+from facets.index.exact import reference_search
+
+OpenEngine = Callable[..., CollectionEngine]
+DIM = 32
+
+
+def ragged_documents(num: int, seed: int, prefix: str = "d") -> list[Document]:
+    """Most with K = 3 facets, some with up to 40."""
+    rng = np.random.default_rng(seed)
+    counts = np.where(rng.random(num) < 0.3, rng.integers(4, 41, num), 3)
+    return [
+        Document(
+            id=f"{prefix}{number:04}",
+            text="word " * 50,
+            facet_embeddings=rng.standard_normal((count, DIM)),
+            spans=np.stack([np.arange(count), np.arange(count) + 4], axis=1),
+            payload={"even": number % 2 == 0},
+        )
+        for number, count in enumerate(counts.tolist())
+    ]
+
+
+def queries(num: int, num_facets: int) -> NDArray[np.float32]:
+    return np.random.default_rng(99).standard_normal((num, num_facets, DIM)).astype(np.float32)
+
+
+def padded(documents: list[Document]) -> NDArray[np.float64]:
+    facets = np.zeros((len(documents), 40, DIM))
+    for place, document in enumerate(documents):
+        facets[place, : len(document.facet_embeddings)] = document.facet_embeddings
+    return facets
+
+
+def assert_found(engine: CollectionEngine, documents: list[Document], *, num_facets: int, exact: bool) -> float:
+    """Scores and evidence are those of the reference; returns the recall of its best ten."""
+    asked = queries(8, num_facets)
+    units = asked / np.linalg.norm(asked, axis=2, keepdims=True) / num_facets
+    truth = reference_search(units, padded(documents))
+    by_id = {document.id: place for place, document in enumerate(documents)}
+    recalls = []
+    for line, scores in zip(engine.search("docs", asked, top_k=10, exact=exact).hits, truth, strict=True):
+        places = [by_id[hit.id] for hit in line]
+        np.testing.assert_allclose([hit.score for hit in line], scores[places], atol=2e-3)
+        assert len(set(places)) == len(line) == min(10, len(documents))
+        for hit, place in zip(line, places, strict=True):
+            for match in hit.matches:
+                facet = documents[place].facet_embeddings[match.document_facet]
+                np.testing.assert_allclose(match.facet, facet / np.linalg.norm(facet), atol=2e-3)
+                assert match.span is not None and match.span.start == match.document_facet
+        recalls.append(len(set(places) & set(np.argsort(-scores, kind="stable")[:10].tolist())) / len(line))
+    return float(np.mean(recalls))
+
+
+def make_collection(engine: CollectionEngine) -> None:
+    engine.create_collection("docs", model="toy", model_revision="1", num_facets=3, dim=DIM)
+
+
+@pytest.mark.parametrize("num_facets", [1, 3])
+@pytest.mark.parametrize("code", ["fp16", "int8"])
+def test_long_documents_are_found_through_every_state_of_the_index(
+    open_engine: OpenEngine, num_facets: int, code: str
+) -> None:
+    settings = {"exact_max_facets": 900, "code": code}
+    engine = open_engine(**settings)
+    make_collection(engine)
+    documents = ragged_documents(250, seed=1)
+    engine.upsert("docs", documents)
+    assert assert_found(engine, documents, num_facets=num_facets, exact=True) >= 0.99
+    more = ragged_documents(200, seed=2, prefix="m")
+    engine.upsert("docs", more)
+    engine.maintain()
+    assert engine.get_collection("docs").index_kind.startswith("faiss")
+    documents = documents[20:] + more
+    engine.delete("docs", ids=[f"d{number:04}" for number in range(20)])
+    changed = ragged_documents(40, seed=3)[20:]
+    engine.upsert("docs", changed)
+    documents = [document for document in documents if document.id not in {one.id for one in changed}] + changed
+    for _ in range(2):
+        assert assert_found(engine, documents, num_facets=num_facets, exact=True) >= 0.99
+        assert assert_found(engine, documents, num_facets=num_facets, exact=False) >= 0.9
+        engine.maintain()
+    engine.upsert("docs", ragged_documents(80, seed=4, prefix="z"))
+    documents += ragged_documents(80, seed=4, prefix="z")
+    engine.maintain()
+    for _ in range(2):  # the second one reads the snapshot of the first
+        engine.close()
+        engine = open_engine(**settings)
+        assert assert_found(engine, documents, num_facets=num_facets, exact=True) >= 0.99
+        assert engine.count("docs").count == len(documents)
+
+
+def test_facets_of_long_documents_come_back(open_engine: OpenEngine) -> None:
+    engine = open_engine(stored_code="int8")
+    make_collection(engine)
+    documents = ragged_documents(30, seed=5)
+    engine.upsert("docs", documents)
+    found = engine.get("docs", [document.id for document in documents], include_facets=True).documents
+    for document, stored in zip(documents, found, strict=True):
+        assert stored.facet_embeddings is not None
+        assert stored.spans is not None
+        np.testing.assert_allclose(stored.facet_embeddings, document.facet_embeddings, atol=0.02)
+        np.testing.assert_array_equal(stored.spans, document.spans)
+    again = [
+        Document(id=f"again-{one.id}", text=one.text, facet_embeddings=one.facet_embeddings, spans=one.spans)
+        for one in found
+        if one.facet_embeddings is not None
+    ]
+    assert engine.upsert("docs", again).num_inserted == len(documents), "what was read can be written"
+
+
+def test_a_few_long_documents_do_not_hide_the_others(open_engine: OpenEngine) -> None:
+    """Every facet of two documents is closer to the query than any other: they fill the list of the best facets."""
+    rng = np.random.default_rng(0)
+    query = np.eye(1, DIM, dtype=np.float32)
+    engine = open_engine(exact_max_facets=10)
+    make_collection(engine)
+    documents = ragged_documents(300, seed=6)
+    for number in range(2):
+        near = query + 0.05 * rng.standard_normal((MAX_NUM_FACETS, DIM))
+        spans = np.zeros((MAX_NUM_FACETS, 2), dtype=np.int64)
+        documents.append(Document(id=f"near{number}", text="near", facet_embeddings=near, spans=spans))
+    engine.upsert("docs", documents)
+    engine.maintain()
+    [hits] = engine.search("docs", query[None], top_k=50).hits
+    assert len(hits) == 50
+    assert {hits[0].id, hits[1].id} == {"near0", "near1"}
+
+
+@pytest.mark.parametrize(("num", "spans"), [(4, False), (MAX_NUM_FACETS + 1, True), (2, True)])
+def test_another_number_of_facets_is_refused(open_engine: OpenEngine, num: int, spans: bool) -> None:
+    engine = open_engine()
+    make_collection(engine)
+    places = np.zeros((num, 2), dtype=np.int64) if spans else None
+    with pytest.raises(InvalidInputError, match=r"documents\[0\]\.facet_embeddings.*expected.*\[3, 32\]"):
+        engine.upsert("docs", [Document(id="a", text="a", facet_embeddings=np.ones((num, DIM)), spans=places)])
+    assert engine.count("docs").count == 0
+
+
+def test_long_documents_move_to_another_model(open_engine: OpenEngine) -> None:
+    engine = open_engine(exact_max_facets=100)
+    make_collection(engine)
+    documents = ragged_documents(120, seed=7)
+    engine.upsert("docs", documents)
+    engine.maintain()
+    turned = {document.id: np.roll(document.facet_embeddings, 1, axis=1) for document in documents}
+    at = iter(documents)
+
+    def encode(texts: list[str]) -> EncodedTexts:
+        own = [next(at) for _ in texts]
+        return EncodedTexts(
+            facets=[turned[one.id] for one in own], spans=[one.spans for one in own if one.spans is not None]
+        )
+
+    target = TargetModel(name="new", revision="2", num_facets=3, dim=DIM, encode=encode)  # type: ignore[arg-type]
+    assert engine.reindex("docs", target).done
+    moved = [Document(id=one.id, text=one.text, facet_embeddings=turned[one.id], spans=one.spans) for one in documents]
+    assert assert_found(engine, moved, num_facets=2, exact=True) >= 0.99

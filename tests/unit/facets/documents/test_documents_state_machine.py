@@ -1,0 +1,107 @@
+"""Random writes, searches and restarts against a dict: what one would say, the other says."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from facets.documents import CollectionEngine, Document, EngineConfig, Equals
+
+DIM = 32
+IDS = st.sampled_from([f"d{number}" for number in range(12)])
+TEXTS = st.integers(0, 30)
+
+
+def facets_of(number: int) -> np.ndarray:
+    """Two facets of a text, always the same, unlike those of any other text."""
+    return np.random.default_rng(number).standard_normal((2, DIM)).astype(np.float32)
+
+
+class EngineMachine(RuleBasedStateMachine):
+    """A collection beside a dict of ids and numbers of texts."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.documents: dict[str, int] = {}
+        self.revision = 0
+        self.open()
+        self.engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=DIM)
+
+    def open(self) -> None:
+        # Folds after a handful of documents
+        self.engine = CollectionEngine.open(
+            self.folder / "data", EngineConfig(background=False, exact_max_facets=8, snapshot_every_writes=4)
+        )
+
+    @rule(documents=st.dictionaries(IDS, TEXTS, max_size=6))
+    def upsert(self, documents: dict[str, int]) -> None:
+        batch = [
+            Document(id=id, text=f"word{number}", facet_embeddings=facets_of(number), payload={"number": number})
+            for id, number in documents.items()
+        ]
+        result = self.engine.upsert("docs", batch)
+        assert result.num_updated == len(documents.keys() & self.documents.keys())
+        assert result.num_inserted == len(documents.keys() - self.documents.keys())
+        self.documents |= documents
+
+    @rule(ids=st.sets(IDS, max_size=4))
+    def delete(self, ids: set[str]) -> None:
+        deleted = self.engine.delete("docs", ids=sorted(ids)).num_deleted
+        assert deleted == len(ids & self.documents.keys())
+        for id in ids:
+            self.documents.pop(id, None)
+
+    @rule(number=TEXTS)
+    def delete_by_filter(self, number: int) -> None:
+        self.engine.delete("docs", filter=Equals("number", number))
+        self.documents = {id: held for id, held in self.documents.items() if held != number}
+
+    @rule()
+    def maintain(self) -> None:
+        self.engine.maintain()
+
+    @rule()
+    def restart(self) -> None:
+        self.engine.close()
+        self.open()
+
+    @rule()
+    def delete_and_make_again(self) -> None:
+        assert self.engine.delete_collection("docs").num_deleted == len(self.documents)
+        self.engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=DIM)
+        self.documents = {}
+
+    @rule(number=TEXTS, exact=st.booleans())
+    def search(self, number: int, exact: bool) -> None:
+        wanted = sorted(id for id, held in self.documents.items() if held == number)
+        hits = self.engine.search("docs", facets_of(number)[None], top_k=12, exact=exact).hits[0]
+        assert [hit.id for hit in hits if hit.score > 0.99] == wanted
+        found = self.engine.search("docs", texts=[f"word{number}"], mode="lexical", top_k=12).hits[0]
+        assert sorted(hit.id for hit in found) == wanted
+        filtered = self.engine.search("docs", facets_of(0)[None], top_k=12, filter=Equals("number", number)).hits[0]
+        assert sorted(hit.id for hit in filtered) == wanted
+
+    @invariant()
+    def holds_what_was_written(self) -> None:
+        assert self.engine.revision >= self.revision
+        self.revision = self.engine.revision
+        listed = self.engine.list_documents("docs").documents
+        assert {document.id: document.payload["number"] for document in listed} == self.documents
+        assert self.engine.count("docs").count == len(self.documents)
+
+    def teardown(self) -> None:
+        if hasattr(self, "engine"):
+            self.engine.close()
+            shutil.rmtree(self.folder)
+
+
+TestEngine = pytest.mark.slow(EngineMachine.TestCase)
+TestEngine.settings = settings(
+    max_examples=15, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+)

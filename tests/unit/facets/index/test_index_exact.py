@@ -1,0 +1,108 @@
+"""Exact search where memory is short, and on a GPU."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from facets.index import exact
+from facets.index.backends import make_backend
+from facets.index.candidates import Candidates
+from facets.index.config import EngineConfig
+from facets.index.exact import ExactIndex, best_columns, search_in_halves
+from facets.index.exact_backend import ExactBackend
+from facets.index.faiss_backend import FaissBackend
+
+
+def unit(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
+    return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
+
+
+def made(
+    device: str = "cpu", *, num_documents: int = 300, several: bool = False, preselect: bool | None = None
+) -> ExactIndex:
+    """Documents of four facets, some with zero ones; every other one takes two places where there are ``several``."""
+    facets = unit(np.random.default_rng(3).standard_normal((num_documents, 4, 32)))
+    facets[::5, 2:] = 0
+    rows = np.arange(num_documents)
+    index = ExactIndex(num_facets=4, dim=32, device=device, preselect=preselect)
+    index.add(rows // 2 if several else rows, facets)
+    index.remove(np.arange(10, 30))
+    return index
+
+
+def queries(num: int) -> NDArray[np.float32]:
+    return unit(np.random.default_rng(4).standard_normal((num, 3, 32))) / np.float32(3)
+
+
+def assert_same(found: Candidates, expected: Candidates) -> None:
+    width = min(found.rows.shape[1], expected.rows.shape[1], 10)
+    np.testing.assert_array_equal(found.rows[:, :width], expected.rows[:, :width])
+    np.testing.assert_allclose(found.scores[:, :width], expected.scores[:, :width], atol=1e-5)
+
+
+def test_fewer_queries_are_compared_at_a_time_where_memory_is_short() -> None:
+    index = made()
+
+    def short(query: NDArray[np.float32]) -> Candidates:
+        if len(query) > 2:
+            raise torch.OutOfMemoryError
+        return index.search(query, 10)
+
+    assert_same(search_in_halves(queries(7), short), index.search(queries(7), 10))
+
+
+def test_one_query_that_does_not_fit_is_an_error() -> None:
+    def full(_: NDArray[np.float32]) -> Candidates:
+        raise torch.OutOfMemoryError
+
+    with pytest.raises(torch.OutOfMemoryError):
+        search_in_halves(queries(3), full)
+
+
+def test_columns_near_the_last_of_the_best_are_taken_too() -> None:
+    scores = torch.tensor([[0.1, 0.9, 0.5, 0.49, -torch.inf], [0.3, -torch.inf, -torch.inf, -torch.inf, -torch.inf]])
+    columns, kept = best_columns(scores, 2, margin=0.02)
+    assert columns[0].tolist() == [1, 2, 3] and 0 in columns[1].tolist()
+    assert kept[0].tolist() == pytest.approx([0.9, 0.5, 0.49])
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_best_are_chosen_on_the_device_as_by_numpy(several: bool) -> None:
+    found, expected = (
+        made(several=several, preselect=preselect).search(queries(5), 10, allowed_rows=np.arange(0, 120, 3))
+        for preselect in (True, False)
+    )
+    assert_same(found, expected)
+
+
+def test_a_gpu_is_searched_exactly_and_the_processor_by_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(make_backend(EngineConfig()), FaissBackend)
+    monkeypatch.setattr("facets.index.backends.compute_device", lambda name: "cuda")
+    assert isinstance(make_backend(EngineConfig(device="auto")), ExactBackend)
+
+
+def test_nothing_is_built_of_nothing() -> None:
+    assert ExactBackend(EngineConfig()).build(lambda: [], num_documents=1, num_facets=2) is None
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+class TestOnGpu:
+    @pytest.mark.parametrize("several", [False, True])
+    def test_finds_what_the_processor_finds(self, several: bool) -> None:
+        found = made("cuda", several=several).search(queries(9), 10)
+        assert_same(found, made(several=several).search(queries(9), 10))
+
+    def test_what_does_not_fit_stays_with_the_processor(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(exact.BLOCK_FACETS, "cuda", 256)
+        empty = torch.empty
+
+        def full(*shape: object, **options: object) -> torch.Tensor:
+            if options.get("dtype") is torch.float16 and "device" in options:
+                raise torch.OutOfMemoryError
+            return empty(*shape, **options)  # type: ignore[call-overload,no-any-return]
+
+        index = made("cuda")
+        monkeypatch.setattr(torch, "empty", full)
+        assert_same(made("cuda").search(queries(9), 10), index.search(queries(9), 10))

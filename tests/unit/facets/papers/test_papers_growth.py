@@ -1,0 +1,222 @@
+"""States that grow by what is added, against states put together from the start."""
+
+import copy
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from toy_papers import SUBJECTS
+
+from facets.errors import StorageError
+from facets.papers.engine import PaperEngine
+from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
+from facets.papers.model import PaperModel
+from facets.papers.results import PaperFacets
+
+AUTHORS, CITATIONS = CandidateKind.AUTHORS, CandidateKind.CITATIONS
+QUERIES = [Paper("voice of a speaker", "microphone prosody"), Paper("parser of trees"), Paper("camera depth")]
+
+
+def everything(engine: PaperEngine, kind: CandidateKind, **settings: Any) -> list[dict[str, tuple[float, ...]]]:
+    """By query, all candidates with their scores."""
+    options = PaperOptions(top_k=10_000, evidence=True, **settings)
+    run = engine.recommend_authors if kind is AUTHORS else engine.recommend_citations
+    results = []
+    for hits in run(QUERIES, options):
+        assert all(hit.evidence is not None for hit in hits)
+        papers = {hit.id: sorted(p for p, _, _ in hit.evidence.nearest_papers) for hit in hits if hit.evidence}
+        results.append(
+            {
+                hit.id: (hit.name, tuple(papers[hit.id]), (hit.score, hit.facet_score, hit.document_score))
+                for hit in hits
+            }
+        )
+    return results
+
+
+def assert_same_answers(engine: PaperEngine, other: PaperEngine) -> None:
+    for kind in CandidateKind:
+        assert engine.size(kind) == other.size(kind)
+        for settings in ({}, {"from_year": 2005}, {"facet_weight": 0.0}, {"exclude": ["parsing A", "new 1"]}):
+            for own, theirs in zip(
+                everything(engine, kind, **settings), everything(other, kind, **settings), strict=True
+            ):
+                assert own.keys() == theirs.keys()
+                assert {k: v[0] for k, v in own.items()} == {k: v[0] for k, v in theirs.items()}
+                for key, (_, _, scores) in own.items():
+                    assert_allclose(scores, theirs[key][2], atol=2e-5)
+        bulk, other_bulk = (e.recommend_bulk(kind, QUERIES, PaperOptions(top_k=500)) for e in (engine, other))
+        assert_allclose(bulk.scores, other_bulk.scores, atol=2e-5)
+        for text in ("new 1", "parsing B", "renamed", "title of"):
+            assert sorted(engine.find(kind, text, top_k=200)) == sorted(other.find(kind, text, top_k=200))
+
+
+class Changes:
+    """Additions at random: new and known papers, authors and citing papers, new versions, new names."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._words = [word for words in SUBJECTS.values() for word in words]
+
+    def _some(self, values: Sequence[str], most: int) -> list[str]:
+        return [str(value) for value in self._rng.choice(values, self._rng.integers(0, most + 1), replace=False)]
+
+    def paper(self) -> Paper:
+        ids = [*(f"n{number}" for number in range(12)), "P06-1057", "P100", "P201", "cites 1", "speech-citing-1"]
+        people = ["new 1", "new 2", "new 3", "a new one", "parsing A", "speech B", "vision C", "z"]
+        names = self._some(people, 3)
+        return Paper(
+            " ".join(self._rng.choice(self._words, 4)),
+            id=str(self._rng.choice(ids)),
+            authors=tuple(Author(f"renamed {key}" if self._rng.random() < 0.2 else key, key) for key in names),
+            cited_by=tuple(self._some(["cites 1", "cites 2", "speech-citing-1", "n1", "P100"], 2)),
+            year=int(self._rng.integers(1990, 2030)) if self._rng.random() < 0.7 else None,
+        )
+
+    def apply(self, engine: PaperEngine) -> None:
+        papers = list({paper.id: paper for paper in (self.paper() for _ in range(self._rng.integers(1, 5)))}.values())
+        if self._rng.random() < 0.7:
+            engine.add_papers(papers)
+        else:
+            known = tuple(self._some(["P06-1057", "P100", "P101"], 2))
+            key = str(self._rng.choice(["new 1", "parsing A", "by himself"]))
+            engine.add_authors([NewAuthor(Author(key), tuple(papers), known)])
+
+
+@pytest.mark.parametrize("min_indexed", [1, 20_000])
+@pytest.mark.parametrize("seed", range(4))
+def test_adding_equals_opening_afresh(model: PaperModel, tmp_path: Path, seed: int, min_indexed: int) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path, min_indexed=min_indexed)
+    changes = Changes(seed)
+    for _ in range(12):
+        changes.apply(engine)
+    engine.close()
+    again = PaperEngine(model, data_dir=tmp_path, min_indexed=min_indexed)
+    assert_same_answers(engine, again)
+    again.close()
+
+
+def test_rows_are_written_for_the_concerned_alone(model: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path)
+    before = {kind: engine.state.tables[kind].num_rows for kind in CandidateKind}
+    papers = len(engine.state.bank.ids)
+    authors = (Author("new 1"), Author("parsing A"))
+    engine.add_papers([Paper("voice prosody", id="n1", authors=authors, cited_by=("cites 1",))])
+    assert engine.state.tables[AUTHORS].num_rows == before[AUTHORS] + 2
+    assert engine.state.tables[CITATIONS].num_rows == before[CITATIONS] + 1
+    assert len(engine.state.bank.ids) == papers + 1
+    assert engine.size(AUTHORS) == before[AUTHORS] + 1
+    engine.close()
+
+
+def test_a_reader_keeps_the_state_it_began_with(model: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path)
+    state = engine.state
+    table = state.tables[AUTHORS]
+    before = (len(table), list(table.ids), table.vectors.copy(), table.means.copy(), dict(table.row_of_id))
+    changes = Changes(7)
+    for _ in range(20):
+        changes.apply(engine)
+    after = (len(table), list(table.ids), table.vectors, table.means, dict(table.row_of_id))
+    for own, expected in zip(after, before, strict=True):
+        np.testing.assert_equal(own, expected)
+    assert table.find("new 1", 5) == [] or "new 1" not in dict(table.find("new 1", 5))
+    engine.close()
+
+
+def test_an_index_stays_until_much_was_added_and_what_was_added_is_found(model: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path, min_indexed=4)
+    index = engine.state.index(AUTHORS)
+    assert index is not None
+    engine.add_papers([Paper("voice prosody", id="n1", authors=(Author("new 1"),))])
+    assert engine.state.index(AUTHORS) is index
+    [hits] = engine.recommend_authors([Paper("voice prosody")], PaperOptions(top_k=3))
+    assert "new 1" in [hit.id for hit in hits]
+    for number in range(2, 9):
+        engine.add_papers([Paper("voice prosody", id=f"n{number}", authors=(Author(f"new {number}"),))])
+    assert engine.state.index(AUTHORS) not in (None, index)
+    assert engine.state.tables[AUTHORS].num_rows < 30
+    engine.close()
+
+
+def test_many_versions_of_a_paper_leave_no_rows_behind(model: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path, min_indexed=8)
+    first = len(engine.state.bank.ids)
+    for number in range(60):
+        engine.add_papers([Paper(f"voice prosody {number}", id="n1")])
+    assert len(engine.state.bank.ids) < 1.5 * first
+    engine.close()
+
+
+class CountingModel:
+    """Counts the papers that a model encodes; waits in the middle when it is told to."""
+
+    def __init__(self, model: PaperModel) -> None:
+        self.model = copy.copy(model)
+        self.encoded = 0
+        self.is_inside, self.go_on = threading.Event(), threading.Event()
+        self.go_on.set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+    def encode_papers(self, rows: Sequence[Any]) -> PaperFacets:
+        self.encoded += len(rows)
+        self.is_inside.set()
+        assert self.go_on.wait(30)
+        return self.model.encode_papers(rows)
+
+
+def test_a_reader_finishes_while_a_writer_is_in_the_middle(model: PaperModel, tmp_path: Path) -> None:
+    slow = CountingModel(model)
+    engine = PaperEngine(slow, data_dir=tmp_path)  # type: ignore[arg-type]
+    encoded = PaperEngine(model).encode(QUERIES)
+    before = engine.recommend_authors(encoded)
+    slow.go_on.clear()
+    adding = threading.Thread(
+        target=engine.add_papers, args=([Paper("voice prosody", id="n1", authors=(Author("new 1"),))],)
+    )
+    adding.start()
+    assert slow.is_inside.wait(30)
+    assert engine.recommend_authors(encoded) == before
+    assert engine.find(AUTHORS, "parsing B", top_k=1) == [("parsing B", "parsing B")]
+    assert adding.is_alive()
+    slow.go_on.set()
+    adding.join(30)
+    assert engine.size(AUTHORS) == len({hit.id for hit in before[0]} | set(engine.state.tables[AUTHORS].ids))
+    engine.close()
+
+
+def test_many_additions_to_an_author_encode_each_paper_a_few_times(model: PaperModel, tmp_path: Path) -> None:
+    counting = CountingModel(model)
+    engine = PaperEngine(counting, data_dir=tmp_path)  # type: ignore[arg-type]
+    for number in range(60):
+        engine.add_papers([Paper(f"voice prosody {number}", id=f"n{number}", authors=(Author("new 1"),))])
+    assert counting.encoded <= 2 * 60
+    engine.close()
+
+
+def test_an_addition_that_cannot_be_stored_changes_nothing(
+    model: PaperModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path)
+    engine.add_papers([Paper("voice prosody", id="n1", authors=(Author("new 1"),))])
+    before = everything(engine, AUTHORS)
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise StorageError("no space")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("facets.papers.store.AdditionStore.write", refuse)
+        with pytest.raises(StorageError):
+            engine.add_papers([Paper("camera", id="n1", authors=(Author("new 2"), Author("new 1")))])
+    assert everything(engine, AUTHORS) == before
+    engine.add_papers([Paper("tone", id="n2", authors=(Author("new 2"),))])
+    engine.close()
+    again = PaperEngine(model, data_dir=tmp_path)
+    assert_same_answers(engine, again)
+    again.close()

@@ -1,0 +1,90 @@
+"""The file of added papers: what is read is what was written, or an error."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from damage import DAMAGES, flipped_copies
+
+from facets.errors import DamagedError, StorageError
+from facets.papers.inputs import Author, CandidateKind, Paper
+from facets.papers.store import AddedVector, AdditionStore
+
+GOLDEN = Path(__file__).resolve().parents[3] / "golden"
+NUM_FLIPS = 60
+
+
+def content(store: AdditionStore) -> object:
+    vectors = [(v.kind, v.id, v.name, v.vector.tolist()) for v in store.vectors()]
+    return store.papers(), vectors, store.memberships(), store.revision()
+
+
+def filled(folder: Path) -> object:
+    store = AdditionStore(folder, "toy")
+    rng = np.random.default_rng(0)
+    store.write(
+        revision="r1",
+        papers=[Paper(f"title {n}", f"abstract {n}", f"p{n}", (Author(f"a{n}"),), ("x",), year=2000) for n in range(9)],
+        vectors=[
+            AddedVector(CandidateKind.AUTHORS, f"a{n}", f"Name {n}", rng.standard_normal(64).astype(np.float32))
+            for n in range(9)
+        ],
+        memberships=[(CandidateKind.AUTHORS, f"a{n}", "p1") for n in range(9)],
+    )
+    expected = content(store)
+    store.close()
+    return expected
+
+
+def test_no_flipped_bit_loads_as_other_data(tmp_path: Path) -> None:
+    expected, wrong = filled(tmp_path), []
+    for bit in flipped_copies(tmp_path / "recommendation.sqlite3", NUM_FLIPS, seed=1):
+        try:
+            store = AdditionStore(tmp_path, "toy")
+        except StorageError:
+            continue
+        try:
+            if content(store) != expected:
+                wrong.append(bit)
+        except StorageError:
+            pass
+        store.close()
+    assert not wrong
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut", "not ours"])
+def test_damaged_file_is_no_empty_store(tmp_path: Path, damage: str) -> None:
+    filled(tmp_path)
+    DAMAGES[damage](tmp_path / "recommendation.sqlite3")
+    with pytest.raises(DamagedError):
+        AdditionStore(tmp_path, "toy")
+
+
+def test_lost_log_is_told_with_the_number_of_writes(tmp_path: Path) -> None:
+    store = AdditionStore(tmp_path / "before", "toy")
+    store.write(revision="r1", papers=[Paper("title", id="kept")])
+    (tmp_path / "after").mkdir()
+    for number in range(3):
+        store.write(revision="r1", papers=[Paper("title", id=f"p{number}")])
+    for name in ("", "-mark"):  # without the log
+        shutil.copy(tmp_path / "before" / f"recommendation.sqlite3{name}", tmp_path / "after")
+    store.close()
+    with pytest.raises(DamagedError, match="lost its last 4 writes"):
+        AdditionStore(tmp_path / "after", "toy")
+    (tmp_path / "after" / "recommendation.sqlite3-mark").unlink()
+    AdditionStore(tmp_path / "after", "toy").close()
+
+
+@pytest.mark.parametrize("version", ["papers_v1", "papers_v2"])
+def test_additions_written_by_earlier_versions_are_read(tmp_path: Path, version: str) -> None:
+    shutil.copytree(GOLDEN / version, tmp_path / "papers")
+    for _ in range(2):
+        store = AdditionStore(tmp_path / "papers", "toy")
+        assert store.revision() == "r1"
+        assert [(paper.id, paper.authors[0].id, paper.cited_by, paper.year) for paper in store.papers()] == [
+            ("p1", "ada", ("p2",), 2001)
+        ]
+        assert store.vectors()[0].vector.tolist() == [0.0, 1.0, 2.0, 3.0]
+        assert [line[1:] for line in store.memberships()] == [("ada", "p1")]
+        store.close()

@@ -1,0 +1,159 @@
+"""Backups of stores in use: one moment each, told when damaged, put back whole or not at all."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from damage import DAMAGES, flip_bit
+
+from facets.errors import ConflictError, DamagedError, StorageError
+from facets.storage import (
+    Database,
+    DirectoryManifest,
+    Schema,
+    add_checksums,
+    back_up,
+    check_backup,
+    problems_of,
+    restore,
+)
+
+SCHEMA = Schema(
+    title="list of words",
+    application_id=77,
+    migrations=(
+        "CREATE TABLE words (word INTEGER PRIMARY KEY);\nCREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER);\n"
+        "INSERT INTO meta VALUES ('writes', 0)",
+        lambda connection: add_checksums(connection, "words", "meta"),
+    ),
+    checked=("words", "meta"),
+    counter="SELECT value FROM meta WHERE key = 'writes'",
+)
+
+
+def add(database: Database, number: int) -> None:
+    with database.write() as connection:
+        connection.execute("INSERT INTO words (word) VALUES (?)", (number,))
+        connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'writes'")
+
+
+def words(path: Path) -> list[int]:
+    database = Database(path, SCHEMA)
+    with database.read() as connection:
+        found = [word for (word,) in connection.execute("SELECT word FROM words ORDER BY word")]
+    database.close()
+    return found
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A directory with a store of ten words in a folder."""
+    (tmp_path / "data" / "inner").mkdir(parents=True)
+    database = Database(tmp_path / "data" / "inner" / "words.sqlite3", SCHEMA)
+    for number in range(10):
+        add(database, number)
+    database.close()
+    return tmp_path / "data"
+
+
+def take(data: Path, name: str = "backup") -> Path:
+    back_up(data, data.with_name(name), [(data / "inner" / "words.sqlite3", SCHEMA.counter)])
+    return data.with_name(name)
+
+
+def test_backup_of_a_store_that_is_written_is_one_moment(data: Path) -> None:
+    database = Database(data / "inner" / "words.sqlite3", SCHEMA)
+    stop = threading.Event()
+
+    def write() -> None:
+        for number in range(10, 100_000):
+            if stop.is_set():
+                return
+            add(database, number)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        backups = [take(data, f"backup{number}") for number in range(3)]
+    finally:
+        stop.set()
+        writer.join()
+    database.close()
+    for backup in backups:
+        [file] = check_backup(backup).values()
+        restore(backup, backup.with_name(f"{backup.name}-restored"))
+        found = words(backup.with_name(f"{backup.name}-restored") / "inner" / "words.sqlite3")
+        assert found == list(range(len(found))) and file.writes == len(found) >= 10
+
+
+def test_backup_takes_no_existing_folder_and_leaves_no_half(data: Path) -> None:
+    take(data)
+    with pytest.raises(ConflictError, match="exists"):
+        take(data)
+    with pytest.raises(DamagedError, match="missing"):
+        back_up(data, data.with_name("other"), [(data / "none.sqlite3", "")])
+    assert sorted(path.name for path in data.parent.iterdir()) == ["backup", "data"]
+
+
+@pytest.mark.parametrize("name", ["backup.json", "inner/words.sqlite3"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_backup_is_not_restored(data: Path, tmp_path: Path, name: str, damage: str) -> None:
+    backup = take(data)
+    before = (backup / name).read_bytes()
+    DAMAGES[damage](backup / name)
+    if (backup / name).exists() and (backup / name).read_bytes() == before:
+        return
+    with pytest.raises(DamagedError):
+        restore(backup, tmp_path / "restored")
+    assert not (tmp_path / "restored").exists()
+
+
+def test_flipped_bit_in_a_backup_is_told(data: Path, tmp_path: Path) -> None:
+    backup = take(data)
+    flip_bit(backup / "inner" / "words.sqlite3", 8 * 5000 + 3)
+    with pytest.raises(DamagedError, match="checksum differs"):
+        restore(backup, tmp_path / "restored")
+
+
+def test_directory_that_holds_something_is_not_written_over(data: Path) -> None:
+    with pytest.raises(ConflictError, match="holds inner"):
+        restore(take(data), data)
+    assert words(data / "inner" / "words.sqlite3") == list(range(10))
+
+
+def test_interrupted_restore_cannot_be_opened_and_goes_on(data: Path, tmp_path: Path) -> None:
+    backup, target = take(data), tmp_path / "restored"
+    (target / "inner").mkdir(parents=True)
+    (target / "restore-unfinished").touch()
+    (target / "inner" / "words.sqlite3").write_bytes(b"half")
+    with pytest.raises(StorageError, match="half restored"):
+        DirectoryManifest(target, "inner/words.sqlite3", ()).check()
+    restore(backup, target)
+    DirectoryManifest(target, "inner/words.sqlite3", ()).check()
+    assert words(target / "inner" / "words.sqlite3") == list(range(10))
+
+
+def test_backup_of_a_newer_release_is_refused(data: Path, tmp_path: Path) -> None:
+    backup = take(data)
+    content = json.loads((backup / "backup.json").read_text())
+    (backup / "backup.json").write_text(json.dumps({**content, "format": 2}))
+    with pytest.raises(StorageError, match="format 2, expected 1"):
+        restore(backup, tmp_path / "restored")
+
+
+def test_inspection_names_what_is_damaged_and_changes_nothing(data: Path) -> None:
+    path = data / "inner" / "words.sqlite3"
+    assert list(problems_of(path, SCHEMA)) == []
+    content = path.read_bytes()
+    wrong = 0
+    for bit in range(8 * 4096 + 8 * 4000, 8 * 8192, 97):  # rows stand at the end of their page
+        path.write_bytes(content)
+        flip_bit(path, bit)
+        damaged = path.read_bytes()
+        wrong += bool(list(problems_of(path, SCHEMA)))
+        assert path.read_bytes() == damaged
+    assert wrong > 0
+    path.unlink()
+    [problem] = problems_of(path, SCHEMA)
+    assert "missing" in problem

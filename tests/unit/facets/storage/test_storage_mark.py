@@ -1,0 +1,148 @@
+"""What is gone is told: files that are missing, logs that were cut, stores deleted while they are open."""
+
+import logging
+import shutil
+from pathlib import Path
+
+import pytest
+
+from facets.errors import DamagedError, StoreGoneError
+from facets.storage import Database, HighWaterMark, Schema, add_checksums
+
+COUNTED = Schema(
+    title="list of words",
+    application_id=77,
+    migrations=(
+        "CREATE TABLE words (word TEXT PRIMARY KEY);\nCREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER);\n"
+        "INSERT INTO meta VALUES ('writes', 0)",
+        lambda connection: add_checksums(connection, "words", "meta"),
+    ),
+    checked=("words", "meta"),
+    counter="SELECT value FROM meta WHERE key = 'writes'",
+)
+
+
+def add(database: Database, *words: str) -> None:
+    for word in words:
+        with database.write() as connection:
+            connection.execute("INSERT INTO words (word) VALUES (?)", (word,))
+            connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'writes'")
+
+
+def words(path: Path) -> list[str]:
+    database = Database(path, COUNTED)
+    with database.read() as connection:
+        found = [word for (word,) in connection.execute("SELECT word FROM words ORDER BY rowid")]
+    database.close()
+    return found
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """The files of a process that was killed after six writes, two of them in the file and four in its log."""
+    path = tmp_path / "open" / "words"
+    path.parent.mkdir()
+    database = Database(path, COUNTED)
+    add(database, "a", "b")
+    database.close()
+    database = Database(path, COUNTED)
+    add(database, "c", "d", "e", "f")
+    shutil.copytree(path.parent, tmp_path / "killed")
+    database.close()
+    return tmp_path / "killed" / "words"
+
+
+def test_whole_log_is_read(killed: Path) -> None:
+    assert words(killed) == list("abcdef")
+    assert words(killed) == list("abcdef")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_cut_log_is_told_with_the_number_of_writes(killed: Path, share: float) -> None:
+    log = killed.with_name("words-wal")
+    log.write_bytes(log.read_bytes()[: int(share * log.stat().st_size)])
+    before = log.read_bytes()
+    for _ in range(2):
+        with pytest.raises(DamagedError, match=r"lost its last [1-4] writes") as raised:
+            Database(killed, COUNTED)
+        assert log.read_bytes() == before, "what is left is left for whoever can read more of it"
+    killed.with_name("words-mark").unlink()
+    left = words(killed)
+    assert left == list("abcdef")[: len(left)]
+    assert f"its last {6 - len(left)} writes: it holds {len(left)}, 6 were" in str(raised.value)
+
+
+def test_deleted_log_is_told(killed: Path) -> None:
+    killed.with_name("words-wal").unlink()
+    with pytest.raises(DamagedError, match="lost its last 4 writes"):
+        Database(killed, COUNTED)
+
+
+def test_flipped_bit_of_the_log_is_told(killed: Path) -> None:
+    log = killed.with_name("words-wal")
+    data = bytearray(log.read_bytes())
+    data[len(data) // 3] ^= 4
+    log.write_bytes(data)
+    with pytest.raises(DamagedError, match=r"lost its last [1-4] writes"):
+        Database(killed, COUNTED)
+
+
+@pytest.mark.parametrize("size", [None, 0])
+@pytest.mark.parametrize("witness", ["words-mark", "words-wal"])
+def test_missing_file_is_no_empty_one(killed: Path, size: int | None, witness: str) -> None:
+    others = {"words-mark", "words-wal", "words-shm"} - {witness}
+    for name in (*others, "words"):
+        killed.with_name(name).unlink()
+    if size is not None:
+        killed.touch()
+    with pytest.raises(DamagedError, match=f"{'missing' if size is None else 'empty'}, but {witness}"):
+        Database(killed, COUNTED)
+    killed.with_name(witness).unlink()
+    assert words(killed) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"FACETSHW", b"x" * 20])
+def test_damaged_mark_is_written_again(killed: Path, content: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    killed.with_name("words-mark").write_bytes(content)
+    with caplog.at_level(logging.WARNING):
+        assert words(killed) == list("abcdef")
+    assert "words-mark is damaged" in caplog.text
+    assert HighWaterMark(killed).read() == 6
+
+
+def test_deleted_store_takes_no_writes(tmp_path: Path) -> None:
+    database = Database(tmp_path / "words", COUNTED)
+    add(database, "a")
+    for path in tmp_path.iterdir():
+        path.unlink()
+    with pytest.raises(StoreGoneError, match="was deleted"):
+        add(database, "b")
+    database.close()
+
+
+def test_replaced_store_takes_no_writes(tmp_path: Path) -> None:
+    database = Database(tmp_path / "words", COUNTED)
+    add(database, "a")
+    (tmp_path / "words").rename(tmp_path / "aside")
+    (tmp_path / "words").write_bytes((tmp_path / "aside").read_bytes())
+    with pytest.raises(StoreGoneError, match="replaced"):
+        add(database, "b")
+    database.close()
+
+
+def test_store_deleted_during_a_write_does_not_acknowledge_it(tmp_path: Path) -> None:
+    database = Database(tmp_path / "words", COUNTED)
+    with pytest.raises(StoreGoneError), database.write() as connection:
+        connection.execute("INSERT INTO words (word) VALUES ('a')")
+        (tmp_path / "words").unlink()
+    database.close()
+
+
+def test_readers_never_make_a_file(tmp_path: Path) -> None:
+    database = Database(tmp_path / "words", COUNTED)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    with pytest.raises(StoreGoneError), database.read():
+        pass
+    assert not list(tmp_path.iterdir())
+    database.close()
