@@ -1,3 +1,6 @@
+import datetime
+
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -113,3 +116,55 @@ class GetModelResponse(_message.Message):
     MODEL_FIELD_NUMBER: _ClassVar[int]
     model: Model
     def __init__(self, model: _Optional[_Union[Model, _Mapping]] = ...) -> None: ...
+
+class GetServerStatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetServerStatusResponse(_message.Message):
+    __slots__ = ("version", "start_time", "num_running", "num_queued", "num_streams", "model_queues", "request_counts", "disk_uses", "free_bytes", "last_backup_time")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_FIELD_NUMBER: _ClassVar[int]
+    NUM_RUNNING_FIELD_NUMBER: _ClassVar[int]
+    NUM_QUEUED_FIELD_NUMBER: _ClassVar[int]
+    NUM_STREAMS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_QUEUES_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_COUNTS_FIELD_NUMBER: _ClassVar[int]
+    DISK_USES_FIELD_NUMBER: _ClassVar[int]
+    FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    LAST_BACKUP_TIME_FIELD_NUMBER: _ClassVar[int]
+    version: str
+    start_time: _timestamp_pb2.Timestamp
+    num_running: int
+    num_queued: int
+    num_streams: int
+    model_queues: _containers.RepeatedCompositeFieldContainer[ModelQueue]
+    request_counts: _containers.RepeatedCompositeFieldContainer[RequestCount]
+    disk_uses: _containers.RepeatedCompositeFieldContainer[DiskUse]
+    free_bytes: int
+    last_backup_time: _timestamp_pb2.Timestamp
+    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., num_running: _Optional[int] = ..., num_queued: _Optional[int] = ..., num_streams: _Optional[int] = ..., model_queues: _Optional[_Iterable[_Union[ModelQueue, _Mapping]]] = ..., request_counts: _Optional[_Iterable[_Union[RequestCount, _Mapping]]] = ..., disk_uses: _Optional[_Iterable[_Union[DiskUse, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., last_backup_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ModelQueue(_message.Message):
+    __slots__ = ("model", "num_waiting")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    NUM_WAITING_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    num_waiting: int
+    def __init__(self, model: _Optional[str] = ..., num_waiting: _Optional[int] = ...) -> None: ...
+
+class RequestCount(_message.Message):
+    __slots__ = ("code", "num_requests")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    NUM_REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    num_requests: int
+    def __init__(self, code: _Optional[str] = ..., num_requests: _Optional[int] = ...) -> None: ...
+
+class DiskUse(_message.Message):
+    __slots__ = ("part", "num_bytes")
+    PART_FIELD_NUMBER: _ClassVar[int]
+    NUM_BYTES_FIELD_NUMBER: _ClassVar[int]
+    part: str
+    num_bytes: int
+    def __init__(self, part: _Optional[str] = ..., num_bytes: _Optional[int] = ...) -> None: ...

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ModelServiceStub:
-    """What the server serves and within which limits.
+    """What the server serves, within which limits, and how it is.
     """
 
     def __init__(self, channel):
@@ -45,10 +45,15 @@ class ModelServiceStub:
                 request_serializer=facets__proto_dot_v1_dot_models__pb2.GetModelRequest.SerializeToString,
                 response_deserializer=facets__proto_dot_v1_dot_models__pb2.GetModelResponse.FromString,
                 _registered_method=True)
+        self.GetServerStatus = channel.unary_unary(
+                '/facets.v1.ModelService/GetServerStatus',
+                request_serializer=facets__proto_dot_v1_dot_models__pb2.GetServerStatusRequest.SerializeToString,
+                response_deserializer=facets__proto_dot_v1_dot_models__pb2.GetServerStatusResponse.FromString,
+                _registered_method=True)
 
 
 class ModelServiceServicer:
-    """What the server serves and within which limits.
+    """What the server serves, within which limits, and how it is.
     """
 
     def ListModels(self, request, context):
@@ -60,6 +65,13 @@ class ModelServiceServicer:
 
     def GetModel(self, request, context):
         """One model. NOT_FOUND when there is none of that name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetServerStatus(self, request, context):
+        """How the server is now: load, disk, last backup. Needs a key for all collections where keys are needed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -78,6 +90,11 @@ def add_ModelServiceServicer_to_server(servicer, server):
                     request_deserializer=facets__proto_dot_v1_dot_models__pb2.GetModelRequest.FromString,
                     response_serializer=facets__proto_dot_v1_dot_models__pb2.GetModelResponse.SerializeToString,
             ),
+            'GetServerStatus': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetServerStatus,
+                    request_deserializer=facets__proto_dot_v1_dot_models__pb2.GetServerStatusRequest.FromString,
+                    response_serializer=facets__proto_dot_v1_dot_models__pb2.GetServerStatusResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'facets.v1.ModelService', rpc_method_handlers)
@@ -87,7 +104,7 @@ def add_ModelServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ModelService:
-    """What the server serves and within which limits.
+    """What the server serves, within which limits, and how it is.
     """
 
     @staticmethod
@@ -134,6 +151,33 @@ class ModelService:
             '/facets.v1.ModelService/GetModel',
             facets__proto_dot_v1_dot_models__pb2.GetModelRequest.SerializeToString,
             facets__proto_dot_v1_dot_models__pb2.GetModelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetServerStatus(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/facets.v1.ModelService/GetServerStatus',
+            facets__proto_dot_v1_dot_models__pb2.GetServerStatusRequest.SerializeToString,
+            facets__proto_dot_v1_dot_models__pb2.GetServerStatusResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -15,6 +15,28 @@ class EntitySource(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ENTITY_SOURCE_GAZETTEER: _ClassVar[EntitySource]
     ENTITY_SOURCE_NER: _ClassVar[EntitySource]
 
+class EntityType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ENTITY_TYPE_UNSPECIFIED: _ClassVar[EntityType]
+    ENTITY_TYPE_PERSON: _ClassVar[EntityType]
+    ENTITY_TYPE_ORGANIZATION: _ClassVar[EntityType]
+    ENTITY_TYPE_PLACE: _ClassVar[EntityType]
+    ENTITY_TYPE_DATE: _ClassVar[EntityType]
+    ENTITY_TYPE_NUMBER: _ClassVar[EntityType]
+    ENTITY_TYPE_WORK: _ClassVar[EntityType]
+    ENTITY_TYPE_EVENT: _ClassVar[EntityType]
+    ENTITY_TYPE_GROUP: _ClassVar[EntityType]
+    ENTITY_TYPE_THING: _ClassVar[EntityType]
+
+class AssertionStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ASSERTION_STATUS_UNSPECIFIED: _ClassVar[AssertionStatus]
+    ASSERTION_STATUS_ASSERTED: _ClassVar[AssertionStatus]
+    ASSERTION_STATUS_NEGATED: _ClassVar[AssertionStatus]
+    ASSERTION_STATUS_QUESTIONED: _ClassVar[AssertionStatus]
+    ASSERTION_STATUS_HYPOTHETICAL: _ClassVar[AssertionStatus]
+    ASSERTION_STATUS_ATTRIBUTED: _ClassVar[AssertionStatus]
+
 class EntailmentLabel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     ENTAILMENT_LABEL_UNSPECIFIED: _ClassVar[EntailmentLabel]
@@ -26,6 +48,22 @@ ENTITY_SOURCE_UNSPECIFIED: EntitySource
 ENTITY_SOURCE_SPANS: EntitySource
 ENTITY_SOURCE_GAZETTEER: EntitySource
 ENTITY_SOURCE_NER: EntitySource
+ENTITY_TYPE_UNSPECIFIED: EntityType
+ENTITY_TYPE_PERSON: EntityType
+ENTITY_TYPE_ORGANIZATION: EntityType
+ENTITY_TYPE_PLACE: EntityType
+ENTITY_TYPE_DATE: EntityType
+ENTITY_TYPE_NUMBER: EntityType
+ENTITY_TYPE_WORK: EntityType
+ENTITY_TYPE_EVENT: EntityType
+ENTITY_TYPE_GROUP: EntityType
+ENTITY_TYPE_THING: EntityType
+ASSERTION_STATUS_UNSPECIFIED: AssertionStatus
+ASSERTION_STATUS_ASSERTED: AssertionStatus
+ASSERTION_STATUS_NEGATED: AssertionStatus
+ASSERTION_STATUS_QUESTIONED: AssertionStatus
+ASSERTION_STATUS_HYPOTHETICAL: AssertionStatus
+ASSERTION_STATUS_ATTRIBUTED: AssertionStatus
 ENTAILMENT_LABEL_UNSPECIFIED: EntailmentLabel
 ENTAILMENT_LABEL_ENTAILS: EntailmentLabel
 ENTAILMENT_LABEL_ENTAILED_BY: EntailmentLabel
@@ -33,12 +71,14 @@ ENTAILMENT_LABEL_PARAPHRASE: EntailmentLabel
 ENTAILMENT_LABEL_NEUTRAL: EntailmentLabel
 
 class EntitySpan(_message.Message):
-    __slots__ = ("start", "end")
+    __slots__ = ("start", "end", "type")
     START_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
     start: int
     end: int
-    def __init__(self, start: _Optional[int] = ..., end: _Optional[int] = ...) -> None: ...
+    type: EntityType
+    def __init__(self, start: _Optional[int] = ..., end: _Optional[int] = ..., type: _Optional[_Union[EntityType, str]] = ...) -> None: ...
 
 class RelationText(_message.Message):
     __slots__ = ("text", "entities")
@@ -59,14 +99,16 @@ class PairLimits(_message.Message):
     def __init__(self, max_tokens_between: _Optional[int] = ..., max_entities_between: _Optional[int] = ..., max_pairs: _Optional[int] = ...) -> None: ...
 
 class EntityMention(_message.Message):
-    __slots__ = ("text", "start", "end")
+    __slots__ = ("text", "start", "end", "type")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
     text: str
     start: int
     end: int
-    def __init__(self, text: _Optional[str] = ..., start: _Optional[int] = ..., end: _Optional[int] = ...) -> None: ...
+    type: EntityType
+    def __init__(self, text: _Optional[str] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., type: _Optional[_Union[EntityType, str]] = ...) -> None: ...
 
 class FacetMeeting(_message.Message):
     __slots__ = ("pattern_facet", "relation_facet", "cosine")
@@ -78,8 +120,24 @@ class FacetMeeting(_message.Message):
     cosine: float
     def __init__(self, pattern_facet: _Optional[int] = ..., relation_facet: _Optional[int] = ..., cosine: _Optional[float] = ...) -> None: ...
 
+class SimilarPattern(_message.Message):
+    __slots__ = ("pattern", "score")
+    PATTERN_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    pattern: str
+    score: float
+    def __init__(self, pattern: _Optional[str] = ..., score: _Optional[float] = ...) -> None: ...
+
+class NamedPair(_message.Message):
+    __slots__ = ("head", "tail")
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    TAIL_FIELD_NUMBER: _ClassVar[int]
+    head: str
+    tail: str
+    def __init__(self, head: _Optional[str] = ..., tail: _Optional[str] = ...) -> None: ...
+
 class RelationScore(_message.Message):
-    __slots__ = ("relation", "score", "probability", "accepted", "symmetric_score", "universal_schema_score", "meeting")
+    __slots__ = ("relation", "score", "probability", "accepted", "symmetric_score", "universal_schema_score", "meeting", "similar_patterns", "known_pairs")
     RELATION_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     PROBABILITY_FIELD_NUMBER: _ClassVar[int]
@@ -87,6 +145,8 @@ class RelationScore(_message.Message):
     SYMMETRIC_SCORE_FIELD_NUMBER: _ClassVar[int]
     UNIVERSAL_SCHEMA_SCORE_FIELD_NUMBER: _ClassVar[int]
     MEETING_FIELD_NUMBER: _ClassVar[int]
+    SIMILAR_PATTERNS_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_PAIRS_FIELD_NUMBER: _ClassVar[int]
     relation: str
     score: float
     probability: float
@@ -94,7 +154,9 @@ class RelationScore(_message.Message):
     symmetric_score: float
     universal_schema_score: float
     meeting: FacetMeeting
-    def __init__(self, relation: _Optional[str] = ..., score: _Optional[float] = ..., probability: _Optional[float] = ..., accepted: _Optional[bool] = ..., symmetric_score: _Optional[float] = ..., universal_schema_score: _Optional[float] = ..., meeting: _Optional[_Union[FacetMeeting, _Mapping]] = ...) -> None: ...
+    similar_patterns: _containers.RepeatedCompositeFieldContainer[SimilarPattern]
+    known_pairs: _containers.RepeatedCompositeFieldContainer[NamedPair]
+    def __init__(self, relation: _Optional[str] = ..., score: _Optional[float] = ..., probability: _Optional[float] = ..., accepted: _Optional[bool] = ..., symmetric_score: _Optional[float] = ..., universal_schema_score: _Optional[float] = ..., meeting: _Optional[_Union[FacetMeeting, _Mapping]] = ..., similar_patterns: _Optional[_Iterable[_Union[SimilarPattern, _Mapping]]] = ..., known_pairs: _Optional[_Iterable[_Union[NamedPair, _Mapping]]] = ...) -> None: ...
 
 class NearRelation(_message.Message):
     __slots__ = ("relation", "cosine")
@@ -113,23 +175,25 @@ class FacetRelations(_message.Message):
     def __init__(self, facet: _Optional[int] = ..., relations: _Optional[_Iterable[_Union[NearRelation, _Mapping]]] = ...) -> None: ...
 
 class PatternScore(_message.Message):
-    __slots__ = ("pattern", "relations", "no_relation_probability", "negation_cue", "known", "facets")
+    __slots__ = ("pattern", "relations", "no_relation_probability", "known", "facets", "assertion", "assertion_cue")
     PATTERN_FIELD_NUMBER: _ClassVar[int]
     RELATIONS_FIELD_NUMBER: _ClassVar[int]
     NO_RELATION_PROBABILITY_FIELD_NUMBER: _ClassVar[int]
-    NEGATION_CUE_FIELD_NUMBER: _ClassVar[int]
     KNOWN_FIELD_NUMBER: _ClassVar[int]
     FACETS_FIELD_NUMBER: _ClassVar[int]
+    ASSERTION_FIELD_NUMBER: _ClassVar[int]
+    ASSERTION_CUE_FIELD_NUMBER: _ClassVar[int]
     pattern: str
     relations: _containers.RepeatedCompositeFieldContainer[RelationScore]
     no_relation_probability: float
-    negation_cue: str
     known: bool
     facets: _containers.RepeatedCompositeFieldContainer[FacetRelations]
-    def __init__(self, pattern: _Optional[str] = ..., relations: _Optional[_Iterable[_Union[RelationScore, _Mapping]]] = ..., no_relation_probability: _Optional[float] = ..., negation_cue: _Optional[str] = ..., known: _Optional[bool] = ..., facets: _Optional[_Iterable[_Union[FacetRelations, _Mapping]]] = ...) -> None: ...
+    assertion: AssertionStatus
+    assertion_cue: str
+    def __init__(self, pattern: _Optional[str] = ..., relations: _Optional[_Iterable[_Union[RelationScore, _Mapping]]] = ..., no_relation_probability: _Optional[float] = ..., known: _Optional[bool] = ..., facets: _Optional[_Iterable[_Union[FacetRelations, _Mapping]]] = ..., assertion: _Optional[_Union[AssertionStatus, str]] = ..., assertion_cue: _Optional[str] = ...) -> None: ...
 
 class ExtractRelationsRequest(_message.Message):
-    __slots__ = ("texts", "model", "entity_source", "gazetteer_names", "relations", "pair_limits", "include_unrelated", "top_k", "evidence")
+    __slots__ = ("texts", "model", "entity_source", "gazetteer_names", "relations", "pair_limits", "include_unrelated", "top_k", "evidence", "max_relations_per_pair")
     TEXTS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     ENTITY_SOURCE_FIELD_NUMBER: _ClassVar[int]
@@ -139,6 +203,7 @@ class ExtractRelationsRequest(_message.Message):
     INCLUDE_UNRELATED_FIELD_NUMBER: _ClassVar[int]
     TOP_K_FIELD_NUMBER: _ClassVar[int]
     EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    MAX_RELATIONS_PER_PAIR_FIELD_NUMBER: _ClassVar[int]
     texts: _containers.RepeatedCompositeFieldContainer[RelationText]
     model: str
     entity_source: EntitySource
@@ -148,7 +213,8 @@ class ExtractRelationsRequest(_message.Message):
     include_unrelated: bool
     top_k: int
     evidence: bool
-    def __init__(self, texts: _Optional[_Iterable[_Union[RelationText, _Mapping]]] = ..., model: _Optional[str] = ..., entity_source: _Optional[_Union[EntitySource, str]] = ..., gazetteer_names: _Optional[_Iterable[str]] = ..., relations: _Optional[_Iterable[str]] = ..., pair_limits: _Optional[_Union[PairLimits, _Mapping]] = ..., include_unrelated: _Optional[bool] = ..., top_k: _Optional[int] = ..., evidence: _Optional[bool] = ...) -> None: ...
+    max_relations_per_pair: int
+    def __init__(self, texts: _Optional[_Iterable[_Union[RelationText, _Mapping]]] = ..., model: _Optional[str] = ..., entity_source: _Optional[_Union[EntitySource, str]] = ..., gazetteer_names: _Optional[_Iterable[str]] = ..., relations: _Optional[_Iterable[str]] = ..., pair_limits: _Optional[_Union[PairLimits, _Mapping]] = ..., include_unrelated: _Optional[bool] = ..., top_k: _Optional[int] = ..., evidence: _Optional[bool] = ..., max_relations_per_pair: _Optional[int] = ...) -> None: ...
 
 class ExtractRelationsResponse(_message.Message):
     __slots__ = ("texts", "model", "timings")
@@ -161,12 +227,16 @@ class ExtractRelationsResponse(_message.Message):
     def __init__(self, texts: _Optional[_Iterable[_Union[TextRelations, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
 
 class TextRelations(_message.Message):
-    __slots__ = ("pairs", "num_pairs")
+    __slots__ = ("pairs", "num_pairs", "num_not_asserted", "entities")
     PAIRS_FIELD_NUMBER: _ClassVar[int]
     NUM_PAIRS_FIELD_NUMBER: _ClassVar[int]
+    NUM_NOT_ASSERTED_FIELD_NUMBER: _ClassVar[int]
+    ENTITIES_FIELD_NUMBER: _ClassVar[int]
     pairs: _containers.RepeatedCompositeFieldContainer[EntityPair]
     num_pairs: int
-    def __init__(self, pairs: _Optional[_Iterable[_Union[EntityPair, _Mapping]]] = ..., num_pairs: _Optional[int] = ...) -> None: ...
+    num_not_asserted: int
+    entities: _containers.RepeatedCompositeFieldContainer[EntityMention]
+    def __init__(self, pairs: _Optional[_Iterable[_Union[EntityPair, _Mapping]]] = ..., num_pairs: _Optional[int] = ..., num_not_asserted: _Optional[int] = ..., entities: _Optional[_Iterable[_Union[EntityMention, _Mapping]]] = ...) -> None: ...
 
 class EntityPair(_message.Message):
     __slots__ = ("head", "tail", "sentence_start", "sentence_end", "pattern_score")
@@ -319,18 +389,32 @@ class Entailment(_message.Message):
     def __init__(self, premise: _Optional[str] = ..., hypothesis: _Optional[str] = ..., forward_score: _Optional[float] = ..., backward_score: _Optional[float] = ..., direction: _Optional[float] = ..., label: _Optional[_Union[EntailmentLabel, str]] = ..., confidence: _Optional[float] = ..., negation_differs: _Optional[bool] = ...) -> None: ...
 
 class Relation(_message.Message):
-    __slots__ = ("name", "threshold", "num_pairs", "examples", "added")
+    __slots__ = ("name", "threshold", "num_pairs", "examples", "added", "description", "example", "aliases", "inverse_aliases", "head_types", "tail_types", "symmetric")
     NAME_FIELD_NUMBER: _ClassVar[int]
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     NUM_PAIRS_FIELD_NUMBER: _ClassVar[int]
     EXAMPLES_FIELD_NUMBER: _ClassVar[int]
     ADDED_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    EXAMPLE_FIELD_NUMBER: _ClassVar[int]
+    ALIASES_FIELD_NUMBER: _ClassVar[int]
+    INVERSE_ALIASES_FIELD_NUMBER: _ClassVar[int]
+    HEAD_TYPES_FIELD_NUMBER: _ClassVar[int]
+    TAIL_TYPES_FIELD_NUMBER: _ClassVar[int]
+    SYMMETRIC_FIELD_NUMBER: _ClassVar[int]
     name: str
     threshold: float
     num_pairs: int
     examples: _containers.RepeatedScalarFieldContainer[str]
     added: bool
-    def __init__(self, name: _Optional[str] = ..., threshold: _Optional[float] = ..., num_pairs: _Optional[int] = ..., examples: _Optional[_Iterable[str]] = ..., added: _Optional[bool] = ...) -> None: ...
+    description: str
+    example: str
+    aliases: _containers.RepeatedScalarFieldContainer[str]
+    inverse_aliases: _containers.RepeatedScalarFieldContainer[str]
+    head_types: _containers.RepeatedScalarFieldContainer[EntityType]
+    tail_types: _containers.RepeatedScalarFieldContainer[EntityType]
+    symmetric: bool
+    def __init__(self, name: _Optional[str] = ..., threshold: _Optional[float] = ..., num_pairs: _Optional[int] = ..., examples: _Optional[_Iterable[str]] = ..., added: _Optional[bool] = ..., description: _Optional[str] = ..., example: _Optional[str] = ..., aliases: _Optional[_Iterable[str]] = ..., inverse_aliases: _Optional[_Iterable[str]] = ..., head_types: _Optional[_Iterable[_Union[EntityType, str]]] = ..., tail_types: _Optional[_Iterable[_Union[EntityType, str]]] = ..., symmetric: _Optional[bool] = ...) -> None: ...
 
 class ListRelationsRequest(_message.Message):
     __slots__ = ("model", "page_size", "page_token")

@@ -85,8 +85,8 @@ class RelationServiceServicer:
     """
 
     def ExtractRelations(self, request, context):
-        """Relations between the entities of texts, in both directions of every pair of entities of a sentence. All or
-        nothing: one bad text fails the call and is named in BadRequest.
+        """Relations between the entities of texts: what a sentence asserts of each two of its entities, at most one relation
+        in one direction unless more are asked for. All or nothing: one bad text fails the call and is named in BadRequest.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -49,32 +49,36 @@ SUMMARY_ORDER_ORIGINAL: SummaryOrder
 SUMMARY_ORDER_SELECTION: SummaryOrder
 
 class EmbedRequest(_message.Message):
-    __slots__ = ("texts", "model", "normalize", "dtype", "include_spans")
+    __slots__ = ("texts", "model", "normalize", "dtype", "include_spans", "include_vectors")
     TEXTS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     NORMALIZE_FIELD_NUMBER: _ClassVar[int]
     DTYPE_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_SPANS_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_VECTORS_FIELD_NUMBER: _ClassVar[int]
     texts: _containers.RepeatedScalarFieldContainer[str]
     model: str
     normalize: bool
     dtype: _common_pb2.DataType
     include_spans: bool
-    def __init__(self, texts: _Optional[_Iterable[str]] = ..., model: _Optional[str] = ..., normalize: _Optional[bool] = ..., dtype: _Optional[_Union[_common_pb2.DataType, str]] = ..., include_spans: _Optional[bool] = ...) -> None: ...
+    include_vectors: bool
+    def __init__(self, texts: _Optional[_Iterable[str]] = ..., model: _Optional[str] = ..., normalize: _Optional[bool] = ..., dtype: _Optional[_Union[_common_pb2.DataType, str]] = ..., include_spans: _Optional[bool] = ..., include_vectors: _Optional[bool] = ...) -> None: ...
 
 class EmbedResponse(_message.Message):
-    __slots__ = ("facet_embeddings", "token_stats", "model", "timings", "facet_spans")
+    __slots__ = ("facet_embeddings", "token_stats", "model", "timings", "facet_spans", "vectors")
     FACET_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
     TOKEN_STATS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TIMINGS_FIELD_NUMBER: _ClassVar[int]
     FACET_SPANS_FIELD_NUMBER: _ClassVar[int]
+    VECTORS_FIELD_NUMBER: _ClassVar[int]
     facet_embeddings: _common_pb2.FacetArray
     token_stats: _containers.RepeatedCompositeFieldContainer[_common_pb2.TokenStats]
     model: _common_pb2.ModelVersion
     timings: _common_pb2.Timings
     facet_spans: _containers.RepeatedCompositeFieldContainer[FacetSpans]
-    def __init__(self, facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ..., token_stats: _Optional[_Iterable[_Union[_common_pb2.TokenStats, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., facet_spans: _Optional[_Iterable[_Union[FacetSpans, _Mapping]]] = ...) -> None: ...
+    vectors: _common_pb2.FacetArray
+    def __init__(self, facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ..., token_stats: _Optional[_Iterable[_Union[_common_pb2.TokenStats, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., facet_spans: _Optional[_Iterable[_Union[FacetSpans, _Mapping]]] = ..., vectors: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ...) -> None: ...
 
 class FacetSpans(_message.Message):
     __slots__ = ("spans",)
