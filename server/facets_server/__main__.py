@@ -1,4 +1,4 @@
-"""``facets-server``: reads the settings, opens data and models, serves until SIGTERM.
+"""``facets-server``: reads the settings, opens data and models, serves until SIGTERM; backup, restore and verify.
 
 Exit codes: 0 after a clean stop; 1 when data or a model cannot be opened or a package is missing; 2 when the usage or a
 setting is wrong or the port is in use. Each failure is one sentence on standard error.
@@ -6,19 +6,17 @@ setting is wrong or the port is in use. Each failure is one sentence on standard
 
 import logging
 import os
-import signal
 import socket
 import sys
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import facets
-from facets.errors import CheckpointError, ConfigError, NotFoundError, StorageError
+from facets.errors import CheckpointError, ConfigError, ConflictError, NotFoundError, StorageError
 from facets.extras import require_extra
 
 if TYPE_CHECKING:
@@ -30,6 +28,7 @@ logger = logging.getLogger("facets_server")
 
 EXIT_OK, EXIT_CANNOT_OPEN, EXIT_BAD_SETTING = 0, 1, 2
 _MODULES = ("torch", "faiss", "spacy", "pydantic", "grpc_health", "grpc_reflection", "prometheus_client")
+_HTTP_MODULES = ("grpc", "pydantic", "starlette", "uvicorn", "prometheus_client")
 
 app = typer.Typer(rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -49,14 +48,16 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.command(
+@app.callback(
+    invoke_without_command=True,
     epilog="Every setting may also stand in the configuration file (port = 50051) or in the environment "
-    "(FACETS_SERVER_PORT=50051); flags win over the environment, the environment over the file."
+    "(FACETS_SERVER_PORT=50051); flags win over the environment, the environment over the file.",
 )
 def serve(
+    context: typer.Context,
     *,
     port: Annotated[int | None, typer.Option(help="Port of the gRPC server (default 50051; 0: any free one).")] = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on (default 0.0.0.0).")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on (default 127.0.0.1, local).")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Folder of the documents (default ./facets-data).")] = None,
     model: Annotated[
         list[str] | None,
@@ -67,11 +68,10 @@ def serve(
         ),
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file (TOML).")] = None,
-    metrics_port: Annotated[
-        int | None, typer.Option(help="Serve Prometheus metrics on this port (default: off).")
-    ] = None,
+    http_port: Annotated[int | None, typer.Option(help="Port of HTTP: JSON, playground (default: off).")] = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Port of Prometheus metrics (default: off).")] = None,
     drain_s: Annotated[
-        float | None, typer.Option(help="After SIGTERM, seconds for running calls (default 20).")
+        float | None, typer.Option(help="Seconds from SIGTERM to the end at the latest (default 20).")
     ] = None,
     log_level: Annotated[str | None, typer.Option(help="DEBUG, INFO, WARNING or ERROR (default INFO).")] = None,
     version: Annotated[
@@ -79,11 +79,14 @@ def serve(
     ] = False,
 ) -> None:
     """Serve facet embeddings, similarity, summaries, relations, recommendations and search over gRPC."""
+    if context.invoked_subcommand is not None:
+        return
     flags = {
         "host": host,
         "port": port,
         "data_dir": data_dir,
         "models": tuple(model) if model else None,
+        "http.port": http_port,
         "metrics_port": metrics_port,
         "drain_s": drain_s,
         "log_level": log_level,
@@ -93,14 +96,102 @@ def serve(
         from facets_server.runtime.config import load_config
 
         settings = load_config(config, os.environ, flags)
-        logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-        for package in ("facets", "facets_server"):  # other packages only when they warn
-            logging.getLogger(package).setLevel(settings.log_level)
+        _log_to_stderr(settings.log_level)
         _serve(settings)
     except ConfigError as error:
         _fail(error, EXIT_BAD_SETTING)
     except (StorageError, CheckpointError, NotFoundError, ImportError) as error:
         _fail(error, EXIT_CANNOT_OPEN)
+
+
+DataDir = Annotated[Path | None, typer.Option(help="Folder of the documents (default ./facets-data).")]
+ConfigFile = Annotated[Path | None, typer.Option(help="Configuration file (TOML) that names the folder.")]
+
+
+@app.command()
+def backup(
+    destination: Annotated[Path, typer.Argument(help="A new folder.")],
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+) -> None:
+    """Copy the data directory, also of a running server, and compare the copy with its checksums.
+
+    Exit code 1 when something in it is damaged.
+    """
+    _upkeep(lambda upkeep, folder: upkeep.back_up_directory(folder, destination, typer.echo), data_dir, config)
+
+
+@app.command()
+def restore(
+    source: Annotated[Path, typer.Argument(help="Folder that backup wrote.")],
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+) -> None:
+    """Put a backup into an empty data directory; no server may be using it."""
+    _upkeep(lambda upkeep, folder: upkeep.restore_directory(source, folder, typer.echo) or True, data_dir, config)
+
+
+@app.command()
+def verify(
+    folder: Annotated[Path | None, typer.Argument(help="A data directory or a backup (default: --data-dir).")] = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+) -> None:
+    """Compare everything in a data directory, also of a running server, or in a backup with its checksums.
+
+    Exit code 1 when something is damaged; each such thing is a line.
+    """
+    _upkeep(lambda upkeep, default: upkeep.verify_directory(folder or default, typer.echo), data_dir, config)
+
+
+@app.command()
+def gateway(
+    target: Annotated[str, typer.Option(help="HOST:PORT of a running server.")],
+    *,
+    http_port: Annotated[int | None, typer.Option(help="Port of HTTP (default 8080; 0: any free one).")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on (default 127.0.0.1, local).")] = None,
+    target_ca: Annotated[Path | None, typer.Option(help="PEM certificates to trust, for a server with TLS.")] = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Port of Prometheus metrics (default: off).")] = None,
+    config: ConfigFile = None,
+) -> None:
+    """Serve a running server over HTTP from another process or machine.
+
+    The file named by http.token_file, the same on both sides, makes the server believe whom the gateway calls for.
+    """
+    flags = {"http.port": http_port, "host": host, "metrics_port": metrics_port}
+    try:
+        require_extra("gateway", *_HTTP_MODULES)
+        from facets_server.gateway.beside import run_beside
+        from facets_server.runtime.config import load_config
+
+        settings = load_config(config, os.environ, flags)
+        _log_to_stderr(settings.log_level)
+        run_beside(target, settings, ca_file=target_ca)
+    except ConfigError as error:
+        _fail(error, EXIT_BAD_SETTING)
+    except ImportError as error:
+        _fail(error, EXIT_CANNOT_OPEN)
+
+
+def _log_to_stderr(level: str) -> None:
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    for package in ("facets", "facets_server"):  # other packages only when they warn
+        logging.getLogger(package).setLevel(level)
+
+
+def _upkeep(work: Callable[[ModuleType, Path], bool], data_dir: Path | None, config: Path | None) -> None:
+    try:
+        require_extra("server", *_MODULES)
+        from facets_server.runtime import upkeep
+        from facets_server.runtime.config import load_config
+
+        is_whole = work(upkeep, load_config(config, os.environ, {"data_dir": data_dir}).data_dir)
+    except (ConfigError, ConflictError) as error:
+        _fail(error, EXIT_BAD_SETTING)
+    except (StorageError, ImportError) as error:
+        _fail(error, EXIT_CANNOT_OPEN)
+    if not is_whole:
+        raise typer.Exit(EXIT_CANNOT_OPEN)
 
 
 def _serve(config: "ServerConfig") -> None:
@@ -110,35 +201,34 @@ def _serve(config: "ServerConfig") -> None:
 
     from facets.documents import CollectionEngine
     from facets_server.runtime.app import create_server
+    from facets_server.runtime.listening import exposure
     from facets_server.runtime.loading import load_models
     from facets_server.runtime.metrics import BatchMetrics
+    from facets_server.runtime.shutdown import Shutdown
 
-    stop = threading.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, _setter(stop))
-    with CollectionEngine.open(config.data_dir, config.engine) as engine:
+    shutdown = Shutdown(config.drain_s)
+    shutdown.install()
+    for warning in exposure(config):
+        logger.warning("%s", warning)
+    with CollectionEngine.open(config.data_dir, config.engine_on_device) as engine:
         registry = CollectorRegistry()
         models = load_models(config, BatchMetrics(registry))
         server = create_server(models, engine, config, registry=registry)
         try:
             if config.metrics_port >= 0:
-                server.serve_metrics(config.metrics_port)
+                server.serve_metrics(config.metrics_port, host=config.host)
                 logger.info("metrics on http://%s:%s/metrics", config.host, server.metrics_port)
             server.start()
             names = ", ".join(f"{info.name} ({info.revision[:12]})" for info in server.served_models())
             logger.info("serving %s on %s:%d", names, config.host, server.port)
-            stop.wait()
+            if server.http_port is not None:
+                logger.info("HTTP on port %d of %s", server.http_port, config.host)
+            shutdown.wait()
             logger.info("shutting down: at most %.0f s for running calls", config.drain_s)
         finally:
-            server.stop(config.drain_s if stop.is_set() else 0.0)
+            server.stop(shutdown.grace_s)
     logger.info("stopped")
-
-
-def _setter(stop: threading.Event) -> "signal._HANDLER":
-    def handle(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    return handle
+    shutdown.end()
 
 
 def _check_port(config: "ServerConfig") -> None:

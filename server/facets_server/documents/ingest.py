@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, CollectionRecord, Document, JsonValue
+from facets.documents import CollectionEngine, CollectionRecord, Document, JsonValue, UpsertResult, check_facets
 from facets.errors import ErrorPath, InvalidInputError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import raise_first, text_problem
 from facets_server.runtime.errors import ModelMismatchError
+from facets_server.runtime.stages import Stages
 from facets_server.texts.served import Encoded, PendingTexts, ServedTexts, TextModels, TextStats
 
 __all__ = [
@@ -37,7 +38,7 @@ class IncomingDocument:
         id: Its id.
         text: Its text.
         payload: Its payload.
-        facets: ``[K, D]`` when the caller has encoded it, else None.
+        facets: ``[K, D]`` when the caller has encoded it, else None; a long text may have more, with their spans.
         spans: Where these facets stand in the text, ``[K, 2]``, when the caller says so, else None.
         problem: What the conversion found wrong; None when nothing.
     """
@@ -105,11 +106,13 @@ class PreparedBatch:
         good: ``(position, document)`` of those that may be stored.
         rejections: The others.
         pending: The texts of the good ones without facets; None when there are none.
+        stages: Of the call.
     """
 
     good: tuple[tuple[int, IncomingDocument], ...]
     rejections: tuple[Rejection, ...]
     pending: PendingTexts | None
+    stages: Stages
 
 
 class Ingest:
@@ -140,7 +143,7 @@ class Ingest:
                 rejections.append(Rejection(position, document.id, problem))
         texts = [document.text for _, document in good if document.facets is None]
         pending = self.served.submit(texts, call) if texts else None
-        return PreparedBatch(tuple(good), tuple(rejections), pending)
+        return PreparedBatch(tuple(good), tuple(rejections), pending, call.stages)
 
     def store_all(self, batch: PreparedBatch) -> StoredBatch:
         """Stores every document of the batch or none.
@@ -152,9 +155,8 @@ class Ingest:
         if batch.rejections:
             raise_first(rejection.error for rejection in batch.rejections)
         encoded = self._encoded(batch)
-        documents = [document for _, document in encoded]
-        result = self._engine.upsert(self._record.name, documents, seen=self._record)
-        return StoredBatch(len(documents), (), result.revision, _truncated(encoded))
+        result = self._upsert(encoded, batch)
+        return StoredBatch(len(encoded), (), result.revision, _truncated(encoded))
 
     def store_good(self, batch: PreparedBatch) -> StoredBatch:
         """Stores the good documents of the batch and names the others.
@@ -166,8 +168,7 @@ class Ingest:
         remaining = self._encoded(batch)
         while remaining:
             try:
-                documents = [document for _, document in remaining]
-                result = self._engine.upsert(self._record.name, documents, seen=self._record)
+                result = self._upsert(remaining, batch)
             except InvalidInputError as error:
                 match error.path:  # the engine names the first bad document by its place in what it was given
                     case ("documents", int(place), *rest):
@@ -181,6 +182,11 @@ class Ingest:
                 return StoredBatch(len(remaining), tuple(rejections), result.revision, _truncated(remaining))
         rejections.sort(key=lambda rejection: rejection.position)
         return StoredBatch(0, tuple(rejections), self._engine.revision)
+
+    def _upsert(self, placed: Sequence[tuple[int, Document]], batch: PreparedBatch) -> UpsertResult:
+        documents = [document for _, document in placed]
+        with batch.stages.measured("store", num_items=len(documents)):
+            return self._engine.upsert(self._record.name, documents, seen=self._record)
 
     def _problem(self, document: IncomingDocument, position: int) -> InvalidInputError | None:
         where = ("documents", position)
@@ -200,9 +206,10 @@ class Ingest:
         self, document: IncomingDocument, facets: NDArray[np.float32], where: ErrorPath
     ) -> InvalidInputError | None:
         expected = (self._record.num_facets, self._record.dim)
-        if facets.shape != expected:
-            rule = f"must have shape {list(expected)}, got {list(facets.shape)}"
-            return InvalidInputError(rule, path=(*where, "facet_embeddings"))
+        try:
+            check_facets(facets, expected, document.spans is not None, (*where, "facet_embeddings"))
+        except InvalidInputError as error:
+            return error
         if document.spans is None:
             return None
         if len(document.spans) != len(facets):
@@ -238,12 +245,13 @@ def _as_given(document: IncomingDocument, facets: NDArray[np.float32]) -> Docume
 
 def _as_encoded(document: IncomingDocument, encoded: Encoded, row: int) -> Document:
     stats = encoded.stats[row]
+    facets, spans = encoded.document(row)
     return Document(
         id=document.id,
         text=document.text,
         payload=document.payload,
-        facet_embeddings=encoded.facets[row],
-        spans=None if encoded.spans is None else encoded.spans[row],
+        facet_embeddings=facets,
+        spans=spans,
         num_tokens=stats.num_tokens_in_text,
         num_read=stats.num_tokens,
     )

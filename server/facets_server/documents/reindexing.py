@@ -26,9 +26,10 @@ def target_of(served: ServedTexts, call: CallContext) -> TargetModel:
 
     def encode(texts: Sequence[str]) -> EncodedTexts:
         encoded = served.encode(texts, call)
+        documents = [encoded.document(place) for place in range(len(texts))]
         return EncodedTexts(
-            facets=encoded.facets,
-            spans=encoded.spans,
+            facets=[facets for facets, _ in documents],
+            spans=None if encoded.spans is None else [spans for _, spans in documents if spans is not None],
             num_tokens=np.array([stats.num_tokens_in_text for stats in encoded.stats]),
             num_read=np.array([stats.num_tokens for stats in encoded.stats]),
         )

@@ -68,10 +68,13 @@ def collection_to_proto(info: CollectionInfo, revision: int) -> documents_pb2.Co
         num_facets=info.num_facets,
         dim=info.dim,
         num_documents=info.num_documents,
+        num_damaged=info.num_damaged,
         index_revision=revision,
         create_time=created,
         index_kind=info.index_kind,
         space=info.space,
+        num_vectors=info.num_vectors,
+        snapshot_bytes=info.snapshot_bytes,
     )
 
 

@@ -1,6 +1,9 @@
 """The room of documents: they hold facets of texts, so the models are those of texts; of passages if there are any."""
 
+from facets.documents.schema import SCHEMA as DOCUMENTS
+from facets_server.documents.recall import RecallSampler
 from facets_server.documents.service import CollectionService, DocumentService
+from facets_server.documents.stream_store import SCHEMA as STREAMS
 from facets_server.documents.stream_store import StreamStore
 from facets_server.runtime.room import Room, ServerParts
 from facets_server.texts.served import text_models
@@ -15,6 +18,8 @@ def _servicers(parts: ServerParts) -> list[object]:
     models = text_models(parts.models, *_TASKS).preferring(config.collection_model)
     streams = StreamStore(config.data_dir / _STREAMS_FILE)
     parts.closing.callback(streams.close)
+    recall = RecallSampler(config.observability.recall_share, parts.recall)
+    parts.closing.callback(recall.close)
     documents = DocumentService(
         models,
         parts.engine,
@@ -22,9 +27,11 @@ def _servicers(parts: ServerParts) -> list[object]:
         admission=parts.admission,
         limits=config.limits,
         window=config.admission.max_stream_window,
+        recall=recall,
     )
     return [CollectionService(models, parts.engine, config.limits), documents]
 
 
 _TASKS = ("passages", "sentences")
-ROOM = Room(tasks=_TASKS, servicers=_servicers)
+_STORES = {_STREAMS_FILE: STREAMS, "documents.sqlite3": DOCUMENTS}
+ROOM = Room(tasks=_TASKS, servicers=_servicers, stores=_STORES)

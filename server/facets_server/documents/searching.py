@@ -1,6 +1,6 @@
 """A search from texts or facets to hits with their evidence."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,6 +19,7 @@ from facets.documents import (
 )
 from facets.errors import InvalidInputError
 from facets.model.contract import TextModel
+from facets_server.documents.recall import RecallSampler
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import ModelMismatchError
 from facets_server.texts.served import ServedTexts, TextModels
@@ -98,7 +99,9 @@ class Found:
     model: TextModel
 
 
-def search(query: SearchQuery, engine: CollectionEngine, models: TextModels, call: CallContext) -> Found:
+def search(
+    query: SearchQuery, engine: CollectionEngine, models: TextModels, call: CallContext, *, recall: RecallSampler
+) -> Found:
     """Searches a collection.
 
     Args:
@@ -106,6 +109,7 @@ def search(query: SearchQuery, engine: CollectionEngine, models: TextModels, cal
         engine: Where the documents are.
         models: One of them encodes the texts.
         call: On whose behalf.
+        recall: Takes a share of the searches to check them exactly.
 
     Raises:
         NotFoundError: No such collection, or the model is not served.
@@ -121,12 +125,14 @@ def search(query: SearchQuery, engine: CollectionEngine, models: TextModels, cal
     facets = [entry.facets for entry in encoded]
     call.check()
     find = partial(_search_group, encoded=encoded, query=query, engine=engine, record=record, curve=served.relevance)
-    groups = [(places, find(places)) for places in _alike(query, encoded)]
+    with call.stages.measured("search", num_items=len(facets)):
+        groups = [(places, find(places)) for places in _alike(query, encoded)]
     hits: list[tuple[Hit, ...]] = [()] * len(facets)
     for places, result in groups:
-        for place, found in zip(places, result.hits, strict=True):
+        recall.offer(result.found, result.again_exactly)
+        for place, found in zip(places, result.found.hits, strict=True):
             hits[place] = found
-    results = [result for _, result in groups]
+    results = [result.found for _, result in groups]
     return Found(
         hits=tuple(hits),
         evidence=_evidence(hits, facets, served.model, query.num_words),
@@ -211,6 +217,14 @@ def _alike(query: SearchQuery, encoded: Sequence[_EncodedQuery]) -> list[list[in
     return list(groups.values())
 
 
+@dataclass(frozen=True, slots=True)
+class _GroupFound:
+    """What was found for queries that are alike, and the same search as an exhaustive one."""
+
+    found: SearchResult
+    again_exactly: Callable[[], SearchResult]
+
+
 def _search_group(
     places: Sequence[int],
     *,
@@ -219,9 +233,10 @@ def _search_group(
     engine: CollectionEngine,
     record: CollectionRecord,
     curve: RelevanceCurve | None,
-) -> SearchResult:
+) -> _GroupFound:
     texts = [entry for entry in (query.queries[place] for place in places) if isinstance(entry, str)]
-    return engine.search(
+    find = partial(
+        engine.search,
         query.collection,
         np.stack([encoded[place].facets for place in places]),
         weights=np.stack([encoded[place].weights for place in places]),
@@ -229,13 +244,13 @@ def _search_group(
         texts=texts or None,
         mode=query.mode if texts else "facets",
         filter=query.filter,
-        exact=query.exact,
         curve=curve,
         min_confidence=query.min_confidence,
         diversify=query.diversify,
         min_revision=query.min_revision,
         seen=record,
     )
+    return _GroupFound(find(exact=query.exact), partial(find, exact=True))
 
 
 def _evidence(

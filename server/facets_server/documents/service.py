@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc
 
-from facets.documents import CollectionEngine
+from facets.documents import CollectionEngine, DocumentPage
 from facets.errors import InvalidInputError
 from facets_server.documents.filter_requests import filter_from_proto
 from facets_server.documents.ingest import open_ingest
+from facets_server.documents.recall import RecallSampler
 from facets_server.documents.reindexing import step_budget_s, target_of
 from facets_server.documents.replies import (
     collection_to_proto,
@@ -106,7 +107,9 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         admission: Admission,
         limits: LimitsConfig,
         window: int,
+        recall: RecallSampler,
     ) -> None:
+        self._recall = recall
         self._models = models
         self._engine = engine
         self._limits = limits
@@ -134,12 +137,13 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         """Documents by id."""
         check_count(request.ids, ("ids",), self._limits.max_documents_per_upsert)
         call.num_items = len(request.ids)
-        result = self._engine.get(
-            request.collection,
-            list(request.ids),
-            include_facets=request.include_facets,
-            min_revision=request.min_revision or None,
-        )
+        with call.stages.measured("store", num_items=len(request.ids)):
+            result = self._engine.get(
+                request.collection,
+                list(request.ids),
+                include_facets=request.include_facets,
+                min_revision=request.min_revision or None,
+            )
         return found_to_proto(result)
 
     def DeleteDocuments(
@@ -148,11 +152,12 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         """Deletes by ids or by filter."""
         if bool(request.ids) == request.HasField("filter"):
             raise InvalidInputError("or a filter must be given, got both or neither", path="ids")
-        if request.HasField("filter"):
-            result = self._engine.delete(request.collection, filter=filter_from_proto(request.filter))
-        else:
-            check_count(request.ids, ("ids",), self._limits.max_documents_per_upsert)
-            result = self._engine.delete(request.collection, ids=list(request.ids))
+        with call.stages.measured("store", num_items=len(request.ids)):
+            if request.HasField("filter"):
+                result = self._engine.delete(request.collection, filter=filter_from_proto(request.filter))
+            else:
+                check_count(request.ids, ("ids",), self._limits.max_documents_per_upsert)
+                result = self._engine.delete(request.collection, ids=list(request.ids))
         call.num_items = result.num_deleted
         return documents_pb2.DeleteDocumentsResponse(num_deleted=result.num_deleted, index_revision=result.revision)
 
@@ -160,18 +165,31 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         self, request: documents_pb2.CountDocumentsRequest, call: CallContext
     ) -> documents_pb2.CountDocumentsResponse:
         """Number of documents that match."""
-        result = self._engine.count(
-            request.collection,
-            filter=filter_from_proto(request.filter) if request.HasField("filter") else None,
-            min_revision=request.min_revision or None,
-        )
+        with call.stages.measured("store"):
+            result = self._engine.count(
+                request.collection,
+                filter=filter_from_proto(request.filter) if request.HasField("filter") else None,
+                min_revision=request.min_revision or None,
+            )
         return documents_pb2.CountDocumentsResponse(num_documents=result.count, index_revision=result.index_revision)
 
     def ListDocuments(
         self, request: documents_pb2.ListDocumentsRequest, call: CallContext
     ) -> documents_pb2.ListDocumentsResponse:
         """One page of the documents, by id."""
-        page = self._engine.list_documents(
+        with call.stages.measured("store"):
+            page = self._page(request)
+        call.num_items = len(page.documents)
+        return page_to_proto(page)
+
+    def Search(self, request: documents_pb2.SearchRequest, call: CallContext) -> documents_pb2.SearchResponse:
+        """The best documents for each query."""
+        query = search_from_proto(request, self._limits)
+        found = search(query, self._engine, self._models, call, recall=self._recall)
+        return hits_to_proto(found, query, call)
+
+    def _page(self, request: documents_pb2.ListDocumentsRequest) -> DocumentPage:
+        return self._engine.list_documents(
             request.collection,
             page_size=page_size_of(request.page_size, self._limits.max_page_size),
             page_token=request.page_token,
@@ -179,11 +197,3 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
             include_facets=request.include_facets,
             min_revision=request.min_revision or None,
         )
-        call.num_items = len(page.documents)
-        return page_to_proto(page)
-
-    def Search(self, request: documents_pb2.SearchRequest, call: CallContext) -> documents_pb2.SearchResponse:
-        """The best documents for each query."""
-        query = search_from_proto(request, self._limits)
-        found = search(query, self._engine, self._models, call)
-        return hits_to_proto(found, query, call)

@@ -76,7 +76,8 @@ class IngestStream:
         stream = self._open(opening.open)
         yield opened_to_proto(stream, self._window)
         begin = _Beginner(ingest, stream, admission=self._admission, limits=self._limits, call=call)
-        for begun in read_ahead(requests, begin, window=self._window, admission=self._admission):
+        size = documents_pb2.UpsertStreamRequest.ByteSize
+        for begun in read_ahead(requests, begin, window=self._window, num_bytes=size, admission=self._admission):
             stored = None
             if begun.batch is not None:
                 stored = ingest.store_good(begun.batch)

@@ -13,17 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from facets.errors import ConflictError, DamagedError, InvalidInputError, NotFoundError
-from facets.storage import Database, Schema, clear_errors
+from facets.storage import Database, Schema, add_checksums, clear_errors
 
-__all__ = ["OpenStream", "StreamStore"]
+__all__ = ["SCHEMA", "OpenStream", "StreamStore"]
 
 logger = logging.getLogger(__name__)
 
-_SCHEMA = Schema(
-    title="file of ingest streams",
-    application_id=0x46415354,  # "FAST"
-    migrations=(
-        """
+_VERSION_1 = """
 CREATE TABLE streams (
     token TEXT PRIMARY KEY,
     collection TEXT NOT NULL,
@@ -31,9 +27,13 @@ CREATE TABLE streams (
     last_sequence INTEGER NOT NULL,
     updated REAL NOT NULL
 ) WITHOUT ROWID
-""",
-    ),
+"""
+SCHEMA = Schema(
+    title="file of ingest streams",
+    application_id=0x46415354,  # "FAST"
+    migrations=(_VERSION_1, lambda connection: add_checksums(connection, "streams")),
     unmarked_tables=frozenset({"streams"}),
+    checked=("streams",),
 )
 _KEEP_S = 30 * 24 * 3600.0  # tokens not used for this long are forgotten when the server starts
 
@@ -68,7 +68,7 @@ class StreamStore:
         self._lock = threading.Lock()
         self._generations: dict[str, int] = {}
         try:
-            self._database = Database(path, _SCHEMA)
+            self._database = Database(path, SCHEMA)
         except DamagedError as error:
             aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
             with clear_errors(f"{path} is damaged and cannot be set aside"):
@@ -76,7 +76,7 @@ class StreamStore:
                 for suffix in ("-wal", "-shm"):
                     path.with_name(path.name + suffix).unlink(missing_ok=True)
             logger.warning("%s set aside as %s: %s", path, aside.name, error)
-            self._database = Database(path, _SCHEMA)
+            self._database = Database(path, SCHEMA)
         self._write("DELETE FROM streams WHERE updated < ?", (time.time() - _KEEP_S,))
 
     def close(self) -> None:
@@ -92,7 +92,8 @@ class StreamStore:
         token = uuid.uuid4().hex
         with self._lock:
             self._write(
-                "INSERT INTO streams VALUES (?, ?, ?, 0, ?)",
+                "INSERT INTO streams (token, collection, collection_created, last_sequence, updated) "
+                "VALUES (?, ?, ?, 0, ?)",
                 (token, collection, collection_created, time.time()),
             )
             return self._opened(token, 0)

@@ -104,9 +104,10 @@ class CollectionPapers:
         token, revision = "", 0
         while True:
             call.check()
-            page = self._engine.list_documents(
-                collection, page_size=_PAGE_SIZE, page_token=token, filter=filter, min_revision=min_revision
-            )
+            with call.stages.measured("store"):
+                page = self._engine.list_documents(
+                    collection, page_size=_PAGE_SIZE, page_token=token, filter=filter, min_revision=min_revision
+                )
             documents += page.documents
             revision = revision or page.index_revision
             token = page.next_page_token

@@ -1,12 +1,10 @@
 """Requests about papers as checked values of the library."""
 
-import math
-
 from facets_proto.v1 import papers_pb2
 
 from facets.documents import And, Filter, Range
 from facets.errors import ErrorPath, InvalidInputError
-from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
+from facets.papers.inputs import MAX_EXAMPLE_WEIGHT, Author, CandidateKind, NewAuthor, Paper, PaperOptions
 from facets_server.documents.filter_requests import filter_from_proto
 from facets_server.papers.checks import check_author, check_distinct, check_ids, check_papers
 from facets_server.papers.ranking import CandidateQuery, NameQuery, PaperQuery
@@ -191,8 +189,9 @@ def _author(message: papers_pb2.PaperAuthor) -> Author:
 def _options(message: papers_pb2.PaperOptions, limits: LimitsConfig) -> PaperOptions:
     from_year, to_year = _years(message.years, ("options", "years")) if message.HasField("years") else (None, None)
     weight = message.example_weight if message.HasField("example_weight") else _DEFAULT_EXAMPLE_WEIGHT
-    if not 0 <= weight < math.inf:
-        raise InvalidInputError(f"must be a finite number >= 0, got {weight}", path=("options", "example_weight"))
+    if not 0 <= weight <= MAX_EXAMPLE_WEIGHT:
+        rule = f"must be in [0, {MAX_EXAMPLE_WEIGHT:g}], got {weight}"
+        raise InvalidInputError(rule, path=("options", "example_weight"))
     return PaperOptions(
         top_k=_top_k(message, ("options", "top_k"), limits),
         exclude=tuple(message.excluded_ids),

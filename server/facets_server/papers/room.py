@@ -5,6 +5,7 @@ from pathlib import Path
 from facets.model.loading import load
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
+from facets.papers.store import SCHEMA
 from facets_server.papers.collection_papers import CollectionPapers
 from facets_server.papers.served import ServedPapers
 from facets_server.papers.service import RecommendationService
@@ -26,4 +27,9 @@ def _servicers(parts: ServerParts) -> list[object]:
     return [RecommendationService(models, papers, limits)]
 
 
-ROOM = Room(tasks=("papers",), serve={"papers": _serve}, servicers=_servicers)
+ROOM = Room(
+    tasks=("papers",),
+    serve={"papers": _serve},
+    servicers=_servicers,
+    stores={"papers/*/recommendation.sqlite3": SCHEMA},
+)

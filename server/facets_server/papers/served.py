@@ -1,10 +1,13 @@
 """What the server serves for the task ``papers``."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from facets.model.contract import ModelInfo
 from facets.papers.engine import PaperEngine
 from facets.papers.inputs import CandidateKind, Paper, PaperOptions
 from facets_server.runtime.call_context import CallContext
+from facets_server.runtime.fair_lock import FairLock
 from facets_server.runtime.model_registry import TaskModels
 from facets_server.runtime.served_model import ServedModel
 
@@ -17,7 +20,17 @@ _WARM_UP_PAPERS = (
 
 
 class ServedPapers(ServedModel[PaperEngine]):
-    """One engine for papers; one call at a time."""
+    """One engine for papers; one reader and one writer at a time, who do not wait for each other."""
+
+    def __init__(self, info: ModelInfo, engine: PaperEngine) -> None:
+        super().__init__(info, engine)
+        self._writers = FairLock()
+
+    @contextmanager
+    def writing(self, call: CallContext) -> Iterator[PaperEngine]:
+        """As ``exclusive``, for additions: waits until no other call adds."""
+        with self._writers.hold(call), self._counted():
+            yield self.engine
 
     def unknown(self, kind: CandidateKind, ids_or_names: Sequence[str]) -> list[str]:
         """Those that are neither an id nor a name of a candidate, in the given order."""
@@ -38,6 +51,7 @@ class ServedPapers(ServedModel[PaperEngine]):
     def close(self) -> None:
         """Refuses further work and closes the file of the additions."""
         super().close()
+        self._writers.close()
         self.engine.close()
 
 

@@ -77,7 +77,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         served = self._models.get(request.model)
         papers = added_papers_from_proto(request, self._limits)
         call.num_items = len(papers)
-        with served.exclusive(call) as engine:
+        with served.writing(call) as engine:
             result = engine.add_papers(papers)
         return added_papers_to_proto(result, served.info, call)
 
@@ -86,7 +86,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         served = self._models.get(request.model)
         authors = new_authors_from_proto(request, self._limits)
         call.num_items = len(authors)
-        with served.exclusive(call) as engine:
+        with served.writing(call) as engine:
             result = engine.add_authors(authors)
         return added_authors_to_proto(result, served.info, call)
 

@@ -7,7 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from facets.errors import ConfigError, FacetsError
-from facets.relations.entities import EntityFinder, Gazetteer, SpacyEntities
+from facets.relations.entities import EntityFinder, Gazetteer
+from facets.relations.recognizer import SpacyEntities
 from facets_server.runtime.config import RelationsConfig
 
 __all__ = ["EntityFinders", "EntitySource"]

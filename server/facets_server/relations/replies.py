@@ -6,6 +6,7 @@ from facets_proto.v1 import relations_pb2
 
 from facets.errors import InvalidInputError
 from facets.model.contract import ModelInfo
+from facets.relations.assertion import AssertionStatus
 from facets.relations.entailment import EntailmentLabel, EntailmentResult
 from facets.relations.results import (
     EntityMention,
@@ -15,7 +16,8 @@ from facets.relations.results import (
     RelationInfo,
     RelationScore,
 )
-from facets_server.relations.requests import ExtractionQuery, PatternQuery
+from facets_server.relations.requests import TYPES_TO_PROTO, ExtractionQuery, PatternQuery
+from facets_server.relations.served import ReadText
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.replies import timings_to_proto, version_to_proto
 
@@ -35,8 +37,17 @@ _LABELS = {
 }
 
 
+_STATUSES = {
+    AssertionStatus.ASSERTED: relations_pb2.ASSERTION_STATUS_ASSERTED,
+    AssertionStatus.NEGATED: relations_pb2.ASSERTION_STATUS_NEGATED,
+    AssertionStatus.QUESTIONED: relations_pb2.ASSERTION_STATUS_QUESTIONED,
+    AssertionStatus.HYPOTHETICAL: relations_pb2.ASSERTION_STATUS_HYPOTHETICAL,
+    AssertionStatus.ATTRIBUTED: relations_pb2.ASSERTION_STATUS_ATTRIBUTED,
+}
+
+
 def extractions_to_proto(
-    texts: Iterable[Sequence[PairRelations]], query: ExtractionQuery, model: ModelInfo, call: CallContext
+    texts: Iterable[ReadText], query: ExtractionQuery, model: ModelInfo, call: CallContext
 ) -> relations_pb2.ExtractRelationsResponse:
     """Pairs of each text, turned into messages as they come, so that only what is returned is held.
 
@@ -45,9 +56,13 @@ def extractions_to_proto(
     """
     reply = relations_pb2.ExtractRelationsResponse()
     num_returned = 0
-    for pairs in texts:
-        message = reply.texts.add(num_pairs=len(pairs))
-        for pair in pairs:
+    for text in texts:
+        message = reply.texts.add(
+            num_pairs=len(text.pairs),
+            num_not_asserted=sum(p.scores.assertion.status is not AssertionStatus.ASSERTED for p in text.pairs),
+            entities=map(_mention, text.entities),
+        )
+        for pair in text.pairs:
             if query.include_unrelated or pair.scores.best is not None:
                 returned = message.pairs.add()
                 returned.CopyFrom(_pair(pair, top_k=query.top_k, evidence=query.evidence))
@@ -116,6 +131,13 @@ def relation_to_proto(info: RelationInfo) -> relations_pb2.Relation:
         num_pairs=info.num_pairs,
         examples=info.examples,
         added=bool(info.examples),
+        description=info.details.description,
+        example=info.details.example,
+        aliases=info.details.aliases,
+        inverse_aliases=info.details.inverse_aliases,
+        head_types=[TYPES_TO_PROTO[kind] for kind in info.details.head],
+        tail_types=[TYPES_TO_PROTO[kind] for kind in info.details.tail],
+        symmetric=info.details.symmetric,
     )
 
 
@@ -148,7 +170,9 @@ def _tail(tail: RankedTail, *, evidence: bool) -> relations_pb2.RankedTail:
 
 
 def _mention(mention: EntityMention) -> relations_pb2.EntityMention:
-    return relations_pb2.EntityMention(text=mention.text, start=mention.start, end=mention.end)
+    return relations_pb2.EntityMention(
+        text=mention.text, start=mention.start, end=mention.end, type=TYPES_TO_PROTO[mention.type]
+    )
 
 
 def _pattern_score(
@@ -159,7 +183,8 @@ def _pattern_score(
         pattern=scores.pattern,
         relations=[_score(score, evidence=evidence) for score in returned],
         no_relation_probability=scores.no_relation_probability,
-        negation_cue=scores.evidence.negation_cue,
+        assertion=_STATUSES[scores.assertion.status],
+        assertion_cue=scores.assertion.cue,
         known=scores.evidence.pattern_known,
         facets=[
             relations_pb2.FacetRelations(
@@ -185,4 +210,9 @@ def _score(score: RelationScore, *, evidence: bool) -> relations_pb2.RelationSco
         )
         if evidence and meeting is not None
         else None,
+        similar_patterns=[
+            relations_pb2.SimilarPattern(pattern=similar.pattern, score=similar.score)
+            for similar in score.similar_patterns
+        ],
+        known_pairs=[relations_pb2.NamedPair(head=head, tail=tail) for head, tail in score.known_pairs],
     )

@@ -8,6 +8,7 @@ from facets_proto.v1 import relations_pb2
 
 from facets.errors import ErrorPath, InvalidInputError
 from facets.relations.entities import EntitySpan
+from facets.relations.entity_types import EntityType
 from facets.relations.patterns import PatternLimits
 from facets_server.relations.entities import EntityFinders, EntitySource
 from facets_server.relations.served import FIELDS, Entities
@@ -16,7 +17,7 @@ from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.field_names import in_request
 
 __all__ = [
-    "MOST_ACCEPTED",
+    "TYPES_TO_PROTO",
     "ExtractionQuery",
     "PatternQuery",
     "SlotQuery",
@@ -33,9 +34,22 @@ _SOURCES = {
     relations_pb2.ENTITY_SOURCE_GAZETTEER: EntitySource.GAZETTEER,
     relations_pb2.ENTITY_SOURCE_NER: EntitySource.NER,
 }
+TYPES_TO_PROTO = {
+    EntityType.UNKNOWN: relations_pb2.ENTITY_TYPE_UNSPECIFIED,
+    EntityType.PERSON: relations_pb2.ENTITY_TYPE_PERSON,
+    EntityType.ORGANIZATION: relations_pb2.ENTITY_TYPE_ORGANIZATION,
+    EntityType.PLACE: relations_pb2.ENTITY_TYPE_PLACE,
+    EntityType.DATE: relations_pb2.ENTITY_TYPE_DATE,
+    EntityType.NUMBER: relations_pb2.ENTITY_TYPE_NUMBER,
+    EntityType.WORK: relations_pb2.ENTITY_TYPE_WORK,
+    EntityType.EVENT: relations_pb2.ENTITY_TYPE_EVENT,
+    EntityType.GROUP: relations_pb2.ENTITY_TYPE_GROUP,
+    EntityType.THING: relations_pb2.ENTITY_TYPE_THING,
+}
+_TYPES = {number: kind for kind, number in TYPES_TO_PROTO.items()}
 _MOST_TOKENS_BETWEEN, _MOST_ENTITIES_BETWEEN, _MOST_PAIRS = 100, 20, 1000
 _DEFAULT_TOP_K = 10
-MOST_ACCEPTED = 50  # relations of one pair that are returned when no number is asked for
+_MOST_RELATIONS_PER_PAIR = 50
 _MOST_NAME_BYTES = 4096
 
 _WithTexts = relations_pb2.ExtractRelationsRequest | relations_pb2.FillSlotsRequest
@@ -51,6 +65,7 @@ class ExtractionQuery:
         relations: Candidates; None: all.
         limits: Which pairs are looked at.
         include_unrelated: Also return pairs without an accepted relation.
+        max_relations_per_pair: Accepted relations of two entities at most.
         top_k: Relations returned of each pair; None: the accepted ones.
         evidence: Return which facet met which.
         max_scores: Relations returned in all.
@@ -61,6 +76,7 @@ class ExtractionQuery:
     relations: tuple[str, ...] | None
     limits: PatternLimits
     include_unrelated: bool
+    max_relations_per_pair: int
     top_k: int | None
     evidence: bool
     max_scores: int
@@ -104,6 +120,11 @@ def extraction_from_proto(
         relations=_candidates(request.relations),
         limits=_pair_limits(request.pair_limits),
         include_unrelated=request.include_unrelated,
+        max_relations_per_pair=check_number(
+            request.max_relations_per_pair if request.HasField("max_relations_per_pair") else 1,
+            ("max_relations_per_pair",),
+            _MOST_RELATIONS_PER_PAIR,
+        ),
         top_k=check_number(request.top_k, ("top_k",), limits.max_top_k) if request.HasField("top_k") else None,
         evidence=request.evidence,
         max_scores=limits.max_relation_scores,
@@ -225,8 +246,17 @@ def _entities(request: _WithTexts, finders: EntityFinders, limits: LimitsConfig)
         raise InvalidInputError(f"excludes {other}, got both", path=("texts", first, "entities"))
     with in_request(FIELDS):
         finder = finders.get(source, names, has_spans=first is not None)
-    spans = tuple(tuple(EntitySpan(e.start, e.end) for e in message.entities) for message in request.texts)
+    spans = tuple(
+        tuple(_span(entity, ("texts", i, "entities", j)) for j, entity in enumerate(message.entities))
+        for i, message in enumerate(request.texts)
+    )
     return Entities(spans, finder)
+
+
+def _span(entity: relations_pb2.EntitySpan, path: ErrorPath) -> EntitySpan:
+    if entity.type not in _TYPES:
+        raise InvalidInputError(f"must be a known one, got number {entity.type}", path=(*path, "type"))
+    return EntitySpan(entity.start, entity.end, _TYPES[entity.type])
 
 
 def _candidates(names: Sequence[str]) -> tuple[str, ...] | None:

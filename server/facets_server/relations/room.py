@@ -5,6 +5,7 @@ from pathlib import Path
 from facets.model.loading import load
 from facets.relations.engine import RelationEngine
 from facets.relations.model import RelationModel
+from facets.relations.store import SCHEMA
 from facets_server.relations.entities import EntityFinders
 from facets_server.relations.served import ServedRelations
 from facets_server.relations.service import RelationService
@@ -25,4 +26,9 @@ def _servicers(parts: ServerParts) -> list[object]:
     return [RelationService(models, EntityFinders(config.relations), config.limits)]
 
 
-ROOM = Room(tasks=("relations",), serve={"relations": _serve}, servicers=_servicers)
+ROOM = Room(
+    tasks=("relations",),
+    serve={"relations": _serve},
+    servicers=_servicers,
+    stores={"relations/*/relations.sqlite3": SCHEMA},
+)

@@ -10,13 +10,13 @@ from facets.relations.engine import RelationEngine
 from facets.relations.entailment import EntailmentResult
 from facets.relations.entities import EntityFinder, EntitySpan
 from facets.relations.patterns import PatternLimits
-from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
+from facets.relations.results import EntityMention, PairRelations, PatternScores, RankedTail, RelationInfo
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.field_names import ITEM, FieldNames, in_request
 from facets_server.runtime.model_registry import TaskModels
 from facets_server.runtime.served_model import ServedModel
 
-__all__ = ["FIELDS", "Entities", "RelationModels", "ServedRelations"]
+__all__ = ["FIELDS", "Entities", "ReadText", "RelationModels", "ServedRelations"]
 
 _TEXTS_AT_A_TIME = 32
 _PATTERNS_AT_A_TIME = 256
@@ -51,6 +51,14 @@ class Entities:
         return self.finder.find(texts)
 
 
+@dataclass(frozen=True, slots=True)
+class ReadText:
+    """What was found in one text: its entities in order, and what it says of pairs of them."""
+
+    entities: tuple[EntityMention, ...]
+    pairs: Sequence[PairRelations]
+
+
 class ServedRelations(ServedModel[RelationEngine]):
     """One model for relations; one call at a time."""
 
@@ -62,19 +70,27 @@ class ServedRelations(ServedModel[RelationEngine]):
         *,
         relations: Sequence[str] | None,
         limits: PatternLimits,
+        max_relations_per_pair: int,
         top_k: int,
         evidence: bool,
-    ) -> Iterator[list[PairRelations]]:
-        """Pairs of entities of one text after the other, see ``RelationEngine.extract``."""
+    ) -> Iterator[ReadText]:
+        """Entities of one text after the other and their pairs, see ``RelationEngine.extract``."""
         for start in range(0, len(texts), _TEXTS_AT_A_TIME):
             part = texts[start : start + _TEXTS_AT_A_TIME]
             with in_request(FIELDS, start=start):
                 spans = entities.of(part, start)
                 with self.exclusive(call) as engine:
                     found = engine.extract(
-                        part, spans=spans, relations=relations, limits=limits, top_k=top_k, evidence=evidence
+                        part,
+                        spans=spans,
+                        relations=relations,
+                        limits=limits,
+                        max_relations_per_pair=max_relations_per_pair,
+                        top_k=top_k,
+                        evidence=evidence,
                     )
-            yield from found
+            for text, own, pairs in zip(part, spans, found, strict=True):
+                yield ReadText(tuple(_mention(text, span) for span in sorted(own)), pairs)
 
     def fill_slots(
         self,
@@ -139,6 +155,15 @@ class ServedRelations(ServedModel[RelationEngine]):
     def probe(self, call: CallContext) -> None:
         """Scores a pattern of our own."""
         list(self.score([_WARM_UP_PATTERN], call, relations=None, top_k=1))
+
+    def close(self) -> None:
+        """Refuses further work and closes the file of the added relations."""
+        super().close()
+        self.engine.close()
+
+
+def _mention(text: str, span: EntitySpan) -> EntityMention:
+    return EntityMention(text[span.start : span.end], span.start, span.end, span.type)
 
 
 RelationModels = TaskModels[ServedRelations]

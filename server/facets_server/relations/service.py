@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from facets_proto.v1 import relations_pb2, relations_pb2_grpc
 
-from facets.relations.results import PairRelations
 from facets_server.relations.entities import EntityFinders
 from facets_server.relations.replies import (
     entailments_to_proto,
@@ -14,7 +13,6 @@ from facets_server.relations.replies import (
     slots_to_proto,
 )
 from facets_server.relations.requests import (
-    MOST_ACCEPTED,
     ExtractionQuery,
     adding_from_proto,
     entailment_from_proto,
@@ -22,7 +20,7 @@ from facets_server.relations.requests import (
     patterns_from_proto,
     slots_from_proto,
 )
-from facets_server.relations.served import RelationModels, ServedRelations
+from facets_server.relations.served import ReadText, RelationModels, ServedRelations
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.paging import page_of
@@ -109,13 +107,14 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         return relations_pb2.DeleteRelationResponse(relation=relation_to_proto(info))
 
 
-def _extract(query: ExtractionQuery, served: ServedRelations, call: CallContext) -> Iterator[list[PairRelations]]:
+def _extract(query: ExtractionQuery, served: ServedRelations, call: CallContext) -> Iterator[ReadText]:
     return served.extract(
         query.texts,
         query.entities,
         call,
         relations=query.relations,
         limits=query.limits,
-        top_k=query.top_k or MOST_ACCEPTED,
+        max_relations_per_pair=query.max_relations_per_pair,
+        top_k=query.top_k or query.max_relations_per_pair,
         evidence=query.evidence,
     )

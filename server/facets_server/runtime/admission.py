@@ -11,6 +11,7 @@ gRPC's own ``maximum_concurrent_rpcs`` is not used: it can be bypassed and answe
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -60,7 +61,9 @@ class Admission:
         self._config = config
         self._lock = threading.Lock()
         self._permits = FairLock(config.max_concurrent_requests)
-        self._streams = 0
+        self._streams: Counter[str] = Counter()  # of each caller
+        self._requests: Counter[str] = Counter()
+        self._num_bytes = 0
         self._mean_call_s = 0.05
         self._draining = False
         self._drain_listeners: list[Callable[[], None]] = []
@@ -78,7 +81,12 @@ class Admission:
     @property
     def num_streams(self) -> int:
         """Streams open now."""
-        return self._streams
+        return self._streams.total()
+
+    @property
+    def max_stream_bytes(self) -> int:
+        """Bytes of the requests of one stream that are begun and not yet answered; one alone may have more."""
+        return self._config.max_stream_bytes
 
     @property
     def is_draining(self) -> bool:
@@ -87,7 +95,7 @@ class Admission:
 
     def is_idle(self) -> bool:
         """True when nothing is worked on, waits or streams."""
-        return self._permits.is_idle() and not self._streams
+        return self._permits.is_idle() and not self.num_streams
 
     def drain(self) -> None:
         """Lets no new streams in and asks the open ones to end after what they have read."""
@@ -126,16 +134,38 @@ class Admission:
         try:
             self._permits.acquire(call, max_waiting=self._config.max_queued_requests if may_refuse else None)
         except QueueFullError as error:
-            raise OverloadedError(
-                f"{self.num_running} calls are worked on and {self.num_waiting} wait, the limit is "
-                f"{self._config.max_concurrent_requests} and {self._config.max_queued_requests}",
-                retry_after_s=self._retry_after_s(),
-            ) from error
+            raise self._overloaded() from error
         return Permit(self._leave)
 
+    async def admit(self, call: CallContext, num_bytes: int) -> "Permit":
+        """``permit`` for a whole call, within its caller's share and in bytes, on an event loop, which stays free.
+
+        Args:
+            call: As for ``permit``.
+            num_bytes: Of its request.
+        """
+        self._take_share(call.caller, num_bytes)
+        try:
+            await self._permits.acquired(call, max_waiting=self._config.max_queued_requests)
+        except QueueFullError as error:
+            self._give_share(call.caller, num_bytes)
+            raise self._overloaded() from error
+        except BaseException:
+            self._give_share(call.caller, num_bytes)
+            raise
+
+        def leave(took_s: float) -> None:
+            self._give_share(call.caller, num_bytes)
+            self._leave(took_s)
+
+        return Permit(leave)
+
     @contextmanager
-    def stream_slot(self) -> Iterator[None]:
+    def stream_slot(self, call: CallContext) -> Iterator[None]:
         """Holds a place for an open stream.
+
+        Args:
+            call: Whose caller has its share of the places.
 
         Raises:
             OverloadedError: All places are taken.
@@ -144,24 +174,60 @@ class Admission:
         with self._lock:
             if self._draining:
                 raise NotReadyError("the server is shutting down and opens no new streams")
-            if self._streams >= self._config.max_streams:
+            if self.num_streams >= self._config.max_streams:
                 raise OverloadedError(
                     f"all {self._config.max_streams} streams of the server are in use", retry_after_s=1.0
                 )
-            self._streams += 1
+            if self._streams[call.caller] >= self._config.max_streams_per_caller:
+                raise OverloadedError(
+                    f"the caller has {self._config.max_streams_per_caller} streams open, which is the limit of one",
+                    retry_after_s=1.0,
+                )
+            self._streams[call.caller] += 1
         try:
             yield
         finally:
             with self._lock:
-                self._streams -= 1
+                _count_down(self._streams, call.caller)
+
+    def _take_share(self, caller: str, num_bytes: int) -> None:
+        with self._lock:
+            most, most_bytes = self._config.max_requests_per_caller, self._config.max_request_bytes
+            if self._requests[caller] >= most:
+                problem = f"{most} calls of the caller are worked on or wait, which is the limit of one"
+            elif self._num_bytes and self._num_bytes + num_bytes > most_bytes:
+                problem = f"requests of {self._num_bytes} bytes are worked on or wait, the limit is {most_bytes}"
+            else:
+                self._requests[caller] += 1
+                self._num_bytes += num_bytes
+                return
+        raise OverloadedError(problem, retry_after_s=self._retry_after_s())
+
+    def _give_share(self, caller: str, num_bytes: int) -> None:
+        with self._lock:
+            _count_down(self._requests, caller)
+            self._num_bytes -= num_bytes
 
     def _leave(self, took_s: float) -> None:
         with self._lock:
             self._mean_call_s += _SMOOTHING * (took_s - self._mean_call_s)
         self._permits.release()
 
+    def _overloaded(self) -> OverloadedError:
+        return OverloadedError(
+            f"{self.num_running} calls are worked on and {self.num_waiting} wait, the limit is "
+            f"{self._config.max_concurrent_requests} and {self._config.max_queued_requests}",
+            retry_after_s=self._retry_after_s(),
+        )
+
     def _retry_after_s(self) -> float:
         """Seconds until the calls ahead are about done, from the mean time of recent calls."""
         ahead = self.num_waiting + self.num_running
         seconds = self._mean_call_s * ahead / self._config.max_concurrent_requests
         return min(max(seconds, _SHORTEST_RETRY_S), _LONGEST_RETRY_S)
+
+
+def _count_down(counter: Counter[str], caller: str) -> None:
+    counter[caller] -= 1
+    if not counter[caller]:
+        del counter[caller]  # callers come and go without end

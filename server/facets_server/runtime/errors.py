@@ -29,6 +29,7 @@ from facets.errors import (
     OverloadedError,
     StorageError,
     StoreClosedError,
+    StoreGoneError,
     StoreInUseError,
 )
 
@@ -39,6 +40,7 @@ __all__ = [
     "InvalidFieldsError",
     "ModelFailureError",
     "ModelMismatchError",
+    "PermissionDeniedError",
     "SequenceGapError",
     "UnauthenticatedError",
     "code_of",
@@ -68,6 +70,10 @@ class CallCancelledError(FacetsError):
 
 class UnauthenticatedError(FacetsError):
     """The call carries no key or one that the server does not know."""
+
+
+class PermissionDeniedError(FacetsError):
+    """The key of the call is known, but not good for it."""
 
 
 class SequenceGapError(FacetsError):
@@ -113,10 +119,12 @@ _TABLE = (
     _Row(DeadlineExceededError, grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"),
     _Row(CallCancelledError, grpc.StatusCode.CANCELLED, "CANCELLED"),
     _Row(UnauthenticatedError, grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED"),
+    _Row(PermissionDeniedError, grpc.StatusCode.PERMISSION_DENIED, "PERMISSION_DENIED"),
     _Row(ModelMismatchError, grpc.StatusCode.FAILED_PRECONDITION, "MODEL_MISMATCH"),
     _Row(DiskFullError, grpc.StatusCode.RESOURCE_EXHAUSTED, "DISK_FULL"),
     _Row(DamagedError, grpc.StatusCode.DATA_LOSS, "STORAGE_DAMAGED"),
     _Row(StoreClosedError, grpc.StatusCode.UNAVAILABLE, "STORE_CLOSED"),
+    _Row(StoreGoneError, grpc.StatusCode.DATA_LOSS, "STORE_GONE"),
     _Row(StoreInUseError, grpc.StatusCode.UNAVAILABLE, "STORE_IN_USE"),
     _Row(StorageError, grpc.StatusCode.UNAVAILABLE, "STORAGE_FAILED"),
     _Row(IndexFormatError, grpc.StatusCode.DATA_LOSS, "INDEX_DAMAGED"),

@@ -5,6 +5,7 @@ could fuse, and the permits of admission control. Long work takes the lock sever
 not hold up a single question.
 """
 
+import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,7 +55,9 @@ class FairLock:
             call.check()
             yield
         finally:
-            call.inference_ms += (time.monotonic() - started) * 1000
+            seconds = time.monotonic() - started
+            call.inference_ms += seconds * 1000
+            call.stages.add("model", started, seconds)
             self.release()
 
     def acquire(self, call: CallContext, *, max_waiting: int | None = None) -> None:
@@ -69,16 +72,33 @@ class FairLock:
             DeadlineExceededError, CallCancelledError, NotReadyError: As for ``hold``.
         """
         asked = time.monotonic()
-        waiter = Waiter(call)
-        with self._queue.changed:
-            is_free = self._num_held < self._most and not len(self._queue) and not self._queue.is_closed
-            if is_free:
-                self._num_held += 1
-            else:
-                self._queue.put(waiter, max_waiting=max_waiting)
-        if not is_free:
+        waiter = self._ask(call, max_waiting)
+        if waiter is not None:
             waiter.wait()
-        call.queue_ms += (time.monotonic() - asked) * 1000
+        _count_wait(call, asked)
+
+    async def acquired(self, call: CallContext, *, max_waiting: int | None = None) -> None:
+        """``acquire`` on an event loop, which stays free."""
+        asked = time.monotonic()
+        waiter = self._ask(call, max_waiting)
+        if waiter is not None:
+            try:
+                await waiter.ended()
+            except asyncio.CancelledError:
+                if waiter.was_granted():  # and nobody is there to take it
+                    self.release()
+                raise
+        _count_wait(call, asked)
+
+    def _ask(self, call: CallContext, max_waiting: int | None) -> Waiter | None:
+        """Takes the lock when it is free, else joins the queue and returns the waiter."""
+        with self._queue.changed:
+            if self._num_held < self._most and not len(self._queue) and not self._queue.is_closed:
+                self._num_held += 1
+                return None
+            waiter = Waiter(call)
+            self._queue.put(waiter, max_waiting=max_waiting)
+            return waiter
 
     def release(self) -> None:
         """Gives the lock back; it goes straight to whoever has waited longest."""
@@ -92,3 +112,9 @@ class FairLock:
         """Refuses everybody from now on; whoever holds the lock keeps it to the end."""
         self._queue.close()
         self._queue.fail_all(NotReadyError("the server is shutting down"))
+
+
+def _count_wait(call: CallContext, asked: float) -> None:
+    seconds = time.monotonic() - asked
+    call.queue_ms += seconds * 1000
+    call.stages.add("queue", asked, seconds)

@@ -5,13 +5,16 @@ a bulk request does not hold up a single question. Nobody waits past the end of 
 whoever comes first, the owner of the queue or the call itself, and a waiter that gave up is no longer in the queue.
 """
 
+import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
+from weakref import WeakKeyDictionary, ref
 
 from facets.errors import FacetsError, NotReadyError
 from facets_server.runtime.call_context import CallContext
+from facets_server.runtime.errors import CallCancelledError
 
 __all__ = ["FairQueue", "QueueFullError", "Waiter"]
 
@@ -39,6 +42,10 @@ class Waiter:
     def is_wanted(self) -> bool:
         """True while somebody waits."""
         return not self._has_ended and self.call.is_wanted()
+
+    def was_granted(self) -> bool:
+        """True when the wait has ended without an error."""
+        return self._has_ended and self._error is None
 
     def end(self, error: Exception | None = None) -> bool:
         """Ends the wait, with an error or with what was waited for.
@@ -75,15 +82,83 @@ class Waiter:
         """
         while not self._has_ended:
             self.call.wait(self._woken)  # also woken by the end of the call
-            try:
-                self.call.check()
-            except FacetsError as error:
-                if self.end(error) and self._leave is not None:
-                    self._leave()
+            self._look_at_call()
             if not self._has_ended:
                 self._woken.clear()
         if self._error is not None:
             raise self._error
+
+    async def ended(self) -> None:
+        """The same on an event loop, which stays free; in place of ``when_ended``.
+
+        Raises:
+            asyncio.CancelledError: The task was cancelled; the wait has ended unless it ended well just before.
+        """
+        loop = asyncio.get_running_loop()
+        woken = loop.create_future()
+        wakes = _Wakes.of(loop)
+        self.when_ended(lambda: wakes.wake(woken))
+        timer = None if self.call.deadline is None else loop.call_at(self.call.deadline, self._look_at_call)
+        try:
+            await woken
+        except asyncio.CancelledError:
+            self.give_up(CallCancelledError("the caller cancelled the call"))
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+        if self._error is not None:
+            raise self._error
+
+    def give_up(self, error: Exception) -> bool:
+        """Ends the wait and leaves the queue.
+
+        Returns:
+            False when it had ended before; then this changes nothing.
+        """
+        if not self.end(error):
+            return False
+        if self._leave is not None:
+            self._leave()
+        return True
+
+    def _look_at_call(self) -> None:
+        try:
+            self.call.check()
+        except FacetsError as error:
+            self.give_up(error)
+
+
+class _Wakes:
+    """Wakes coroutines of one loop from other threads: those of a whole batch with one message to the loop."""
+
+    _of_loops: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, "_Wakes"]] = WeakKeyDictionary()
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = ref(loop)
+        self._woken: deque[asyncio.Future[None]] = deque()
+        self._is_told = False
+
+    @classmethod
+    def of(cls, loop: asyncio.AbstractEventLoop) -> "_Wakes":
+        """The one of a loop, which must be running in this thread."""
+        if loop not in cls._of_loops:
+            cls._of_loops[loop] = cls(loop)
+        return cls._of_loops[loop]
+
+    def wake(self, woken: "asyncio.Future[None]") -> None:
+        self._woken.append(woken)
+        loop = self._loop()
+        if not self._is_told and loop is not None:
+            self._is_told = True
+            loop.call_soon_threadsafe(self._run)
+
+    def _run(self) -> None:
+        self._is_told = False  # first: what comes from now on is told anew
+        while self._woken:
+            woken = self._woken.popleft()
+            if not woken.done():
+                woken.set_result(None)
 
 
 WaiterT = TypeVar("WaiterT", bound=Waiter)
@@ -108,6 +183,7 @@ class FairQueue(Generic[WaiterT]):
         self.changed = threading.Condition()
         self.is_closed = False
         self._waiters: deque[WaiterT] = deque()
+        self._notified_at = 1  # so many waiters
 
     def __len__(self) -> int:
         return len(self._waiters)
@@ -126,12 +202,24 @@ class FairQueue(Generic[WaiterT]):
                 raise QueueFullError(f"{len(self._waiters)} calls wait, the limit is {max_waiting}")
             waiter._leave = lambda: self._discard(waiter)
             self._waiters.append(waiter)
-            self.changed.notify_all()
+            if len(self._waiters) >= self._notified_at:
+                self.changed.notify_all()
 
-    def take(self) -> WaiterT | None:
-        """Takes the first waiter out; None when nobody waits."""
+    def wait_for_waiters(self, num_waiters: int, *, timeout_s: float | None = None) -> None:
+        """Waits until so many wait or the queue is closed; for its only owner, who holds ``changed``."""
+        self._notified_at = num_waiters
+        try:
+            self.changed.wait_for(lambda: len(self._waiters) >= num_waiters or self.is_closed, timeout_s)
+        finally:
+            self._notified_at = 1
+
+    def take(self, wanted: Callable[[WaiterT], bool] | None = None) -> WaiterT | None:
+        """Takes the first waiter out, of those that are wanted; None when no such one waits."""
         with self.changed:
-            return self._waiters.popleft() if self._waiters else None
+            found = next((one for one in self._waiters if wanted is None or wanted(one)), None)
+            if found is not None:
+                self._waiters.remove(found)
+            return found
 
     def put_back(self, waiter: WaiterT) -> None:
         """Puts a waiter that was taken at the end again: it has had its share of this round."""

@@ -8,8 +8,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from grpc_health.v1 import health_pb2
-from grpc_health.v1.health import HealthServicer
+from facets_server.runtime.probes import HealthBoard
 
 __all__ = ["HealthMonitor"]
 
@@ -21,15 +20,15 @@ _CHECK_EVERY_S = 1.0
 class HealthMonitor:
     """Keeps gRPC's standard health service up to date."""
 
-    def __init__(self, servicer: HealthServicer, services: Mapping[str, Sequence[Callable[[], bool]]]) -> None:
+    def __init__(self, board: HealthBoard, services: Mapping[str, Sequence[Callable[[], bool]]]) -> None:
         """Sets everything to NOT_SERVING.
 
         Args:
-            servicer: gRPC's health service.
+            board: What gRPC's health service shows.
             services: Full service name -> checks that must all hold. The empty name (the whole server) is
                 SERVING when all services are.
         """
-        self._servicer = servicer
+        self._board = board
         self._services = dict(services)
         self._shown: dict[str, bool] = {}
         self._lock = threading.Lock()
@@ -45,9 +44,12 @@ class HealthMonitor:
 
     def drain(self) -> None:
         """Everything is NOT_SERVING from now on, for good."""
-        self._stopped.set()
         with self._lock:
-            self._servicer.enter_graceful_shutdown()
+            if self._stopped.is_set():
+                return
+            self._stopped.set()
+            for name in ("", *self._services):
+                self._show(name, False)
 
     def _watch(self) -> None:
         while not self._stopped.wait(_CHECK_EVERY_S):
@@ -66,6 +68,5 @@ class HealthMonitor:
                     logger.info("health of %s: %s", name or "the server", "SERVING" if is_serving else "NOT_SERVING")
 
     def _show(self, name: str, is_serving: bool) -> None:
-        states = health_pb2.HealthCheckResponse
-        self._servicer.set(name, states.SERVING if is_serving else states.NOT_SERVING)
+        self._board.set(name, is_serving)
         self._shown[name] = is_serving

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from facets.errors import NotFoundError
-from facets.model.loading import DEFAULT_MODEL, TASKS, find_model, task_of
+from facets.model.loading import DEFAULT_MODEL, TASKS, task_of
+from facets.model.shipped import find_model
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.rooms import ROOMS

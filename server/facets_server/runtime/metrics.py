@@ -2,12 +2,24 @@
 
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+)
 
-__all__ = ["BatchMetrics", "CallMetrics"]
+from facets_server.runtime.stages import STAGES
+
+__all__ = ["BatchMetrics", "CallMetrics", "RecallMetrics", "measure_process"]
 
 _TIME_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_STAGE_BUCKETS = (0.0001, 0.00025, 0.0005, *_TIME_BUCKETS)
 _SIZE_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+_RECALL_BUCKETS = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, 1.0)
 
 
 class BatchMetrics:
@@ -73,6 +85,15 @@ class CallMetrics:
             buckets=_TIME_BUCKETS,
             registry=registry,
         )
+        stages = Histogram(
+            "facets_stage_seconds",
+            "Time of one stage of a call",
+            ["stage"],
+            buckets=_STAGE_BUCKETS,
+            registry=registry,
+        )
+        self._stages = {name: stages.labels(name) for name in STAGES}
+        self._num_ended: dict[str, int] = {}
         self._gauges = {
             "running": Gauge("facets_running_requests", "Calls worked on now", registry=registry),
             "waiting": Gauge("facets_queued_requests", "Calls waiting for admission now", registry=registry),
@@ -83,7 +104,50 @@ class CallMetrics:
         """Reads ``running``, ``waiting`` or ``streams`` whenever metrics are collected."""
         self._gauges[name].set_function(value)
 
+    def num_by_code(self) -> dict[str, int]:
+        """Calls that have ended, by the name of their code."""
+        return dict(self._num_ended)
+
+    def stage(self, name: str, seconds: float) -> None:
+        """Counts one stage of a call, a key of ``STAGES``."""
+        self._stages[name].observe(seconds)
+
     def ended(self, method: str, code: str, seconds: float) -> None:
-        """Counts one call."""
+        """Counts one call; on the event loop."""
+        self._num_ended[code] = self._num_ended.get(code, 0) + 1
         self._calls.labels(method, code).inc()
         self._seconds.labels(method).observe(seconds)
+
+
+class RecallMetrics:
+    """How much of the exact answer searches find, of those that are checked."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._checks = Counter(
+            "facets_recall_checks",
+            "Searches that were to be checked exactly: compared, changed meanwhile, failed",
+            ["outcome"],
+            registry=registry,
+        )
+        self._recall = Histogram(
+            "facets_search_recall",
+            "Share of the exact hits that an approximate search found, of those that were checked",
+            buckets=_RECALL_BUCKETS,
+            registry=registry,
+        )
+
+    def compared(self, recall: float) -> None:
+        """Counts a query whose hits were compared with the exact ones."""
+        self._checks.labels("compared").inc()
+        self._recall.observe(recall)
+
+    def not_compared(self, outcome: str) -> None:
+        """Counts a search that could not be compared: ``changed`` or ``failed``."""
+        self._checks.labels(outcome).inc()
+
+
+def measure_process(registry: CollectorRegistry, version: str) -> None:
+    """Adds processor time, memory, files and garbage collection of the process, and which version it runs."""
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=registry)
+    Gauge("facets_build_info", "Always 1; which version runs", ["version"], registry=registry).labels(version).set(1)

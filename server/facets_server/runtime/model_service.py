@@ -1,25 +1,29 @@
-"""ModelService: what the server serves and within which limits."""
+"""ModelService: what the server serves, within which limits, and how it is."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from facets_proto.v1 import models_pb2, models_pb2_grpc
 
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.config import ServerConfig
-from facets_server.runtime.model_registry import ModelRegistry
 from facets_server.runtime.paging import page_of
-from facets_server.runtime.replies import model_to_proto
+from facets_server.runtime.replies import model_to_proto, server_status_to_proto
+from facets_server.runtime.room import ServerParts
 from facets_server.runtime.served_model import ServedModel
+from facets_server.runtime.usage import disk_of
 
 __all__ = ["ModelService"]
 
 
 class ModelService(models_pb2_grpc.ModelServiceServicer):
-    """The models and the limits."""
+    """The models, the limits, the state of the server."""
 
-    def __init__(self, models: ModelRegistry, config: ServerConfig) -> None:
-        self._models = models
-        self._config = config
+    def __init__(self, parts: ServerParts) -> None:
+        """Begins the time that the server is up."""
+        self._parts = parts
+        self._models = parts.models
+        self._config = parts.config
+        self._started = datetime.now(tz=UTC)
 
     def ListModels(self, request: models_pb2.ListModelsRequest, call: CallContext) -> models_pb2.ListModelsResponse:
         """All models, the default first."""
@@ -36,6 +40,12 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
     def GetModel(self, request: models_pb2.GetModelRequest, call: CallContext) -> models_pb2.GetModelResponse:
         """One model."""
         return models_pb2.GetModelResponse(model=self._to_proto(self._models.get(request.name)))
+
+    def GetServerStatus(
+        self, request: models_pb2.GetServerStatusRequest, call: CallContext
+    ) -> models_pb2.GetServerStatusResponse:
+        """Load, disk, last backup."""
+        return server_status_to_proto(self._parts, disk_of(self._config.data_dir), self._started)
 
     def _to_proto(self, served: ServedModel[Any]) -> models_pb2.Model:
         return model_to_proto(served.info, self._config, is_default=self._models.is_default(served))

@@ -1,20 +1,26 @@
 """Models, versions, timings and nearest words."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import numpy as np
 from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, texts_pb2
+from google.protobuf import timestamp_pb2
 from numpy.typing import NDArray
 
+import facets
 from facets.model.contract import ModelInfo
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import check_number
 from facets_server.runtime.config import LimitsConfig, ServerConfig
+from facets_server.runtime.room import ServerParts
+from facets_server.runtime.usage import Disk
 
 __all__ = [
     "model_to_proto",
     "nearest_to_proto",
     "num_words_of",
+    "server_status_to_proto",
     "spans_to_proto",
     "timings_to_proto",
     "version_to_proto",
@@ -94,3 +100,30 @@ def model_to_proto(model: ModelInfo, config: ServerConfig, *, is_default: bool) 
             max_ranked_papers=limits.max_ranked_papers,
         ),
     )
+
+
+def server_status_to_proto(parts: ServerParts, disk: Disk, started: datetime) -> models_pb2.GetServerStatusResponse:
+    """How the server is now."""
+    reply = models_pb2.GetServerStatusResponse(
+        version=facets.__version__,
+        start_time=_time_to_proto(started),
+        num_running=parts.admission.num_running,
+        num_queued=parts.admission.num_waiting,
+        num_streams=parts.admission.num_streams,
+        free_bytes=disk.free_bytes,
+    )
+    for served in parts.models.all():
+        reply.model_queues.add(model=served.info.name, num_waiting=served.num_waiting)
+    for code, number in sorted(parts.metrics.num_by_code().items()):
+        reply.request_counts.add(code=code, num_requests=number)
+    for part, num_bytes in disk.num_bytes.items():
+        reply.disk_uses.add(part=part, num_bytes=num_bytes)
+    if disk.last_backup is not None:
+        reply.last_backup_time.CopyFrom(_time_to_proto(disk.last_backup))
+    return reply
+
+
+def _time_to_proto(time: datetime) -> timestamp_pb2.Timestamp:
+    made = timestamp_pb2.Timestamp()
+    made.FromDatetime(time)
+    return made

@@ -11,9 +11,10 @@ from typing import Any
 from urllib.parse import quote
 
 from facets.documents import CollectionEngine
+from facets.storage import Schema
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.config import ServerConfig
-from facets_server.runtime.metrics import BatchMetrics
+from facets_server.runtime.metrics import BatchMetrics, CallMetrics, RecallMetrics
 from facets_server.runtime.model_registry import ModelRegistry
 from facets_server.runtime.served_model import ServedModel
 
@@ -32,6 +33,8 @@ class ServerParts:
         admission: Who may open a stream.
         config: Checked settings.
         closing: What a room opens is closed when the server has stopped.
+        metrics: Where calls are counted.
+        recall: Where checked searches are counted.
     """
 
     models: ModelRegistry
@@ -39,6 +42,8 @@ class ServerParts:
     admission: Admission
     config: ServerConfig
     closing: ExitStack
+    metrics: CallMetrics
+    recall: RecallMetrics
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,11 +54,13 @@ class Room:
         tasks: Whose models its services answer with, keys of ``facets.model.loading.TASKS``; health follows these.
         servicers: Each class extends one generated ``<Name>Servicer``.
         serve: How the models of a task are served; of the other tasks another room does that.
+        stores: Pattern of files in the data directory -> what they hold. What points at another store stands before it.
     """
 
     tasks: tuple[str, ...]
     servicers: Callable[[ServerParts], Sequence[object]]
     serve: Mapping[str, Serve] = field(default_factory=dict)
+    stores: Mapping[str, Schema] = field(default_factory=dict)
 
 
 def task_folder(data_dir: Path, task: str, name: str) -> Path:

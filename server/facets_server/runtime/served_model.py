@@ -49,15 +49,25 @@ class ServedModel(ABC, Generic[EngineT]):
             CallCancelledError: The caller cancelled first.
             NotReadyError: The server is shutting down.
         """
-        with self._lock.hold(call):
-            try:
-                yield self.engine
-            except FacetsError:
-                raise  # the caller's mistake, or the disk's
-            except Exception:
-                self.failures.count()
-                raise
-            self.failures.forget()
+        with self._lock.hold(call), self._counted():
+            yield self.engine
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Counts failures of the model in a row."""
+        try:
+            yield
+        except FacetsError:
+            raise  # the caller's mistake, or the disk's
+        except Exception:
+            self.failures.count()
+            raise
+        self.failures.forget()
+
+    @property
+    def num_waiting(self) -> int:
+        """What waits for the model now: calls, of a model behind batchers texts."""
+        return self._lock.num_waiting
 
     @abstractmethod
     def probe(self, call: CallContext) -> None:

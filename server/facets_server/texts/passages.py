@@ -21,11 +21,14 @@ from facets_server.texts.served import Encoded, EncodedQueries, PendingTexts, Se
 __all__ = ["ServedPassages"]
 
 _CHARS_OF_A_TOKEN = 4  # of English text, about
+_FIRST_CHARS = 200  # nearly every text without letters has a piece here
 _WORD_CHARACTER = re.compile(r"\w")
 
 
 class ServedPassages(ServedTexts):
     """A model of passages."""
+
+    makes_vectors = True
 
     def __init__(
         self,
@@ -58,6 +61,10 @@ class ServedPassages(ServedTexts):
         call.num_items += len(texts)
         return PendingTexts(self._lanes["documents"].submit(texts, call), call, _encoded)
 
+    def reads_at_once(self, texts: Sequence[str]) -> bool:
+        """Texts go into the queue as they are."""
+        return all(map(_WORD_CHARACTER.search, texts))
+
     def encode_queries(self, texts: Sequence[str], call: CallContext) -> EncodedQueries:
         """The vector of each query, and those of its parts when it is long."""
         call.check()
@@ -73,7 +80,10 @@ class ServedPassages(ServedTexts):
 
     def problem(self, text: str) -> str:
         """A text without letters and digits may have no piece of a word at all, such as one of invisible characters."""
-        if _WORD_CHARACTER.search(text) or len(self._passage_model.pieces.ids([text])[0]):
+        if _WORD_CHARACTER.search(text):
+            return ""
+        pieces = self._passage_model.pieces
+        if any(len(pieces.ids([part])[0]) for part in (text.strip()[:_FIRST_CHARS], text)):
             return ""
         return "has no words, expected at least one"
 
@@ -84,7 +94,10 @@ class ServedPassages(ServedTexts):
 
     def _documents(self, texts: Sequence[str]) -> Columns:
         found = self._passage_model.encode_passages(texts)
-        return found.facets, found.spans, found.num_tokens, found.num_read
+        kept = np.full(len(texts), None, dtype=object)
+        for place, document in found.kept.items():
+            kept[place] = document
+        return found.facets, found.spans, found.vectors, found.num_tokens, found.num_read, kept
 
     def _queries(self, texts: Sequence[str]) -> Columns:
         found = self._passage_model.encode_queries(texts)
@@ -100,9 +113,10 @@ def _about_tokens(text: str) -> int:
 
 
 def _encoded(columns: Columns) -> Encoded:
-    facets, spans, num_tokens, num_read = columns
+    facets, spans, vectors, num_tokens, num_read, kept = columns
     stats = tuple(
         TextStats(read, 0, of_how_many)
         for read, of_how_many in zip(num_read.tolist(), num_tokens.tolist(), strict=True)
     )
-    return Encoded(facets, stats, spans)
+    kept_by_place = {place: one for place, one in enumerate(kept.tolist()) if one is not None}
+    return Encoded(facets, stats, spans, vectors, kept_by_place)

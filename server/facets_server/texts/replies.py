@@ -35,7 +35,12 @@ def embeddings_to_proto(
         model=version_to_proto(model),
         timings=timings_to_proto(call),
         facet_spans=_facet_spans(encoded) if request.include_spans else (),
+        vectors=_vectors(encoded, request) if request.include_vectors else None,
     )
+
+
+def _vectors(encoded: Encoded, request: texts_pb2.EmbedRequest) -> common_pb2.FacetArray | None:
+    return None if encoded.vectors is None else array_to_proto(encoded.vectors, request.dtype)
 
 
 def _facet_spans(encoded: Encoded) -> list[texts_pb2.FacetSpans]:

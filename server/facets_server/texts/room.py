@@ -17,12 +17,12 @@ __all__ = ["ROOM"]
 
 
 def _serve_sentences(folder: Path, config: ServerConfig, metrics: BatchMetrics) -> ServedTexts:
-    model = load(folder, FacetModel)
+    model = load(folder, FacetModel, device=config.device)
     return ServedSentences(model, config.batcher, metrics, relevance=read_relevance(folder, model.revision))
 
 
 def _serve_passages(folder: Path, config: ServerConfig, metrics: BatchMetrics) -> ServedTexts:
-    model = load(folder, PassageModel)
+    model = load(folder, PassageModel, device=config.device)
     return ServedPassages(model, config.batcher, metrics, relevance=read_relevance(folder, model.revision))
 
 

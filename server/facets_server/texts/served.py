@@ -1,8 +1,8 @@
 """The models of texts a server serves, each behind its batchers."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,6 +37,9 @@ _WARM_UP_TEXTS = (
 )
 RowT = TypeVar("RowT")
 
+_TEXTS_AT_A_TIME = 16  # between two looks at the deadline
+_COUNTED = 2  # of a text that is not read whole, tokens are counted as far as so many times what is read
+
 
 @dataclass(frozen=True, slots=True)
 class TextStats:
@@ -66,11 +69,19 @@ class Encoded:
         facets: ``[texts, K, D]``, float32, magnitudes kept; zero rows where a text has fewer facets.
         stats: Token counts of each text.
         spans: Where each facet stands in its text, ``[texts, K, 2]``; None where facets have no place.
+        vectors: The text's own unit vector, ``[texts, D]``; None where it is not made beside the facets.
+        kept: Facets and spans of the long texts whose documents keep more than K, by place.
     """
 
     facets: NDArray[np.float32]
     stats: tuple[TextStats, ...]
     spans: NDArray[np.int32] | None = None
+    vectors: NDArray[np.float32] | None = None
+    kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]] = field(default_factory=dict)
+
+    def document(self, place: int) -> tuple[NDArray[np.float32], NDArray[np.int32] | None]:
+        """What a document keeps of the text at this place: its facets and their spans."""
+        return self.kept.get(place, (self.facets[place], None if self.spans is None else self.spans[place]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +120,9 @@ def columns_of(rows: PendingRows[Any], call: CallContext) -> Columns:
     encoded = rows.result()
     call.queue_ms += encoded.queue_ms
     call.inference_ms += encoded.inference_ms
+    num_texts, waited_s = len(rows.rows), encoded.queue_ms / 1000
+    call.stages.add("batch", encoded.submitted, waited_s, num_items=num_texts)
+    call.stages.add("model", encoded.submitted + waited_s, encoded.inference_ms / 1000, num_items=num_texts)
     return encoded.columns
 
 
@@ -118,7 +132,10 @@ class ServedTexts(ServedModel[TextModel]):
     Attributes:
         model: The model.
         relevance: What gives hits of searches with it their confidence; None: they have none.
+        makes_vectors: Whether the vector of a text comes along with its facets; else it is a work of its own.
     """
+
+    makes_vectors = False
 
     def __init__(
         self,
@@ -134,7 +151,12 @@ class ServedTexts(ServedModel[TextModel]):
         self._config = config
         self._metrics = metrics
         self._batchers: list[Batcher[Any]] = []
-        metrics.watch_queue(model.name, lambda: sum(batcher.num_waiting_texts for batcher in self._batchers))
+        metrics.watch_queue(model.name, lambda: self.num_waiting)
+
+    @property
+    def num_waiting(self) -> int:
+        """Texts that wait for the model now."""
+        return sum(batcher.num_waiting_texts for batcher in self._batchers)
 
     def _add_batcher(self, lane: BatchLane[RowT]) -> Batcher[RowT]:
         batcher = Batcher(lane, self._config, metrics=self._metrics, failures=self.failures)
@@ -166,6 +188,10 @@ class ServedTexts(ServedModel[TextModel]):
     def problem(self, text: str) -> str:
         """Why the model cannot read a text that is not blank, as the rule of an error; empty: it can."""
         return ""
+
+    def reads_at_once(self, texts: Sequence[str]) -> bool:
+        """Whether ``submit`` waits for nobody: short texts, checked or not."""
+        return False
 
     def check(self, texts: Sequence[str], *path: str | int) -> None:
         """Checks that the model can read texts.
@@ -227,7 +253,7 @@ class ServedSentences(ServedTexts):
     def submit(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
         """Tokenizes texts and puts them into the queue of the model."""
         call.check()
-        rows = self._sentence_model.tokenize(texts)
+        rows = self._rows(texts, call)
         unknown = self.model.words.vocabulary.unknown_row
         stats = tuple(
             TextStats(len(row), int(np.count_nonzero(row == unknown)), self._num_tokens(text, row))
@@ -235,6 +261,10 @@ class ServedSentences(ServedTexts):
         )
         call.num_items += len(texts)
         return PendingTexts(self.batcher.submit(rows, call), call, lambda columns: Encoded(columns[0], stats))
+
+    def reads_at_once(self, texts: Sequence[str]) -> bool:
+        """Words that were read before are in a cache; the others wait for spaCy, which has one user at a time."""
+        return self.model.tokenizer.has_seen(texts)
 
     def encode_queries(self, texts: Sequence[str], call: CallContext) -> EncodedQueries:
         """The facets of the texts, all of them equal."""
@@ -246,11 +276,23 @@ class ServedSentences(ServedTexts):
         with self.exclusive(call) as model:
             return model.embed(texts)
 
+    def _rows(self, texts: Sequence[str], call: CallContext) -> list[NDArray[np.int64]]:
+        """Rows of texts, a few at a time, as long as somebody waits for them."""
+        rows: list[NDArray[np.int64]] = []
+        with call.stages.measured("tokenize", num_items=len(texts)):
+            for start in range(0, len(texts), _TEXTS_AT_A_TIME):
+                call.check()
+                rows += self._sentence_model.tokenize(texts[start : start + _TEXTS_AT_A_TIME])
+        return rows
+
     def _num_tokens(self, text: str, row: NDArray[np.int64]) -> int:
-        """Tokens of the whole text, of which ``row`` are those that are read."""
+        """Tokens of the whole text, of which ``row`` are those that are read; of a very long one at least so many."""
         if len(row) < self.model.max_tokens:
             return len(row)
-        return len(self.model.words.vocabulary.split_rows(self.model.tokenizer.words([text])[0])[0])
+        most = _COUNTED * self.model.max_tokens
+        words = self.model.tokenizer.words([text], most=most)[0]
+        counted = len(self.model.words.vocabulary.split_rows(words)[0])
+        return counted if len(words) < most else max(counted, len(text.split()))
 
 
 class CallEncoder:

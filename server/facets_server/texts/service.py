@@ -1,7 +1,7 @@
 """The services about texts: facets of texts, how alike two texts are, the sentences that cover a document best."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 
@@ -15,11 +15,12 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.checks import check_count, check_num_sentences, check_texts
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, status_of
+from facets_server.runtime.quick_calls import PendingReply
 from facets_server.runtime.replies import num_words_of
 from facets_server.runtime.streams import read_ahead
 from facets_server.texts.replies import embeddings_to_proto, explanations_to_proto, scores_to_proto, summaries_to_proto
 from facets_server.texts.requests import ScoringQuery, SummarizingQuery, scoring_from_proto, summarizing_from_proto
-from facets_server.texts.served import CallEncoder, PendingTexts, ServedTexts, TextModels
+from facets_server.texts.served import CallEncoder, Encoded, PendingTexts, ServedTexts, TextModels
 
 __all__ = ["EmbeddingService", "SimilarityService", "SummarizationService"]
 
@@ -42,11 +43,15 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         self._admission = admission
         self._limits = limits
         self._window = window
+        self.quick_calls = {"Embed": self._is_quick}
 
-    def Embed(self, request: texts_pb2.EmbedRequest, call: CallContext) -> texts_pb2.EmbedResponse:
+    def Embed(self, request: texts_pb2.EmbedRequest, call: CallContext) -> PendingReply:
         """Facets of a batch of texts."""
         served, pending = self._submit(request, call)
-        return embeddings_to_proto(pending.result(), served.model, request, call)
+        return PendingReply(
+            pending.rows,
+            lambda: embeddings_to_proto(_finished(served, pending, request, call), served.model, request, call),
+        )
 
     def EmbedStream(
         self, requests: Iterator[texts_pb2.EmbedStreamRequest], call: CallContext
@@ -56,7 +61,8 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         def begin(request: texts_pb2.EmbedStreamRequest) -> _Begun:
             return self._begin(request, call.for_message())
 
-        for begun in read_ahead(requests, begin, window=self._window, admission=self._admission):
+        size = texts_pb2.EmbedStreamRequest.ByteSize
+        for begun in read_ahead(requests, begin, window=self._window, num_bytes=size, admission=self._admission):
             reply = self._finish(begun)
             call.num_items += begun.call.num_items
             call.inference_ms += begun.call.inference_ms
@@ -69,6 +75,10 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         encoded = pending.result()
         explanations = explain_encoded(served.model, list(request.texts), encoded.facets, top_k=num_words)
         return explanations_to_proto(explanations, encoded, served.model, call)
+
+    def _is_quick(self, request: texts_pb2.EmbedRequest) -> bool:
+        served = self._models.get(request.model)
+        return served.reads_at_once(request.texts) and (served.makes_vectors or not request.include_vectors)
 
     def _submit(
         self, request: texts_pb2.EmbedRequest | texts_pb2.ExplainRequest, call: CallContext
@@ -101,12 +111,23 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
             if isinstance(begun.outcome, FacetsError):
                 raise begun.outcome
             served, pending = begun.outcome
-            reply.response.CopyFrom(embeddings_to_proto(pending.result(), served.model, begun.request, begun.call))
+            encoded = _finished(served, pending, begun.request, begun.call)
+            reply.response.CopyFrom(embeddings_to_proto(encoded, served.model, begun.request, begun.call))
         except (CallCancelledError, DeadlineExceededError):
             raise  # the whole stream ends
         except FacetsError as error:
             reply.error.CopyFrom(status_of(error, request_id=begun.call.request_id))
         return reply
+
+
+def _finished(
+    served: ServedTexts, pending: PendingTexts, request: texts_pb2.EmbedRequest, call: CallContext
+) -> Encoded:
+    """Texts that were begun, with a vector each where the request asks for one and the model has not made it yet."""
+    encoded = pending.result()
+    if not request.include_vectors or encoded.vectors is not None:
+        return encoded
+    return replace(encoded, vectors=served.embed(list(request.texts), call))
 
 
 class SimilarityService(texts_pb2_grpc.SimilarityServiceServicer):

@@ -10,6 +10,7 @@ from facets_server.runtime.app import FacetsServer, create_server
 from facets_server.runtime.config import AdmissionConfig, BatcherConfig, LimitsConfig, ServerConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.served_model import ServedModel
+from facets_server.runtime.tracing import Tracing
 from facets_server.texts.served import ServedSentences
 from prometheus_client import CollectorRegistry
 from server_fakes import FakeModel
@@ -52,6 +53,7 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         config: ServerConfig | None = None,
         max_database_bytes: int | None = None,
         others: Sequence[ServedModel] = (),
+        tracing: Tracing | None = None,
     ) -> Running:
         config = (config or ServerConfig()).replaced(
             host="127.0.0.1",
@@ -68,7 +70,7 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         registry = CollectorRegistry()
         metrics = BatchMetrics(registry)
         texts = [ServedSentences(model, config.batcher, metrics) for model in served]
-        server = create_server([*texts, *others], engine, config, registry=registry)
+        server = create_server([*texts, *others], engine, config, registry=registry, tracing=tracing)
         channel = grpc.insecure_channel(f"127.0.0.1:{server.port}")
         running = Running(server, served[0], engine, channel, config, served[1:])
         started.append(running)

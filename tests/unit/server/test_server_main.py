@@ -42,7 +42,7 @@ def test_a_client_only_install_names_the_extra(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "faiss" else object())
     assert main([]) == 1
-    assert capsys.readouterr().err == "facets-server: faiss not installed: pip install 'facets[server]'\n"
+    assert capsys.readouterr().err == "facets-server: faiss not installed: pip install 'multifacet[server]'\n"
 
 
 def test_help_lists_the_flags(capsys):

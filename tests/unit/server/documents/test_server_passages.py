@@ -107,7 +107,7 @@ def test_the_model_of_collections_is_a_setting(make_server):
 def test_stored_documents_say_what_was_read_and_where_their_facets_stand(documents):
     request = documents_pb2.GetDocumentsRequest(collection="news", ids=list(TEXTS), include_facets=True)
     for stored in documents.GetDocuments(request, timeout=60).documents:
-        facets = np.frombuffer(stored.facet_embeddings.data, "<f4").reshape(4, 32)
+        facets = np.frombuffer(stored.facet_embeddings.data, "<f4").reshape(stored.facet_embeddings.shape)
         used = facets.any(axis=1)
         np.testing.assert_allclose(np.linalg.norm(facets[used], axis=1), 1, atol=1e-2)
         assert [span.end > span.start for span in stored.facet_spans] == used.tolist()
@@ -275,3 +275,16 @@ def test_diversity_takes_another_document_before_one_that_says_the_same(document
     assert [hit.id for hit in search(documents, "guitar man", **by_words).results[0].hits] == ["long", "long0"]
     diverse = search(documents, "guitar man", diversify=1.0, **by_words).results[0].hits
     assert [hit.id for hit in diverse] == ["long", "man"]
+
+
+def test_a_long_document_keeps_more_facets_and_can_be_written_back(documents):
+    text = LONG * 12
+    long = documents_pb2.Document(id="book", text=text)
+    documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=[long]), timeout=60)
+    request = documents_pb2.GetDocumentsRequest(collection="news", ids=["book", "dog"], include_facets=True)
+    book, dog = documents.GetDocuments(request, timeout=60).documents
+    assert dog.facet_embeddings.shape[0] < book.facet_embeddings.shape[0] == len(book.facet_spans)
+    book.id = "again"
+    documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=[book]), timeout=60)
+    first, second = search(documents, LONG[:60], mode=documents_pb2.SEARCH_MODE_FACETS, top_k=2).results[0].hits
+    assert {first.id, second.id} == {"book", "again"} and first.score == second.score

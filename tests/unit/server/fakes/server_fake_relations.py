@@ -8,6 +8,7 @@ from facets_server.relations.served import ServedRelations
 from server_fakes import FakeInfo
 
 from facets.errors import ConflictError, InvalidInputError, NotFoundError
+from facets.relations.assertion import assertion_of
 from facets.relations.entailment import EntailmentLabel, EntailmentResult
 from facets.relations.entities import check_spans
 from facets.relations.patterns import sentence_groups, sentence_patterns, tokenize_patterns
@@ -61,7 +62,18 @@ class FakeRelationEngine:
             raise RuntimeError(f"cannot read {self.poison}")
         return [self._scores(words, self._asked(relations), top_k) for words in tokens]
 
-    def extract(self, texts, *, spans=None, finder=None, relations=None, limits=None, top_k=None, evidence=True):
+    def extract(
+        self,
+        texts,
+        *,
+        spans=None,
+        finder=None,
+        relations=None,
+        limits=None,
+        max_relations_per_pair=1,
+        top_k=None,
+        evidence=True,
+    ):
         assert (spans is None) != (finder is None)
         asked = self._asked(relations)
         spans = finder.find(texts) if spans is None else spans
@@ -77,8 +89,8 @@ class FakeRelationEngine:
                     pairs.append(
                         PairRelations(
                             number,
-                            EntityMention(text[head.start : head.end], head.start, head.end),
-                            EntityMention(text[tail.start : tail.end], tail.start, tail.end),
+                            EntityMention(text[head.start : head.end], head.start, head.end, head.type),
+                            EntityMention(text[tail.start : tail.end], tail.start, tail.end, tail.type),
                             sentence.start,
                             sentence.end,
                             self._scores(pattern.tokens, asked, top_k),
@@ -163,7 +175,8 @@ class FakeRelationEngine:
         return {name: examples[name] for name in relations} if relations else examples
 
     def _scores(self, tokens, asked, top_k=None):
-        cue = next((word for word in tokens if word in _NEGATIONS), "")
+        assertion = assertion_of(tokens)
+        cue = assertion.cue
         scores = []
         for name, examples in asked.items():
             similar = max(_share(words, tokens) for words in tokenize_patterns(examples, self._tokenizer))
@@ -177,8 +190,11 @@ class FakeRelationEngine:
             )
         scores.sort(key=lambda score: (-score.probability, score.relation))
         near = tuple(NearRelation(score.relation, score.meeting.cosine) for score in scores[:2])
-        evidence = Evidence((near,) * NUM_FACETS, scores[0].universal_schema is not None, cue)
-        return PatternScores(" ".join(tokens), tuple(scores[:top_k]), 1 - scores[0].probability, evidence)
+        evidence = Evidence((near,) * NUM_FACETS, scores[0].universal_schema is not None)
+        return PatternScores(" ".join(tokens), tuple(scores[:top_k]), 1 - scores[0].probability, evidence, assertion)
+
+    def close(self):
+        """Nothing is open."""
 
 
 def _share(wanted, given):

@@ -72,7 +72,9 @@ class FakeModel:
         self.poison = ""
 
     def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        return [self.words.vocabulary.rows(words[:MAX_TOKENS]) for words in self.tokenizer.words(texts)]
+        return [
+            self.words.vocabulary.rows(words[:MAX_TOKENS]) for words in self.tokenizer.words(texts, most=MAX_TOKENS)
+        ]
 
     def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
         self.batches.append(len(rows))

@@ -170,6 +170,7 @@ def test_an_abstract_of_100_000_words_is_read(stub):
         ({"facet_weight": float("nan")}, "options.facet_weight"),
         ({"example_weight": -1.0}, "options.example_weight"),
         ({"example_weight": float("inf")}, "options.example_weight"),
+        ({"example_weight": 1e308}, "options.example_weight"),
         ({"years": pb.YearRange()}, "options.years"),
         ({"years": pb.YearRange(from_year=2010, to_year=2009)}, "options.years.from_year"),
         ({"positive_ids": ["nobody"]}, "options.positive_ids[0]"),
@@ -367,6 +368,21 @@ def test_added_papers_bring_authors_and_citing_papers(stub):
     assert set(reply.unknown_citations) >= {"zz"}
     found = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[pb.Paper(title="bread")]), timeout=60)
     assert ids_of(found.results[0])[0] == "Dee"
+
+
+def test_readers_do_not_wait_for_additions(stub, paper_server):
+    engine = paper_server.paper_engine
+    engine.slow = "wine"
+    engine.gate.clear()
+    engine.started.clear()
+    paper = pb.Paper(id="n1", title="wine", authors=[pb.PaperAuthor(name="New One")])
+    adding = stub.AddPapers.future(pb.AddPapersRequest(papers=[paper]), timeout=60)
+    assert engine.started.wait(30)
+    reply = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[BOAT]), timeout=10)
+    assert ids_of(reply.results[0]) == ["Ann", "bob-1", "Cat"]
+    assert not adding.done()
+    engine.gate.set()
+    assert adding.result().num_papers == 1
 
 
 def test_added_authors_are_found(stub):

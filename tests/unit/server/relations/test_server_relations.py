@@ -104,7 +104,8 @@ def test_a_negated_sentence_shows_its_cue_and_no_relation(stub):
     text = "Pierre Curie is not married to Marie Curie ."
     reply = stub.ExtractRelations(extraction(text_of(text), gazetteer_names=NAMES, include_unrelated=True), timeout=60)
     assert returned(reply) == set()
-    assert {pair.pattern_score.negation_cue for pair in reply.texts[0].pairs} == {"not"}
+    assert {pair.pattern_score.assertion_cue for pair in reply.texts[0].pairs} == {"not"}
+    assert {pair.pattern_score.assertion for pair in reply.texts[0].pairs} == {relations_pb2.ASSERTION_STATUS_NEGATED}
 
 
 def test_a_text_without_two_entities_has_no_pair(stub):
@@ -169,12 +170,33 @@ def test_an_unknown_relation_is_not_found_and_near_names_are_reported(stub):
     assert (resource.resource_type, resource.resource_name) == ("relation", "spouce")
 
 
-def test_without_a_source_of_entities_the_server_says_what_to_give(stub):
+def test_without_a_source_of_entities_the_server_says_what_to_give_or_install(make_server):
+    config = ServerConfig(relations=RelationsConfig(ner_pipeline="en_core_nothing"))
+    running = make_server(others=[fake_relations()[0]], config=config)
+    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     code, message, _, _ = refusal(stub.ExtractRelations, extraction(text_of(TEXT)))
     assert code == grpc.StatusCode.FAILED_PRECONDITION
-    assert "gazetteer_names" in message
+    assert "gazetteer_names" in message and "multifacet[entities]" in message
     request = extraction(text_of(TEXT), entity_source="ENTITY_SOURCE_GAZETTEER")
     assert refusal(stub.ExtractRelations, request)[0] == grpc.StatusCode.FAILED_PRECONDITION
+    assert returned(stub.ExtractRelations(extraction(text_of(TEXT), gazetteer_names=NAMES), timeout=60))
+
+
+def test_types_of_entities_may_be_given(stub):
+    text = text_of(TEXT, (0, 11), (24, 30))
+    text.entities[0].type = relations_pb2.ENTITY_TYPE_PERSON
+    (pair,) = stub.ExtractRelations(extraction(text), timeout=60).texts[0].pairs
+    assert (pair.head.type, pair.tail.type) == (relations_pb2.ENTITY_TYPE_PERSON, relations_pb2.ENTITY_TYPE_UNSPECIFIED)
+    text.entities[1].type = 77
+    code, _, fields, _ = refusal(stub.ExtractRelations, extraction(text))
+    assert (code, fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["texts[0].entities[1].type"])
+
+
+@pytest.mark.parametrize("number", [0, 51])
+def test_relations_of_a_pair_are_one_to_fifty(stub, number):
+    request = extraction(text_of(TEXT), gazetteer_names=NAMES, max_relations_per_pair=number)
+    code, _, fields, _ = refusal(stub.ExtractRelations, request)
+    assert (code, fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["max_relations_per_pair"])
 
 
 def test_the_server_s_own_gazetteer_finds_entities(make_server, tmp_path):

@@ -102,13 +102,52 @@ def test_a_single_text_is_not_held_up_by_a_bulk_load(make_batcher, recorder):
     pending = fill_behind_a_running_batch(batcher, recorder, [(bulk, CallContext()), (one, CallContext())])
     assert pending[1].result().columns[0].shape[0] == 1
     assert pending[0].result().columns[0].shape[0] == 1000
-    batches_until_seen = next(i for i, batch in enumerate(recorder.batches) if (5, 3) in batch)
-    assert batches_until_seen <= 3
+    assert recorder.batches[2] == [(5, 3)]  # after one batch of the load
+
+
+def test_short_and_long_calls_take_turns(make_batcher, recorder):
+    batcher = make_batcher(max_batch_texts=32, lookahead_batches=2)
+    bulk = ([row(5, number=2)] * 96, CallContext())
+    singles = [([row(5, number=3)], CallContext()) for _ in range(96)]
+    for pending in fill_behind_a_running_batch(batcher, recorder, [bulk, *singles]):
+        pending.result()
+    kinds = [{number for _, number in batch} for batch in recorder.batches[1:]]
+    assert kinds == [{2}, {3}, {2}, {3}, {2}, {3}]
+
+
+def test_callers_of_a_batch_are_waited_for_until_half_are_back(make_batcher, recorder):
+    batcher = make_batcher(patience=1e6)
+    for pending in fill_behind_a_running_batch(batcher, recorder, [([row(2)], CallContext())] * 6):
+        pending.result()
+    back = [batcher.submit([row(3)], CallContext()) for _ in range(3)]
+    for pending in back:
+        pending.result()
+    assert recorder.batches[2:] == [[(3, 1)] * 3]
+
+
+def test_callers_who_do_not_come_back_hold_nobody_up_for_long(make_batcher, recorder):
+    batcher = make_batcher()
+    for pending in fill_behind_a_running_batch(batcher, recorder, [([row(2)], CallContext())] * 6):
+        pending.result()
+    assert len(batcher.submit([row(3)], CallContext()).result().columns[0]) == 1
+
+
+def test_who_comes_during_a_batch_is_in_the_next(make_batcher, recorder):
+    batcher = make_batcher(max_batch_texts=32, lookahead_batches=4)
+    bulk = batcher.submit([row(5, number=2)] * 1000, CallContext())
+    more = batcher.submit([row(5, number=2)] * 1000, CallContext())
+    assert recorder.started.wait(10)
+    one = batcher.submit([row(9, number=3)], CallContext())
+    recorder.gate.set()
+    assert len(one.result().columns[0]) == 1
+    assert (9, 3) in recorder.batches[1]
+    assert len(bulk.result().columns[0]) == len(more.result().columns[0]) == 1000
 
 
 def test_expired_and_cancelled_rows_are_dropped_and_their_permits_given_back(make_batcher, recorder):
     batcher = make_batcher()
-    cancelled, expired, released = CallContext(is_active=lambda: False), CallContext(deadline=0.0), []
+    cancelled, expired, released = CallContext(), CallContext(deadline=0.0), []
+    cancelled.end()
     pending = fill_behind_a_running_batch(
         batcher, recorder, [([row(2)], cancelled), ([row(3)], expired), ([row(4)], CallContext())]
     )
@@ -140,8 +179,10 @@ def test_wrong_output_of_a_model_fails_the_call_and_not_the_worker(make_batcher,
 
 
 def refuses(batcher):
+    gone = CallContext()
+    gone.end()
     try:
-        batcher.submit([row(1)], CallContext(is_active=lambda: False))
+        batcher.submit([row(1)], gone)
     except NotReadyError:
         return True
     return False
@@ -198,8 +239,7 @@ def test_permits_are_given_in_the_order_of_asking():
 def test_a_call_leaves_the_waiting_room_when_it_is_cancelled_or_expires():
     admission = Admission(AdmissionConfig(max_concurrent_requests=1))
     held = admission.permit(CallContext())
-    active = [True]
-    call = CallContext(is_active=lambda: active[0])
+    call = CallContext()
     outcome = []
 
     def enter():
@@ -211,7 +251,6 @@ def test_a_call_leaves_the_waiting_room_when_it_is_cancelled_or_expires():
     thread = threading.Thread(target=enter)
     thread.start()
     wait_for(lambda: admission.num_waiting == 1)
-    active[0] = False
     call.end()
     thread.join(10)
     assert len(outcome) == 1

@@ -1,3 +1,4 @@
+import asyncio
 import threading
 
 import grpc
@@ -5,9 +6,9 @@ import pytest
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from facets_server.runtime.health import HealthMonitor
 from facets_server.runtime.model_registry import ModelRegistry
+from facets_server.runtime.probes import HealthBoard
 from facets_server.runtime.served_model import ServedModel
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_health.v1.health import HealthServicer
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from proto_files import SERVICES as OUR_SERVICES
 from server_fakes import FakeModel
@@ -72,7 +73,9 @@ def test_a_failing_model_is_probed_once_a_look_however_many_services_need_it():
     registry = ModelRegistry([served])
     task = served.info.task
     names = ("facets.v1.EmbeddingService", "facets.v1.SimilarityService", "facets.v1.DocumentService")
-    monitor = HealthMonitor(HealthServicer(), {name: (registry.health_of((task,)),) for name in names})
+    monitor = HealthMonitor(
+        HealthBoard(asyncio.new_event_loop()), {name: (registry.health_of((task,)),) for name in names}
+    )
     monitor.start()
     monitor.drain()
     assert served.num_probes == 1

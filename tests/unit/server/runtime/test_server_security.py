@@ -1,10 +1,13 @@
 import shutil
+import socket
 import subprocess
+import urllib.request
 
 import grpc
 import pytest
 from facets_proto.v1 import models_pb2, models_pb2_grpc
 from facets_server.runtime.config import SecurityConfig, ServerConfig
+from facets_server.runtime.listening import exposure
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from facets.errors import ConfigError
@@ -73,3 +76,57 @@ def test_a_missing_certificate_is_an_error(make_server, tmp_path):
     security = SecurityConfig(tls_certificate=tmp_path / "no.pem", tls_key=tmp_path / "no.key")
     with pytest.raises(ConfigError, match="cannot be read"):
         make_server(config=ServerConfig(security=security))
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make a certificate")
+    folder = tmp_path_factory.mktemp("tls")
+    key, certificate = folder / "key.pem", folder / "cert.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
+         "-subj", "/CN=localhost", "-keyout", str(key), "-out", str(certificate)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return certificate, key
+
+
+@pytest.mark.parametrize("setting", ["tls_certificate", "tls_key", "tls_client_ca"])
+@pytest.mark.parametrize("content", [b"", b"junk", b"-----BEGIN CERTIFICATE-----\njunk\n-----END CERTIFICATE-----\n"])
+def test_junk_in_place_of_a_certificate_is_an_error_that_names_the_setting(
+    make_server, tmp_path, pair, setting, content
+):
+    junk = tmp_path / "junk.pem"
+    junk.write_bytes(content)
+    files = {"tls_certificate": pair[0], "tls_key": pair[1], setting: junk}
+    with pytest.raises(ConfigError, match=f"{setting} {junk}"):
+        make_server(config=ServerConfig(security=SecurityConfig(**files)))
+
+
+def test_keys_that_are_not_utf_8_are_an_error(make_server, tmp_path):
+    file = tmp_path / "keys"
+    file.write_bytes(b"key\xff\n")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        make_server(config=ServerConfig(security=SecurityConfig(api_keys_file=file)))
+
+
+def test_a_server_listens_on_this_machine_only_unless_told_otherwise():
+    assert exposure(ServerConfig()) == []
+    assert exposure(ServerConfig(host="localhost")) == exposure(ServerConfig(host="[::1]")) == []
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "10.1.2.3", "facets.example.org"])
+def test_other_interfaces_without_keys_or_tls_are_warned_of(host, tmp_path):
+    assert [warning[:7] for warning in exposure(ServerConfig(host=host))] == ["NO KEYS", "NO TLS:"]
+    files = {name: tmp_path / name for name in ("tls_certificate", "tls_key", "api_keys_file")}
+    assert exposure(ServerConfig(host=host, security=SecurityConfig(**files))) == []
+
+
+def test_metrics_are_served_on_the_host_only(running):
+    running.server.serve_metrics(0, host="127.0.0.1")
+    port = running.server.metrics_port
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
+        assert b"facets_requests" in reply.read()
+    with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.2", port), timeout=10):
+        pass

@@ -38,6 +38,13 @@ def test_embed_in_half_precision_is_close_to_float32(running, stub):
     np.testing.assert_allclose(array_of(reply.facet_embeddings), running.model.encode(["a cat"]), atol=2e-3)
 
 
+def test_embed_returns_one_vector_a_text_on_request(running, stub):
+    texts = ["the cat and the dog", "a boat"]
+    reply = stub.Embed(texts_pb2.EmbedRequest(texts=texts, include_vectors=True), timeout=60)
+    np.testing.assert_array_equal(array_of(reply.vectors), running.model.embed(texts))
+    assert not stub.Embed(texts_pb2.EmbedRequest(texts=texts), timeout=60).HasField("vectors")
+
+
 def test_token_stats_count_unknown_words_and_show_a_cut_text(running, stub):
     long_text = "cat " * (running.model.max_tokens + 1)
     exact_text = "cat " * running.model.max_tokens
@@ -125,6 +132,7 @@ def test_expired_work_never_reaches_the_model(running, stub):
         assert running.model.started.wait(10)
         with pytest.raises(grpc.RpcError) as raised:
             stub.Embed(texts_pb2.EmbedRequest(texts=["dog"] * 10), timeout=0.2)
+        wait_until(lambda: running.metric("facets_batch_queue_texts", model="fake") == 0)
         before = sum(running.model.batches)
         running.model.gate.set()
         first.result()

@@ -54,6 +54,14 @@ def test_without_a_model_of_passages_that_of_sentences_answers(running):
     assert scored(running).method == texts_pb2.SIMILARITY_METHOD_CODEBOOK
 
 
+def test_the_vector_of_a_passage_is_its_own(both, passages):
+    texts = ["the dog plays music", "a man"]
+    request = texts_pb2.EmbedRequest(texts=texts, model="toy-passages", include_vectors=True)
+    vectors = texts_pb2_grpc.EmbeddingServiceStub(both.channel).Embed(request, timeout=60).vectors
+    found = np.frombuffer(vectors.data, "<f4").reshape(vectors.shape)
+    np.testing.assert_allclose(found, passages.model.embed(texts), atol=2e-2)
+
+
 def test_scores_are_those_of_the_library(both, passages):
     reply = scored(both, explain=True, calibrated=True)
     expected = score_pairs(passages.model, PAIRS, score_range="0..1")

@@ -1,0 +1,228 @@
+/** A scatter chart on a canvas: zoomed, moved and read with pointer, fingers or keys. */
+
+import { h, hue } from "./dom.js";
+
+const RADIUS = 4.5;
+const REACH = 14; // pixels from a point that still hit it
+const MARGIN = 28;
+const NUM_HUES = 8;
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+/** Sends "choose" with the point chosen by a press or a key, and "hover" with the one under the pointer or null. */
+export class Chart extends EventTarget {
+  /** @type {{x: number, y: number, hue: number, themes: Set<number>}[]} Coordinates of any range. */
+  points = [];
+  #view = { scale: 1, x: 0, y: 0 };
+  #theme = null;
+  #found = new Set();
+  #chosen = null;
+  #hovered = null;
+  #drag = null;
+  #frame = 0;
+
+  constructor(label) {
+    super();
+    // A canvas does not understand light-dark(): these elements compute the colours for it.
+    this.paints = Array.from({ length: NUM_HUES }, (_, number) => h("i", { class: `paint ${hue(number)}` }));
+    this.canvas = h("canvas", { class: "chart", tabindex: 0, role: "application", "aria-label": label }, this.paints);
+    this.context = this.canvas.getContext("2d");
+    this.#listen();
+    this.redraw = () => {
+      cancelAnimationFrame(this.#frame);
+      this.#frame = requestAnimationFrame(() => this.#draw());
+    };
+    this.resized = new ResizeObserver(this.redraw);
+    this.resized.observe(this.canvas);
+    document.addEventListener("themechange", this.redraw);
+    this.dark = matchMedia("(prefers-color-scheme: dark)");
+    this.dark.addEventListener("change", this.redraw);
+  }
+
+  close() {
+    this.resized.disconnect();
+    document.removeEventListener("themechange", this.redraw);
+    this.dark.removeEventListener("change", this.redraw);
+  }
+
+  /** New points; the view stays. */
+  show(points) {
+    const chosen = this.#chosen && points.find((point) => point.key === this.#chosen.key);
+    this.points = points;
+    this.#chosen = chosen ?? null;
+    this.#hovered = null;
+    this.#bounds = bounds(points);
+    this.redraw();
+  }
+
+  /** Brings out one theme; null: all alike. */
+  focusTheme(theme) {
+    this.#theme = theme;
+    this.redraw();
+  }
+
+  /** Rings around the points of these keys. */
+  ring(keys) {
+    this.#found = new Set(keys);
+    this.redraw();
+  }
+
+  zoom(factor, center = [this.canvas.clientWidth / 2, this.canvas.clientHeight / 2]) {
+    const scale = Math.min(40, Math.max(1, this.#view.scale * factor));
+    const ratio = scale / this.#view.scale;
+    this.#view = {
+      scale,
+      x: center[0] - (center[0] - this.#view.x) * ratio,
+      y: center[1] - (center[1] - this.#view.y) * ratio,
+    };
+    this.redraw();
+  }
+
+  reset() {
+    this.#view = { scale: 1, x: 0, y: 0 };
+    this.redraw();
+  }
+
+  #bounds = bounds([]);
+
+  #place(point) {
+    const { left, top, width, height } = this.#bounds;
+    const across = this.canvas.clientWidth - 2 * MARGIN;
+    const down = this.canvas.clientHeight - 2 * MARGIN;
+    const x = MARGIN + ((point.x - left) / width) * across;
+    const y = MARGIN + ((point.y - top) / height) * down;
+    return [x * this.#view.scale + this.#view.x, y * this.#view.scale + this.#view.y];
+  }
+
+  #draw() {
+    const { canvas, context } = this;
+    const ratio = devicePixelRatio || 1;
+    canvas.width = canvas.clientWidth * ratio;
+    canvas.height = canvas.clientHeight * ratio;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const hues = this.paints.map((paint) => getComputedStyle(paint).color);
+    for (const point of this.#order()) this.#dot(point, hues);
+    const ink = getComputedStyle(canvas).color;
+    for (const point of this.points) if (this.#found.has(point.key)) this.#circle(point, RADIUS + 4, ink, 1.5);
+    for (const point of [this.#hovered, this.#chosen]) if (point) this.#circle(point, RADIUS + 3.5, ink, 2.5);
+  }
+
+  /** Those of the theme in focus last, so that they lie on top. */
+  #order() {
+    if (this.#theme === null) return this.points;
+    const [others, mine] = [[], []];
+    for (const point of this.points) (point.themes.has(this.#theme) ? mine : others).push(point);
+    return [...others, ...mine];
+  }
+
+  #dot(point, hues) {
+    const dimmed = this.#theme !== null && !point.themes.has(this.#theme);
+    const [x, y] = this.#place(point);
+    this.context.globalAlpha = dimmed ? 0.12 : 0.82;
+    this.context.fillStyle = hues[(dimmed || this.#theme === null ? point.hue : this.#theme) % NUM_HUES];
+    this.context.beginPath();
+    this.context.arc(x, y, RADIUS, 0, 2 * Math.PI);
+    this.context.fill();
+    this.context.globalAlpha = 1;
+  }
+
+  #circle(point, radius, color, width) {
+    const [x, y] = this.#place(point);
+    this.context.strokeStyle = color;
+    this.context.lineWidth = width;
+    this.context.beginPath();
+    this.context.arc(x, y, radius, 0, 2 * Math.PI);
+    this.context.stroke();
+  }
+
+  #listen() {
+    const on = (event, listener, options) => this.canvas.addEventListener(event, listener, options);
+    on("pointerdown", (event) => {
+      this.#drag = { from: at(event), moved: false, view: this.#view };
+      this.canvas.setPointerCapture(event.pointerId);
+    });
+    on("pointermove", (event) => this.#moved(event));
+    on("pointerup", (event) => {
+      if (this.#drag && !this.#drag.moved) this.#choose(this.#nearest(at(event)));
+      this.#drag = null;
+    });
+    on("pointerleave", () => this.#hover(null));
+    on("wheel", (event) => {
+      if (!event.ctrlKey && document.activeElement !== this.canvas) return; // the page scrolls until the map is pressed
+      event.preventDefault();
+      this.zoom(Math.exp(-event.deltaY / 300), at(event));
+    }, { passive: false });
+    on("keydown", (event) => this.#key(event));
+  }
+
+  #moved(event) {
+    const [x, y] = at(event);
+    if (!this.#drag) return this.#hover(this.#nearest([x, y]));
+    const [dx, dy] = [x - this.#drag.from[0], y - this.#drag.from[1]];
+    this.#drag.moved ||= Math.hypot(dx, dy) > 4;
+    if (!this.#drag.moved) return undefined;
+    this.#view = { ...this.#drag.view, x: this.#drag.view.x + dx, y: this.#drag.view.y + dy };
+    return this.redraw();
+  }
+
+  #key(event) {
+    const steps = { "+": 1.4, "=": 1.4, "-": 1 / 1.4 };
+    if (event.key in ARROWS) this.#choose(this.#toward(ARROWS[event.key]));
+    else if (event.key in steps) this.zoom(steps[event.key]);
+    else if (event.key === "0") this.reset();
+    else return;
+    event.preventDefault();
+  }
+
+  #nearest([x, y]) {
+    let best = null;
+    let least = REACH;
+    for (const point of this.points) {
+      const [px, py] = this.#place(point);
+      const distance = Math.hypot(px - x, py - y);
+      if (distance < least) [best, least] = [point, distance];
+    }
+    return best;
+  }
+
+  /** The closest point in a direction from the chosen one; the middle one to begin with. */
+  #toward([dx, dy]) {
+    const [x, y] = this.#chosen ? this.#place(this.#chosen) : [this.canvas.clientWidth / 2, this.canvas.clientHeight / 2];
+    let best = this.#chosen;
+    let least = Infinity;
+    for (const point of this.points) {
+      const [px, py] = this.#place(point);
+      const along = (px - x) * dx + (py - y) * dy;
+      const aside = Math.abs((px - x) * dy) + Math.abs((py - y) * dx);
+      if (this.#chosen && along <= 0) continue;
+      const distance = this.#chosen ? along + 2 * aside : Math.hypot(px - x, py - y);
+      if (point !== this.#chosen && distance < least) [best, least] = [point, distance];
+    }
+    return best;
+  }
+
+  #choose(point) {
+    if (!point) return;
+    this.#chosen = point;
+    this.redraw();
+    this.dispatchEvent(new CustomEvent("choose", { detail: point }));
+  }
+
+  #hover(point) {
+    if (point === this.#hovered) return;
+    this.#hovered = point;
+    this.canvas.classList.toggle("pointing", point !== null);
+    this.redraw();
+    this.dispatchEvent(new CustomEvent("hover", { detail: point }));
+  }
+}
+
+function at(event) {
+  return [event.offsetX, event.offsetY];
+}
+
+function bounds(points) {
+  const [xs, ys] = [points.map((point) => point.x), points.map((point) => point.y)];
+  const [left, top] = [xs.reduce((a, b) => Math.min(a, b), Infinity), ys.reduce((a, b) => Math.min(a, b), Infinity)];
+  const [right, bottom] = [xs.reduce((a, b) => Math.max(a, b), -Infinity), ys.reduce((a, b) => Math.max(a, b), -Infinity)];
+  return { left, top, width: right - left || 1, height: bottom - top || 1 };
+}

@@ -1,0 +1,115 @@
+/** The frame: which view is shown, the key, the state of the connection. */
+
+import { connection, hasKey, setKey } from "./api.js";
+import { h } from "./dom.js";
+import { problem } from "./panel.js";
+import { forget, listModels } from "./served.js";
+
+const VIEWS = {
+  search: () => import("./views/search.js"),
+  facets: () => import("./views/facets.js"),
+  compare: () => import("./views/compare.js"),
+  summary: () => import("./views/summary.js"),
+  relations: () => import("./views/relations.js"),
+  papers: () => import("./views/papers.js"),
+  map: () => import("./views/map.js"),
+};
+const CONNECTION = { waiting: "Connecting", reached: "Connected", lost: "No connection" };
+
+const main = document.getElementById("main");
+const views = document.getElementById("views");
+const banner = document.getElementById("banner");
+let shown = { name: "", close: () => {} };
+let turn = 0;
+
+async function route({ focus = true } = {}) {
+  const [name, query = ""] = location.hash.slice(1).split("?", 2);
+  if (name === "main") return; // the link that skips the header
+  const known = name in VIEWS ? name : "search";
+  const mine = (turn += 1);
+  shown.close();
+  mark(known);
+  try {
+    const module = await VIEWS[known]();
+    if (mine !== turn) return;
+    const root = h("div", { class: `view ${known}` });
+    main.replaceChildren(root);
+    shown = { close: () => {} };
+    const opened = await module.open(root);
+    if (mine !== turn) return opened.close();
+    shown = opened;
+    await opened.open(Object.fromEntries(new URLSearchParams(query)));
+  } catch (error) {
+    if (mine === turn) failed(error);
+  }
+  if (focus && mine === turn) main.focus({ preventScroll: true });
+}
+
+/** A view could not even begin; once the server is back it is tried again. */
+function failed(error) {
+  main.replaceChildren(h("div", { class: "view" }, h("h1", {}, "Facets"), problem(error)));
+  const again = (event) => event.detail === "reached" && route();
+  connection.addEventListener("change", again, { once: true });
+  shown = { close: () => connection.removeEventListener("change", again) };
+}
+
+function mark(name) {
+  for (const link of views.querySelectorAll("a")) {
+    const current = link.hash === `#${name}`;
+    if (current) {
+      link.setAttribute("aria-current", "page");
+      document.title = `${link.textContent} \u2013 Facets playground`;
+    } else {
+      link.removeAttribute("aria-current");
+    }
+  }
+}
+
+function showConnection() {
+  const label = document.getElementById("connection");
+  label.dataset.state = connection.state;
+  label.textContent = CONNECTION[connection.state];
+  banner.hidden = connection.state !== "lost";
+  if (banner.hidden) return banner.replaceChildren();
+  banner.replaceChildren(
+    h("span", {}, "The server does not answer. It is asked again every few seconds; nothing you typed is lost."),
+    h("button", { type: "button", class: "quiet", on: { click: () => connection.probe() } }, "Ask now"),
+  );
+}
+
+async function showServed() {
+  try {
+    const models = await listModels();
+    document.getElementById("served").textContent = `Models: ${models.map((model) => model.name).join(", ")}`;
+  } catch {
+    document.getElementById("served").textContent = ""; // the view says what is wrong
+  }
+}
+
+function setUpKey() {
+  const dialog = document.getElementById("key-dialog");
+  const input = document.getElementById("key");
+  const button = document.getElementById("key-button");
+  const label = () => {
+    button.textContent = hasKey() ? "Key: set" : "Key";
+  };
+  label();
+  button.addEventListener("click", () => dialog.showModal());
+  dialog.addEventListener("close", () => {
+    if (dialog.returnValue === "use") setKey(input.value);
+    else if (dialog.returnValue === "forget") setKey("");
+    else return;
+    input.value = "";
+    dialog.returnValue = "";
+    label();
+    forget();
+    showServed();
+    route();
+  });
+}
+
+connection.addEventListener("change", showConnection);
+addEventListener("hashchange", () => route());
+setUpKey();
+showServed();
+route({ focus: false });

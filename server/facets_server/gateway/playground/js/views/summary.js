@@ -1,0 +1,96 @@
+/** A summary: which sentences cover a text, and how much of it. */
+
+import { call } from "../api.js";
+import { field, h, hue, percent, plural, select } from "../dom.js";
+import { panel } from "../panel.js";
+import { modelChoices } from "../served.js";
+import { marked, Text } from "../text.js";
+
+const WORKINGS = [["sentences", "sentences"], ["words", "words at most"]];
+const OCTOPUS =
+  "An octopus has three hearts, nine brains and blue blood. Two hearts pump blood to the gills, while a third sends it " +
+  "to the rest of the body. The animal lives on the sea floor, where it hides in dens during the day. It hunts at night " +
+  "and eats crabs, clams and small fish. A beak, the only hard part of the body, cracks the shells. When it is " +
+  "threatened, it squirts ink and changes its colour within a second. Thousands of cells in the skin hold pigments " +
+  "that muscles open and close. Octopuses open jars, find their way through mazes and remember people. A female lays " +
+  "tens of thousands of eggs and guards them for months without eating. She dies soon after they hatch.";
+const CITY =
+  "The city council voted on Tuesday to build a tram line from the harbour to the university. It will cost 240 million " +
+  "and open in six years. Shopkeepers in the old town fear that two years of works will keep customers away. The mayor " +
+  "promised to pay those who lose income. Cyclists welcomed the plan, since the bridge gets a lane of its own. Half of " +
+  "the money comes from the state. The other half must be borrowed, and the opposition called that reckless. Tenants " +
+  "along the line expect that rents will rise. A first draft of the route is shown in the town hall until May.";
+const EXAMPLES = [
+  { label: "The octopus", values: { text: OCTOPUS, size: "3", unit: "sentences", query: "" } },
+  { label: "A tram line, in 40 words", values: { text: CITY, size: "40", unit: "words", query: "" } },
+  { label: "The same, about money", values: { text: CITY, size: "3", unit: "sentences", query: "what it costs and who pays" } },
+];
+
+/** Fills `root` with the view. */
+export async function open(root) {
+  const models = await modelChoices("sentences", "passages");
+  return panel(root, {
+    name: "summary",
+    title: "Summary",
+    lede: "The sentences that cover most of what a text is about, and what each of them adds.",
+    controls: [
+      field("Text", h("textarea", { name: "text", rows: 7, required: true })),
+      h(
+        "div",
+        { class: "columns" },
+        field("Length", h("input", { name: "size", type: "number", min: 1, max: 10000, value: 3, required: true })),
+        field("In", select("unit", WORKINGS)),
+        field("Looking for (may be empty)", h("input", { name: "query", autocomplete: "off" })),
+        field("Model", select("model", models)),
+      ),
+    ],
+    action: "Summarize",
+    examples: EXAMPLES,
+    ask: (values, signal) => call("SummarizationService/Summarize", request(values), signal),
+    show: (answer, values) => show(answer.summaries[0], values),
+  });
+}
+
+function request(values) {
+  const budget = values.unit === "words" ? { maxWords: Number(values.size) } : { numSentences: Number(values.size) };
+  return { documents: [{ text: values.text }], model: values.model, query: values.query, ...budget };
+}
+
+function show(summary, values) {
+  const text = new Text(values.text);
+  const sentences = (summary.sentences ?? []).map((sentence) => ({ selection: 0, start: 0, gain: 0, ...sentence }));
+  const picked = [...sentences].sort((first, second) => first.selection - second.selection);
+  const covered = picked.reduce((sum, sentence) => sum + sentence.gain, 0);
+  const marks = sentences.map((one) => ({ start: one.start, end: one.end, kind: `picked ${hue(one.selection)}`, whole: true }));
+  const told =
+    `${plural(sentences.length, "sentence")} of ${summary.numSentencesInDocument}, ` +
+    `${plural(summary.numWords ?? 0, "word")}, cover ${percent(covered)} of the text`;
+  return {
+    nodes: [
+      h("section", { class: "card", "aria-labelledby": "covered" }, h("h2", { id: "covered" }, `${percent(covered)} covered`), bar(picked)),
+      h("ol", { class: "hits plain" }, sentences.map((sentence) => sentenceItem(sentence))),
+      h("section", { class: "card", "aria-label": "The whole text" }, h("h2", {}, "Where they stand"), h("p", { class: "passage" }, marked(text, marks))),
+    ],
+    status: told,
+  };
+}
+
+/** One stretch for each sentence, in the order they were picked; what is left is not covered. */
+function bar(picked) {
+  const parts = picked.map((sentence) => {
+    const part = h("span", { class: `part ${hue(sentence.selection)}` });
+    part.style.width = `${(sentence.gain * 100).toFixed(2)}%`;
+    return part;
+  });
+  return h("div", { class: "coverage", "aria-hidden": "true" }, parts);
+}
+
+function sentenceItem(sentence) {
+  return h(
+    "li",
+    { class: `card sentence ${hue(sentence.selection)}` },
+    h("span", { class: "swatch" }),
+    h("span", {}, sentence.text),
+    h("span", { class: "small number" }, `picked as number ${sentence.selection + 1}, adds ${percent(sentence.gain)}`),
+  );
+}

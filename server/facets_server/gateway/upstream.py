@@ -1,0 +1,162 @@
+"""Forwarding to the gRPC server: key, deadline, request id, trace and address of the caller travel as metadata."""
+
+import asyncio
+import re
+import uuid
+from collections.abc import AsyncIterator, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import grpc
+from starlette.requests import ClientDisconnect, Request
+
+from facets_server.gateway.failures import bad_request, failure_of
+from facets_server.runtime.gateway_trust import ADDRESS_METADATA, TOKEN_METADATA
+
+__all__ = ["Caller", "Upstream", "caller_of", "unless_gone"]
+
+_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
+_FORWARDED = ("authorization", "traceparent", "tracestate")
+_TIMEOUT = re.compile(r"[0-9]{1,10}")
+_PRINTABLE = re.compile(r"[\x20-\x7e]*")
+
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and how long he waits.
+
+    Attributes:
+        metadata: What is forwarded.
+        timeout_s: Seconds until he gives up; None: never.
+        request_id: His, or made here.
+    """
+
+    metadata: tuple[tuple[str, str], ...]
+    timeout_s: float | None
+    request_id: str
+
+
+def caller_of(request: Request, *, timeout_s: float | None) -> Caller:
+    """Reads the headers of a request.
+
+    Args:
+        request: Any request.
+        timeout_s: Of callers that name no ``Connect-Timeout-Ms``; None: without end.
+
+    Raises:
+        CallFailedError: A header is not what it must be.
+    """
+    sent = request.headers.get("connect-timeout-ms")
+    if sent is not None and not _TIMEOUT.fullmatch(sent):
+        raise bad_request("header connect-timeout-ms is not a number of at most 10 digits")
+    metadata = [("x-request-id", request_id_of(request)), (ADDRESS_METADATA, _address_of(request))]
+    for name in _FORWARDED:
+        value = request.headers.get(name)
+        if value is not None:
+            if not _PRINTABLE.fullmatch(value):
+                raise bad_request(f"header {name} has a character that is not printable ASCII")
+            metadata.append((name, value))
+    return Caller(tuple(metadata), timeout_s if sent is None else int(sent) / 1000, request_id_of(request))
+
+
+def request_id_of(request: Request) -> str:
+    """The caller's ``X-Request-Id``, or one made once for each request."""
+    state = request.scope.setdefault("state", {})
+    if "request_id" not in state:
+        sent = request.headers.get("x-request-id", "")
+        state["request_id"] = sent if _REQUEST_ID.fullmatch(sent) else uuid.uuid4().hex
+    return str(state["request_id"])
+
+
+def _address_of(request: Request) -> str:
+    """The address without its port, in gRPC's form, so that a caller is one caller whichever way he comes."""
+    host = request.client.host if request.client is not None else "unknown"
+    return f"ipv6:%5B{host}%5D" if ":" in host else f"ipv4:{host}"
+
+
+class Upstream:
+    """The gRPC server behind the gateway; made and used on one event loop."""
+
+    def __init__(self, channel: grpc.aio.Channel, token: str) -> None:
+        """Makes no call yet.
+
+        Args:
+            channel: To the server; ``close`` closes it.
+            token: Tells the server that this is its gateway; empty: it does not know.
+        """
+        self._channel = channel
+        self._trust = ((TOKEN_METADATA, token),) if token else ()
+
+    async def call(self, path: str, request: bytes, caller: Caller) -> bytes:
+        """Calls a unary rpc.
+
+        Raises:
+            CallFailedError: It failed.
+        """
+        call: Any = _untyped(self._channel.unary_unary(path))(
+            request, metadata=(*caller.metadata, *self._trust), timeout=caller.timeout_s, wait_for_ready=False
+        )
+        try:
+            return bytes(await call)
+        except grpc.aio.AioRpcError as error:
+            raise failure_of(error) from error
+
+    async def stream(self, path: str, requests: AsyncIterator[bytes], caller: Caller) -> AsyncIterator[bytes]:
+        """Calls an rpc of streams; requests are taken as fast as the server reads them.
+
+        Raises:
+            CallFailedError: It failed.
+        """
+        call: Any = _untyped(self._channel.stream_stream(path))(
+            requests, metadata=(*caller.metadata, *self._trust), timeout=caller.timeout_s
+        )
+        try:
+            async for reply in call:
+                yield bytes(reply)
+        except grpc.aio.AioRpcError as error:
+            raise failure_of(error) from error
+        finally:
+            call.cancel()
+
+    async def close(self) -> None:
+        """Closes the channel."""
+        await self._channel.close()
+
+
+def _untyped(multi_callable: object) -> Any:
+    """Without serializers messages are bytes, which gRPC's types do not know."""
+    return multi_callable
+
+
+async def unless_gone(
+    request: Request, work: Coroutine[Any, Any, ResultT], body_is_read: asyncio.Event | None = None
+) -> ResultT:
+    """Does work for a caller; stops when he goes.
+
+    Args:
+        request: His request.
+        work: What is done.
+        body_is_read: Set once the body has been read: before that the reader sees him go; None: it has been.
+
+    Raises:
+        ClientDisconnect: He has gone; the work is cancelled.
+    """
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_until_gone(request, body_is_read))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise ClientDisconnect
+    finally:
+        for task in (working, leaving):
+            task.cancel()
+
+
+async def _until_gone(request: Request, body_is_read: asyncio.Event | None) -> None:
+    if body_is_read is not None:
+        await body_is_read.wait()
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,103 @@
+"""Backup, restore and verification of a data directory, for the commands of ``facets-server``.
+
+Which files there are stands in the rooms: each names its stores and what they hold.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from facets.errors import DamagedError, IndexFormatError, StorageError
+from facets.index.snapshot import check_snapshot
+from facets.storage import (
+    BACKUP_MANIFEST,
+    MANIFEST,
+    Schema,
+    back_up,
+    check_backup,
+    clear_errors,
+    note_backup,
+    problems_of,
+    restore,
+)
+from facets_server.runtime.rooms import ROOMS
+
+__all__ = ["back_up_directory", "restore_directory", "verify_directory"]
+
+_SNAPSHOTS = "indexes/*.index"
+Say = Callable[[str], None]
+
+
+def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
+    """Copies every store of a directory, also while a server uses it, and compares all that has a checksum.
+
+    Returns:
+        Whether everything in the copy is what was written; a damaged copy is kept.
+
+    Raises:
+        DamagedError: The directory has no stores.
+        ConflictError, StorageError: See :func:`facets.storage.back_up`.
+    """
+    stores = [(path, schema.counter) for path, schema in _stores(data_dir)]
+    if not stores:
+        raise DamagedError(f"{data_dir} is no data directory: expected documents.sqlite3 in it")
+    files = back_up(data_dir, destination, stores)
+    for name, file in files.items():
+        say(f"{name}: {file.num_bytes} bytes" + ("" if file.writes is None else f", revision {file.writes}"))
+    is_whole = verify_directory(destination, say)
+    try:
+        note_backup(data_dir, destination)
+    except StorageError as error:
+        say(f"{error}: the server will not know of this backup")
+    say(f"backup of {data_dir} written to {destination}")
+    return is_whole
+
+
+def restore_directory(source: Path, data_dir: Path, say: Say) -> None:
+    """Puts a backup into an empty or new directory.
+
+    Raises:
+        ConflictError, StorageError: See :func:`facets.storage.restore`.
+    """
+    files = restore(source, data_dir)
+    say(f"{len(files)} stores of {source} restored to {data_dir}; indexes are built again when a server starts")
+
+
+def verify_directory(directory: Path, say: Say) -> bool:
+    """Compares everything in a data directory, or in a backup, with its checksums; changes nothing.
+
+    Args:
+        directory: A server may be using it.
+        say: Gets a sentence for everything that is damaged, and one about the whole.
+
+    Returns:
+        Whether nothing that cannot be made again is damaged.
+
+    Raises:
+        DamagedError: The directory has no stores, or the backup has changed.
+    """
+    if (directory / BACKUP_MANIFEST).exists():
+        check_backup(directory)
+    stores = list(_stores(directory))
+    if not any(path.name == "documents.sqlite3" for path, _ in stores):
+        beside = f", but {MANIFEST}" if (directory / MANIFEST).exists() else ""
+        raise DamagedError(f"{directory} has no documents.sqlite3{beside}: expected a data directory or a backup")
+    num_damaged = 0
+    for path, schema in stores:
+        for problem in problems_of(path, schema):
+            say(problem)
+            num_damaged += 1
+    for path in sorted(directory.glob(_SNAPSHOTS)):
+        try:
+            with clear_errors(f"cannot read {path}"):
+                check_snapshot(path)
+        except IndexFormatError as error:
+            say(f"{path}: {error}; it will be built again")
+    say(f"{directory}: {len(stores)} stores, {num_damaged or 'nothing'} damaged")
+    return not num_damaged
+
+
+def _stores(directory: Path) -> Iterator[tuple[Path, Schema]]:
+    """Every store that is there, positions in a store before the store, as a backup must copy them."""
+    for room in ROOMS:
+        for pattern, schema in room.stores.items():
+            yield from ((path, schema) for path in sorted(directory.glob(pattern)))

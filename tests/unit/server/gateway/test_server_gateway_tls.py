@@ -1,0 +1,49 @@
+"""TLS of the gateway: the certificates of the server, and those of callers where the server asks for them."""
+
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+from facets_server.runtime.config import SecurityConfig
+from server_gateway_fakes import listening
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for localhost, signed by itself, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make a certificate")
+    folder = tmp_path_factory.mktemp("tls")
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    command += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    return certificate, key
+
+
+def get(port: int, context: ssl.SSLContext | bool, scheme: str = "https") -> httpx.Response:
+    return httpx.get(f"{scheme}://localhost:{port}/healthz", verify=context, trust_env=False, timeout=60)
+
+
+def test_certificates_are_those_of_the_server(pair: tuple[Path, Path]) -> None:
+    certificate, key = pair
+    with listening(security=SecurityConfig(tls_certificate=certificate, tls_key=key)) as port:
+        assert get(port, ssl.create_default_context(cafile=str(certificate))).status_code == 200
+        with pytest.raises(httpx.ConnectError):
+            get(port, True)
+        with pytest.raises(httpx.TransportError):
+            get(port, False, scheme="http")
+
+
+def test_callers_must_show_a_certificate_where_the_server_asks_for_one(pair: tuple[Path, Path]) -> None:
+    certificate, key = pair
+    security = SecurityConfig(tls_certificate=certificate, tls_key=key, tls_client_ca=certificate)
+    with listening(security=security) as port:
+        context = ssl.create_default_context(cafile=str(certificate))
+        with pytest.raises(httpx.TransportError):
+            get(port, context)
+        context.load_cert_chain(certificate, key)
+        assert get(port, context).status_code == 200

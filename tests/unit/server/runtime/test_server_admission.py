@@ -1,0 +1,100 @@
+import asyncio
+
+import pytest
+from facets_server.runtime.admission import Admission
+from facets_server.runtime.call_context import CallContext
+from facets_server.runtime.config import AdmissionConfig
+from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
+from facets_server.runtime.wait_limit import WaitLimit
+
+from facets.errors import OverloadedError
+
+
+def admit(admission, caller="a", num_bytes=10):
+    return asyncio.run(admission.admit(CallContext(caller=caller), num_bytes))
+
+
+def test_one_caller_has_its_share_and_no_more():
+    admission = Admission(AdmissionConfig(max_requests_per_caller=2))
+    held = [admit(admission), admit(admission)]
+    with pytest.raises(OverloadedError, match="of the caller"):
+        admit(admission)
+    other = admit(admission, "b")
+    held[0].release()
+    held.append(admit(admission))
+    for permit in (*held, other):
+        permit.release()
+    assert admission.is_idle()
+
+
+def test_one_caller_has_its_share_of_the_streams():
+    admission = Admission(AdmissionConfig(max_streams_per_caller=1))
+    with admission.stream_slot(CallContext(caller="a")), admission.stream_slot(CallContext(caller="b")):
+        with pytest.raises(OverloadedError, match="of one"), admission.stream_slot(CallContext(caller="a")):
+            pass
+    with admission.stream_slot(CallContext(caller="a")):
+        assert admission.num_streams == 1
+
+
+def test_requests_are_bounded_in_bytes_and_one_alone_is_let_in():
+    admission = Admission(AdmissionConfig(max_request_bytes=100))
+    large = admit(admission, num_bytes=1000)
+    with pytest.raises(OverloadedError, match="bytes"):
+        admit(admission, num_bytes=1)
+    large.release()
+    admit(admission, num_bytes=60)
+    with pytest.raises(OverloadedError, match="bytes"):
+        admit(admission, "b", num_bytes=60)
+    admit(admission, "b", num_bytes=40)
+
+
+@pytest.mark.parametrize("end", ["cancelled", "deadline"])
+def test_who_stops_waiting_on_the_loop_leaves_nothing_behind(end):
+    admission = Admission(AdmissionConfig(max_concurrent_requests=1, max_requests_per_caller=2))
+
+    async def run():
+        held = await admission.admit(CallContext(caller="a"), 10)
+        call = CallContext(caller="a")
+        if end == "deadline":
+            call.deadline = call.started + 0.05
+        waiting = asyncio.ensure_future(admission.admit(call, 10))
+        while not admission.num_waiting:
+            await asyncio.sleep(0)
+        if end == "cancelled":
+            waiting.cancel()
+        with pytest.raises((asyncio.CancelledError, DeadlineExceededError, CallCancelledError)):
+            await waiting
+        assert not admission.num_waiting
+        held.release()
+        (await admission.admit(CallContext(caller="a"), 10)).release()
+
+    asyncio.run(run())
+    assert admission.is_idle()
+
+
+def test_the_oldest_wait_gives_way_to_the_newest():
+    async def run():
+        waits = WaitLimit("a message", most=2, timeout_s=None)
+        tasks = [asyncio.ensure_future(waits.wait(asyncio.Event().wait())) for _ in range(3)]
+        done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        assert done == {tasks[0]}
+        with pytest.raises(OverloadedError):
+            tasks[0].result()
+        for task in pending:
+            task.cancel()
+        assert all(
+            isinstance(e, asyncio.CancelledError) for e in await asyncio.gather(*pending, return_exceptions=True)
+        )
+        assert not len(waits)
+
+    asyncio.run(run())
+
+
+def test_a_wait_ends_after_its_time():
+    async def run():
+        waits = WaitLimit("a message", most=9, timeout_s=0.02)
+        with pytest.raises(DeadlineExceededError, match="a message"):
+            await waits.wait(asyncio.Event().wait())
+        assert await waits.wait(asyncio.sleep(0, "came")) == "came"
+
+    asyncio.run(run())

@@ -1,0 +1,191 @@
+"""Traces and the access log of real calls."""
+
+import json
+import subprocess
+import sys
+
+import grpc
+import pytest
+from facets_client import FacetsClient
+from facets_proto.v1 import documents_pb2, documents_pb2_grpc, texts_pb2, texts_pb2_grpc
+from facets_server.runtime.access_log import AccessLog
+from facets_server.runtime.call_context import CallContext
+from facets_server.runtime.config import ObservabilityConfig, SecurityConfig, ServerConfig
+from facets_server.runtime.tracing import Tracing
+from waiting import wait_until
+
+from facets.errors import ConfigError
+
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
+
+
+@pytest.fixture
+def exporter():
+    pytest.importorskip("opentelemetry.sdk")
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    return InMemorySpanExporter()
+
+
+@pytest.fixture
+def provider(exporter):
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+    made = TracerProvider()
+    made.add_span_processor(SimpleSpanProcessor(exporter))
+    return made
+
+
+def embed(running, *texts, metadata=()):
+    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
+    return stub.Embed(texts_pb2.EmbedRequest(texts=texts), metadata=metadata)
+
+
+def spans(exporter, name, number=1):
+    """The finished spans of calls of that name, and all spans below them."""
+    wait_until(lambda: sum(span.name.endswith(name) for span in exporter.get_finished_spans()) >= number)
+    found = exporter.get_finished_spans()
+    calls = [span for span in found if span.name.endswith(name)]
+    ids = {span.context.span_id for span in calls}
+    return calls, [span for span in found if span.parent is not None and span.parent.span_id in ids]
+
+
+def test_a_call_has_a_span_below_the_caller_s_and_one_a_stage(make_server, provider, exporter):
+    running = make_server(tracing=Tracing(provider))
+    embed(running, "a cat", "a dog", metadata=(("traceparent", TRACEPARENT),))
+    [call], stages = spans(exporter, "EmbeddingService/Embed")
+    assert f"{call.context.trace_id:032x}" == TRACE
+    assert f"{call.parent.span_id:016x}" == PARENT
+    assert call.attributes["facets.items"] == 2
+    assert call.attributes["facets.request_bytes"] > 0 < call.attributes["facets.reply_bytes"]
+    assert call.attributes["rpc.response.status_code"] == "OK"
+    assert [span.name for span in stages] == ["queue", "tokenize", "batch", "model"]
+    assert [span.attributes.get("facets.items") for span in stages] == [None, 2, 2, 2]
+    assert all(span.start_time <= span.end_time for span in (call, *stages))
+    assert "cat" not in "".join(span.to_json() for span in (call, *stages))
+
+
+def test_storing_and_searching_are_stages(make_server, provider, exporter):
+    running = make_server(tracing=Tracing(provider))
+    running.engine.create_collection("pets", model="fake", model_revision="r1", num_facets=3, dim=32, space="fake@r1")
+    stub = documents_pb2_grpc.DocumentServiceStub(running.channel)
+    document = documents_pb2.Document(id="1", text="the cat")
+    stub.Upsert(documents_pb2.UpsertRequest(collection="pets", documents=[document]))
+    query = documents_pb2.SearchQuery(text="the dog")
+    stub.Search(documents_pb2.SearchRequest(collection="pets", queries=[query], top_k=1))
+    _, stored = spans(exporter, "DocumentService/Upsert")
+    _, found = spans(exporter, "DocumentService/Search")
+    assert stored[-1].name == "store" and stored[-1].attributes["facets.items"] == 1
+    assert found[-1].name == "search" and found[-1].attributes["facets.items"] == 1
+
+
+def test_junk_as_trace_context_is_a_trace_of_its_own(make_server, provider, exporter):
+    running = make_server(tracing=Tracing(provider))
+    for number, junk in enumerate(["", "junk", "00-0-0-01", "x" * 5000], 1):
+        embed(running, "a cat", metadata=(("traceparent", junk),))
+        calls, _ = spans(exporter, "EmbeddingService/Embed", number)
+        assert calls[-1].parent is None
+
+
+def test_a_fault_of_the_server_is_an_error_of_the_span_and_a_caller_s_is_none(make_server, provider, exporter):
+    from opentelemetry.trace import StatusCode
+
+    running = make_server(tracing=Tracing(provider))
+    with pytest.raises(grpc.RpcError):
+        embed(running)
+    running.model.poison = "cat"
+    with pytest.raises(grpc.RpcError):
+        embed(running, "a cat")
+    calls, _ = spans(exporter, "EmbeddingService/Embed", 2)
+    assert [call.status.status_code for call in calls] == [StatusCode.UNSET, StatusCode.ERROR]
+
+
+def test_the_client_passes_the_current_trace_on(make_server, provider, exporter):
+    running = make_server(tracing=Tracing(provider))
+    with FacetsClient(f"127.0.0.1:{running.server.port}") as client:
+        with provider.get_tracer("test").start_as_current_span("mine") as mine:
+            client.models()
+        client.model()
+    [inside], _ = spans(exporter, "ModelService/ListModels")
+    [outside], _ = spans(exporter, "ModelService/GetModel")
+    assert inside.parent.span_id == mine.get_span_context().span_id
+    assert outside.parent is None
+
+
+def test_nothing_of_opentelemetry_is_imported_when_traces_are_off():
+    code = "import sys, facets_client, facets_server.runtime.app; print('opentelemetry' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def lines(path, number):
+    wait_until(lambda: path.exists() and len(path.read_text().splitlines()) >= number)
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def with_log(path, **settings):
+    return ServerConfig(observability=ObservabilityConfig(access_log=str(path)), **settings)
+
+
+def test_the_access_log_has_a_line_for_each_call(make_server, tmp_path):
+    path = tmp_path / "access.jsonl"
+    running = make_server(config=with_log(path))
+    forged = 'x", "status": "OK'
+    embed(running, "a cat", "a dog", metadata=(("x-request-id", "mine"),))
+    with pytest.raises(grpc.RpcError):
+        embed(running, metadata=(("x-request-id", forged),))
+    good, bad = lines(path, 2)
+    assert good["request_id"] == "mine" and good["status"] == "OK" and "reason" not in good
+    assert good["rpc"] == "/facets.v1.EmbeddingService/Embed" and good["items"] == 2
+    assert good["request_bytes"] > 0 and good["reply_bytes"] > 0 and "trace_id" not in good
+    assert list(good["stages_ms"]) == ["queue", "tokenize", "batch", "model"]
+    assert good["peer"].startswith("ipv4:127.0.0.1:") and good["caller"] == "ipv4:127.0.0.1"
+    assert (bad["status"], bad["reason"]) == ("INVALID_ARGUMENT", "INVALID_INPUT")
+    assert bad["request_id"] != forged
+    assert "cat" not in path.read_text()
+
+
+def test_the_access_log_names_keys_without_telling_them(make_server, tmp_path):
+    (tmp_path / "keys").write_text("secretkey read\n")
+    path = tmp_path / "access.jsonl"
+    running = make_server(config=with_log(path, security=SecurityConfig(api_keys_file=tmp_path / "keys")))
+    embed(running, "a cat", metadata=(("authorization", "Bearer secretkey"),))
+    with pytest.raises(grpc.RpcError):
+        embed(running, "a cat", metadata=(("authorization", "Bearer otherkey"),))
+    known, unknown = lines(path, 2)
+    assert known["status"] == "OK" and known["caller"]
+    assert unknown["status"] == "UNAUTHENTICATED"
+    assert "secretkey" not in path.read_text() and "otherkey" not in path.read_text()
+
+
+def test_a_line_has_the_trace_it_belongs_to(make_server, tmp_path, provider):
+    path = tmp_path / "access.jsonl"
+    running = make_server(config=with_log(path), tracing=Tracing(provider))
+    embed(running, "a cat", metadata=(("traceparent", TRACEPARENT),))
+    assert lines(path, 1)[0]["trace_id"] == TRACE
+
+
+def test_an_access_log_that_cannot_be_opened_is_said_at_start(tmp_path):
+    with pytest.raises(ConfigError, match=r"access_log .* cannot be written: No such file"):
+        AccessLog(str(tmp_path / "missing" / "access.jsonl"))
+
+
+def test_a_full_disk_loses_lines_and_counts_them():
+    log = AccessLog("/dev/full")
+    for _ in range(3):
+        log.write(CallContext(method="/a/b"), "OK", "", 0.1)
+    wait_until(lambda: log.num_lost == 3)
+    log.close()
+
+
+def test_a_log_that_was_moved_away_is_opened_again(tmp_path):
+    path = tmp_path / "access.jsonl"
+    log = AccessLog(str(path))
+    log.write(CallContext(method="/a/first"), "OK", "", 0.1)
+    assert lines(path, 1)[0]["rpc"] == "/a/first"
+    path.rename(tmp_path / "old.jsonl")
+    log.write(CallContext(method="/a/second"), "OK", "", 0.1)
+    assert lines(path, 1)[0]["rpc"] == "/a/second"
+    log.close()

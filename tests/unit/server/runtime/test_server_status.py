@@ -1,0 +1,53 @@
+"""GetServerStatus: what the server says of itself."""
+
+import json
+import time
+
+from facets_proto.v1 import models_pb2, models_pb2_grpc, texts_pb2, texts_pb2_grpc
+from waiting import wait_until
+
+import facets
+
+
+def status(running):
+    return models_pb2_grpc.ModelServiceStub(running.channel).GetServerStatus(models_pb2.GetServerStatusRequest())
+
+
+def test_a_new_server_says_what_it_is(running):
+    before = time.time()
+    reply = status(running)
+    assert reply.version == facets.__version__
+    assert 0 <= before - reply.start_time.ToSeconds() < 3600
+    assert (reply.num_running, reply.num_queued, reply.num_streams) == (1, 0, 0)
+    assert {use.part: use.num_bytes > 0 for use in reply.disk_uses}["documents"]
+    assert reply.free_bytes > 0
+    assert not reply.HasField("last_backup_time")
+
+
+def test_calls_are_counted_by_code(running):
+    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
+    stub.Embed(texts_pb2.EmbedRequest(texts=["a cat"]))
+    assert stub.Embed.future(texts_pb2.EmbedRequest()).exception() is not None
+
+    def counts():
+        return {count.code: count.num_requests for count in status(running).request_counts}
+
+    wait_until(lambda: counts().get("OK", 0) >= 1 and counts().get("INVALID_ARGUMENT") == 1)
+
+
+def test_texts_that_wait_for_a_model_are_shown(running):
+    running.model.gate.clear()
+    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
+    first = stub.Embed.future(texts_pb2.EmbedRequest(texts=["cat"]))
+    assert running.model.started.wait(30)
+    second = stub.Embed.future(texts_pb2.EmbedRequest(texts=["dog"] * 5))
+    wait_until(lambda: [queue.num_waiting for queue in status(running).model_queues] == [5])
+    running.model.gate.set()
+    for call in (first, second):
+        call.result(30)
+
+
+def test_the_last_backup_is_known(running):
+    made = "2026-05-04T03:02:01+00:00"
+    (running.config.data_dir / "last-backup.json").write_text(json.dumps({"made": made, "folder": "b"}))
+    assert status(running).last_backup_time.ToJsonString() == "2026-05-04T03:02:01Z"

@@ -1,0 +1,64 @@
+"""How far a stream is read ahead: in requests and in bytes."""
+
+import itertools
+from dataclasses import dataclass
+
+import pytest
+from facets_server.runtime.admission import Admission
+from facets_server.runtime.config import AdmissionConfig
+from facets_server.runtime.streams import read_ahead
+from waiting import wait_until
+
+
+@dataclass(frozen=True)
+class Request:
+    number: int
+    size: int
+
+
+def size_of(request):
+    return request.size
+
+
+class Caller:
+    """Sends requests of one size without end; knows how many were read."""
+
+    def __init__(self, size):
+        self.num_read = 0
+        self._size = size
+
+    def __iter__(self):
+        for number in itertools.count():
+            self.num_read += 1
+            yield Request(number, self._size)
+
+
+@pytest.mark.parametrize(
+    ("size", "ahead"),
+    [
+        (10, 8),  # the window
+        (40, 3),  # 80 bytes are below the limit, 120 are not
+        (100, 1),
+        (5000, 1),  # more than the limit, alone
+    ],
+)
+def test_no_more_is_read_while_window_or_bytes_are_full(size, ahead):
+    caller = Caller(size)
+    admission = Admission(AdmissionConfig(max_stream_bytes=100))
+    begun = []
+    works = read_ahead(
+        iter(caller), lambda one: begun.append(one) or one.number, window=8, num_bytes=size_of, admission=admission
+    )
+    for number in range(20):
+        assert next(works) == number
+        # The one that was yielded is not answered before the next is asked for.
+        wait_until(lambda number=number: len(begun) == number + ahead)
+        assert caller.num_read == number + ahead
+    works.close()
+
+
+def test_everything_is_answered_in_order_whatever_the_sizes():
+    requests = [Request(number, 37 * number % 400) for number in range(200)]
+    admission = Admission(AdmissionConfig(max_stream_bytes=100))
+    works = read_ahead(iter(requests), lambda one: one.number, window=4, num_bytes=size_of, admission=admission)
+    assert list(works) == list(range(200))

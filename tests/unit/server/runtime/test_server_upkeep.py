@@ -1,0 +1,155 @@
+"""Backup, restore and verify, as they are typed, beside an engine that goes on."""
+
+import json
+import re
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+from damage import flip_bit
+from facets_server.__main__ import main
+from facets_server.documents.stream_store import StreamStore
+
+from facets.documents import CollectionEngine, Document, EngineConfig
+from facets.papers.inputs import Paper
+from facets.papers.store import AdditionStore
+from facets.relations.store import AddedRelation, AddedRelationStore
+from facets.storage import last_backup
+
+GOLDEN = Path(__file__).resolve().parents[3] / "golden"
+GUIDE = Path(__file__).resolve().parents[4] / "docs" / "operations.md"
+NUM_DOCUMENTS = 300
+
+
+def documents(number, prefix="d"):
+    facets = np.random.default_rng(0).standard_normal((number, 2, 32))
+    return [Document(id=f"{prefix}{n}", text=f"text {n}", facet_embeddings=facets[n]) for n in range(number)]
+
+
+def open_(folder):
+    return CollectionEngine.open(folder, EngineConfig(background=False, exact_max_facets=100))
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A data directory with every kind of store and a snapshot; its engine stays open."""
+    folder = tmp_path / "data"
+    with open_(folder) as engine:
+        engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+        engine.upsert("docs", documents(NUM_DOCUMENTS))
+        engine.maintain()
+    papers = AdditionStore(folder / "papers" / "toy", "toy")
+    papers.write(revision="r1", papers=[Paper("title", id="p1")])
+    relations = AddedRelationStore(folder / "relations" / "toy")
+    relations.add(AddedRelation("mentor", ("$ARG1 taught $ARG2",), 0.5))
+    streams = StreamStore(folder / "ingest-streams.sqlite3")
+    stream = streams.begin(collection="docs", collection_created="now")
+    streams.advance(stream, 3)
+    engine = open_(folder)
+    engine.upsert("docs", documents(5, "late"))
+    yield folder
+    for store in (papers, relations, streams, engine):
+        store.close()
+
+
+def test_directory_knows_when_it_was_last_copied(data, tmp_path, capsys):
+    assert last_backup(data) is None
+    assert main(["backup", str(tmp_path / "backup"), "--data-dir", str(data)]) == 0
+    made = json.loads((tmp_path / "backup" / "backup.json").read_text())["made"]
+    assert last_backup(data).isoformat(timespec="seconds") == made
+    (data / "last-backup.json").write_text("{")
+    assert last_backup(data) is None
+    (data / "last-backup.json").unlink()
+    (data / "last-backup.json").mkdir()  # cannot be written
+    assert main(["backup", str(tmp_path / "second"), "--data-dir", str(data)]) == 0
+    assert "the server will not know of this backup" in capsys.readouterr().out
+
+
+def test_backup_of_directory_in_use_is_restored_whole(data, tmp_path, capsys):
+    backup, restored = tmp_path / "backup", tmp_path / "restored"
+    assert main(["backup", str(backup), "--data-dir", str(data)]) == 0
+    assert "documents.sqlite3" in capsys.readouterr().out
+    assert main(["verify", str(backup)]) == 0
+    assert main(["restore", str(backup), "--data-dir", str(restored)]) == 0
+    assert main(["verify", "--data-dir", str(restored)]) == 0
+    with open_(restored) as engine:
+        assert engine.count("docs").count == NUM_DOCUMENTS + 5
+        query = documents(5)[4].facet_embeddings[None].astype(np.float32)
+        assert engine.search("docs", query, top_k=1).hits[0][0].id in ("d4", "late4")
+    papers = AdditionStore(restored / "papers" / "toy", "toy")
+    assert [paper.id for paper in papers.papers()] == ["p1"]
+    papers.close()
+    relations = AddedRelationStore(restored / "relations" / "toy")
+    assert [relation.name for relation in relations.read()] == ["mentor"]
+    relations.close()
+
+
+def test_folders_in_the_way_are_refused(data, tmp_path, capsys):
+    assert main(["backup", str(tmp_path / "backup"), "--data-dir", str(data)]) == 0
+    assert main(["backup", str(tmp_path / "backup"), "--data-dir", str(data)]) == 2
+    assert main(["restore", str(tmp_path / "backup"), "--data-dir", str(data)]) == 2
+    assert "expected an empty one" in capsys.readouterr().err
+    assert main(["backup", str(tmp_path / "other"), "--data-dir", str(tmp_path / "none")]) == 1
+    assert main(["verify", str(tmp_path)]) == 1
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_verify_names_everything_that_is_damaged(data, tmp_path, capsys):
+    main(["backup", str(tmp_path / "backup"), "--data-dir", str(data)])
+    main(["restore", str(tmp_path / "backup"), "--data-dir", str(tmp_path / "copy")])
+    copy = tmp_path / "copy"
+    with sqlite3.connect(copy / "documents.sqlite3") as connection:
+        connection.execute("UPDATE documents SET text = 'other' WHERE id = 'd7'")
+        connection.execute("UPDATE facets SET norms = zeroblob(8) WHERE row = 9")
+        connection.execute("DELETE FROM documents WHERE id = 'd9'")
+    connection.close()
+    page = (copy / "papers" / "toy" / "recommendation.sqlite3").read_bytes().index(b"title")
+    flip_bit(copy / "papers" / "toy" / "recommendation.sqlite3", 8 * page)
+    before = {path: path.read_bytes() for path in copy.rglob("*.sqlite3")}
+    capsys.readouterr()
+    assert main(["verify", str(copy)]) == 1
+    printed = capsys.readouterr().out
+    for words in (
+        "'d7'",
+        "text or payload",
+        "'d8'",
+        "facets damaged",
+        "305 documents, 304",
+        "papers 'p1'",
+        "4 damaged",
+    ):
+        assert words in printed, printed
+    assert {path: path.read_bytes() for path in copy.rglob("*.sqlite3")} == before
+
+
+def test_damaged_snapshot_is_told_and_is_no_loss(data, capsys):
+    flip_bit(data / "indexes" / "1.index", 800)
+    assert main(["verify", str(data)]) == 0
+    assert "will be built again" in capsys.readouterr().out
+
+
+def test_damage_is_copied_and_told(data, tmp_path, capsys):
+    with sqlite3.connect(data / "documents.sqlite3") as connection:
+        connection.execute("UPDATE documents SET text = 'other' WHERE id = 'd7'")
+    connection.close()
+    assert main(["backup", str(tmp_path / "backup"), "--data-dir", str(data)]) == 1
+    assert "'d7'" in capsys.readouterr().out and (tmp_path / "backup" / "backup.json").exists()
+
+
+def test_guide_to_backups_works_as_printed(data, tmp_path):
+    block = re.search(r"## Backup\n\n```\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL).group(1)
+    commands = [line.split() for line in block.splitlines()]
+    assert [command[:2] for command in commands] == [
+        ["facets-server", name] for name in ("backup", "verify", "restore", "verify")
+    ]
+    for command in commands:
+        arguments = [re.sub("/var/(lib|backups)", str(tmp_path), argument) for argument in command[1:]]
+        assert main([str(data) if argument == f"{tmp_path}/facets" else argument for argument in arguments]) == 0
+
+
+def test_backup_of_an_earlier_release_is_restored(tmp_path):
+    assert main(["restore", str(GOLDEN / "backup_v1"), "--data-dir", str(tmp_path / "data")]) == 0
+    with open_(tmp_path / "data") as engine:
+        assert engine.count("golden").count == 59
+    assert main(["verify", "--data-dir", str(tmp_path / "data")]) == 0
