@@ -12,7 +12,7 @@ from facets_client.core.asynchronous import AsyncRunner
 from facets_client.core.blocking import BlockingRunner
 from facets_client.core.checks import check_pairs, check_sequences
 from facets_client.core.operations import ModelOperations
-from facets_client.core.results import FacetsArray, Model
+from facets_client.core.results import FacetsArray, Model, ServerStatus
 from facets_client.documents.convert import SearchMode
 from facets_client.documents.operations import CollectionOperations, DocumentOperations
 from facets_client.documents.results import (
@@ -369,22 +369,25 @@ class BlockingMethods(BlockingRunner):
         relations: Sequence[str] = (),
         pair_limits: PairLimits | None = None,
         include_unrelated: bool = False,
+        max_relations_per_pair: int | None = None,
         top_k: int | None = None,
         evidence: bool = False,
         model: str = "",
     ) -> list[TextRelations]:
-        """Relations between the entities of texts, in both directions of every pair of a sentence.
+        """What texts assert of each two entities of a sentence: one relation in one direction at most, unless asked.
 
         Args:
             texts: At least one.
-            spans: Entities of each text as ``(start, end)`` in characters; None: found by the server.
+            spans: Entities of each text as ``(start, end)`` in characters, or with a type, ``(0, 11, "person")``; None:
+                found by the server.
             entity_source: Where entities come from; ``any``: spans, else the gazetteer, else what the server has.
             gazetteer: Names of entities to find.
-            relations: Candidates by name; empty: every relation.
+            relations: Candidates by name or alias; empty: every relation.
             pair_limits: Which pairs are looked at.
             include_unrelated: Also return pairs without an accepted relation.
+            max_relations_per_pair: Accepted relations of two entities at most, both directions together; None: 1.
             top_k: Return this many relations of each pair, accepted or not; None: the accepted ones.
-            evidence: Say which facet met which, and the relations near each facet.
+            evidence: Say which facet met which, the relations near each facet, and the nearest training patterns.
             model: Name; empty: the server's default for relations.
         """
         check_sequences(texts=texts, spans=spans, gazetteer=gazetteer, relations=relations)
@@ -397,6 +400,7 @@ class BlockingMethods(BlockingRunner):
                 relations=relations,
                 pair_limits=pair_limits,
                 include_unrelated=include_unrelated,
+                max_relations_per_pair=max_relations_per_pair,
                 top_k=top_k,
                 evidence=evidence,
                 model=model,
@@ -458,7 +462,7 @@ class BlockingMethods(BlockingRunner):
 
         Args:
             patterns: Each with ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
-            relations: Candidates by name; empty: every relation.
+            relations: Candidates by name or alias; empty: every relation.
             top_k: Most relations of a pattern; None: all candidates, or the server's choice without any.
             evidence: Say which facet met which, and the relations near each facet.
             model: Name; empty: the server's default for relations.
@@ -636,6 +640,10 @@ class BlockingMethods(BlockingRunner):
     def model(self, name: str = "") -> Model:
         """One model with its limits; the default without a name."""
         return self._run(self._operations.model(name))
+
+    def status(self) -> ServerStatus:
+        """How the server is now: version, load, disk, last backup."""
+        return self._run(self._operations.status())
 
     def health(self) -> dict[str, str]:
         """Status of the server (under the empty name) and of each service, e.g. ``SERVING``."""
@@ -963,22 +971,25 @@ class AsyncMethods(AsyncRunner):
         relations: Sequence[str] = (),
         pair_limits: PairLimits | None = None,
         include_unrelated: bool = False,
+        max_relations_per_pair: int | None = None,
         top_k: int | None = None,
         evidence: bool = False,
         model: str = "",
     ) -> list[TextRelations]:
-        """Relations between the entities of texts, in both directions of every pair of a sentence.
+        """What texts assert of each two entities of a sentence: one relation in one direction at most, unless asked.
 
         Args:
             texts: At least one.
-            spans: Entities of each text as ``(start, end)`` in characters; None: found by the server.
+            spans: Entities of each text as ``(start, end)`` in characters, or with a type, ``(0, 11, "person")``; None:
+                found by the server.
             entity_source: Where entities come from; ``any``: spans, else the gazetteer, else what the server has.
             gazetteer: Names of entities to find.
-            relations: Candidates by name; empty: every relation.
+            relations: Candidates by name or alias; empty: every relation.
             pair_limits: Which pairs are looked at.
             include_unrelated: Also return pairs without an accepted relation.
+            max_relations_per_pair: Accepted relations of two entities at most, both directions together; None: 1.
             top_k: Return this many relations of each pair, accepted or not; None: the accepted ones.
-            evidence: Say which facet met which, and the relations near each facet.
+            evidence: Say which facet met which, the relations near each facet, and the nearest training patterns.
             model: Name; empty: the server's default for relations.
         """
         check_sequences(texts=texts, spans=spans, gazetteer=gazetteer, relations=relations)
@@ -991,6 +1002,7 @@ class AsyncMethods(AsyncRunner):
                 relations=relations,
                 pair_limits=pair_limits,
                 include_unrelated=include_unrelated,
+                max_relations_per_pair=max_relations_per_pair,
                 top_k=top_k,
                 evidence=evidence,
                 model=model,
@@ -1052,7 +1064,7 @@ class AsyncMethods(AsyncRunner):
 
         Args:
             patterns: Each with ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
-            relations: Candidates by name; empty: every relation.
+            relations: Candidates by name or alias; empty: every relation.
             top_k: Most relations of a pattern; None: all candidates, or the server's choice without any.
             evidence: Say which facet met which, and the relations near each facet.
             model: Name; empty: the server's default for relations.
@@ -1234,6 +1246,10 @@ class AsyncMethods(AsyncRunner):
     async def model(self, name: str = "") -> Model:
         """One model with its limits; the default without a name."""
         return await self._run(self._operations.model(name))
+
+    async def status(self) -> ServerStatus:
+        """How the server is now: version, load, disk, last backup."""
+        return await self._run(self._operations.status())
 
     async def health(self) -> dict[str, str]:
         """Status of the server (under the empty name) and of each service, e.g. ``SERVING``."""

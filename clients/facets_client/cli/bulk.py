@@ -1,6 +1,6 @@
 """What the commands that go through a whole file have in common: options, progress, notes, exit codes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -13,7 +13,7 @@ from facets_client.cli.settings import Settings
 from facets_client.core.bulk.rejected import RejectedFile
 from facets_client.core.bulk.runner import BulkReport, BulkRunner, BulkSettings, BulkTask, Progress
 from facets_client.core.bulk.state import Place, StateFile
-from facets_client.core.source import RecordSource
+from facets_client.core.source import BulkSource
 from facets_client.errors import FacetsClientError
 
 __all__ = [
@@ -41,16 +41,31 @@ WaitOption = Annotated[float, typer.Option(help="Seconds to wait for a server th
 ProgressOption = Annotated[bool | None, typer.Option(help="Progress bar; by default only on a terminal.")]
 
 
-def bulk_input(settings: Settings, source: RecordSource, rejected: Path | None) -> "BulkInput":
+def bulk_input(
+    settings: Settings, source: BulkSource, rejected: Path | None, *, paths: Sequence[str] = ()
+) -> "BulkInput":
     """An opened input with its rejected file.
+
+    Args:
+        settings: The global ones.
+        source: The input.
+        rejected: As ``--rejected``.
+        paths: Of the files that the input is made of, where it is not one file.
 
     Raises:
         BadParameter: The rejected file is the input itself.
     """
-    path = rejected or Path("stdin.rejected.jsonl" if source.name == "-" else f"{source.name}.rejected.jsonl")
-    if source.name != "-" and path.resolve() == Path(source.name).resolve():
+    path = rejected or _rejected_path(source.name)
+    if path.resolve() in {Path(name).resolve() for name in paths or (source.name,) if name != "-"}:
         raise typer.BadParameter(f"--rejected must not be the input itself, got {str(path)!r}")
     return BulkInput(settings, source, path)
+
+
+def _rejected_path(name: str) -> Path:
+    """Beside a file; of a folder's files and of standard input in the working directory."""
+    if name == "-":
+        return Path("stdin.rejected.jsonl")
+    return Path("index.rejected.jsonl") if Path(name).is_dir() else Path(f"{name}.rejected.jsonl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +73,7 @@ class BulkInput:
     """An opened input, and where its rejected records go."""
 
     settings: Settings
-    source: RecordSource
+    source: BulkSource
     rejected_path: Path
 
     @property
@@ -95,13 +110,13 @@ class BulkInput:
         place = self._first_place(state_file, done, may_go_on) if resume else Place()
         rejected = RejectedFile(self.rejected_path, keep_bytes=place.rejected_bytes)
         size, waiting = self.source.size, ""
-        with progress_bar(shown=progress, counted="percent") as bar:
-            shown = bar.add_task("", total=100 if size else None)
+        with progress_bar(shown=False if self.settings.quiet else progress, counted="bytes") as bar:
+            shown = bar.add_task("", total=size)
 
             def show(now: Progress) -> None:
                 nonlocal waiting
                 text = f"{now.place.num_done} {done}, {now.place.num_rejected} rejected {now.waiting}"
-                bar.update(shown, completed=100 * now.raw_position / size if size else 0, description=text.strip())
+                bar.update(shown, completed=now.raw_position, description=text.strip())
                 if now.waiting and not waiting:
                     self.settings.note(f"waiting for the server: {now.waiting}")
                 waiting = now.waiting
@@ -144,10 +159,11 @@ class BulkInput:
             return Place()
         if not may_go_on(saved.place):
             return Place()
-        if saved.place.line:
+        if saved.place.line or saved.place.file:
             self.settings.note(f"going on {_place(saved.place, done)}")
         return saved.place
 
 
 def _place(place: Place, done: str) -> str:
-    return f"after line {place.line} ({place.num_done} {done}, {place.num_rejected} rejected)"
+    where = f"line {place.line} of file {place.file + 1}" if place.file else f"line {place.line}"
+    return f"after {where} ({place.num_done} {done}, {place.num_rejected} rejected)"

@@ -2,11 +2,12 @@
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 import typer
 
+from facets_client.core.source import InputError
 from facets_client.errors import (
     AlreadyExistsError,
     DeadlineExceededError,
@@ -48,17 +49,24 @@ class Failure:
         exit_code: For the shell.
         code: Name of a gRPC status.
         fields: What else a program gets; empty values are left out.
+        hint: What to do about it, where the sentence does not say so.
     """
 
     sentence: str
     exit_code: ExitCode
     code: str
     fields: dict[str, object] = field(default_factory=dict)
+    hint: str = ""
+
+    def as_text(self) -> str:
+        """One line."""
+        return f"{self.sentence} ({self.hint})" if self.hint else self.sentence
 
     def as_json(self) -> str:
         """One JSON object on one line."""
         always = {"code": self.code, "message": self.sentence, "exit_code": int(self.exit_code)}
-        return json.dumps({"error": always | {name: value for name, value in self.fields.items() if value}})
+        more = {**self.fields, "hint": self.hint}
+        return json.dumps({"error": always | {name: value for name, value in more.items() if value}})
 
 
 class CommandError(Exception):
@@ -82,7 +90,9 @@ def failure_of(error: BaseException) -> Failure | None:
         case OSError() if not isinstance(error, BrokenPipeError):
             where = f"{error.filename}: " if error.filename else ""
             return _usage(f"{where}{error.strerror or error}")
-        case ValueError() | TypeError():
+        case InputError():
+            return replace(_usage(str(error)), hint=error.hint)
+        case ValueError() | TypeError() | ImportError():
             return _usage(str(error))
         case KeyboardInterrupt():
             return Failure(sentence="interrupted", exit_code=ExitCode.INTERRUPTED, code="CANCELLED")
@@ -117,6 +127,7 @@ def of_server(error: FacetsClientError, target: str) -> Failure:
             "retry_after_s": error.retry_after_s,
             "request_id": error.request_id,
         },
+        hint=next((hint for kind, hint in _HINTS if isinstance(error, kind)), ""),
     )
 
 
@@ -130,6 +141,13 @@ _EXIT_CODES: tuple[tuple[type[FacetsClientError], ExitCode], ...] = (
     (DeadlineExceededError, ExitCode.UNAVAILABLE),
     (UnauthenticatedError, ExitCode.DENIED),
     (PermissionDeniedError, ExitCode.DENIED),
+)
+
+
+_HINTS: tuple[tuple[type[FacetsClientError], str], ...] = (
+    (UnavailableError, "facets-server starts one; --target or FACETS_TARGET says where it is"),
+    (OverloadedError, "try again later"),
+    (UnauthenticatedError, "--api-key or FACETS_API_KEY gives the key"),
 )
 
 

@@ -13,23 +13,26 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from facets_client.cli import server
+from facets_client.cli import doctor, serve, server
 from facets_client.cli.failures import CommandError, ExitCode, Failure, failure_of, of_server
 from facets_client.cli.output import say
+from facets_client.cli.profiles import Profile, default_options, profile_names, read_profile
 from facets_client.cli.settings import Settings, settings_of
 from facets_client.core.channel import TlsConfig
+from facets_client.core.distribution import DISTRIBUTION
 from facets_client.core.target import DEFAULT_TARGET
 from facets_client.errors import FacetsClientError
 
 __all__ = ["app", "main"]
 
 _EXIT_CODES = """
-With --json an error is one JSON object on standard error: {"error": {"code", "message", "exit_code", ...}}.
+With --json an error is one JSON object on standard error: {"error": {"code", "message", "exit_code", "field",
+"hint", ...}}.
 
 Exit codes: 0 done; 1 done, but some records were rejected; 2 wrong usage or input; 3 server unreachable, not
 serving or overloaded; 4 server error; 5 key missing or refused; 130 interrupted.
 
-Environment: FACETS_TARGET, FACETS_API_KEY, NO_COLOR, XDG_STATE_HOME.
+Environment: FACETS_TARGET, FACETS_API_KEY, FACETS_PROFILE, NO_COLOR, XDG_CONFIG_HOME, XDG_STATE_HOME.
 """
 
 # Folders here with a table ``COMMANDS``, in the order of the help. A new task is a line here.
@@ -40,14 +43,19 @@ _ROOMS = (
     "documents",
 )
 
+# A damaged configuration file does not stop these: one says what is wrong with it, the other needs none.
+_WITHOUT_PROFILE = ("doctor", "serve")
+
 # Understood before and after the subcommand; True: takes a value.
 _GLOBAL_OPTIONS = {
     "--target": True,
+    "--profile": True,
     "--timeout-s": True,
     "--api-key": True,
     "--ca-cert": True,
     "--tls": False,
     "--json": False,
+    "--quiet": False,
 }
 
 
@@ -109,13 +117,13 @@ def _global_options_first(args: Sequence[str]) -> list[str]:
 
 
 def _fail(failure: Failure, *, as_json: bool) -> NoReturn:
-    say(failure.as_json() if as_json else f"facets: {failure.sentence}")
+    say(failure.as_json() if as_json else f"facets: {failure.as_text()}")
     sys.exit(failure.exit_code)
 
 
 def _version() -> str:
     try:
-        return importlib.metadata.version("facets")
+        return importlib.metadata.version(DISTRIBUTION)
     except importlib.metadata.PackageNotFoundError:
         return "(not installed)"
 
@@ -140,9 +148,17 @@ app = typer.Typer(
 def _global(
     context: typer.Context,
     target: Annotated[
-        str, typer.Option(envvar="FACETS_TARGET", help="Server as HOST:PORT.", show_default=True)
-    ] = DEFAULT_TARGET,
+        str | None,
+        typer.Option(envvar="FACETS_TARGET", help=f"Server as HOST:PORT.  [default: {DEFAULT_TARGET}]"),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            envvar="FACETS_PROFILE", help="Server, key and more by a name of config.toml.", autocompletion=profile_names
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but results and errors.")] = False,
     timeout_s: Annotated[
         float | None, typer.Option(help="Seconds for one request.  [default: 30; 120 where it may take long]")
     ] = None,
@@ -171,8 +187,26 @@ def _global(
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(ExitCode.USAGE)
-    certificates = TlsConfig(root_certificates=ca_cert.read_bytes()) if ca_cert else None
-    context.obj = Settings(target=target, json=json, timeout_s=timeout_s, api_key=api_key, tls=certificates or tls)
+    found = _profile(context, profile, is_elsewhere=target is not None)
+    context.default_map = default_options(context.command, {"collection": found.collection})
+    authorities = ca_cert or found.ca_cert
+    context.obj = Settings(
+        target=next(name for name in (target, found.target, DEFAULT_TARGET) if name is not None),
+        json=json,
+        timeout_s=found.timeout_s if timeout_s is None else timeout_s,
+        api_key=api_key or found.api_key,
+        tls=TlsConfig(root_certificates=authorities.read_bytes()) if authorities else tls or found.tls,
+        quiet=quiet,
+    )
+
+
+def _profile(context: typer.Context, name: str | None, *, is_elsewhere: bool) -> Profile:
+    try:
+        return read_profile(name, is_elsewhere=is_elsewhere)
+    except (OSError, ValueError):
+        if name is None and context.invoked_subcommand in _WITHOUT_PROFILE:
+            return Profile()
+        raise
 
 
 def _add_commands(commands: Mapping[str, Callable[..., Any] | typer.Typer]) -> None:
@@ -185,7 +219,8 @@ def _add_commands(commands: Mapping[str, Callable[..., Any] | typer.Typer]) -> N
 
 for _room in _ROOMS:
     _add_commands(import_module(f"facets_client.cli.{_room}").COMMANDS)
-_add_commands({"models": server.models, "health": server.health})
+_add_commands({"models": server.models, "health": server.health, "status": server.status, "doctor": doctor.doctor})
+app.command("serve", context_settings=serve.FOREIGN_OPTIONS)(serve.serve)
 
 
 def main() -> None:

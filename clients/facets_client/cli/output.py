@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.progress import (
     BarColumn,
+    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
@@ -89,6 +90,15 @@ def add_row(made: Table, *cells: object) -> None:
     made.add_row(*(cell if isinstance(cell, Text) else Text(clean(str(cell))) for cell in cells))
 
 
+def documents_table(documents: Iterable[tuple[str, str, Mapping[str, object]]], *, text_chars: int = 120) -> Table:
+    """Documents as a table: id, beginning of the text, payload."""
+    shown = table("id", "text", "payload")
+    for name, text, payload in documents:
+        rest = json.dumps(payload, ensure_ascii=False) if payload else ""
+        add_row(shown, name, shortened(text, text_chars), shortened(rest, text_chars))
+    return shown
+
+
 def words(nearest: Iterable[NearestWord]) -> str:
     """Nearest words in one line."""
     return ", ".join(word.word for word in nearest)
@@ -149,12 +159,14 @@ def progress_bar(*, shown: bool | None, counted: str) -> Progress:
 
     Args:
         shown: None: only when standard error is a terminal.
-        counted: What is counted: ``texts``, or ``percent`` for a share of 100 with a status text.
+        counted: What is counted: ``texts``, ``percent`` for a share of 100, or ``bytes``, both with a status text.
     """
     console = Console(stderr=True, highlight=False)
     columns: list[ProgressColumn] = [SpinnerColumn("line"), BarColumn()]
     if counted == "percent":
         columns += [TextColumn("{task.percentage:>3.0f}%"), TextColumn("{task.description}", markup=False)]
+    elif counted == "bytes":
+        columns += [DownloadColumn(), TextColumn("{task.description}", markup=False)]
     else:
         columns += [MofNCompleteColumn(), TextColumn(counted)]
     columns += [TimeElapsedColumn(), TimeRemainingColumn()]

@@ -1,13 +1,18 @@
-"""``facets models`` and ``facets health``."""
+"""``facets models``, ``facets health`` and ``facets status``."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from facets_client.cli.failures import ExitCode
 from facets_client.cli.output import add_row, print_json, stdout, table
 from facets_client.cli.settings import settings_of
+from facets_client.core.results import Model, ServerStatus
+from facets_client.documents.results import Collection
 
 _NOT_SERVED = "SERVICE_UNKNOWN"
 
@@ -76,3 +81,90 @@ def health(context: typer.Context) -> None:
     answering = {service: status for service, status in statuses.items() if status != _NOT_SERVED}
     if not any(answering) or any(status != "SERVING" for status in answering.values()):
         raise typer.Exit(ExitCode.UNAVAILABLE)
+
+
+def status(context: typer.Context) -> None:
+    """Show how the server is: version, load, models, collections, disk, last backup.
+
+    \b
+    Examples:
+      facets status
+      facets --json status
+    """
+    settings = settings_of(context)
+    with settings.connect() as client:
+        found, models, collections = client.status(), client.models(), client.list_collections()
+        services = client.health()
+    if settings.json:
+        shown = {"target": settings.target, **asdict(found), "services": services}
+        print_json({**shown, "models": models, "collections": collections})
+        return
+    overview = table("server", settings.target)
+    for label, value in _overview(found, services):
+        add_row(overview, label, value)
+    stdout().print(overview)
+    stdout().print(_models(models, found.num_waiting))
+    if collections:
+        stdout().print(_collections(collections))
+
+
+def _overview(found: ServerStatus, services: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    now = datetime.now(tz=UTC)
+    unwell = [name for name, state in services.items() if name and state not in ("SERVING", _NOT_SERVED)]
+    yield "state", services.get("", "UNKNOWN") + (f": not serving {', '.join(unwell)}" if unwell else "")
+    yield "version", found.version
+    yield "up for", _duration(now - found.start_time)
+    yield "calls now", f"{found.num_running} worked on, {found.num_queued} waiting, {found.num_streams} streams"
+    yield "calls so far", ", ".join(f"{number} {code}" for code, number in found.num_requests.items()) or "none"
+    yield "disk", ", ".join(f"{part} {_bytes(number)}" for part, number in found.disk_bytes.items() if number)
+    yield "disk left", _bytes(found.free_bytes) if found.free_bytes else "not known"
+    backup = found.last_backup_time
+    yield "last backup", "never" if backup is None else f"{_duration(now - backup)} ago ({backup:%Y-%m-%d %H:%M} UTC)"
+
+
+def _models(models: Sequence[Model], num_waiting: Mapping[str, int]) -> Table:
+    shown = table("model", "task", "revision", "waiting", right=("waiting",))
+    for model in models:
+        label = f"{model.name} (default)" if model.is_default else model.name
+        add_row(shown, label, model.task, model.revision[:12], num_waiting.get(model.name, 0))
+    return shown
+
+
+def _collections(collections: Sequence[Collection]) -> Table:
+    numbers = ("documents", "vectors", "index on disk", "damaged")
+    shown = table("collection", "model", "index", *numbers, right=numbers)
+    for one in collections:
+        size = _bytes(one.snapshot_bytes)
+        add_row(shown, one.name, one.model, one.index_kind, one.num_documents, one.num_vectors, size, one.num_damaged)
+    return shown
+
+
+def _duration(time: timedelta) -> str:
+    """The two largest units of a time: ``3 h 20 min``.
+
+    Example:
+        >>> _duration(timedelta(days=2, hours=3, minutes=5)), _duration(timedelta(seconds=-1))
+        ('2 d 3 h', '0 s')
+    """
+    left = max(0, int(time.total_seconds()))
+    parts: list[str] = []
+    for unit, seconds in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        number, left = divmod(left, seconds)
+        if number or parts:
+            parts.append(f"{number} {unit}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+def _bytes(number: int) -> str:
+    """Bytes for people.
+
+    Example:
+        >>> _bytes(0), _bytes(1536), _bytes(3 * 2**30)
+        ('0 B', '1.5 KiB', '3.0 GiB')
+    """
+    size, unit = float(number), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{number} B" if unit == "B" else f"{size:.1f} {unit}"

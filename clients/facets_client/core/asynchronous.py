@@ -111,7 +111,9 @@ class AsyncRunner:
         )
         timeout_s = self._connection.timeout_of(rpc)
         try:
-            return cast(Message, await method(command.request, timeout=timeout_s, metadata=self._connection.metadata))
+            return cast(
+                Message, await method(command.request, timeout=timeout_s, metadata=self._connection.call_metadata())
+            )
         except grpc.RpcError as error:
             raise client_error(error) from error
 
@@ -121,7 +123,7 @@ class AsyncRunner:
             request_serializer=rpc.request.SerializeToString,
             response_deserializer=rpc.response.FromString,
         )
-        call = method(metadata=self._connection.metadata)
+        call = method(metadata=self._connection.call_metadata())
         return AsyncStream(call, timeout_s=self._connection.timeout_of(rpc))
 
 

@@ -102,7 +102,7 @@ class BlockingRunner:
         )
         timeout_s = self._connection.timeout_of(rpc)
         try:
-            return cast(Message, method(command.request, timeout=timeout_s, metadata=self._connection.metadata))
+            return cast(Message, method(command.request, timeout=timeout_s, metadata=self._connection.call_metadata()))
         except grpc.RpcError as error:
             raise client_error(error) from error
 
@@ -112,7 +112,7 @@ class BlockingRunner:
             request_serializer=rpc.request.SerializeToString,
             response_deserializer=rpc.response.FromString,
         )
-        metadata = self._connection.metadata
+        metadata = self._connection.call_metadata()
         return BlockingStream(
             lambda messages: method(messages, metadata=metadata), timeout_s=self._connection.timeout_of(rpc)
         )

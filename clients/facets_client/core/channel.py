@@ -1,6 +1,7 @@
 """How a client reaches its server: channel options, retries, TLS, keys."""
 
 import json
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +72,17 @@ def credentials(tls: TlsConfig) -> grpc.ChannelCredentials:
     )
 
 
+def trace_context() -> tuple[tuple[str, str], ...]:
+    """The current trace as W3C metadata; nothing where the program does not use OpenTelemetry."""
+    if "opentelemetry.trace" not in sys.modules:  # nobody can have begun a trace
+        return ()
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    carrier: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(carrier)
+    return tuple(carrier.items())
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
     """Checked settings of a client.
@@ -101,6 +113,10 @@ class Connection:
         metadata = (("authorization", f"Bearer {api_key}"),) if api_key else ()
         tls_config = TlsConfig() if tls is True else (tls or None)
         return cls(parse_target(target), timeout_s, metadata, tls_config)
+
+    def call_metadata(self) -> tuple[tuple[str, str], ...]:
+        """What goes with one call: the metadata of all, and the trace that the caller is in."""
+        return self.metadata + trace_context()
 
     def timeout_of(self, rpc: Rpc[Any, Any]) -> float:
         """Seconds for one request of an rpc."""

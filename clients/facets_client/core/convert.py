@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
+from datetime import UTC
 
 from facets_proto.v1 import common_pb2, documents_pb2, models_pb2
 from google.protobuf import struct_pb2
@@ -32,6 +33,23 @@ def to_model(message: models_pb2.Model) -> results.Model:
 
 def _to_limits(message: models_pb2.Limits) -> results.Limits:
     return results.Limits(**{field.name: getattr(message, field.name) for field in fields(results.Limits)})
+
+
+def to_status(message: models_pb2.GetServerStatusResponse) -> results.ServerStatus:
+    """How a server is."""
+    backup = message.last_backup_time.ToDatetime(tzinfo=UTC) if message.HasField("last_backup_time") else None
+    return results.ServerStatus(
+        version=message.version,
+        start_time=message.start_time.ToDatetime(tzinfo=UTC),
+        num_running=message.num_running,
+        num_queued=message.num_queued,
+        num_streams=message.num_streams,
+        num_waiting={queue.model: queue.num_waiting for queue in message.model_queues},
+        num_requests={count.code: count.num_requests for count in message.request_counts},
+        disk_bytes={use.part: use.num_bytes for use in message.disk_uses},
+        free_bytes=message.free_bytes,
+        last_backup_time=backup,
+    )
 
 
 def to_health(message: health_pb2.HealthCheckResponse) -> str:

@@ -9,9 +9,9 @@ from facets_proto.v1 import models_pb2
 from grpc_health.v1 import health_pb2
 
 from facets_client.core.commands import Operation, call, call_pages
-from facets_client.core.convert import to_health, to_model
+from facets_client.core.convert import to_health, to_model, to_status
 from facets_client.core.requests import Requests
-from facets_client.core.results import Model
+from facets_client.core.results import Model, ServerStatus
 from facets_client.core.rpc import SERVICES
 from facets_client.errors import NotFoundError
 
@@ -41,6 +41,11 @@ class ModelOperations(RoomOperations):
         """One model with its limits; the default without a name."""
         reply = yield from call(models_pb2.GetModelRequest(name=name), models_pb2.GetModelResponse)
         return to_model(reply.model)
+
+    def status(self) -> Operation[ServerStatus]:
+        """How the server is now: version, load, disk, last backup."""
+        reply = yield from call(models_pb2.GetServerStatusRequest(), models_pb2.GetServerStatusResponse)
+        return to_status(reply)
 
     def health(self) -> Operation[dict[str, str]]:
         """Status of the server (under the empty name) and of each service, e.g. ``SERVING``."""

@@ -1,6 +1,7 @@
 """What every room takes and returns: which model answered, how long it took, its limits, facets that met."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ __all__ = [
     "Model",
     "ModelVersion",
     "NearestWord",
+    "ServerStatus",
     "Span",
     "Timings",
 ]
@@ -113,3 +115,19 @@ class Model:
     is_default: bool
     limits: Limits
     space: str  # of its facets: models of one space search each other's collections
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """How a server is now."""
+
+    version: str
+    start_time: datetime
+    num_running: int  # calls worked on, the one that asked among them
+    num_queued: int  # calls waiting for admission
+    num_streams: int
+    num_waiting: dict[str, int]  # model -> texts, or calls, that wait for it
+    num_requests: dict[str, int]  # code -> calls answered since the start
+    disk_bytes: dict[str, int]  # part of the data directory -> bytes
+    free_bytes: int  # left on the disk; 0: not known
+    last_backup_time: datetime | None  # None: never, as far as the server knows

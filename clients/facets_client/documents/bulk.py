@@ -1,8 +1,9 @@
-"""Documents from JSON lines to a collection: a window of batches on a stream, each settled by its durable ack."""
+"""Documents of an input to a collection: a window of batches on a stream, each settled by its durable ack."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeAlias
 
 import grpc
 
@@ -10,19 +11,20 @@ from facets_client.client import FacetsClient
 from facets_client.core.bulk.batches import Batch, Entry, batches
 from facets_client.core.bulk.runner import BulkSettings, Settled
 from facets_client.core.bulk.state import Place
-from facets_client.core.records import EXCERPT_CHARS, Record, RecordFormat, Rejection, read_records
+from facets_client.core.records import EXCERPT_CHARS, Record, Rejection
 from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES, least
-from facets_client.core.source import RecordSource
 from facets_client.documents.convert import BATCH_BYTES, DocumentMessage, from_document
 from facets_client.documents.results import Document, TruncatedDocument
 from facets_client.documents.upsert_session import UpsertSession
 from facets_client.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, ServerError
 
-__all__ = ["DUPLICATE_WINDOW", "IndexTask", "document_batches"]
+__all__ = ["DUPLICATE_WINDOW", "IndexTask", "Reading", "document_batches"]
 
 # Ids remembered to find duplicates: enough for neighbours, little memory for any number of documents.
 DUPLICATE_WINDOW = 100_000
 _TRUNCATED_SHOWN = 3
+# Place, most bytes of a text (0: any) -> the documents after it.
+Reading: TypeAlias = Callable[[Place, int], Iterator[Record | Rejection]]
 _TOKEN_REFUSED = (NotFoundError, InvalidArgumentError, FailedPreconditionError)
 
 
@@ -31,10 +33,9 @@ class IndexTask:
 
     Args:
         client: Connected to the server.
-        source: The opened input, at its beginning.
+        reading: The documents of the input.
         collection: Where to store.
         settings: How to go through the input.
-        record_format: Names of the fields, limits of a line.
 
     Attributes:
         index_revision: Revision that holds everything stored; give it as min_revision to search it.
@@ -45,17 +46,15 @@ class IndexTask:
     def __init__(
         self,
         client: FacetsClient,
-        source: RecordSource,
+        reading: Reading,
         collection: str,
         *,
         settings: BulkSettings,
-        record_format: RecordFormat,
     ) -> None:
         self._client = client
-        self._source = source
+        self._reading = reading
         self._collection = collection
         self._settings = settings
-        self._record_format = record_format
         self._session: UpsertSession | None = None
         self._under_way: deque[int] = deque()  # numbers of the batches in the stream
         self.resume_token = ""
@@ -67,8 +66,7 @@ class IndexTask:
         self.resume_token = place.resume_token
         limits = self._client.model().limits
         return document_batches(
-            self._source,
-            replace(self._record_format, max_text_bytes=limits.max_document_bytes),
+            self._reading(place, limits.max_document_bytes),
             self._settings,
             place=place,
             max_documents=limits.max_documents_per_upsert,
@@ -132,31 +130,39 @@ class IndexTask:
 
 
 def document_batches(
-    source: RecordSource,
-    record_format: RecordFormat,
+    records: Iterator[Record | Rejection],
     settings: BulkSettings,
     *,
     place: Place,
     max_documents: int = 0,
     max_message_bytes: int = 0,
 ) -> Iterator[Batch[DocumentMessage]]:
-    """The documents of an input after a place, in batches.
+    """Documents after a place, in batches.
 
     Args:
-        source: The opened input, at its beginning.
-        record_format: Names of the fields, limits of a line.
+        records: The documents after the place.
         settings: How to go through the input.
         place: What is done already.
         max_documents: The server's limit of a batch; 0: none.
         max_message_bytes: Likewise, of bytes.
     """
-    records = read_records(source, record_format, line=place.line, end=place.byte)
+    read = _entries(records, max_message_bytes)
     return batches(
-        _entries(records, max_message_bytes),
+        _until_rejected(read) if settings.strict else read,
         size=min(settings.batch_size, max_documents or settings.batch_size),
         max_message_bytes=least(max_message_bytes, BATCH_BYTES),
         limit=max(0, settings.limit - place.num_records) if settings.limit else None,
     )
+
+
+def _until_rejected(
+    read: Iterator[Entry[DocumentMessage] | Rejection],
+) -> Iterator[Entry[DocumentMessage] | Rejection]:
+    """Nothing after the first rejection."""
+    for item in read:
+        yield item
+        if isinstance(item, Rejection):
+            return
 
 
 def _entries(
@@ -168,25 +174,26 @@ def _entries(
     id twice, and neighbours with one id are a mistake in the input. Farther apart the later one replaces the
     earlier one, as in any other upsert.
     """
-    seen: dict[str, int] = {}
+    seen: dict[str, str] = {}
     for record in records:
         if isinstance(record, Rejection):
             yield record
             continue
         entry = _entry(record, seen, max_message_bytes)
         if isinstance(entry, Entry):
-            seen[record.id] = record.line
+            seen[record.id] = f"line {record.line}" + (f" of {record.name}" if record.name else "")
             if len(seen) > DUPLICATE_WINDOW:
                 del seen[next(iter(seen))]
         yield entry
 
 
-def _entry(record: Record, seen: dict[str, int], max_message_bytes: int) -> Entry[DocumentMessage] | Rejection:
+def _entry(record: Record, seen: dict[str, str], max_message_bytes: int) -> Entry[DocumentMessage] | Rejection:
     def rejected(reason: str, message: str) -> Rejection:
-        return Rejection(record.line, record.end, reason, message, id=record.id, excerpt=record.text[:EXCERPT_CHARS])
+        about = Rejection(record.line, record.end, reason, message, id=record.id, excerpt=record.text[:EXCERPT_CHARS])
+        return replace(about, file=record.file, name=record.name)
 
     if record.id in seen:
-        return rejected("duplicate_id", f"id was there before, at line {seen[record.id]}")
+        return rejected("duplicate_id", f"id was there before, at {seen[record.id]}")
     try:
         document = from_document(Document(record.id, record.text, record.payload))
     except (TypeError, ValueError) as error:
@@ -196,4 +203,5 @@ def _entry(record: Record, seen: dict[str, int], max_message_bytes: int) -> Entr
     if max_message_bytes and needed > max_message_bytes:
         message = f"document needs a message of {needed} bytes, the limit is {max_message_bytes}"
         return rejected("document_too_long", message)
-    return Entry(document, record.id, record.line, record.end, record.text[:EXCERPT_CHARS], size)
+    entry = Entry(document, record.id, record.line, record.end, record.text[:EXCERPT_CHARS], size)
+    return replace(entry, file=record.file, name=record.name)

@@ -32,10 +32,13 @@ def to_collection(message: documents_pb2.Collection) -> results.Collection:
         num_facets=message.num_facets,
         dim=message.dim,
         num_documents=message.num_documents,
+        num_damaged=message.num_damaged,
         index_revision=message.index_revision,
         create_time=made,
         index_kind=message.index_kind,
         space=message.space,
+        num_vectors=message.num_vectors,
+        snapshot_bytes=message.snapshot_bytes,
     )
 
 

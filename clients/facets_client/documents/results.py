@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from facets_client.core.results import FacetMatch, FacetsArray, ModelVersion, Span, Timings
+from facets_client.core.results import FacetsArray, ModelVersion, Span, Timings
+from facets_client.documents import display
+from facets_client.documents.hits import SearchHit
 from facets_client.texts.results import TokenStats
 
 __all__ = [
@@ -31,10 +33,13 @@ class Collection:
     num_facets: int
     dim: int
     num_documents: int
+    num_damaged: int  # of them, left out of searches because they are damaged on disk, as far as they have been met
     index_revision: int  # grows with every stored change of any collection
     create_time: datetime | None
     index_kind: str  # how it is searched now: exact, faiss-ivf-fp16, ...
     space: str  # of its facets: any model of this space can search it
+    num_vectors: int  # in the index in memory; 0: it was not needed yet
+    snapshot_bytes: int  # of the saved index; 0: there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +59,8 @@ class Document:
         id: Identity in the collection, 1 to 512 bytes of UTF-8.
         text: The text that is embedded.
         payload: Any JSON object. Numbers travel as doubles: integers beyond 2**53 are refused.
-        facet_embeddings: ``[num_facets, dim]``. On writes: the caller's own, the server then does not encode.
-            On reads: only when asked for.
+        facet_embeddings: ``[num_facets, dim]``, more facets where the text is long. On writes: the caller's own, the
+            server then does not encode. On reads: only when asked for.
         revision: On reads, the index revision that stored it; ignored on writes.
         token_stats: On reads, what the model read of the text, where known; ignored on writes.
         facet_spans: Where each facet stands in the text, None for one that has no place. On writes only with
@@ -99,24 +104,6 @@ class FoundDocuments:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchHit:
-    """A document that was found."""
-
-    id: str
-    score: float  # what the hits are in order of: in [-1, 1] in mode hybrid, else the score of that side
-    text: str
-    payload: dict[str, object]
-    evidence: tuple[FacetMatch, ...]  # first is the query's facet, second the document's, largest contribution first
-    revision: int  # the index revision that stored the document
-    facets_score: float  # mean over the query's facets of the cosine with the document's closest facet, in [-1, 1]
-    lexical_score: float  # BM25 of the words, 0 or more
-    matched_words: tuple[str, ...]  # words of the query that the text has in any form
-    answer: Span | None  # the part of the text that answers
-    confidence: float | None  # how sure it is that the document answers, in [0, 1]; None: not calibrated
-    matched_spans: tuple[Span, ...]  # where words of the query stand in the answer
-
-
-@dataclass(frozen=True, slots=True)
 class SearchResults:
     """Hits for some queries; entry i belongs to queries[i], best first."""
 
@@ -126,6 +113,12 @@ class SearchResults:
     index_kind: str  # how it was searched: exact, faiss-ivf-fp16, ...
     model: ModelVersion
     timings: Timings
+
+    def __str__(self) -> str:
+        return display.results_text(self.hits)
+
+    def _repr_html_(self) -> str:
+        return display.results_html(self.hits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from facets_client.core.bulk.batches import Entry
-from facets_client.core.records import JsonLine, Rejection, read_objects
+from facets_client.core.records import Rejection, Row, read_objects
 from facets_client.core.source import RecordSource
 from facets_client.papers.convert import from_new_author, from_paper
 from facets_client.papers.results import NewAuthor, Paper, PaperAuthor
@@ -112,12 +112,12 @@ def new_author_of(fields: Mapping[str, object]) -> NewAuthor:
     return NewAuthor(_author(fields), tuple(papers), paper_ids)
 
 
-def _entry(line: JsonLine, item: ItemT) -> Entry[ItemT]:
+def _entry(line: Row, item: ItemT) -> Entry[ItemT]:
     record_id = line.fields.get("id") or line.fields.get("name")
     return Entry(item, record_id if isinstance(record_id, str) else "", line.line, line.end, line.excerpt)
 
 
-def _rejection(line: JsonLine, reason: str, message: str) -> Rejection:
+def _rejection(line: Row, reason: str, message: str) -> Rejection:
     return _entry(line, None).rejected(reason, message)
 
 

@@ -9,7 +9,8 @@ from facets_client.core.numbers import unsigned
 from facets_client.relations import results
 
 EntitySource = Literal["any", "spans", "gazetteer", "ner"]
-Spans = Sequence[Sequence[tuple[int, int]]]
+EntityType = Literal["", "person", "organization", "place", "date", "number", "work", "event", "group", "thing"]
+Spans = Sequence[Sequence[tuple[int, int] | tuple[int, int, EntityType]]]
 
 _SOURCE_NUMBERS: dict[str, relations_pb2.EntitySource] = {
     "any": relations_pb2.ENTITY_SOURCE_UNSPECIFIED,
@@ -18,6 +19,20 @@ _SOURCE_NUMBERS: dict[str, relations_pb2.EntitySource] = {
     "ner": relations_pb2.ENTITY_SOURCE_NER,
 }
 _LABEL_PREFIX = "ENTAILMENT_LABEL_"
+_STATUS_PREFIX = "ASSERTION_STATUS_"
+_TYPE_NUMBERS: dict[str, relations_pb2.EntityType] = {
+    "": relations_pb2.ENTITY_TYPE_UNSPECIFIED,
+    "person": relations_pb2.ENTITY_TYPE_PERSON,
+    "organization": relations_pb2.ENTITY_TYPE_ORGANIZATION,
+    "place": relations_pb2.ENTITY_TYPE_PLACE,
+    "date": relations_pb2.ENTITY_TYPE_DATE,
+    "number": relations_pb2.ENTITY_TYPE_NUMBER,
+    "work": relations_pb2.ENTITY_TYPE_WORK,
+    "event": relations_pb2.ENTITY_TYPE_EVENT,
+    "group": relations_pb2.ENTITY_TYPE_GROUP,
+    "thing": relations_pb2.ENTITY_TYPE_THING,
+}
+_TYPE_NAMES = {number: name for name, number in _TYPE_NUMBERS.items()}
 
 
 def source_number(source: EntitySource) -> relations_pb2.EntitySource:
@@ -47,9 +62,24 @@ def from_texts(texts: Sequence[str], spans: Spans | None) -> list[relations_pb2.
     ]
 
 
-def _span(span: tuple[int, int], name: str) -> relations_pb2.EntitySpan:
-    start, end = span
-    return relations_pb2.EntitySpan(start=unsigned(start, f"{name} start"), end=unsigned(end, f"{name} end"))
+def _span(span: tuple[int, int] | tuple[int, int, EntityType], name: str) -> relations_pb2.EntitySpan:
+    start, end, *kind = span
+    return relations_pb2.EntitySpan(
+        start=unsigned(start, f"{name} start"),
+        end=unsigned(end, f"{name} end"),
+        type=_type_number(kind[0], f"{name} type") if kind else None,
+    )
+
+
+def _type_number(kind: str, name: str) -> relations_pb2.EntityType:
+    if kind not in _TYPE_NUMBERS:
+        raise ValueError(f"{name} must be one of {', '.join(filter(None, _TYPE_NUMBERS))}, or empty, got {kind!r}")
+    return _TYPE_NUMBERS[kind]
+
+
+def _type_name(number: relations_pb2.EntityType) -> str:
+    """Empty where it is not known, to us either."""
+    return _TYPE_NAMES.get(number, "")
 
 
 def from_limits(limits: results.PairLimits | None) -> relations_pb2.PairLimits | None:
@@ -65,7 +95,15 @@ def from_limits(limits: results.PairLimits | None) -> relations_pb2.PairLimits |
 
 def to_text_relations(reply: relations_pb2.ExtractRelationsResponse) -> list[results.TextRelations]:
     """Pairs in the order of the texts."""
-    return [results.TextRelations(tuple(_to_pair(pair) for pair in text.pairs), text.num_pairs) for text in reply.texts]
+    return [
+        results.TextRelations(
+            tuple(_to_pair(pair) for pair in text.pairs),
+            text.num_pairs,
+            text.num_not_asserted,
+            tuple(_to_mention(entity) for entity in text.entities),
+        )
+        for text in reply.texts
+    ]
 
 
 def _to_pair(pair: relations_pb2.EntityPair) -> results.EntityPair:
@@ -79,7 +117,7 @@ def _to_pair(pair: relations_pb2.EntityPair) -> results.EntityPair:
 
 
 def _to_mention(mention: relations_pb2.EntityMention) -> results.EntityMention:
-    return results.EntityMention(mention.text, mention.start, mention.end)
+    return results.EntityMention(mention.text, mention.start, mention.end, _type_name(mention.type))
 
 
 def to_pattern_score(message: relations_pb2.PatternScore) -> results.PatternScore:
@@ -88,7 +126,8 @@ def to_pattern_score(message: relations_pb2.PatternScore) -> results.PatternScor
         pattern=message.pattern,
         relations=tuple(_to_score(score) for score in message.relations),
         no_relation_probability=message.no_relation_probability,
-        negation_cue=message.negation_cue,
+        assertion=relations_pb2.AssertionStatus.Name(message.assertion).removeprefix(_STATUS_PREFIX).lower(),
+        assertion_cue=message.assertion_cue,
         known=message.known,
         facets=tuple(
             results.FacetRelations(
@@ -111,6 +150,8 @@ def _to_score(score: relations_pb2.RelationScore) -> results.RelationScore:
         meeting=results.FacetMeeting(met.pattern_facet, met.relation_facet, met.cosine)
         if score.HasField("meeting")
         else None,
+        similar_patterns=tuple(results.SimilarPattern(near.pattern, near.score) for near in score.similar_patterns),
+        known_pairs=tuple((pair.head, pair.tail) for pair in score.known_pairs),
     )
 
 
@@ -143,4 +184,17 @@ def to_entailments(reply: relations_pb2.DetectEntailmentResponse) -> list[result
 
 def to_relation(message: relations_pb2.Relation) -> results.Relation:
     """One relation a model knows."""
-    return results.Relation(message.name, message.threshold, message.num_pairs, tuple(message.examples), message.added)
+    return results.Relation(
+        message.name,
+        message.threshold,
+        message.num_pairs,
+        tuple(message.examples),
+        message.added,
+        message.description,
+        message.example,
+        tuple(message.aliases),
+        tuple(message.inverse_aliases),
+        tuple(map(_type_name, message.head_types)),
+        tuple(map(_type_name, message.tail_types)),
+        message.symmetric,
+    )

@@ -38,22 +38,25 @@ class RelationOperations(RoomOperations):
         relations: Sequence[str] = (),
         pair_limits: PairLimits | None = None,
         include_unrelated: bool = False,
+        max_relations_per_pair: int | None = None,
         top_k: int | None = None,
         evidence: bool = False,
         model: str = "",
     ) -> Operation[list[TextRelations]]:
-        """Relations between the entities of texts, in both directions of every pair of a sentence.
+        """What texts assert of each two entities of a sentence: one relation in one direction at most, unless asked.
 
         Args:
             texts: At least one.
-            spans: Entities of each text as ``(start, end)`` in characters; None: found by the server.
+            spans: Entities of each text as ``(start, end)`` in characters, or with a type, ``(0, 11, "person")``; None:
+                found by the server.
             entity_source: Where entities come from; ``any``: spans, else the gazetteer, else what the server has.
             gazetteer: Names of entities to find.
-            relations: Candidates by name; empty: every relation.
+            relations: Candidates by name or alias; empty: every relation.
             pair_limits: Which pairs are looked at.
             include_unrelated: Also return pairs without an accepted relation.
+            max_relations_per_pair: Accepted relations of two entities at most, both directions together; None: 1.
             top_k: Return this many relations of each pair, accepted or not; None: the accepted ones.
-            evidence: Say which facet met which, and the relations near each facet.
+            evidence: Say which facet met which, the relations near each facet, and the nearest training patterns.
             model: Name; empty: the server's default for relations.
         """
         messages = convert.from_texts(texts, spans)
@@ -64,6 +67,7 @@ class RelationOperations(RoomOperations):
             relations=relations,
             pair_limits=convert.from_limits(pair_limits),
             include_unrelated=include_unrelated,
+            max_relations_per_pair=unsigned(max_relations_per_pair, "max_relations_per_pair"),
             top_k=unsigned(top_k, "top_k"),
             evidence=evidence,
         )
@@ -149,7 +153,7 @@ class RelationOperations(RoomOperations):
 
         Args:
             patterns: Each with ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
-            relations: Candidates by name; empty: every relation.
+            relations: Candidates by name or alias; empty: every relation.
             top_k: Most relations of a pattern; None: all candidates, or the server's choice without any.
             evidence: Say which facet met which, and the relations near each facet.
             model: Name; empty: the server's default for relations.

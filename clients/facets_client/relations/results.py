@@ -18,6 +18,7 @@ __all__ = [
     "RankedTail",
     "Relation",
     "RelationScore",
+    "SimilarPattern",
     "TailMention",
     "TextRelations",
 ]
@@ -34,11 +35,12 @@ class PairLimits:
 
 @dataclass(frozen=True, slots=True)
 class EntityMention:
-    """An entity where it stands in a text: ``text == source[start:end]``."""
+    """An entity where it stands in a text: ``text == source[start:end]``; ``type`` is empty where it is not known."""
 
     text: str
     start: int
     end: int
+    type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +53,28 @@ class FacetMeeting:
 
 
 @dataclass(frozen=True, slots=True)
+class SimilarPattern:
+    """A pattern of the training data that expresses a relation."""
+
+    pattern: str
+    score: float  # in [-1, 1]
+
+
+@dataclass(frozen=True, slots=True)
 class RelationScore:
     """How well a relation fits a pattern.
 
     Attributes:
         relation: Its name.
-        score: What ranks, in [-1, 1]; -1 when the pattern is negated.
-        probability: Confidence that the relation holds, in [0, 1]; 0 when the pattern is negated.
-        accepted: The score reaches the relation's threshold.
+        score: What ranks, in [-1, 1]; -1 when the sentence does not assert it.
+        probability: Confidence that the relation holds, in [0, 1]; 0 when the sentence does not assert it.
+        accepted: The score reaches the relation's threshold, and between the two entities nothing fits better.
         symmetric_score: How alike the facets are, in [-1, 1].
         universal_schema_score: Of the look-up table, in [-1, 1]; None when pattern or relation was not seen.
         meeting: Which facet met which; only with evidence.
+        similar_patterns: Nearest patterns of the training data that express it; only with evidence, for the first and
+            accepted relations.
+        known_pairs: Well-known heads and tails of the relation; where there are similar patterns.
     """
 
     relation: str
@@ -71,6 +84,8 @@ class RelationScore:
     symmetric_score: float
     universal_schema_score: float | None
     meeting: FacetMeeting | None
+    similar_patterns: tuple[SimilarPattern, ...]
+    known_pairs: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +110,10 @@ class PatternScore:
 
     Attributes:
         pattern: As the model reads it.
-        relations: Highest probability first.
+        relations: Accepted ones first, then highest probability first.
         no_relation_probability: Confidence that none of the candidates holds, in [0, 1].
-        negation_cue: The word that negates the pattern; empty when nothing does.
+        assertion: ``asserted``, ``negated``, ``questioned``, ``hypothetical`` or ``attributed``.
+        assertion_cue: The word that tells so; empty when asserted.
         known: The pattern stands in the model's look-up table.
         facets: The relations near each facet; only with evidence.
     """
@@ -105,7 +121,8 @@ class PatternScore:
     pattern: str
     relations: tuple[RelationScore, ...]
     no_relation_probability: float
-    negation_cue: str
+    assertion: str
+    assertion_cue: str
     known: bool
     facets: tuple[FacetRelations, ...]
 
@@ -141,10 +158,19 @@ class EntityPair:
 
 @dataclass(frozen=True, slots=True)
 class TextRelations:
-    """Pairs of entities of one text in its order, and how many ordered pairs were looked at."""
+    """What one text says.
+
+    Attributes:
+        pairs: Pairs of entities in the order of the text.
+        num_pairs: Ordered pairs that were looked at.
+        num_not_asserted: How many of these the text does not assert: questions, negations, what others say ...
+        entities: The entities in the order of the text, given or found.
+    """
 
     pairs: tuple[EntityPair, ...]
     num_pairs: int
+    num_not_asserted: int
+    entities: tuple[EntityMention, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +228,17 @@ class Entailment:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A relation a model knows."""
+    """A relation a model knows; of an added one only the first five are given."""
 
     name: str
     threshold: float  # scores from here on are accepted, in [-1, 1]
     num_pairs: int  # entity pairs it was trained on; 0 for an added one
     examples: tuple[str, ...]  # patterns it was added by; empty for a trained one
     added: bool
+    description: str
+    example: str  # a sentence, its head in [..], its tail in {..}
+    aliases: tuple[str, ...]
+    inverse_aliases: tuple[str, ...]  # with head and tail exchanged
+    head_types: tuple[str, ...]  # empty: anything
+    tail_types: tuple[str, ...]
+    symmetric: bool

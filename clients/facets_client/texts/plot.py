@@ -5,6 +5,7 @@ import io
 import warnings
 from typing import TYPE_CHECKING, Literal, get_args
 
+from facets_client.core.distribution import install_command
 from facets_client.texts.picture import FONT_SIZE, Picture, Role
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def require_matplotlib() -> None:
         ImportError: matplotlib is not installed.
     """
     if importlib.util.find_spec("matplotlib") is None:
-        raise ImportError("a picture needs matplotlib, which is not installed: pip install 'facets[plot]'")
+        raise ImportError(f"a picture needs matplotlib, which is not installed: {install_command('plot')}")
 
 
 def plot(picture: Picture, form: Format) -> bytes:

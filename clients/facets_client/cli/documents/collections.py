@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from facets_client.cli.output import add_row, is_interactive, print_json, progress_bar, say, stdout, table
+from facets_client.cli.output import add_row, is_interactive, print_json, progress_bar, stdout, table
 from facets_client.cli.settings import settings_of
 from facets_client.documents.results import Collection
 
@@ -66,7 +66,7 @@ def create(
     if settings.json:
         print_json(made)
     else:
-        say(f"made collection {made.name} with model {made.model} (space {made.space})")
+        settings.note(f"made collection {made.name} with model {made.model} (space {made.space})")
 
 
 @app.command()
@@ -104,7 +104,7 @@ def reindex(
       facets collections reindex news --model facets-minilm-en
     """
     settings = settings_of(context)
-    with settings.connect() as client, progress_bar(shown=progress, counted="documents") as bar:
+    with settings.connect(watched=False) as client, progress_bar(shown=progress, counted="documents") as bar:
         task = bar.add_task("", total=None)
         for step in client.reindex_collection(name, model=model):
             moved = step.collection
@@ -112,7 +112,7 @@ def reindex(
     if settings.json:
         print_json(moved)
     else:
-        say(f"collection {name} with {moved.num_documents} documents is of model {moved.model} now")
+        settings.note(f"collection {name} with {moved.num_documents} documents is of model {moved.model} now")
 
 
 @app.command()
@@ -140,7 +140,7 @@ def delete(
     if settings.json:
         print_json({"name": name, "num_documents": done.num_documents})
     else:
-        say(f"deleted collection {name} with {done.num_documents} documents")
+        settings.note(f"deleted collection {name} with {done.num_documents} documents")
 
 
 def _print_table(found: list[Collection]) -> None:
@@ -151,7 +151,7 @@ def _print_table(found: list[Collection]) -> None:
         add_row(
             shown,
             item.name,
-            item.num_documents,
+            f"{item.num_documents} ({item.num_damaged} damaged)" if item.num_damaged else item.num_documents,
             item.model,
             item.space,
             item.num_facets,

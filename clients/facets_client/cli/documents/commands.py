@@ -1,13 +1,12 @@
 """``facets documents``."""
 
 import itertools
-import json
 from typing import Annotated
 
 import typer
 
 from facets_client.cli.failures import CommandError, ExitCode, Failure
-from facets_client.cli.output import add_row, is_interactive, print_json, say, shortened, stdout, table
+from facets_client.cli.output import documents_table, is_interactive, print_json, stdout
 from facets_client.cli.settings import settings_of
 from facets_client.cli.where import WhereOption, parse_where
 from facets_client.documents.results import Document
@@ -137,7 +136,7 @@ def delete(
     if settings.json:
         print_json({"num_deleted": done.num_documents, "index_revision": done.index_revision})
     else:
-        say(f"deleted {done.num_documents} documents")
+        settings.note(f"deleted {done.num_documents} documents")
 
 
 def _as_json(document: Document) -> dict[str, object]:
@@ -153,8 +152,5 @@ def _as_json(document: Document) -> dict[str, object]:
 
 
 def _print_table(documents: list[Document], *, text_chars: int) -> None:
-    shown = table("id", "text", "payload")
-    for document in documents:
-        payload = json.dumps(document.payload, ensure_ascii=False) if document.payload else ""
-        add_row(shown, document.id, shortened(document.text, text_chars), shortened(payload, text_chars))
-    stdout().print(shown)
+    rows = ((document.id, document.text, document.payload) for document in documents)
+    stdout().print(documents_table(rows, text_chars=text_chars))

@@ -1,6 +1,8 @@
 """``facets index``."""
 
 import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +11,6 @@ import typer
 from facets_client.cli.bulk import (
     BatchOption,
     BulkInput,
-    InputArgument,
     ProgressOption,
     RejectedOption,
     ResumeOption,
@@ -17,37 +18,69 @@ from facets_client.cli.bulk import (
     WindowOption,
     bulk_input,
 )
-from facets_client.cli.output import print_json
+from facets_client.cli.output import documents_table, print_json, stdout
 from facets_client.cli.settings import settings_of
 from facets_client.client import FacetsClient
 from facets_client.core.bulk.rejected import RejectedFile
 from facets_client.core.bulk.runner import BulkReport, BulkSettings, call_patiently, check_batches
 from facets_client.core.bulk.state import Place, StateFile, default_state_path
-from facets_client.core.records import RecordFormat
-from facets_client.core.source import RecordSource
+from facets_client.core.records import Record, Rejection
 from facets_client.documents.bulk import IndexTask, document_batches
+from facets_client.documents.readers.columns import ColumnChoice, MadeIds
+from facets_client.documents.readers.documents import DocumentFiles
+from facets_client.documents.readers.finding import find_files
+from facets_client.documents.readers.formats import FormatName
+from facets_client.documents.readers.options import ReadOptions
 from facets_client.errors import AlreadyExistsError, NotFoundError
+
+_FIRST_DOCUMENTS = 3  # that a dry run shows
+_MAX_NOTES = 20  # about files, of thousands of which each may need one
+
+FilesArgument = Annotated[
+    list[str], typer.Argument(metavar="FILE...", help="Files, folders, 'patterns'; - reads standard input.")
+]
+TextOption = Annotated[
+    list[str] | None,
+    typer.Option("--text", "--text-field", metavar="COLUMN", help="Column of the text; several are joined."),
+]
+IdOption = Annotated[str, typer.Option("--id", "--id-field", metavar="COLUMN", help="Column of the id.")]
+PayloadOption = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="Column of the payload.  [default: all others]")
+]
+IdsOption = Annotated[MadeIds | None, typer.Option(help="Make ids: file and row, or digest of text.")]
+FormatOption = Annotated[FormatName | None, typer.Option("--format", help="Of all files.  [default: by the suffix]")]
 
 
 def index(
     context: typer.Context,
-    file: InputArgument,
+    files: FilesArgument,
     collection: Annotated[str, typer.Option("--collection", "-c", help="Where to store.", show_default=False)],
     create: Annotated[bool, typer.Option("--create", help="Make the collection if it is not there.")] = False,
     model: Annotated[str, typer.Option(help="Model of a collection made by --create.")] = "",
-    id_field: Annotated[str, typer.Option(help="Field with the id.")] = "id",
-    text_field: Annotated[str, typer.Option(help="Field with the text.")] = "text",
+    text: TextOption = None,
+    title: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the title.")] = "",
+    id_column: IdOption = "",
+    payload: PayloadOption = None,
+    ids: IdsOption = None,
+    form: FormatOption = None,
+    encoding: Annotated[str, typer.Option(help="Of texts.  [default: found out]")] = "",
+    delimiter: Annotated[str, typer.Option(help="Between values.  [default: found out]")] = "",
     batch_size: BatchOption = 64,
     window: WindowOption = 8,
     rejected: RejectedOption = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop with the first rejected record.")] = False,
     resume: ResumeOption = True,
     state: Annotated[Path | None, typer.Option(help="Where to keep the place.  [default: in XDG_STATE_HOME]")] = None,
     max_wait_s: WaitOption = 300.0,
     limit: Annotated[int, typer.Option(help="Stop after this many records; 0: all.", min=0)] = 0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check, send nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read, check, show the first ones, send nothing.")] = False,
     progress: ProgressOption = None,
 ) -> None:
-    """Load documents from JSONL: one object a line, {"id", "text", ...payload}.
+    """Load documents: JSON lines, JSON arrays, CSV, TSV, Parquet, Arrow, text, Markdown, HTML, PDF; also compressed.
+
+    Columns called text, body, content, abstract, ... hold the text unless --text says otherwise; what becomes of
+    the columns is said before it begins. Without an id column ids are made of the file's name and the row, so that
+    the same command stores a changed file again without doubling it. Folders are read with all that is below them.
 
     Safe to interrupt (Ctrl-C, crash of either side): the same command goes on where it stopped, and nothing is
     lost or stored twice. For standard input that means: feed the same input again, what is done is skipped.
@@ -56,40 +89,106 @@ def index(
 
     \b
     Examples:
-      facets index articles.jsonl.gz --collection news --create
-      zcat part-*.gz | facets index - --collection news --id-field key --text-field body
-      facets index articles.jsonl -c news --dry-run
+      facets index articles.csv --collection news --create --text body --title headline
+      facets index articles.csv -c news --dry-run
+      facets index handbook/ 'reports/*.pdf' -c docs --create
+      zcat part-*.gz | facets index - --collection news --id key --text body
     """
     settings = settings_of(context)
-    bulk = BulkSettings(batch_size=batch_size, window=window, max_wait_s=max_wait_s, limit=limit)
-    record_format = RecordFormat(id_field=id_field, text_field=text_field)
-    with RecordSource(file) as source:
-        given = bulk_input(settings, source, rejected)
+    wanted = tuple(payload) if payload is not None else None
+    choice = ColumnChoice(text=tuple(text or ()), title=title, id=id_column, payload=wanted, made_ids=ids)
+    options = ReadOptions(encoding=encoding, delimiter=delimiter, tell=_capped(settings.note))
+    bulk = BulkSettings(batch_size=batch_size, window=window, max_wait_s=max_wait_s, limit=limit, strict=strict)
+    found = find_files(files, form, settings.note)
+    with DocumentFiles(found, options, choice=choice, form=form) as documents:
+        given = bulk_input(settings, documents, rejected, paths=[file.path for file in found])
+        documents.check()
+        load = _Load(given, documents, bulk, collection=collection, names=_full_names(files))
         if dry_run:
-            read = document_batches(source, record_format, bulk, place=Place())
-            _print_report(given, check_batches(read, RejectedFile(given.rejected_path)), dry_run=True)
-            return
-        with settings.connect() as client:
+            load.check()
+        else:
+            asked = [repr(choice), repr(form), encoding, delimiter]
+            load.run(create=create, model=model, asked=asked, state=state, resume=resume, progress=progress)
+
+
+@dataclass(frozen=True)
+class _Load:
+    """Documents on their way into a collection."""
+
+    given: BulkInput
+    documents: DocumentFiles
+    bulk: BulkSettings
+    collection: str
+    names: Sequence[str]  # absolute, of what the command names
+
+    def check(self) -> None:
+        """Reads everything and shows the first documents as they would be stored."""
+        first: list[Record] = []
+        read = document_batches(_kept(self.documents.read(Place()), first), self.bulk, place=Place())
+        report = check_batches(read, RejectedFile(self.given.rejected_path))
+        if not self.given.settings.json and first:
+            stdout().print(documents_table((record.id, record.text, record.payload) for record in first))
+        _print_report(self.given, report, first=first, dry_run=True)
+
+    def run(
+        self, *, create: bool, model: str, asked: list[str], state: Path | None, resume: bool, progress: bool | None
+    ) -> None:
+        """Stores everything, from the saved place on."""
+        settings = self.given.settings
+        with settings.connect(watched=False) as client:
             made = call_patiently(
-                lambda: _create_time(client, collection, create=create, model=model),
-                bulk,
+                lambda: _create_time(client, self.collection, create=create, model=model),
+                self.bulk,
                 lambda why: settings.note(f"waiting for the server: {why}"),
             )
-            identity = given.identity(
-                name=given.full_name, fields=[id_field, text_field], collection=collection, create_time=made
+            identity = self.given.identity(
+                names=list(self.names), asked=asked, collection=self.collection, create_time=made
             )
-            default = default_state_path(os.environ, "index", client.target, collection, given.full_name)
-            task = IndexTask(client, source, collection, settings=bulk, record_format=record_format)
-            state_file = StateFile(state or default, identity)
-            report = given.run(task, bulk, state_file=state_file, resume=resume, progress=progress, done="stored")
-    num_truncated = report.place.totals.get("num_truncated", 0)
-    if num_truncated:
-        first = ", ".join(
-            f"{item.id} ({item.token_stats.num_tokens} of {item.token_stats.num_tokens_in_text} tokens)"
-            for item in task.truncated
-        )
-        settings.note(f"{num_truncated} documents are stored but were not read to their end: {first or '...'}")
-    _print_report(given, report, index_revision=task.index_revision)
+            default = default_state_path(os.environ, "index", client.target, self.collection, *self.names)
+            task = IndexTask(client, self.documents.read, self.collection, settings=self.bulk)
+            report = self.given.run(
+                task,
+                self.bulk,
+                state_file=StateFile(state or default, identity),
+                resume=resume,
+                progress=progress,
+                done="stored",
+            )
+        num_truncated = report.place.totals.get("num_truncated", 0)
+        if num_truncated:
+            first = ", ".join(
+                f"{item.id} ({item.token_stats.num_tokens} of {item.token_stats.num_tokens_in_text} tokens)"
+                for item in task.truncated
+            )
+            settings.note(f"{num_truncated} documents are stored but were not read to their end: {first or '...'}")
+        _print_report(self.given, report, index_revision=task.index_revision)
+
+
+def _full_names(names: Sequence[str]) -> list[str]:
+    return [name if name == "-" else str(Path(name).resolve()) for name in names]
+
+
+def _kept(records: Iterator[Record | Rejection], first: list[Record]) -> Iterator[Record | Rejection]:
+    """The records, the first good ones of which are kept."""
+    for record in records:
+        if isinstance(record, Record) and len(first) < _FIRST_DOCUMENTS:
+            first.append(record)
+        yield record
+
+
+def _capped(note: Callable[[str], None]) -> Callable[[str], None]:
+    """Passes on the first notes and says that there are more."""
+    num_told = 0
+
+    def tell(sentence: str) -> None:
+        nonlocal num_told
+        num_told += 1
+        if num_told <= _MAX_NOTES:
+            note(sentence)
+        elif num_told == _MAX_NOTES + 1:
+            note("more files need a word: see the file of rejected records")
+
+    return tell
 
 
 def _create_time(client: FacetsClient, collection: str, *, create: bool, model: str) -> str:
@@ -108,9 +207,17 @@ def _create_time(client: FacetsClient, collection: str, *, create: bool, model: 
     return found.create_time.isoformat() if found.create_time else ""
 
 
-def _print_report(given: BulkInput, report: BulkReport, *, index_revision: int = 0, dry_run: bool = False) -> None:
+def _print_report(
+    given: BulkInput,
+    report: BulkReport,
+    *,
+    index_revision: int = 0,
+    first: Sequence[Record] = (),
+    dry_run: bool = False,
+) -> None:
     place = report.place
     if given.settings.json:
+        shown = [{"id": record.id, "text": record.text, "payload": record.payload} for record in first]
         print_json(
             {
                 "num_records": place.num_records,
@@ -123,9 +230,10 @@ def _print_report(given: BulkInput, report: BulkReport, *, index_revision: int =
                 "index_revision": index_revision,
                 "rejected_file": given.rejected_file(place),
                 "dry_run": dry_run,
+                **({"first_documents": shown} if dry_run else {}),
             }
         )
-    else:
+    elif not given.settings.quiet:
         verb = "readable" if dry_run else "stored"
         speed = "" if dry_run else f", {report.records_per_s:.0f} documents/s"
         typer.echo(

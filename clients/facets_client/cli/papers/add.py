@@ -57,7 +57,7 @@ def add_papers(
     """
     bulk = BulkSettings(batch_size=batch_size, window=1, max_wait_s=max_wait_s)
     settings = settings_of(context)
-    with RecordSource(file) as source, settings.connect() as client:
+    with RecordSource(file) as source, settings.connect(watched=False) as client:
         given = bulk_input(settings, source, rejected)
 
         def read(place: Place) -> Iterator[Entry[Paper] | Rejection]:
@@ -102,7 +102,7 @@ def add_authors(
     """
     bulk = BulkSettings(batch_size=batch_size, window=1, max_wait_s=max_wait_s)
     settings = settings_of(context)
-    with RecordSource(file) as source, settings.connect() as client:
+    with RecordSource(file) as source, settings.connect(watched=False) as client:
         given = bulk_input(settings, source, rejected)
 
         def read(place: Place) -> Iterator[Entry[NewAuthor] | Rejection]:

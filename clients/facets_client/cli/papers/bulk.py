@@ -88,16 +88,17 @@ def bulk(
     made = CandidatesFile(out, wanted)
     with RecordSource(file) as source:
         given = bulk_input(settings, source, rejected)
-        report = _run(given, made, wanted, how, resume=resume, progress=progress)
+        report = _run(source, given, made, wanted=wanted, how=how, resume=resume, progress=progress)
     _print_report(given, made, report)
 
 
 def _run(
+    source: RecordSource,
     given: BulkInput,
     made: CandidatesFile,
+    *,
     wanted: BulkPaperSettings,
     how: BulkSettings,
-    *,
     resume: bool,
     progress: bool | None,
 ) -> BulkReport:
@@ -107,8 +108,8 @@ def _run(
     if not made.path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(made.path))
     state_file = StateFile(made.state_path, given.identity(settings=wanted.digest()))
-    with given.settings.connect() as client:
-        task = made.task(client, given.source, how)
+    with given.settings.connect(watched=False) as client:
+        task = made.task(client, source, how)
         try:
             return given.run(
                 task,

@@ -1,7 +1,7 @@
 """``facets relations`` and ``facets entail``."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +26,14 @@ RelationOption = Annotated[
     list[str] | None, typer.Option("--relation", "-r", help="Only this relation; repeat for more.")
 ]
 
+TopKOption = Annotated[int | None, typer.Option(help="Relations of a pair, accepted or not; tails of a slot.", min=1)]
+MostOption = Annotated[
+    int | None, typer.Option("--most", help="Relations of two entities, both directions; default 1.", min=1)
+]
+EvidenceOption = Annotated[
+    bool, typer.Option("--evidence", help="Show what speaks for each: nearest training patterns, facets that met.")
+]
+
 
 def relations(
     context: typer.Context,
@@ -43,12 +51,11 @@ def relations(
     pattern: Annotated[
         list[str] | None, typer.Option("--pattern", "-p", help="Score this sentence pattern instead; repeat.")
     ] = None,
-    top_k: Annotated[
-        int | None, typer.Option(help="Relations of a pair, accepted or not; tails of a slot.", min=1)
-    ] = None,
+    top_k: TopKOption = None,
+    most: MostOption = None,
     unrelated: Annotated[bool, typer.Option("--unrelated", help="Also show pairs without a relation.")] = False,
-    evidence: Annotated[bool, typer.Option("--evidence", help="Show which facet met which.")] = False,
-    list_all: Annotated[bool, typer.Option("--list", help="List the relations the model knows.")] = False,
+    evidence: EvidenceOption = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the relations, each with an example.")] = False,
     add: Annotated[str | None, typer.Option(metavar="NAME", help="Add a relation by each --pattern.")] = None,
     threshold: Annotated[float | None, typer.Option(help="With --add: least score, -1 to 1.")] = None,
     delete: Annotated[str | None, typer.Option(metavar="NAME", help="Take an added relation away.")] = None,
@@ -56,11 +63,13 @@ def relations(
 ) -> None:
     """Find relations between entities in texts, fill slots, score sentence patterns, keep relations.
 
+    Entities are found by the server unless they are given. A question, a negation or a quotation asserts nothing.
     A pattern is what stands between two entities, with $ARG1 and $ARG2 in their places: put it in single quotes.
     Spans count characters from 0; the end is one past the last. With --json: one object a line.
 
     \b
     Examples:
+      facets relations "Marie Curie was born in Warsaw."
       facets relations "Marie Curie was born in Warsaw." -e "Marie Curie" -e Warsaw
       facets relations "Marie Curie was born in Warsaw." --span 0:11 --span 24:30 --evidence
       facets relations --file news.txt --gazetteer names.txt -r birthPlace -r spouse
@@ -77,7 +86,7 @@ def relations(
     chosen = {"--list": list_all, "--add": add is not None, "--delete": delete is not None}
     chosen["--pattern"] = bool(patterns) and add is None
     _check_one_mode(chosen, {"a text": bool(texts) or file is not None, "--head": head is not None})
-    answering = _Answering(settings, tuple(relation or ()), top_k, unrelated, evidence, model)
+    answering = _Answering(settings, tuple(relation or ()), top_k, most, unrelated, evidence, model)
     if list_all:
         answering.show_known()
     elif add is not None:
@@ -146,6 +155,7 @@ class _Answering:
     settings: Settings
     relations: tuple[str, ...]
     top_k: int | None
+    most: int | None
     unrelated: bool
     evidence: bool
     model: str
@@ -159,15 +169,16 @@ class _Answering:
                 gazetteer=reading.gazetteer,
                 relations=self.relations,
                 include_unrelated=self.unrelated,
+                max_relations_per_pair=self.most,
                 top_k=self.top_k,
                 evidence=self.evidence,
                 model=self.model,
             )
         if not self.settings.json:
-            print_pairs(stdout(), found, evidence=self.evidence)
+            print_pairs(stdout(), reading.texts, found, evidence=self.evidence)
             return
-        for text, pairs in zip(reading.texts, found, strict=True):
-            print_json({"text": text, "num_pairs": pairs.num_pairs, "pairs": pairs.pairs})
+        for text, answer in zip(reading.texts, found, strict=True):
+            print_json({"text": text, **asdict(answer)})
 
     def fill(self, head: str, reading: _Reading) -> None:
         if len(self.relations) != 1:

@@ -1,8 +1,10 @@
 """Relations as tables for people."""
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from facets_client.cli.output import add_row, clean, shortened, table
@@ -21,34 +23,65 @@ _NO_RELATION = "(no relation)"
 _EXAMPLES_SHOWN = 3
 
 
-def print_pairs(console: Console, texts: Sequence[TextRelations], *, evidence: bool) -> None:
-    """A row for each relation of each pair."""
-    shown = table("text", "head", "relation", "tail", "confidence", "score", right=("text", "confidence", "score"))
-    explained: list[EntityPair] = []
-    num_pairs = num_accepted = 0
-    for number, text in enumerate(texts, start=1):
-        num_pairs += text.num_pairs
-        for pair in text.pairs:
-            explained.append(pair)
-            num_accepted += len(pair.relations)
-            head, tail = _mention(pair.head), _mention(pair.tail)
-            for score in pair.pattern_score.relations:
-                add_row(shown, number, head, _name(score), tail, f"{score.probability:.2f}", f"{score.score:.3f}")
-            if not pair.relations:
-                sure = f"{pair.pattern_score.no_relation_probability:.2f}"
-                add_row(shown, number, head, _no_relation(pair.pattern_score), tail, sure, "")
-    if shown.row_count:
-        console.print(shown)
-    note = f"{num_accepted} relations in {num_pairs} ordered pairs of entities"
-    if not num_pairs:
-        note += ": no sentence has two entities near each other"
-    console.print(Text(note, style="dim"))
+def print_pairs(console: Console, texts: Sequence[str], found: Sequence[TextRelations], *, evidence: bool) -> None:
+    """Each sentence with its entities marked, and below it a row for each relation.
+
+    Args:
+        console: Where to print.
+        texts: What was read.
+        found: What was found in each.
+        evidence: Also say what speaks for each relation.
+    """
+    for text, answer in zip(texts, found, strict=True):
+        for (start, end), pairs in groupby(answer.pairs, key=lambda pair: (pair.sentence_start, pair.sentence_end)):
+            console.print(_marked(text, start, end, answer.entities))
+            _print_rows(console, list(pairs), evidence=evidence)
+    console.print(Text(_summary(found), style="dim"))
+
+
+def _marked(text: str, start: int, end: int, entities: Sequence[EntityMention]) -> Text:
+    line = Text(clean(text[start:end]))
+    for entity in entities:
+        if start <= entity.start and entity.end <= end:
+            line.stylize("bold underline", entity.start - start, entity.end - start)
+    return line
+
+
+def _print_rows(console: Console, pairs: Sequence[EntityPair], *, evidence: bool) -> None:
+    rows = Table.grid(padding=(0, 2), pad_edge=True)
+    for pair in pairs:
+        answers = [(_name(score), score.probability) for score in pair.pattern_score.relations]
+        if not pair.relations:
+            answers.append((_no_relation(pair.pattern_score), pair.pattern_score.no_relation_probability))
+        for name, probability in answers:
+            add_row(rows, "", pair.head.text, name, pair.tail.text, f"{probability:.2f}")
+    console.print(rows)
     if evidence:
-        for pair in explained:
+        for pair in pairs:
             console.print(
-                Text(clean(f"{pair.head.text} / {pair.tail.text}: {pair.pattern_score.pattern}"), style="bold")
+                Text(clean(f"  {pair.head.text} / {pair.tail.text}: {pair.pattern_score.pattern}"), style="bold")
             )
             _print_evidence(console, pair.pattern_score)
+
+
+def _summary(found: Sequence[TextRelations]) -> str:
+    """What was counted, and why there may be nothing."""
+    num_entities = sum(len(answer.entities) for answer in found)
+    num_pairs = sum(answer.num_pairs for answer in found)
+    num_unasserted = sum(answer.num_not_asserted for answer in found)
+    num_relations = sum(len(pair.relations) for answer in found for pair in answer.pairs)
+    relations, pairs = _count(num_relations, "relation"), _count(num_pairs, "ordered pair")
+    note = f"{relations} in {pairs} of {_count(num_entities, 'entity')}"
+    if num_unasserted:
+        note += f"; {num_unasserted} not asserted (--unrelated shows them)"
+    elif not num_pairs:
+        note += ": no sentence has two entities near each other"
+    return note
+
+
+def _count(number: int, thing: str) -> str:
+    many = thing[:-1] + "ies" if thing.endswith("y") else thing + "s"
+    return f"{number} {thing if number == 1 else many}"
 
 
 def print_tails(console: Console, tails: Sequence[RankedTail], texts: Sequence[str], *, evidence: bool) -> None:
@@ -76,8 +109,7 @@ def print_tails(console: Console, tails: Sequence[RankedTail], texts: Sequence[s
 def print_pattern_scores(console: Console, scores: Sequence[PatternScore], *, evidence: bool) -> None:
     """A table for each pattern."""
     for pattern in scores:
-        cue = f", negated by {pattern.negation_cue!r}" if pattern.negation_cue else ""
-        title = f"{pattern.pattern}{'' if pattern.known else ', not seen in training'}{cue}"
+        title = f"{pattern.pattern}{'' if pattern.known else ', not seen in training'}{_cue(pattern)}"
         console.print(Text(clean(title), style="bold"))
         shown = table("relation", "confidence", "score", "look-up", right=("confidence", "score", "look-up"))
         for score in pattern.relations:
@@ -116,17 +148,29 @@ def print_entailments(console: Console, found: Sequence[Entailment]) -> None:
 
 def print_relations(console: Console, relations: Sequence[Relation]) -> None:
     """A row for each relation."""
-    shown = table("relation", "threshold", "trained pairs", "added by", right=("threshold", "trained pairs"))
+    shown = table("relation", "of", "example", "pairs", "threshold", right=("pairs", "threshold"))
+    shown.columns[0].no_wrap = True
     for relation in relations:
-        examples = " | ".join(relation.examples[:_EXAMPLES_SHOWN])
+        example = relation.example or " | ".join(relation.examples[:_EXAMPLES_SHOWN])
         more = len(relation.examples) - _EXAMPLES_SHOWN
-        examples += f" and {more} more" if more > 0 else ""
-        add_row(shown, relation.name, f"{relation.threshold:.3f}", relation.num_pairs, examples)
+        example += f" and {more} more" if more > 0 else ""
+        name = f"{relation.name} (both ways)" if relation.symmetric else relation.name
+        kinds = [" or ".join(kinds) for kinds in (relation.head_types, relation.tail_types)]
+        arguments = " -> ".join(kinds) if any(kinds) else ""
+        add_row(shown, name, arguments, example, relation.num_pairs, f"{relation.threshold:.3f}")
     console.print(shown)
+    if any("[" in relation.example for relation in relations):
+        console.print(Text("In an example the head stands in [..], the tail in {..}; pairs: trained on.", style="dim"))
 
 
 def _print_evidence(console: Console, pattern: PatternScore) -> None:
     for score in pattern.relations:
+        if score.similar_patterns:
+            near = " | ".join(f"{similar.pattern} ({similar.score:.2f})" for similar in score.similar_patterns)
+            console.print(Text(clean(f"  {score.relation} in training: {near}"), style="dim"))
+        if score.known_pairs:
+            pairs = ", ".join(f"{head} - {tail}" for head, tail in score.known_pairs)
+            console.print(Text(clean(f"  {score.relation} of: {pairs}"), style="dim"))
         if score.meeting is not None:
             met = score.meeting
             line = f"  {score.relation}: facet {met.pattern_facet} met its facet {met.relation_facet}"
@@ -145,4 +189,8 @@ def _name(score: RelationScore) -> str:
 
 
 def _no_relation(pattern: PatternScore) -> str:
-    return f"{_NO_RELATION}, negated by {pattern.negation_cue!r}" if pattern.negation_cue else _NO_RELATION
+    return f"{_NO_RELATION}{_cue(pattern)}"
+
+
+def _cue(pattern: PatternScore) -> str:
+    return f", {pattern.assertion} by {pattern.assertion_cue!r}" if pattern.assertion_cue else ""

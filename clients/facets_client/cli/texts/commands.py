@@ -16,7 +16,6 @@ from facets_client.cli.output import (
     match_line,
     print_json,
     progress_bar,
-    say,
     shaded,
     shortened,
     stdout,
@@ -57,7 +56,7 @@ def embed(
     source = texts_from(texts, file)
     shown = table("#", "text", "facets", "length of facets", right=("#",))
     kept: list[FacetsArray] = []
-    with settings.connect() as client, progress_bar(shown=progress, counted="texts") as bar:
+    with settings.connect(watched=False) as client, progress_bar(shown=progress, counted="texts") as bar:
         task = bar.add_task("", total=None)
         sent: list[str] = []
         stream = client.embed_stream(_remember(source, sent), model=model, normalize=normalize)
@@ -75,7 +74,7 @@ def embed(
     if out:
         np.save(out, np.stack(kept))
         written = {"file": str(out), "shape": [len(kept), *kept[0].shape]}
-        print_json(written) if settings.json else say(f"wrote {len(kept)} texts to {out}")
+        print_json(written) if settings.json else settings.note(f"wrote {len(kept)} texts to {out}")
     elif not settings.json:
         stdout().print(shown)
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from facets_client.cli.inputs import FileOption, ModelOption, Texts, WordsOption, texts_from
-from facets_client.cli.output import clean, print_explanation, print_json, say, shaded, stdout
+from facets_client.cli.output import clean, print_explanation, print_json, shaded, stdout
 from facets_client.cli.settings import settings_of
 from facets_client.core.results import FacetMatch
 from facets_client.texts.pairing import paired_rows
@@ -60,7 +60,7 @@ def explain(
         scores = client.score(first_pair, model=model, explain=True, num_words=num_words).pairs if pair else ()
     if out and form:
         out.write_bytes(plot(_picture(listed, explanations, scores), form))
-        print_json({"file": str(out)}) if settings.json else say(f"wrote {out}")
+        print_json({"file": str(out)}) if settings.json else settings.note(f"wrote {out}")
     elif not pair:
         _show_each(listed, explanations, as_json=settings.json)
     elif settings.json:

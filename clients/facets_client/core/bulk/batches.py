@@ -27,10 +27,13 @@ class Entry(Generic[ItemT]):
     end: int  # byte offset after the line, in the uncompressed stream
     excerpt: str  # first characters
     num_bytes: int = 0  # on the wire, where a limit of bytes holds
+    file: int = 0  # place of the file among the inputs
+    name: str = ""  # of the file, where there are several
 
     def rejected(self, reason: str, message: str) -> Rejection:
         """The line as one that is not taken."""
-        return Rejection(self.line, self.end, reason, message, id=self.id[:_ID_CHARS], excerpt=self.excerpt)
+        where = {"id": self.id[:_ID_CHARS], "excerpt": self.excerpt, "name": self.name}
+        return Rejection(self.line, self.end, reason, message, file=self.file, **where)
 
 
 @dataclass(slots=True)
@@ -40,6 +43,7 @@ class Batch(Generic[ItemT]):
     Attributes:
         entries: What is to be sent.
         rejections: Records that are not sent.
+        file: Place of the file in which the batch ends.
         line: Lines up to the end of the batch.
         end: Bytes up to the end of the batch, in the uncompressed stream.
         is_sent: The batch is under way.
@@ -47,6 +51,7 @@ class Batch(Generic[ItemT]):
 
     entries: list[Entry[ItemT]] = field(default_factory=list)
     rejections: list[Rejection] = field(default_factory=list)
+    file: int = 0
     line: int = 0
     end: int = 0
     is_sent: bool = False
@@ -85,7 +90,7 @@ def batches(
         else:
             batch.entries.append(record)
             num_bytes += added
-        batch.line, batch.end = record.line, record.end
+        batch.file, batch.line, batch.end = record.file, record.line, record.end
         if len(batch.entries) == size or len(batch.rejections) == _MAX_REJECTIONS:
             yield batch
             batch, num_bytes = Batch(), ENVELOPE_BYTES

@@ -45,6 +45,7 @@ class RejectedFile:
             if self._stream is None:
                 self._stream = self.path.open("ab")
             entry = {
+                **({"file": rejection.name} if rejection.name else {}),
                 "line": rejection.line,
                 "id": rejection.id,
                 "reason": rejection.reason,

@@ -15,7 +15,7 @@ from facets_client.core.bulk.batches import Batch
 from facets_client.core.bulk.rejected import RejectedFile
 from facets_client.core.bulk.state import Place, StateFile
 from facets_client.core.records import Rejection
-from facets_client.core.source import RecordSource
+from facets_client.core.source import BulkSource
 from facets_client.errors import DeadlineExceededError, FacetsClientError, OverloadedError, UnavailableError
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "BulkSettings",
     "BulkTask",
     "Progress",
+    "RejectedError",
     "Settled",
     "call_patiently",
     "check_batches",
@@ -43,6 +44,7 @@ class BulkSettings:
         window: Batches under way at the same time; the server's limit if that is smaller.
         max_wait_s: Seconds without progress to wait for a server that is away, restarting or full.
         limit: Stop after this many records of the input; 0: all.
+        strict: Stop with the first record that is rejected.
         first_pause_s: First wait for such a server; later ones are longer.
         longest_pause_s: Longest of them.
         save_every_s: The place is saved so often, and whenever the run stops.
@@ -52,6 +54,7 @@ class BulkSettings:
     window: int = 8
     max_wait_s: float = 300.0
     limit: int = 0
+    strict: bool = False
     first_pause_s: float = 0.5
     longest_pause_s: float = 10.0
     save_every_s: float = 0.5
@@ -70,6 +73,14 @@ class Settled:
 
     rejections: Sequence[Rejection] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
+
+
+class RejectedError(ValueError):
+    """A record was rejected and nothing may be: everything before it, and its batch, is done."""
+
+    def __init__(self, rejection: Rejection) -> None:
+        where = f"{rejection.name}, " if rejection.name else ""
+        super().__init__(f"{where}line {rejection.line}: {rejection.message}")
 
 
 class _Patience:
@@ -190,7 +201,7 @@ class BulkRunner(Generic[ItemT]):
     def __init__(
         self,
         task: BulkTask[ItemT],
-        source: RecordSource,
+        source: BulkSource,
         *,
         rejected: RejectedFile,
         settings: BulkSettings,
@@ -216,6 +227,7 @@ class BulkRunner(Generic[ItemT]):
             FacetsClientError: When the server refuses, or stays away for ``max_wait_s``. The place is saved.
             KeyboardInterrupt: On Ctrl-C. The place is saved.
             InputError, StateError, OSError: When files cannot be read or written.
+            RejectedError: With ``strict``, for the first rejected record.
         """
         started = time.monotonic()
         done_before = self.place.num_done
@@ -282,10 +294,11 @@ class BulkRunner(Generic[ItemT]):
 
     def _settle(self, batch: Batch[ItemT], settled: Settled) -> None:
         """A batch is done: its rejections are written, then the place says so."""
-        rejections = sorted((*batch.rejections, *settled.rejections), key=lambda rejection: rejection.line)
+        rejections = sorted((*batch.rejections, *settled.rejections), key=lambda item: (item.file, item.line))
         self._rejected.write(rejections)
         self.place = replace(
             self.place,
+            file=batch.file,
             line=batch.line,
             byte=batch.end,
             num_records=self.place.num_records + batch.num_records,
@@ -295,6 +308,8 @@ class BulkRunner(Generic[ItemT]):
         )
         self._save(now=False)
         self._report()
+        if rejections and self._settings.strict:
+            raise RejectedError(rejections[0])
 
     def _save(self, *, now: bool) -> None:
         if self._state_file and (now or time.monotonic() - self._saved_at > self._settings.save_every_s):

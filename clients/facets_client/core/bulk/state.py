@@ -18,16 +18,17 @@ class StateError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Everything up to ``byte`` is done: durable, or written to the rejected file.
+    """Everything up to this line of this file is done: durable, or written to the rejected file.
 
     Attributes:
-        line: Lines done.
-        byte: Bytes done, in the uncompressed stream.
+        line: Lines done, of the file.
+        byte: Bytes done, in the uncompressed stream; 0 where rows are found by their number.
         num_records: Records done.
         num_rejected: Records rejected, among these.
         rejected_bytes: Length of the rejected file at this point.
         totals: What else was counted, by name.
         resume_token: The server's name for the stream, where there is one.
+        file: Files done before it.
     """
 
     line: int = 0
@@ -37,6 +38,7 @@ class Place:
     rejected_bytes: int = 0
     totals: Mapping[str, int] = field(default_factory=dict)
     resume_token: str = ""
+    file: int = 0
 
     @property
     def num_done(self) -> int:

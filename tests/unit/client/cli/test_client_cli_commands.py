@@ -34,6 +34,9 @@ COMMANDS = [
     ["documents", "delete"],
     ["models"],
     ["health"],
+    ["status"],
+    ["doctor"],
+    ["serve"],
 ]
 
 
@@ -134,7 +137,7 @@ def test_embed_standard_input(facets):
         (["documents", "get", "nope", "-c", "news"], "no document nope"),
         (["documents", "delete", "-c", "news"], "expected ids, or --where"),
         (["index", "nope.jsonl", "-c", "news"], "No such file"),
-        (["index", ".", "-c", "news"], "folder"),
+        (["index", "empty", "-c", "news"], "nothing to read in this folder"),
         (["index", "in.jsonl", "-c", "nope"], "--create"),
         (["index", "in.jsonl", "-c", "news", "--rejected", "in.jsonl"], "must not be the input"),
         (["index", "in.jsonl", "-c", "news", "--state", "in.jsonl/x"], "cannot be written"),
@@ -159,6 +162,7 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(facets, tmp_path, args, sen
     (tmp_path / "pairs.tsv").write_text("a\tb\n\nonly one\n")
     (tmp_path / "empty_side.tsv").write_text("a\tb\na\t\n")
     (tmp_path / "blank.txt").write_text(" \n\n")
+    (tmp_path / "empty").mkdir()
     (tmp_path / "in.jsonl").write_text('{"id": "a", "text": "b"}\n')
     done = facets(*args, code=2)
     assert sentence in done.stderr
@@ -353,3 +357,27 @@ def test_text_from_elsewhere_cannot_command_the_terminal():
     assert clean("a\x1b[2Jb\rc\nd") == "a [2Jb c d"
     assert shortened("x" * 100, 10) == "xxxxxxx..."
     assert shortened(" a\n b ", 10) == "a b"
+
+
+def test_status_is_one_screen(facets, filled, server):
+    shown = facets("status").stdout
+    for part in (
+        "0.1.0",
+        "42 OK",
+        "documents 3.0 MiB",
+        "5.0 GiB",
+        "2023-11-14 23:13 UTC",
+        "fake (default)",
+        "7",
+        "news",
+    ):
+        assert part in shown
+    assert len(shown.splitlines()) < 40
+    found = json.loads(facets("--json", "status").stdout)
+    assert (found["version"], found["num_requests"], found["disk_bytes"]) == (
+        "0.1.0",
+        {"OK": 42},
+        {"documents": 3 * 2**20},
+    )
+    assert found["target"] == server.target
+    assert [one["name"] for one in found["collections"]] == ["news"]

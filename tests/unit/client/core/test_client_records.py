@@ -6,8 +6,14 @@ import json
 import lzma
 
 import pytest
-from facets_client.core.records import Record, RecordFormat, Rejection, read_records
+from facets_client.core.records import MAX_ROW_BYTES, Record, RecordFormat, Rejection, Row, read_objects, to_record
 from facets_client.core.source import InputError, RecordSource
+
+
+def read_records(source, record_format, *, max_line_bytes=MAX_ROW_BYTES, **place):
+    """What the rows of an input become, as the commands do it."""
+    for item in read_objects(source, max_line_bytes=max_line_bytes, **place):
+        yield to_record(item, record_format) if isinstance(item, Row) else item
 
 
 def read(data: bytes, tmp_path, record_format=None, **place):
@@ -60,8 +66,8 @@ def test_good_lines(tmp_path):
     ],
 )
 def test_a_bad_line_is_rejected_with_its_reason_and_the_others_are_read(tmp_path, bad, reason, message):
-    record_format = RecordFormat(max_text_bytes=100, max_id_bytes=50, max_line_bytes=200_000)
-    items = read(b"".join([*GOOD[:2], bad, *GOOD[2:]]), tmp_path, record_format)
+    record_format = RecordFormat(max_text_bytes=100, max_id_bytes=50)
+    items = read(b"".join([*GOOD[:2], bad, *GOOD[2:]]), tmp_path, record_format, max_line_bytes=200_000)
     assert [type(item) for item in items] == [Record, Record, Rejection, Record, Record, Record]
     rejected = items[2]
     assert (rejected.line, rejected.reason) == (3, reason)
@@ -89,7 +95,7 @@ def test_blank_lines_windows_line_ends_and_byte_order_mark(tmp_path):
 
 def test_integer_ids_and_other_field_names(tmp_path):
     data = line(key=17, body="b", id="payload", text="payload, too")
-    (record,) = read(data, tmp_path, RecordFormat(id_field="key", text_field="body"))
+    (record,) = read(data, tmp_path, RecordFormat(id_field="key", text_fields=("body",)))
     assert (record.id, record.text) == ("17", "b")
     assert record.payload == {"id": "payload", "text": "payload, too"}
 
@@ -173,7 +179,7 @@ def test_a_long_line_is_not_held_in_memory(tmp_path):
 
     tracemalloc.start()
     with RecordSource(str(path)) as source:
-        items = list(read_records(source, RecordFormat(max_line_bytes=2**20)))
+        items = list(read_records(source, RecordFormat(), max_line_bytes=2**20))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert [type(item) for item in items] == [Rejection, Record]

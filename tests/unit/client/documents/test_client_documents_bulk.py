@@ -8,7 +8,7 @@ from facets_client import FacetsClient, NotFoundError, ServerError, UnavailableE
 from facets_client.core.bulk.rejected import RejectedFile
 from facets_client.core.bulk.runner import BulkRunner, BulkSettings, check_batches
 from facets_client.core.bulk.state import Place, StateFile
-from facets_client.core.records import RecordFormat
+from facets_client.core.records import RecordFormat, Row, read_objects, to_record
 from facets_client.core.source import RecordSource
 from facets_client.documents.bulk import IndexTask, document_batches
 from fake_server import FakeServer
@@ -19,6 +19,17 @@ from fake_world import Pace
 def client(server):
     with FacetsClient(server.target, timeout_s=5) as made:
         yield made
+
+
+def reading(source):
+    """The documents of JSON lines."""
+
+    def read(place, max_text_bytes):
+        record_format = RecordFormat(max_text_bytes=max_text_bytes)
+        for item in read_objects(source, line=place.line, end=place.byte):
+            yield to_record(item, record_format) if isinstance(item, Row) else item
+
+    return read
 
 
 class CountingTask(IndexTask):
@@ -57,7 +68,7 @@ class Loader:
         with RecordSource(str(self.input)) as source:
             saved = self.state_file.load()
             self.started_at = saved.place if saved else Place()
-            self.task = CountingTask(self.client, source, "news", settings=bulk, record_format=RecordFormat())
+            self.task = CountingTask(self.client, reading(source), "news", settings=bulk)
             runner = BulkRunner(
                 self.task,
                 source,
@@ -275,7 +286,7 @@ def test_dry_run_sends_nothing(loader, world):
     all_lines[2] = b"nonsense\n"
     loader.write(all_lines)
     with RecordSource(str(loader.input)) as source:
-        read = document_batches(source, RecordFormat(), BulkSettings(), place=Place())
+        read = document_batches(reading(source)(Place(), 0), BulkSettings(), place=Place())
         report = check_batches(read, RejectedFile(loader.rejected))
     assert counts(report) == (10, 9, 1)
     assert loader.rejections()[0]["line"] == 3

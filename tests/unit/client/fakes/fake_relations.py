@@ -48,6 +48,8 @@ class Relations(relations_pb2_grpc.RelationServiceServicer):
                 symmetric_score=0.25,
                 universal_schema_score=0.5 if name == RELATIONS[0] else None,
                 meeting=pb.FacetMeeting(pattern_facet=1, relation_facet=2, cosine=0.5) if evidence else None,
+                similar_patterns=[pb.SimilarPattern(pattern="$ARG1 wed $ARG2", score=0.9)] if evidence else [],
+                known_pairs=[pb.NamedPair(head="Ann", tail="Bo")] if evidence else [],
             )
             for name in ranked
         ]
@@ -56,7 +58,8 @@ class Relations(relations_pb2_grpc.RelationServiceServicer):
             pattern=pattern,
             relations=scores,
             no_relation_probability=0.125,
-            negation_cue="not" if " not " in pattern else "",
+            assertion=pb.ASSERTION_STATUS_NEGATED if " not " in pattern else pb.ASSERTION_STATUS_ASSERTED,
+            assertion_cue="not" if " not " in pattern else "",
             known=True,
             facets=[pb.FacetRelations(facet=0, relations=near)] if evidence else [],
         )
@@ -90,7 +93,18 @@ class Relations(relations_pb2_grpc.RelationServiceServicer):
                     del pair.pattern_score.relations[:]
                     pair.pattern_score.relations.extend(accepted)
             returned = [pair for pair in pairs if request.include_unrelated or pair.pattern_score.relations]
-            reply.texts.add(pairs=returned, num_pairs=len(pairs))
+            spans = [(entity.start, entity.end) for entity in message.entities]
+            spans = spans or [
+                (message.text.index(name), message.text.index(name) + len(name))
+                for name in request.gazetteer_names
+                if name in message.text
+            ]
+            reply.texts.add(
+                pairs=returned,
+                num_pairs=len(pairs),
+                num_not_asserted=len(pairs) if message.text.endswith("?") else 0,
+                entities=[pb.EntityMention(text=message.text[s:e], start=s, end=e, type=1) for s, e in spans],
+            )
         return reply
 
     def FillSlots(self, request, context):
@@ -142,6 +156,8 @@ class Relations(relations_pb2_grpc.RelationServiceServicer):
     def ListRelations(self, request, context):
         self.world.enter("ListRelations", request, context)
         known = [pb.Relation(name=name, threshold=0.5, num_pairs=7) for name in RELATIONS]
+        spouse = pb.Relation(example="[Ann] wed {Bo}.", aliases=["marriedTo"], head_types=[1], symmetric=True)
+        known[-1].MergeFrom(spouse)
         known += self.added.values()
         start = int(request.page_token or 0)
         more = str(start + 2) if start + 2 < len(known) else ""

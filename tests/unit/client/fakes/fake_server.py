@@ -377,6 +377,16 @@ class Models(models_pb2_grpc.ModelServiceServicer):
             ),
         )
 
+    def GetServerStatus(self, request, context):
+        self.world.enter("GetServerStatus", request, context)
+        reply = models_pb2.GetServerStatusResponse(version="0.1.0", num_running=1, free_bytes=5 * 2**30)
+        reply.start_time.FromSeconds(1_700_000_000)
+        reply.last_backup_time.FromSeconds(1_700_003_600)
+        reply.model_queues.add(model="fake", num_waiting=7)
+        reply.request_counts.add(code="OK", num_requests=42)
+        reply.disk_uses.add(part="documents", num_bytes=3 * 2**20)
+        return reply
+
     def ListModels(self, request, context):
         self.world.enter("ListModels", request, context)
         return models_pb2.ListModelsResponse(models=[self.model()])

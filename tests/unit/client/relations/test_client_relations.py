@@ -19,6 +19,8 @@ def test_relations_of_many_texts_in_order_over_several_requests(client, world):
     found = client.extract_relations(texts, gazetteer=NAMES, top_k=2, evidence=True)
     assert world.count("ExtractRelations") == 3  # at most four texts a request
     assert [item.num_pairs for item in found] == [2] * 10
+    assert [entity.text for entity in found[3].entities] == NAMES and found[3].entities[0].type == "person"
+    assert found[3].num_not_asserted == 0
     pair = found[7].pairs[0]
     assert (pair.head.text, pair.tail.text) == tuple(NAMES)
     assert texts[7][pair.tail.start : pair.tail.end] == "Paris"
@@ -38,9 +40,11 @@ def test_spans_and_options_travel(client, world):
         relations=["spouse"],
         pair_limits=PairLimits(max_tokens_between=5),
         include_unrelated=True,
+        max_relations_per_pair=3,
         model="m",
     )
     sent = world.calls[-1][1]
+    assert sent.max_relations_per_pair == 3
     assert [(span.start, span.end) for span in sent.texts[0].entities] == SPANS
     assert (sent.entity_source, sent.model, list(sent.relations)) == (1, "m", ["spouse"])
     assert sent.pair_limits.max_tokens_between == 5 and not sent.pair_limits.HasField("max_pairs")
@@ -54,8 +58,27 @@ def test_an_error_names_the_text_by_its_place_in_the_whole(client):
     assert raised.value.field_violations[0].field == "texts[6]"
 
 
+def test_spans_may_have_types(client, world):
+    client.extract_relations([TEXT], spans=[[(0, 10, "person"), (23, 28)]])
+    assert [span.type for span in world.calls[-1][1].texts[0].entities] == [1, 0]
+
+
+def test_relations_say_what_they_mean(client):
+    spouse = client.list_relations()[-1]
+    assert (spouse.name, spouse.symmetric, spouse.example) == ("spouse", True, "[Ann] wed {Bo}.")
+    assert (spouse.aliases, spouse.head_types) == (("marriedTo",), ("person",))
+    (pattern,) = client.score_relations([BORN], relations=["spouse"], evidence=True)
+    assert pattern.relations[0].known_pairs == (("Ann", "Bo"),)
+
+
 @pytest.mark.parametrize(
-    ("spans", "problem"), [([], "one list"), ([[(-1, 4)]], "must be 0 to"), ([[(0, 2**33)]], "must be 0 to")]
+    ("spans", "problem"),
+    [
+        ([], "one list"),
+        ([[(-1, 4)]], "must be 0 to"),
+        ([[(0, 2**33)]], "must be 0 to"),
+        ([[(0, 4, "planet")]], "must be one of person"),
+    ],
 )
 def test_spans_that_cannot_work_are_refused_before_anything_is_sent(client, world, spans, problem):
     with pytest.raises(ValueError, match=problem):
@@ -137,11 +160,14 @@ def test_help_shows_examples(facets, command):
 
 def test_relations_of_a_text_for_people_and_programs(facets):
     shown = facets("relations", TEXT, "-e", NAMES[0], "-e", "Paris", "--top-k", 1, "--evidence").stdout
-    assert "Paris [23:28]" in shown and "2 ordered pairs" in shown
+    assert TEXT in shown and "2 ordered pairs of 2 entities" in shown
+    assert "in training: $ARG1 wed $ARG2 (0.90)" in shown and "of: Ann - Bo" in shown
     assert "facet 1 met its facet 2, cosine 0.500" in shown
     answer = json.loads(facets("--json", "relations", TEXT, "--span", "0:10", "--span", "23:28").stdout)
     assert (answer["text"], answer["num_pairs"]) == (TEXT, 2)
     assert "no sentence has two entities" in facets("relations", TEXT, "-e", "Nobody").stdout
+    asked = facets("relations", TEXT[:-1] + "?", "-e", NAMES[0], "-e", "Paris").stdout
+    assert "2 not asserted (--unrelated shows them)" in asked
 
 
 def test_texts_and_names_of_files(facets, tmp_path):
@@ -161,7 +187,8 @@ def test_slots_patterns_and_known_relations(facets):
     assert "no entity stands" in facets("relations", TEXT, *names, "--head", "Ann", "-r", "spouse").stdout
     assert "(no relation)" in facets("relations", "-p", BORN).stdout
     assert "negated by 'not'" in facets("relations", "-p", "$ARG1 is not $ARG2").stdout
-    assert "birthPlace" in facets("relations", "--list").stdout
+    listed = facets("relations", "--list").stdout
+    assert "spouse (both ways)" in listed and "[Ann] wed {Bo}." in listed and "person" in listed
     assert len(json.loads(facets("--json", "relations", "--list").stdout)["relations"]) == 3
     assert "0.375" in facets("relations", "--add", "mentor", "-p", BORN).stdout
     assert "mentor" in facets("relations", "--delete", "mentor").stdout

@@ -165,7 +165,7 @@ def test_command_writes_pictures(facets, tmp_path):
 def test_a_missing_extra_is_one_line(facets, tmp_path, monkeypatch, file):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     (line,) = facets("--target", "127.0.0.1:1", "explain", "one", "--out", file, code=2).stderr.splitlines()
-    assert "facets[plot]" in line  # before any server is asked
+    assert "multifacet-client[plot]" in line  # before any server is asked
     assert not (tmp_path / file).exists()
 
 

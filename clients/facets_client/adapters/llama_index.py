@@ -1,0 +1,97 @@
+"""LlamaIndex: a retriever over a collection of a Facets server, and LlamaIndex' nodes as our documents.
+
+Extra ``llama-index``.
+
+Example:
+    >>> from facets_client import FacetsClient
+    >>> from facets_client.adapters.llama_index import FacetsRetriever
+    >>> retriever = FacetsRetriever(FacetsClient(), "wiki", top_k=3)
+    >>> retriever.retrieve("how vaccines protect against disease")  # doctest: +SKIP
+"""
+
+from collections.abc import Iterable, Iterator
+
+from facets_client.adapters.requirement import require
+
+require("llama-index")
+from llama_index.core.retrievers import BaseRetriever  # noqa: E402
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode  # noqa: E402
+
+from facets_client.adapters.retrieval import HIT_KEY, Retrieval, metadata_of  # noqa: E402
+from facets_client.aio import AsyncFacetsClient  # noqa: E402
+from facets_client.client import FacetsClient  # noqa: E402
+from facets_client.documents.convert import SearchMode  # noqa: E402
+from facets_client.documents.results import Document, SearchHit  # noqa: E402
+from facets_client.filters import Filter  # noqa: E402
+
+__all__ = ["FacetsRetriever", "from_llama_index"]
+
+
+class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are skipped, see pyproject.toml
+    """Searches a collection; a hit's payload is the metadata, what the search says of it stands under ``facets_hit``.
+
+    What stands under ``facets_hit`` is kept from the prompts of language models and embeddings.
+
+    Args:
+        client: For ``retrieve``; also for ``aretrieve`` where there is no ``async_client``.
+        collection: Name of the collection.
+        async_client: For ``aretrieve``.
+        top_k: Documents for each query.
+        mode: ``hybrid``, ``facets`` or ``lexical``.
+        where: Condition on the payload; None: all documents.
+        min_confidence: Only hits of at least this confidence, in [0, 1]; None: all.
+        diversify: How much the hits shall differ, in [0, 1].
+        model: That embeds the queries; empty: the collection's.
+    """
+
+    def __init__(
+        self,
+        client: FacetsClient,
+        collection: str,
+        *,
+        async_client: AsyncFacetsClient | None = None,
+        top_k: int = 10,
+        mode: SearchMode = "hybrid",
+        where: Filter | None = None,
+        min_confidence: float | None = None,
+        diversify: float = 0.0,
+        model: str = "",
+    ) -> None:
+        super().__init__()
+        self._client = client
+        self._async_client = async_client
+        self._retrieval = Retrieval(
+            collection=collection,
+            top_k=top_k,
+            mode=mode,
+            where=where,
+            min_confidence=min_confidence,
+            diversify=diversify,
+            model=model,
+        )
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return list(map(_to_node, self._retrieval.hits(self._client, query_bundle.query_str)))
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        if self._async_client is None:
+            return self._retrieve(query_bundle)
+        return list(map(_to_node, await self._retrieval.hits_async(self._async_client, query_bundle.query_str)))
+
+
+def from_llama_index(nodes: Iterable[BaseNode]) -> Iterator[Document]:
+    """LlamaIndex' nodes and documents as ours, to be stored: metadata is the payload."""
+    for node in nodes:
+        payload = {key: value for key, value in node.metadata.items() if key != HIT_KEY}
+        yield Document(node.node_id, node.get_content(MetadataMode.NONE), payload)
+
+
+def _to_node(hit: SearchHit) -> NodeWithScore:
+    node = TextNode(
+        id_=hit.id,
+        text=hit.text,
+        metadata=metadata_of(hit),
+        excluded_embed_metadata_keys=[HIT_KEY],
+        excluded_llm_metadata_keys=[HIT_KEY],
+    )
+    return NodeWithScore(node=node, score=hit.score)

@@ -1,0 +1,80 @@
+"""What the retrievers of all frameworks share: how they search, and what they tell of a hit."""
+
+import hashlib
+from dataclasses import asdict, dataclass
+
+from facets_client.aio import AsyncFacetsClient
+from facets_client.client import FacetsClient
+from facets_client.documents.convert import SearchMode
+from facets_client.documents.results import SearchHit
+from facets_client.filters import Filter
+
+__all__ = ["HIT_KEY", "Retrieval", "content_id", "describe", "metadata_of"]
+
+HIT_KEY = "facets_hit"  # of the metadata; everything else in there is the document's payload
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Retrieval:
+    """How a retriever searches; see ``FacetsClient.search`` for what each setting means."""
+
+    collection: str
+    top_k: int = 10
+    mode: SearchMode = "hybrid"
+    where: Filter | None = None
+    min_confidence: float | None = None
+    diversify: float = 0.0
+    model: str = ""
+
+    def hits(self, client: FacetsClient, query: str) -> tuple[SearchHit, ...]:
+        """Hits of one query, best first."""
+        return client.search(
+            self.collection,
+            [query],
+            top_k=self.top_k,
+            mode=self.mode,
+            where=self.where,
+            min_confidence=self.min_confidence,
+            diversify=self.diversify,
+            model=self.model,
+        ).hits[0]
+
+    async def hits_async(self, client: AsyncFacetsClient, query: str) -> tuple[SearchHit, ...]:
+        """The same, awaited."""
+        found = await client.search(
+            self.collection,
+            [query],
+            top_k=self.top_k,
+            mode=self.mode,
+            where=self.where,
+            min_confidence=self.min_confidence,
+            diversify=self.diversify,
+            model=self.model,
+        )
+        return found.hits[0]
+
+
+def describe(hit: SearchHit) -> dict[str, object]:
+    """What a search says about a hit, as JSON: scores, confidence, words that matched, and the part that answers.
+
+    ``answer`` is None, or ``{"start", "end", "text"}`` with offsets into the text in characters.
+    """
+    answer = hit.answer and {**asdict(hit.answer), "text": hit.text[hit.answer.start : hit.answer.end]}
+    return {
+        "score": hit.score,
+        "confidence": hit.confidence,
+        "facets_score": hit.facets_score,
+        "lexical_score": hit.lexical_score,
+        "matched_words": list(hit.matched_words),
+        "answer": answer,
+    }
+
+
+def metadata_of(hit: SearchHit) -> dict[str, object]:
+    """The payload of the document, and ``describe`` of the hit under ``facets_hit``."""
+    return {**hit.payload, HIT_KEY: describe(hit)}
+
+
+def content_id(text: str) -> str:
+    """An id for a document that has none: the same text has the same one, so that loading twice stores it once."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:32]

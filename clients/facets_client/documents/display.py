@@ -1,0 +1,84 @@
+"""Search results as people read them: in a notebook, and as plain text."""
+
+import re
+from collections.abc import Sequence
+
+from facets_client.core.html import escape, fragment, marked, met
+from facets_client.core.results import Span
+from facets_client.documents.hits import SearchHit
+
+__all__ = ["results_html", "results_text", "shown_part"]
+
+_SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+|\n+")
+_TEXT_CHARS = 300
+
+
+def results_html(found: Sequence[Sequence[SearchHit]]) -> str:
+    """The hits of every query as a numbered list: answer and words marked, the facets that met below."""
+    lists = []
+    for number, hits in enumerate(found):
+        head = f'<p class="dim">query {number + 1}</p>' if len(found) > 1 else ""
+        items = "".join(f"<li>{_hit_html(hit)}</li>" for hit in hits)
+        lists.append(head + (f"<ol>{items}</ol>" if hits else "<p>nothing found</p>"))
+    return fragment(*lists)
+
+
+def _hit_html(hit: SearchHit) -> str:
+    part = shown_part(hit.text, hit.answer, _TEXT_CHARS)
+    text = marked(hit.text, part, answer=hit.answer, words=hit.matched_spans) if hit.text else ""
+    title = f"<strong>{escape(_title(hit))}</strong> " if _title(hit) else ""
+    facets = "".join(f'<p class="dim">{met(match, "query", "document")}</p>' for match in hit.evidence[:1])
+    return f'{title}<code>{escape(hit.id)}</code> <span class="dim">{_sure(hit)}</span><p>{text}</p>{facets}'
+
+
+def results_text(found: Sequence[Sequence[SearchHit]]) -> str:
+    """One line a hit with rank, how sure it is, id and title, and one of its text."""
+    lines = []
+    for number, hits in enumerate(found):
+        lines += [f"query {number + 1}"] if len(found) > 1 else []
+        lines += [] if hits else ["nothing found"]
+        for rank, hit in enumerate(hits, start=1):
+            part = shown_part(hit.text, hit.answer, _TEXT_CHARS)
+            text = " ".join(hit.text[part.start : part.end].split())
+            lines += [f"{rank:>2}  {_sure(hit)}  {hit.id}  {_title(hit)}".rstrip(), f"    {text}"]
+    return "\n".join(lines)
+
+
+def _title(hit: SearchHit) -> str:
+    title = hit.payload.get("title")
+    return title if isinstance(title, str) else ""
+
+
+def _sure(hit: SearchHit) -> str:
+    return f"score {hit.score:.3f}" if hit.confidence is None else f"confidence {hit.confidence:.2f}"
+
+
+def shown_part(text: str, answer: Span | None, max_chars: int) -> Span:
+    """Whole sentences with the answer; of a longer part, the beginning of the answer with some text before it.
+
+    Args:
+        text: The whole text.
+        answer: The part that answers; None: the beginning of the text is shown.
+        max_chars: About so many characters.
+    """
+    if answer is None:
+        return Span(0, _word_end(text, 0, max_chars))
+    before = max(0, answer.start - max_chars)
+    starts = [match.end() for match in _SENTENCE_END.finditer(text, before, answer.start)]
+    end = _SENTENCE_END.search(text, max(answer.start, answer.end - 1))
+    sentence = Span(starts[-1] if starts else before, len(text) if end is None else end.start() + 1)
+    if sentence.end - sentence.start <= max_chars:
+        return sentence
+    left = max(0, max_chars - (answer.end - answer.start)) // 2
+    start = max(sentence.start, answer.start - left)
+    if start > sentence.start:
+        start = text.find(" ", start, answer.start) + 1 or answer.start
+    return Span(start, min(sentence.end, _word_end(text, start, start + max_chars)))
+
+
+def _word_end(text: str, start: int, end: int) -> int:
+    """The end of the last word that ends between two places; the second one where a word fills all between."""
+    if end >= len(text):
+        return len(text)
+    space = text.rfind(" ", start, end + 1)
+    return space if space > start else end

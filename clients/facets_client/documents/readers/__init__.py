@@ -1,0 +1,1 @@
+"""Documents from files as people have them: tables, arrays, texts, pages."""

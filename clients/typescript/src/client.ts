@@ -1,0 +1,184 @@
+import type { DescService, MessageInitShape } from "@bufbuild/protobuf";
+import { createClient, type Client, type Interceptor } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { Facets, joinFacets, readFacets } from "./arrays.js";
+import { FacetsError } from "./errors.js";
+import { DataType } from "./generated/facets_proto/v1/common_pb.js";
+import {
+  CollectionService, DocumentService, SearchMode, type FilterSchema, type SearchHit,
+} from "./generated/facets_proto/v1/documents_pb.js";
+import { ModelService } from "./generated/facets_proto/v1/models_pb.js";
+import { RecommendationService } from "./generated/facets_proto/v1/papers_pb.js";
+import { RelationService } from "./generated/facets_proto/v1/relations_pb.js";
+import { EmbeddingService, SimilarityService, SummarizationService } from "./generated/facets_proto/v1/texts_pb.js";
+import { IndexStream, type IndexAck, type IndexOptions, type NewDocument } from "./indexing.js";
+import { retrying } from "./retries.js";
+
+const DEFAULT_PORT = 50051;
+
+export interface ConnectOptions {
+  /** Key for servers that ask for one. */
+  apiKey?: string;
+  /** True: TLS with Node's trusted roots; or certificates as PEM. Default: no TLS. */
+  tls?: boolean | { ca?: string; cert?: string; key?: string };
+  /** Milliseconds for one call, retries included. Default 30,000. */
+  timeoutMs?: number;
+  /** Tries of one call, the first one included. Default 5. */
+  maxAttempts?: number;
+}
+
+export interface CallOptions {
+  /** Milliseconds for this call instead of the client's. */
+  timeoutMs?: number;
+  /** Cancels the call. */
+  signal?: AbortSignal;
+}
+
+export interface EmbedOptions extends CallOptions {
+  /** Name; empty: the server's default. */
+  model?: string;
+  /** Scale every facet to unit length. */
+  normalize?: boolean;
+  /** Texts of one request. Default 64. */
+  batchSize?: number;
+}
+
+export interface SearchOptions extends CallOptions {
+  /** Documents for each query. Default 10. */
+  topK?: number;
+  /** Default `hybrid`: facets and words. */
+  mode?: "hybrid" | "facets" | "lexical";
+  /** Condition on the payload. */
+  filter?: MessageInitShape<typeof FilterSchema>;
+  /** Only hits of at least this confidence, in [0, 1]. */
+  minConfidence?: number;
+  /** How much the hits shall differ, in [0, 1]. */
+  diversify?: number;
+  /** Say which facet met which. */
+  evidence?: boolean;
+  /** Compare with every document, never an approximate index. */
+  exact?: boolean;
+  /** Read only this revision or a later one, to read your writes. */
+  minRevision?: bigint;
+}
+
+const MODES = { hybrid: SearchMode.HYBRID, facets: SearchMode.FACETS, lexical: SearchMode.LEXICAL };
+
+/** A connection to a server; `connect` makes one, `close` ends it. Safe for any number of calls at once. */
+export class FacetsClient {
+  /** Every rpc as it is generated, with the client's deadline, retries and key: `client.texts.explain({ texts })`. */
+  readonly texts: Client<typeof EmbeddingService>;
+  readonly similarity: Client<typeof SimilarityService>;
+  readonly summaries: Client<typeof SummarizationService>;
+  readonly collections: Client<typeof CollectionService>;
+  readonly documents: Client<typeof DocumentService>;
+  readonly relations: Client<typeof RelationService>;
+  readonly papers: Client<typeof RecommendationService>;
+  readonly models: Client<typeof ModelService>;
+  private readonly streams: Client<typeof DocumentService>;
+  private readonly session: Http2SessionManager;
+
+  constructor(target: string, options: ConnectOptions) {
+    const tls = options.tls ?? false;
+    const baseUrl = baseUrlOf(target, tls !== false);
+    const nodeOptions = typeof tls === "object" ? tls : {};
+    this.session = new Http2SessionManager(baseUrl, {}, nodeOptions);
+    const settings = { baseUrl, nodeOptions, sessionManager: this.session };
+    const interceptors = [retrying({ maxAttempts: options.maxAttempts ?? 5 }), withKey(options.apiKey)];
+    const calls = createGrpcTransport({ ...settings, interceptors, defaultTimeoutMs: options.timeoutMs ?? 30_000 });
+    this.texts = named(createClient(EmbeddingService, calls));
+    this.similarity = named(createClient(SimilarityService, calls));
+    this.summaries = named(createClient(SummarizationService, calls));
+    this.collections = named(createClient(CollectionService, calls));
+    this.documents = named(createClient(DocumentService, calls));
+    this.relations = named(createClient(RelationService, calls));
+    this.papers = named(createClient(RecommendationService, calls));
+    this.models = named(createClient(ModelService, calls));
+    // A stream ends when its documents do, and names its errors itself.
+    this.streams = createClient(DocumentService, createGrpcTransport({ ...settings, interceptors: [withKey(options.apiKey)] }));
+  }
+
+  /** Facets of texts, `[texts, facets, dim]`, in their order; any number of texts. */
+  async embed(texts: readonly string[], options: EmbedOptions = {}): Promise<Facets> {
+    refuseString(texts, "texts");
+    const { model = "", normalize = false, batchSize = 64, ...call } = options;
+    const parts: Facets[] = [];
+    for (let start = 0; start === 0 || start < texts.length; start += batchSize) {
+      const part = texts.slice(start, start + batchSize);
+      const reply = await this.texts.embed({ texts: part, model, normalize, dtype: DataType.FLOAT32 }, call);
+      parts.push(readFacets(reply.facetEmbeddings));
+    }
+    return joinFacets(parts);
+  }
+
+  /** The best documents of a collection for each query, best first; `partOf(hit.text, hit.answer)` is what answers. */
+  async search(collection: string, queries: readonly string[], options: SearchOptions = {}): Promise<SearchHit[][]> {
+    refuseString(queries, "queries");
+    const { timeoutMs, signal, mode = "hybrid", minRevision = 0n, ...wanted } = options;
+    const asked = queries.map((text) => ({ query: { case: "text" as const, value: text } }));
+    const request = { ...wanted, collection, queries: asked, mode: MODES[mode], minRevision };
+    const reply = await this.documents.search(request, { timeoutMs, signal });
+    return reply.results.map((result) => result.hits);
+  }
+
+  /**
+   * Stores documents in bounded memory, in order, and gives an acknowledgement for each batch once it is durable.
+   *
+   * A broken connection is mended: what was not acknowledged is sent again, and nothing is stored twice. A bad document
+   * is named in `ack.rejectedDocuments`, and the rest is stored.
+   */
+  index(
+    collection: string,
+    documents: Iterable<NewDocument> | AsyncIterable<NewDocument>,
+    options: IndexOptions = {},
+  ): AsyncGenerator<IndexAck, void, undefined> {
+    return new IndexStream(this.streams, collection, documents, options).acks();
+  }
+
+  /** Ends the connection; calls under way fail. */
+  close(): void {
+    this.session.abort();
+  }
+}
+
+/**
+ * A client of the server at `HOST` or `HOST:PORT` (default `localhost:50051`); nothing is sent before the first call.
+ *
+ * Every call has a deadline. UNAVAILABLE and RESOURCE_EXHAUSTED are tried again within it, when the server says so.
+ * Every method throws `FacetsError`.
+ */
+export function connect(target = `localhost:${DEFAULT_PORT}`, options: ConnectOptions = {}): FacetsClient {
+  return new FacetsClient(target, options);
+}
+
+/** A generated client whose unary calls throw `FacetsError`; streams throw what the transport throws. */
+function named<Service extends DescService>(client: Client<Service>): Client<Service> {
+  return new Proxy(client, {
+    get(target, name, receiver) {
+      const method: unknown = Reflect.get(target, name, receiver);
+      if (typeof method !== "function") return method;
+      return (...given: unknown[]): unknown => {
+        const answer: unknown = method.apply(target, given);
+        return answer instanceof Promise ? answer.catch((error) => Promise.reject(FacetsError.from(error))) : answer;
+      };
+    },
+  });
+}
+
+function withKey(apiKey: string | undefined): Interceptor {
+  return (next) => (request) => {
+    if (apiKey) request.header.set("authorization", `Bearer ${apiKey}`);
+    return next(request);
+  };
+}
+
+function baseUrlOf(target: string, tls: boolean): string {
+  const bare = target.startsWith("[") || target.split(":").length <= 2 ? target : `[${target}]`;
+  const withPort = /^(\[[^\]]+\]|[^:[\]/]+)(:\d{1,5})?$/.exec(bare);
+  if (!withPort) throw new TypeError(`target must be HOST or HOST:PORT, got ${JSON.stringify(target)}`);
+  return `${tls ? "https" : "http"}://${withPort[1]}${withPort[2] ?? `:${DEFAULT_PORT}`}`;
+}
+
+function refuseString(texts: unknown, name: string): void {
+  if (typeof texts === "string") throw new TypeError(`${name} must be an array of strings, got one string`);
+}

@@ -1,0 +1,64 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "./generated/google/rpc/error_details_pb.js";
+
+/** One field of a request that breaks its rule. */
+export interface FieldViolation {
+  /** Path of the field, e.g. `texts[3]`. */
+  field: string;
+  /** The rule and the value that breaks it. */
+  description: string;
+}
+
+/** A call failed; every method of the client throws this. */
+export class FacetsError extends Error {
+  override readonly name = "FacetsError";
+
+  private constructor(
+    /** gRPC status, e.g. `INVALID_ARGUMENT`. */
+    readonly code: string,
+    /** The server's sentence: what was wrong, what was expected, what it got. */
+    message: string,
+    /** Stable machine-readable word, e.g. `TEXT_TOO_LONG`; empty when unknown. */
+    readonly reason: string,
+    /** The fields that break their rules; empty when it is not about fields. */
+    readonly fieldViolations: readonly FieldViolation[],
+    /** Milliseconds that the server asks to wait; undefined when it did not say. */
+    readonly retryAfterMs: number | undefined,
+    /** Finds the call in the server's log; empty when unknown. */
+    readonly requestId: string,
+    cause: unknown,
+  ) {
+    super(message, { cause });
+  }
+
+  /** The first field that breaks its rule, e.g. `texts[1]`. */
+  get field(): string | undefined {
+    return this.fieldViolations[0]?.field;
+  }
+
+  /** What the transport threw, as ours. */
+  static from(error: unknown): FacetsError {
+    if (error instanceof FacetsError) return error;
+    const found = ConnectError.from(error);
+    const info = found.findDetails(ErrorInfoSchema)[0];
+    const fields = found.findDetails(BadRequestSchema).flatMap((detail) => detail.fieldViolations);
+    const id = found.metadata.get("x-request-id") ?? info?.metadata["request_id"] ?? "";
+    const violations = fields.map(({ field, description }) => ({ field, description }));
+    return new FacetsError(
+      statusName(found.code), found.rawMessage, info?.reason ?? "", violations, retryAfterMs(found), id, error,
+    );
+  }
+}
+
+/** Milliseconds that a failed call's answer asks to wait; undefined: it does not say; negative: do not try again. */
+export function retryAfterMs(error: ConnectError): number | undefined {
+  const pushback = error.metadata.get("grpc-retry-pushback-ms");
+  if (pushback !== null && /^-?\d+$/.test(pushback)) return Number(pushback);
+  const delay = error.findDetails(RetryInfoSchema)[0]?.retryDelay;
+  return delay && Number(delay.seconds) * 1000 + delay.nanos / 1e6;
+}
+
+/** `Code.InvalidArgument` -> `INVALID_ARGUMENT`. */
+function statusName(code: Code): string {
+  return Code[code].replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase();
+}

@@ -1,0 +1,211 @@
+/** What the client does with a server that is slow, full, or gone: one of this process plays it. */
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
+import { connect, FacetsError, partOf, type ConnectOptions, type FacetsClient } from "../index.js";
+import { readFacets } from "../arrays.js";
+import { CollectionService, DocumentService } from "../generated/facets_proto/v1/documents_pb.js";
+import { EmbeddingService } from "../generated/facets_proto/v1/texts_pb.js";
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../generated/google/rpc/error_details_pb.js";
+import { pauseBefore } from "../retries.js";
+import { serve } from "./fake.js";
+
+async function clientOf(
+  context: TestContext, routes: (router: ConnectRouter) => void, options: ConnectOptions = {},
+): Promise<FacetsClient> {
+  const server = await serve(routes);
+  const client = connect(server.target, options);
+  context.after(() => (client.close(), server.stop()));
+  return client;
+}
+
+const full = (pushback: string): ConnectError =>
+  new ConnectError("full", Code.ResourceExhausted, { "grpc-retry-pushback-ms": pushback });
+
+test("a call that the server refuses for now is tried again", async (context) => {
+  let calls = 0;
+  const client = await clientOf(context, (router) =>
+    router.service(CollectionService, {
+      listCollections() {
+        calls += 1;
+        if (calls < 3) throw full("1");
+        return { collections: [{ name: "wiki" }] };
+      },
+    }),
+  );
+  const { collections } = await client.collections.listCollections({});
+  assert.deepEqual([calls, collections.map((collection) => collection.name)], [3, ["wiki"]]);
+});
+
+test("a server that says no more tries is believed, and so is the number of tries", async (context) => {
+  let calls = 0;
+  let pushback = "-1";
+  const client = await clientOf(
+    context,
+    (router) =>
+      router.service(CollectionService, {
+        listCollections() {
+          calls += 1;
+          throw full(pushback);
+        },
+      }),
+    { maxAttempts: 3 },
+  );
+  await assert.rejects(client.collections.listCollections({}), { name: "FacetsError", code: "RESOURCE_EXHAUSTED" });
+  assert.equal(calls, 1);
+  pushback = "1";
+  await assert.rejects(client.collections.listCollections({}), { retryAfterMs: 1 });
+  assert.equal(calls, 4);
+});
+
+test("no try goes beyond the deadline, and a silent server ends with DEADLINE_EXCEEDED", async (context) => {
+  const client = await clientOf(
+    context,
+    (router) =>
+      router.service(CollectionService, {
+        listCollections() {
+          throw full("3600000");
+        },
+        async getCollection(_, call) {
+          await new Promise((resolve) => call.signal.addEventListener("abort", resolve));
+          return {};
+        },
+      }),
+    { timeoutMs: 300 },
+  );
+  const calls = [() => client.collections.listCollections({}), () => client.collections.getCollection({ name: "a" })];
+  for (const call of calls) {
+    await assert.rejects(call(), { name: "FacetsError", code: "DEADLINE_EXCEEDED" });
+  }
+});
+
+test("a caller who cancels waits no longer", async (context) => {
+  const client = await clientOf(context, (router) =>
+    router.service(CollectionService, {
+      listCollections() {
+        throw full("3600000");
+      },
+    }),
+  );
+  const controller = new AbortController();
+  const call = client.collections.listCollections({}, { signal: controller.signal });
+  controller.abort();
+  await assert.rejects(call, { name: "FacetsError", code: "CANCELED" });
+});
+
+test("an error has its code, field, reason and request id, and is not tried again", async (context) => {
+  let calls = 0;
+  const client = await clientOf(context, (router) =>
+    router.service(EmbeddingService, {
+      embed() {
+        calls += 1;
+        throw new ConnectError("texts[1] is empty", Code.InvalidArgument, { "x-request-id": "r-7" }, [
+          { desc: ErrorInfoSchema, value: { reason: "TEXT_EMPTY", domain: "facets.dev" } },
+          { desc: BadRequestSchema, value: { fieldViolations: [{ field: "texts[1]", description: "is empty" }] } },
+        ]);
+      },
+    }),
+  );
+  const error = await client.embed(["a", ""]).then(() => assert.fail("no error"), (thrown: unknown) => thrown);
+  assert.ok(error instanceof FacetsError);
+  assert.deepEqual(
+    [error.code, error.message, error.field, error.reason, error.requestId, calls],
+    ["INVALID_ARGUMENT", "texts[1] is empty", "texts[1]", "TEXT_EMPTY", "r-7", 1],
+  );
+});
+
+test("the key is sent with every call", async (context) => {
+  const seen: (string | null)[] = [];
+  const client = await clientOf(
+    context,
+    (router) =>
+      router.service(DocumentService, {
+        search(_, call) {
+          seen.push(call.requestHeader.get("authorization"));
+          return { results: [] };
+        },
+        async *upsertStream(requests, call) {
+          seen.push(call.requestHeader.get("authorization"));
+          for await (const { message } of requests) {
+            if (message.case === "open") yield { message: { case: "opened" as const, value: {} } };
+          }
+        },
+      }),
+    { apiKey: "secret" },
+  );
+  await client.search("wiki", ["a"]);
+  for await (const _ of client.index("wiki", [])) assert.fail("nothing was sent");
+  assert.deepEqual(seen, ["Bearer secret", "Bearer secret"]);
+});
+
+test("a stream that never gets on gives up, and says why", async (context) => {
+  let opened = 0;
+  const client = await clientOf(context, (router) =>
+    router.service(DocumentService, {
+      async *upsertStream() {
+        opened += 1;
+        yield* [];
+        throw new ConnectError("starting", Code.Unavailable, { "grpc-retry-pushback-ms": "1" });
+      },
+    }),
+  );
+  const acks = client.index("wiki", [{ id: "a", text: "b" }], { maxAttempts: 3 });
+  await assert.rejects(acks.next(), { name: "FacetsError", code: "UNAVAILABLE", message: "starting" });
+  assert.equal(opened, 3);
+});
+
+test("a stream whose acknowledgement does not come ends with DEADLINE_EXCEEDED", async (context) => {
+  const client = await clientOf(context, (router) =>
+    router.service(DocumentService, {
+      async *upsertStream(_, call) {
+        yield { message: { case: "opened" as const, value: { maxUnackedBatches: 2 } } };
+        await new Promise((resolve) => call.signal.addEventListener("abort", resolve));
+      },
+    }),
+  );
+  const acks = client.index("wiki", [{ id: "a", text: "b" }], { timeoutMs: 200 });
+  await assert.rejects(acks.next(), { name: "FacetsError", code: "DEADLINE_EXCEEDED" });
+});
+
+test("a server that is not there is UNAVAILABLE", async () => {
+  const server = await serve(() => {});
+  server.stop();
+  const client = connect(server.target, { maxAttempts: 1 });
+  await assert.rejects(client.embed(["a"]), { name: "FacetsError", code: "UNAVAILABLE" });
+  client.close();
+});
+
+test("pauses follow the server, else grow and stop growing", () => {
+  const info = { desc: RetryInfoSchema, value: { retryDelay: { seconds: 2n, nanos: 500_000_000 } } };
+  assert.equal(pauseBefore(new ConnectError("full", Code.ResourceExhausted, undefined, [info]), 1), 2500);
+  const plain = new ConnectError("gone", Code.Unavailable);
+  assert.deepEqual([1, 2, 3, 20].map((attempt) => pauseBefore(plain, attempt, () => 1)), [100, 200, 400, 5000]);
+});
+
+test("targets and texts that cannot work are refused before anything is sent", async () => {
+  for (const target of ["http://localhost", "", "localhost:port", "a b", "host:1:2:x y"]) {
+    assert.throws(() => connect(target), TypeError, target);
+  }
+  for (const target of ["localhost", "10.0.0.7:443", "::1", "[::1]:50052"]) connect(target).close();
+  const client = connect();
+  await assert.rejects(client.embed("one text" as unknown as string[]), /texts must be an array/);
+  await assert.rejects(client.search("wiki", "goats" as unknown as string[]), /queries must be an array/);
+  client.close();
+});
+
+test("spans count characters, not UTF-16 units", () => {
+  const span = { start: 2, end: 5, $typeName: "facets.v1.Span" as const };
+  assert.equal(partOf("🐘 owl", span), "owl");
+  assert.equal(partOf("owl", undefined), "");
+});
+
+test("arrays are read where they lie, and damaged ones refused", () => {
+  const bytes = new Uint8Array(9);
+  new DataView(bytes.buffer).setFloat32(1, 1.5, true);
+  new DataView(bytes.buffer).setFloat32(5, -2, true);
+  const array = { $typeName: "facets.v1.FacetArray" as const, shape: [1, 1, 2], dtype: 1, data: bytes.subarray(1) };
+  const facets = readFacets(array);
+  assert.deepEqual([...facets.facet(0, 0)], [1.5, -2]);
+  assert.throws(() => facets.facet(0, 1), RangeError);
+  assert.throws(() => readFacets({ ...array, shape: [1, 2, 2] }), RangeError);
+});

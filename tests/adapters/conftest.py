@@ -1,0 +1,40 @@
+"""A real server with the small model of passages, and a collection of the samples."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from facets_client import Document, FacetsClient
+from integration.server_process import ROOT, ServerProcess
+
+MODEL = ROOT / "models" / "facets-passages-small-en"
+NUM_DOCUMENTS = 24
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(item.fspath).parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(scope="session")
+def documents() -> list[Document]:
+    lines = (ROOT / "samples" / "wikipedia.jsonl").read_text(encoding="utf-8").splitlines()[:NUM_DOCUMENTS]
+    records = [json.loads(line) for line in lines]
+    return [Document(record.pop("id"), record.pop("text"), record) for record in records]
+
+
+@pytest.fixture(scope="session")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with ServerProcess(tmp_path_factory.mktemp("adapters") / "data", MODEL) as server:
+        yield server.target
+
+
+@pytest.fixture(scope="session")
+def client(target: str, documents: list[Document]) -> Iterator[FacetsClient]:
+    """Of a server that has the collection ``wiki``."""
+    with FacetsClient(target) as client:
+        client.create_collection("wiki")
+        client.upsert("wiki", documents)
+        yield client

@@ -1,0 +1,56 @@
+"""Every example of docs/adapters.md runs as it is printed, in at most ten lines, where its framework is installed."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from facets_client import FacetsClient
+from facets_client.adapters.requirement import MODULES
+from integration.server_process import ROOT
+
+PAGE = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
+EXAMPLES = dict(re.findall(r"^## ([^\n]+)\n\n```python\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))
+IMPORTS = {
+    "LangChain": MODULES["langchain"],
+    "LlamaIndex": MODULES["llama-index"],
+    "Haystack": MODULES["haystack"],
+    "Parquet": MODULES["parquet"],
+    "Qdrant": MODULES["qdrant"],
+    "sentence-transformers": "sentence_transformers",
+    "Vespa": "facets_client",
+}
+SAYS = {
+    "LangChain": "Bald eagle",
+    "LlamaIndex": "Bald eagle",
+    "Haystack": "Bald eagle",
+    "Parquet": "24 documents\n24 stored",
+    "Qdrant": "Bald eagle",
+    "sentence-transformers": "(1, 384)\n0",
+    "Vespa": "24 documents\nschema article {\nbald-eagle",
+}
+
+
+def test_every_example_is_run() -> None:
+    assert set(EXAMPLES) == set(SAYS)
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_example_runs_and_is_short(name: str, client: FacetsClient, tmp_path: Path) -> None:
+    pytest.importorskip(IMPORTS[name])
+    assert len(EXAMPLES[name].splitlines()) <= 10
+    code = EXAMPLES[name].replace("localhost:50051", client.target)
+    paths = os.pathsep.join(str(ROOT / folder) for folder in ("", "clients", "proto"))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert SAYS[name] in done.stdout

@@ -1,0 +1,109 @@
+"""The Haystack components against Haystack itself and a real server."""
+
+import pytest
+from facets_client import Document, FacetsClient
+from facets_client.filters import AllOf, AnyOf, Equals, Exists, NoneOf, OneOf, Range
+
+pytest.importorskip("haystack")
+from facets_client.adapters.haystack import FacetsRetriever, FacetsWriter, from_haystack, from_haystack_filters
+from haystack import Document as HaystackDocument
+from haystack import Pipeline
+from haystack.utils import Secret
+from haystack.utils.filters import document_matches_filter
+
+QUESTION = "Which bird of prey is the national symbol of the United States?"
+
+
+def condition(field: str, operator: str, value: object) -> dict:
+    return {"field": field, "operator": operator, "value": value}
+
+
+def test_documents_are_those_of_the_search(client: FacetsClient) -> None:
+    found = FacetsRetriever("wiki", target=client.target, top_k=3).run(QUESTION)["documents"]
+    hits = client.search("wiki", [QUESTION], top_k=3).hits[0]
+    assert [document.id for document in found] == [hit.id for hit in hits]
+    assert found[0].content == hits[0].text and found[0].meta["title"] == "Bald eagle"
+    assert found[0].score == pytest.approx(hits[0].score, abs=1e-6)
+
+
+def test_a_run_may_change_what_the_component_says(client: FacetsClient) -> None:
+    retriever = FacetsRetriever("wiki", target=client.target, filters=condition("meta.title", "==", "Cat"))
+    assert [document.id for document in retriever.run(QUESTION)["documents"]] == ["cat"]
+    other = condition("meta.title", "in", ["Bee", "Cheetah"])
+    assert len(retriever.run(QUESTION, top_k=1, filters=other)["documents"]) == 1
+
+
+def test_a_pipeline_is_written_and_read(client: FacetsClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = Pipeline()
+    key = Secret.from_env_var("SOME_KEY", strict=False)
+    retriever = FacetsRetriever("wiki", target=client.target, api_key=key, top_k=1, mode="lexical")
+    pipeline.add_component("retriever", retriever)
+    again = Pipeline.loads(pipeline.dumps(), allowed_modules=["facets_client.adapters.haystack"])
+    assert again.dumps() == pipeline.dumps() and "SOME_KEY" in pipeline.dumps()
+    found = again.run({"retriever": {"query": "national bird eagle"}})
+    assert found["retriever"]["documents"][0].id == "bald-eagle"
+
+
+def test_a_writer_fills_a_collection(client: FacetsClient) -> None:
+    client.create_collection("from-haystack")
+    given = [HaystackDocument(id="a", content="A dog barks.", meta={"year": 1990}), HaystackDocument(id="b")]
+    writer = FacetsWriter("from-haystack", target=client.target)
+    assert writer.run(given) == {"documents_written": 1}
+    assert writer.run([]) == {"documents_written": 0}
+    assert list(from_haystack(given)) == [Document("a", "A dog barks.", {"year": 1990})]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (condition("meta.year", ">=", 1990), Range("year", gte=1990)),
+        (condition("year", "!=", 1990), NoneOf([Equals("year", 1990)])),
+        (condition("year", "==", None), AnyOf([Equals("year", None), Exists("year", False)])),
+        (condition("year", "not in", [1, 2]), NoneOf([OneOf("year", [1, 2])])),
+        (
+            {"operator": "NOT", "conditions": [condition("a", "==", 1), condition("b", "<", "1990-01-01")]},
+            NoneOf([AllOf([Equals("a", 1), Range("b", lt="1990-01-01")])]),
+        ),
+    ],
+)
+def test_filters_are_read(given: dict, expected: object) -> None:
+    assert from_haystack_filters(given) == expected
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        condition("meta.year", ">", 1980),
+        condition("meta.year", "!=", 1990),
+        condition("meta.year", "==", None),
+        condition("meta.kind", "not in", ["news", "mail"]),
+        {"operator": "OR", "conditions": [condition("meta.kind", "==", "mail"), condition("meta.year", "<=", 1970)]},
+        {"operator": "NOT", "conditions": [condition("meta.kind", "==", "news"), condition("meta.year", ">", 1980)]},
+    ],
+)
+def test_filters_find_what_haystack_s_own_find(client: FacetsClient, filters: dict) -> None:
+    given = [
+        HaystackDocument(id="a", content="A dog barks.", meta={"year": 1990, "kind": "news"}),
+        HaystackDocument(id="b", content="A dog sleeps.", meta={"year": 1970, "kind": "mail"}),
+        HaystackDocument(id="c", content="A dog eats.", meta={"kind": "note"}),
+    ]
+    if "filters" not in [collection.name for collection in client.list_collections()]:
+        client.create_collection("filters")
+        client.upsert("filters", list(from_haystack(given)))
+    found = FacetsRetriever("filters", target=client.target, filters=filters).run("a dog")["documents"]
+    assert {document.id for document in found} == {own.id for own in given if document_matches_filter(filters, own)}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"operator": "XOR", "conditions": []},
+        {"field": "year", "operator": "=="},
+        condition("year", ">", [1]),
+        condition("year", "in", 3),
+        {"operator": "AND", "conditions": [condition("year", "~", 3)]},
+    ],
+)
+def test_filters_that_are_none_are_refused(wrong: dict) -> None:
+    with pytest.raises(ValueError, match=r"filter"):
+        from_haystack_filters(wrong)

@@ -1,0 +1,377 @@
+"""``facets index`` with the files that people have, as a user types it: what is stored, what is said, how it ends."""
+
+import csv
+import gzip
+import json
+from importlib.util import find_spec
+
+import pytest
+from facets_client.cli import app
+from typer.testing import CliRunner
+
+# The client's tests also run without any extra.
+_IS_INSTALLED = all(find_spec(name) for name in ("ijson", "pypdf", "bs4", "charset_normalizer"))
+NEEDS_FILES = pytest.mark.skipif(not _IS_INSTALLED, reason="the extra 'files' is not installed")
+
+ARTICLES = """No,Headline,Body,Year,Public,Code
+1,Goats,Goats climb trees in Morocco.,2019,true,007
+2,Kites,"Kites need wind,
+and a long string.",2021,false,012
+"""
+
+
+@pytest.fixture
+def facets(server, tmp_path, monkeypatch):
+    """Runs a command line in an empty folder and checks its exit code."""
+    monkeypatch.setenv("FACETS_TARGET", server.target)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path.parent / f"{tmp_path.name}-state"))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args, code=0, stdin=None):
+        done = CliRunner().invoke(app, [str(arg) for arg in args], input=stdin)
+        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def stored(server):
+    """Id -> text and payload of what the server holds."""
+
+    def read():
+        return {name: (kept.text, dict(kept.payload.items())) for name, kept in server.world.documents["news"].items()}
+
+    return read
+
+
+def rejected(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_csv_with_columns_of_its_own(facets, stored, tmp_path):
+    (tmp_path / "articles.csv").write_text(ARTICLES)
+    done = facets("index", "articles.csv", "-c", "news", "--id", "No")
+    assert "text from 'Body', title from 'Headline', ids from 'No', payload: Year, Public, Code" in done.stderr
+    assert stored() == {
+        "1": ("Goats climb trees in Morocco.", {"title": "Goats", "Year": 2019, "Public": True, "Code": "007"}),
+        "2": ("Kites need wind,\nand a long string.", {"title": "Kites", "Year": 2021, "Public": False, "Code": "012"}),
+    }
+
+
+def test_ids_are_made_of_file_and_row_so_that_a_second_run_updates(facets, stored, tmp_path):
+    (tmp_path / "articles.csv").write_text(ARTICLES)
+    facets("index", "articles.csv", "-c", "news")
+    assert sorted(stored()) == ["articles.csv#2", "articles.csv#3"]
+    (tmp_path / "articles.csv").write_text(ARTICLES.replace("Goats climb", "Sheep climb"))
+    facets("index", "articles.csv", "-c", "news")
+    assert len(stored()) == 2
+    assert stored()["articles.csv#2"][0].startswith("Sheep climb")
+
+
+def test_ids_of_the_content_do_not_depend_on_the_file(facets, stored, tmp_path):
+    (tmp_path / "a.csv").write_text(ARTICLES)
+    (tmp_path / "b.csv").write_text(ARTICLES.replace("1,Goats", "9,Goats"))
+    facets("index", "a.csv", "-c", "news", "--ids", "content")
+    facets("index", "b.csv", "-c", "news", "--ids", "content")
+    assert len(stored()) == 2
+
+
+def test_several_texts_and_a_chosen_payload(facets, stored, tmp_path):
+    (tmp_path / "articles.csv").write_text(ARTICLES)
+    options = ["--text", "headline,body", "--payload", "Year", "--payload", "No"]
+    facets("index", "articles.csv", "-c", "news", *options)
+    assert stored()["articles.csv#2"] == ("Goats\n\nGoats climb trees in Morocco.", {"Year": 2019, "No": 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter"), [("a.csv", ";"), ("a.csv", "\t"), ("a.csv", "|"), ("a.tsv", "\t"), ("a.csv", ",")]
+)
+def test_delimiters_are_found(facets, stored, tmp_path, name, delimiter):
+    text = "one, or two" if delimiter != "," else "one"
+    (tmp_path / name).write_text(f"text{delimiter}n\n{text}{delimiter}5\n")
+    facets("index", name, "-c", "news")
+    assert list(stored().values()) == [(text, {"n": 5})]
+
+
+@NEEDS_FILES
+def test_json_array_json_lines_in_json_and_standard_input(facets, stored, tmp_path):
+    rows = [{"id": f"a{i}", "body": f"text {i}", "tags": ["x"], "n": i / 2} for i in range(3)]
+    (tmp_path / "array.json").write_text(json.dumps(rows, indent=2))
+    facets("index", "array.json", "-c", "news")
+    assert stored()["a1"] == ("text 1", {"tags": ["x"], "n": 0.5})
+    (tmp_path / "lines.json").write_text("".join(json.dumps({**row, "id": f"b{row['id']}"}) + "\n" for row in rows))
+    facets("index", "lines.json", "-c", "news")
+    facets("index", "-", "-c", "news", stdin=json.dumps([{**row, "id": f"c{row['id']}"} for row in rows]))
+    facets("index", "-", "-c", "news", "--format", "csv", stdin=ARTICLES)
+    assert {name[:2] for name in stored()} == {"a0", "a1", "a2", "ba", "ca", "st"}
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather", "arrow"])
+def test_parquet_and_arrow_with_their_types(facets, stored, tmp_path, suffix):
+    pyarrow = pytest.importorskip("pyarrow")
+    import datetime
+
+    from pyarrow import feather, ipc, parquet
+
+    table = pyarrow.table(
+        {
+            "key": [7, 8],
+            "abstract": ["On goats.", "On kites."],
+            "day": [datetime.date(2020, 1, 2), None],
+            "share": [0.5, float("nan")],
+            "tags": [["a", "b"], []],
+            "picture": [b"\x00", b"\x01"],
+        }
+    )
+    path = tmp_path / f"papers.{suffix}"
+    if suffix == "parquet":
+        parquet.write_table(table, path)
+    elif suffix == "feather":
+        feather.write_feather(table, str(path), compression="uncompressed")
+    else:
+        with ipc.new_stream(path, table.schema) as stream:
+            stream.write_table(table)
+    done = facets("index", path.name, "-c", "news", "--id", "key")
+    assert "columns of bytes are left out: picture" in done.stderr
+    assert stored()["7"] == ("On goats.", {"day": "2020-01-02", "share": 0.5, "tags": ["a", "b"]})
+    (tmp_path / "not.parquet").write_bytes(b"no, it is not")
+    assert "expected Parquet" in facets("index", "not.parquet", "-c", "news", code=2).stderr
+    assert stored()["8"][1] == {"day": None, "share": None, "tags": []}
+
+
+def make_pdf(path, pages):
+    """A PDF with one line of text a page; empty: a page without text."""
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>", ""]
+    kids = []
+    for text in pages:
+        stream = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET" if text else ""
+        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+        font = "<< /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >>"
+        objects.append(
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources {font} /Contents {len(objects)} 0 R >>"
+        )
+        kids.append(f"{len(objects)} 0 R")
+    objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>"
+    out, places = "%PDF-1.4\n", []
+    for number, content in enumerate(objects, start=1):
+        places.append(len(out))
+        out += f"{number} 0 obj\n{content}\nendobj\n"
+    table = "".join(f"{place:010d} 00000 n \n" for place in places)
+    end = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer\n"
+    end += f"<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(out)}\n%%EOF\n"
+    path.write_bytes((out + end).encode("ascii"))
+
+
+@NEEDS_FILES
+def test_a_folder_of_documents(facets, stored, tmp_path):
+    folder = tmp_path / "docs"
+    (folder / "deep").mkdir(parents=True)
+    (folder / ".hidden").mkdir()
+    (folder / ".hidden" / "x.txt").write_text("not this one")
+    (folder / "note.txt").write_text("A plain note.")
+    (folder / "deep" / "guide.md").write_text(
+        "---\ntitle: The guide\n---\n# Start\n\nUse *both* hands, [so](http://x).\n"
+    )
+    (folder / "page.html").write_text(
+        "<html><head><title>Caf\u00e9 &amp; bar</title><script>var x;</script></head><body><nav>Menu</nav>"
+        "<main><p>First<br>line</p><p>Second <b>one</b>.</p></main></body></html>"
+    )
+    make_pdf(folder / "report.pdf", ["Results were good.", "", "Costs rose."])
+    (folder / "photo.png").write_bytes(b"\x89PNG")
+    done = facets("index", "docs", "-c", "news")
+    assert "passed over 1 files of other formats: .png (1)" in done.stderr
+    assert "1 of 3 pages have no text" in done.stderr
+    assert stored() == {
+        "note.txt": ("A plain note.", {}),
+        "deep/guide.md": ("Start\n\nUse both hands, so.", {"title": "The guide"}),
+        "page.html": ("First line\n\nSecond one.", {"title": "Caf\u00e9 & bar"}),
+        "report.pdf#1": ("Results were good.", {"page": 1}),
+        "report.pdf#3": ("Costs rose.", {"page": 3}),
+    }
+
+
+def test_several_files_and_patterns(facets, stored, tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "rows.csv").write_text(f"text\nfrom {folder}\n")
+    (tmp_path / "more.csv.gz").write_bytes(gzip.compress(b"text\nzipped\n"))
+    facets("index", "*/rows.csv", "more.csv.gz", "more.csv.gz", "-c", "news")
+    assert sorted(stored()) == ["a/rows.csv#2", "b/rows.csv#2", "more.csv.gz#2"]
+
+
+def test_zstd(facets, stored, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(b"text\nzipped\n")
+    data = sink.getvalue().to_pybytes()
+    (tmp_path / "a.csv.zst").write_bytes(data)
+    facets("index", "a.csv.zst", "-c", "news")
+    assert stored()["a.csv.zst#2"][0] == "zipped"
+
+
+# What goes wrong
+
+
+def test_a_broken_row_costs_itself_alone(facets, stored, tmp_path):
+    rows = ["text,n", "one,1", '"never closed,2', "three,3", "four,4,5", "five,5", '"six" x,6', "seven,7"]
+    (tmp_path / "a.csv").write_text("\n".join(rows) + "\n")
+    done = facets("index", "a.csv", "-c", "news", code=1)
+    assert sorted(text for text, _ in stored().values()) == ["five", "one", "seven", "three"]
+    found = {(item["line"], item["reason"]) for item in rejected(tmp_path / "a.csv.rejected.jsonl")}
+    assert found == {(3, "broken_row"), (5, "broken_row"), (7, "broken_row")}
+    assert "3 records were rejected, see a.csv.rejected.jsonl" in done.stderr
+    messages = [item["message"] for item in rejected(tmp_path / "a.csv.rejected.jsonl")]
+    assert "row has 3 fields, the header has 2" in messages
+
+
+def test_strict_stops_with_the_first_one(facets, stored, tmp_path):
+    (tmp_path / "a.csv").write_text("text,n\none,1\ntwo,2,2\nthree,3\n")
+    done = facets("index", "a.csv", "-c", "news", "--strict", "--batch-size", "1", code=2)
+    assert "line 3: row has 3 fields" in done.stderr
+    assert [text for text, _ in stored().values()] == ["one"]
+    facets("index", "a.csv", "-c", "news", code=1)  # goes on after the broken row, which stays rejected
+    assert len(stored()) == 2
+
+
+@pytest.mark.parametrize("encoding", [pytest.param("cp1252", marks=NEEDS_FILES), "utf-16", "utf-8-sig"])
+def test_other_encodings_are_found_and_told(facets, stored, tmp_path, encoding):
+    texts = [f"Das Caf\u00e9 in M\u00fcnchen \u00f6ffnet f\u00fcr G\u00e4ste um {i} Uhr." for i in range(30)]
+    (tmp_path / "a.csv").write_bytes(("text\n" + "\n".join(texts) + "\n").encode(encoding))
+    done = facets("index", "a.csv", "-c", "news")
+    assert sorted(text for text, _ in stored().values()) == sorted(texts)
+    assert ("is not UTF-8, read as" in done.stderr) == (encoding == "cp1252")
+
+
+def test_rows_in_another_encoding_than_the_file_are_rejected(facets, stored, tmp_path):
+    good = "text\n" + "".join(f"caf\u00e9 {i}\n" for i in range(5))
+    (tmp_path / "a.csv").write_bytes(good.encode() + "na\u00efve\n".encode("latin-1") + b"last\n")
+    facets("index", "a.csv", "-c", "news", code=1)
+    assert len(stored()) == 6
+    (item,) = rejected(tmp_path / "a.csv.rejected.jsonl")
+    assert (item["line"], item["reason"]) == (7, "invalid_encoding")
+    facets("index", "a.csv", "-c", "news", "--encoding", "latin-1", "--restart")
+    assert any("na\u00efve" == text for text, _ in stored().values())
+
+
+@pytest.mark.parametrize(
+    ("args", "parts"),
+    [
+        (["a.csv", "--text", "Boddy"], ["no column 'Boddy'", "No, Headline, Body", "did you mean 'Body'?"]),
+        (["a.csv", "--payload", "Yaer"], ["--payload", "'Yaer'", "did you mean 'Year'?"]),
+        (["a.csv", "--id", "x", "--ids", "row"], ["exclude each other"]),
+        (["a.csv", "--encoding", "klingon"], ["there is no 'klingon'"]),
+        (["other.csv"], ["no column is called text", "--text Antwort has the longest ones"]),
+        (["empty.csv"], ["empty.csv: is empty"]),
+        (["header.csv"], ["is empty: it has no rows"]),
+        (["sheet.csv"], ["expected CSV, got a ZIP archive or an office document"]),
+        (["zeros.csv"], ["expected CSV, got binary data"]),
+        (["a.xlsx"], ["cannot tell its format", "--format"]),
+        (["pictures"], ["nothing to read in this folder: it has .png (2)", "read are .jsonl"]),
+        (["*.nope"], ["no file matches this pattern"]),
+        (["-", "a.csv"], ["must be the only input"]),
+        (["object.json"], ["one object over many lines"]),
+        pytest.param(["not.pdf"], ["expected a PDF"], marks=NEEDS_FILES),
+    ],
+)
+def test_mistakes_are_one_sentence(facets, stored, tmp_path, args, parts):
+    (tmp_path / "a.csv").write_text(ARTICLES)
+    (tmp_path / "other.csv").write_text("Frage,Antwort\nWas?,Das hier ist es.\n")
+    (tmp_path / "empty.csv").write_bytes(b"")
+    (tmp_path / "header.csv").write_text("text,n\n")
+    (tmp_path / "sheet.csv").write_bytes(b"PK\x03\x04rest")
+    (tmp_path / "a.xlsx").write_bytes(b"PK\x03\x04rest")
+    (tmp_path / "zeros.csv").write_bytes(bytes(range(256)) * 20)
+    (tmp_path / "object.json").write_text('{\n  "rows": []\n}\n')
+    (tmp_path / "not.pdf").write_bytes(b"no, it is not")
+    (tmp_path / "pictures").mkdir()
+    for name in ("a.png", "b.png"):
+        (tmp_path / "pictures" / name).write_bytes(b"\x89PNG")
+    sentence = facets("index", *args, "-c", "news", code=2).stderr
+    assert len(sentence.splitlines()) == 1
+    assert all(part in sentence for part in parts), sentence
+    error = json.loads(facets("--json", "index", *args, "-c", "news", code=2).stderr)["error"]
+    assert error["code"] == "INVALID_ARGUMENT" and parts[0] in error["message"] + error.get("hint", "")
+    assert stored() == {}
+
+
+def test_a_wrong_column_makes_no_collection(facets, server, tmp_path):
+    (tmp_path / "a.csv").write_text(ARTICLES)
+    facets("index", "a.csv", "-c", "brandnew", "--create", "--text", "nope", code=2)
+    assert "brandnew" not in server.world.documents
+
+
+@NEEDS_FILES
+def test_a_pdf_without_text_is_named_and_the_others_are_read(facets, stored, tmp_path):
+    make_pdf(tmp_path / "scan.pdf", ["", ""])
+    make_pdf(tmp_path / "good.pdf", ["Words."])
+    facets("index", "scan.pdf", "good.pdf", "-c", "news", code=1)
+    assert list(stored()) == ["good.pdf#1"]
+    (item,) = rejected(tmp_path / "index.rejected.jsonl")
+    assert (item["file"], item["reason"]) == ("scan.pdf", "no_text")
+    assert "no text on its 2 pages" in item["message"]
+
+
+def test_a_file_that_cannot_be_read_among_others_is_one_rejection(facets, stored, tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.csv").write_bytes(b"")
+    (tmp_path / "docs" / "b.csv").write_text("text\ngood\n")
+    (tmp_path / "docs" / "c.pdf").write_bytes(b"no pdf")
+    done = facets("index", "docs", "-c", "news", code=1)
+    assert list(stored()) == ["b.csv#2"]
+    assert [item["file"] for item in rejected(tmp_path / "index.rejected.jsonl")] == ["a.csv", "c.pdf"]
+    assert "a.csv: is empty" in done.stderr
+
+
+def test_a_row_of_ten_megabytes_is_rejected(facets, stored, tmp_path):
+    with (tmp_path / "a.csv").open("w") as stream:
+        stream.write("text,n\nfirst,1\n" + "x" * 10_000_000 + ",2\nlast,3\n")
+    facets("index", "a.csv", "-c", "news", code=1)
+    assert sorted(text for text, _ in stored().values()) == ["first", "last"]
+    (item,) = rejected(tmp_path / "a.csv.rejected.jsonl")
+    assert (item["line"], item["reason"]) == (3, "row_too_long")
+    assert "row has 10000003 bytes, the limit is 8388608" in item["message"]
+
+
+def test_dry_run_shows_the_first_documents(facets, stored, tmp_path):
+    (tmp_path / "a.csv").write_text(ARTICLES)
+    out = facets("index", "a.csv", "-c", "news", "--dry-run").stdout
+    assert "a.csv#2" in out and "Goats climb" in out and '"Year": 2019' in out
+    report = json.loads(facets("--json", "index", "a.csv", "-c", "news", "--dry-run").stdout)
+    assert report["first_documents"][0]["payload"]["title"] == "Goats"
+    assert stored() == {}
+
+
+def test_quiet_says_nothing_but_errors(facets, tmp_path):
+    (tmp_path / "a.csv").write_text(ARTICLES)
+    done = facets("--quiet", "index", "a.csv", "-c", "news")
+    assert (done.stdout, done.stderr) == ("", "")
+    assert "facets: " in facets("index", "nope.csv", "-c", "news", "--quiet", code=2).stderr
+
+
+def test_a_large_file_is_read_in_bounded_memory(facets, tmp_path):
+    import tracemalloc
+
+    with (tmp_path / "big.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["text", "n"])
+        writer.writerows((f"row {i} " + "word " * 600, i) for i in range(5_000))
+    tracemalloc.start()
+    facets("index", "big.csv", "-c", "news", "--dry-run", "--quiet")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (tmp_path / "big.csv").stat().st_size > 15_000_000
+    assert peak < 12 * 2**20
+
+
+def test_without_the_reader_it_is_said_what_to_install(facets, tmp_path, monkeypatch):
+    import importlib.util
+
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "pypdf" else found(name, *rest)
+    )
+    make_pdf(tmp_path / "a.pdf", ["Words."])
+    assert "pip install 'multifacet-client[files]'" in facets("index", "a.pdf", "-c", "news", code=2).stderr

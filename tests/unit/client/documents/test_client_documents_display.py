@@ -1,0 +1,54 @@
+"""Search results in a notebook and as text."""
+
+from operator import methodcaller
+from xml.etree import ElementTree
+
+from facets_client.core.results import FacetMatch, ModelVersion, NearestWord, Span, Timings
+from facets_client.documents.results import SearchHit, SearchResults
+
+in_notebook = methodcaller("_repr_html_")  # what a notebook calls
+TEXT = 'A & B <script>alert("x")</script> were wed in 1900. Nobody came.'
+
+
+def hit(**fields):
+    word = (NearestWord("<i>wed", 0.5),)
+    start = TEXT.index("wed")
+    known = {
+        **{"id": 'a"<b>', "score": 0.5, "text": TEXT, "payload": {"title": "Q&A <1>"}},
+        **{"evidence": (FacetMatch(0, 1, 0.7, 1.0, word, word),), "revision": 1, "facets_score": 0.5},
+        **{"lexical_score": 1.0, "matched_words": ("wed",), "answer": Span(start, start + 11), "confidence": 0.9},
+        **{"matched_spans": (Span(start, start + 3),)},
+    }
+    return SearchHit(**{**known, **fields})
+
+
+def results(*hits):
+    return SearchResults(hits, 1, True, "exact", ModelVersion("m", "r"), Timings())
+
+
+def parsed(html):
+    return ElementTree.fromstring(html.replace("&harr;", "-"))
+
+
+def test_html_is_well_formed_escaped_and_marked():
+    html = in_notebook(results((hit(), hit(id="second", answer=None, confidence=None, matched_spans=()))))
+    tree = parsed(html)
+    assert [item.find("code").text for item in tree.iter("li")] == ['a"<b>', "second"]
+    assert "".join(next(tree.iter("mark")).itertext()) == "wed"
+    assert "".join("".join(mark.itertext()) for mark in tree.iter("mark")) == "wed in 1900"
+    assert tree.find(".//script") is None and "<i>wed" not in html
+    assert "confidence 0.90" in html and "score 0.500" in html
+    assert next(tree.iter("style")).text.startswith(".facets-out{")
+
+
+def test_several_queries_and_none_found():
+    tree = parsed(in_notebook(results((hit(),), ())))
+    text = "".join(tree.itertext())
+    assert "query 2" in text and "nothing found" in text
+
+
+def test_as_text():
+    first, second = str(results((hit(),))).splitlines()
+    assert first == ' 1  confidence 0.90  a"<b>  Q&A <1>'
+    assert second.startswith("    A & B <script>")
+    assert str(results(())) == "nothing found"
