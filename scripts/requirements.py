@@ -1,42 +1,56 @@
-"""Prints the requirements of the base install and of extras, one a line, for a container layer without the sources.
+"""Prints what distributions of Facets require of others, one a line, for a container layer without the sources.
 
-Example: python scripts/requirements.py pyproject.toml server
+Example: python scripts/requirements.py . 'multifacet[server,entities]'
 """
 
 import re
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 __all__ = ["main", "requirements"]
 
+_FILES = ("pyproject.toml", "clients/pyproject.toml", "server/pyproject.toml")
+_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[(?P<extras>[\w,-]+)\])?(?:==[\w.]+)?")
 
-def requirements(pyproject: Path, extras: Sequence[str]) -> list[str]:
-    """Requirements of the base install and of extras, extras of our own followed.
+
+def requirements(root: Path, wanted: Sequence[str]) -> list[str]:
+    """Requirements of our distributions and their extras; ours among them are followed, not listed.
 
     Args:
-        pyproject: The project's file.
-        extras: Names of extras.
+        root: Folder of the checkout.
+        wanted: Distributions of ours, with or without extras: ``multifacet[server]``.
 
     Raises:
-        KeyError: There is no such extra.
+        KeyError: There is no such distribution or extra.
     """
-    project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
-    own = re.compile(rf"{re.escape(project['name'])}\[([\w,-]+)\]")
-    found: dict[str, None] = dict.fromkeys(project["dependencies"])
-    waiting = list(extras)
-    seen = set(extras)
+    projects = dict(_projects(root))
+    found: dict[str, None] = {}
+    waiting = list(wanted)
+    seen: set[str] = set()
     while waiting:
-        for line in project["optional-dependencies"][waiting.pop()]:
-            match = own.fullmatch(line)
-            if match is None:
-                found[line] = None
-                continue
-            more = [name for name in match[1].split(",") if name not in seen]
-            seen.update(more)
-            waiting += more
+        line = waiting.pop()
+        match = _REQUIREMENT.fullmatch(line)
+        if line in wanted and (match is None or match["name"] not in projects):
+            raise KeyError(line)
+        if match is None or match["name"] not in projects:
+            found[line] = None
+        elif line not in seen:
+            seen.add(line)
+            project = projects[match["name"]]
+            waiting += project["dependencies"]
+            for extra in (match["extras"] or "").split(","):
+                waiting += project["optional-dependencies"][extra] if extra else []
     return list(found)
+
+
+def _projects(root: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    for file in _FILES:
+        if (root / file).is_file():
+            project = tomllib.loads((root / file).read_text(encoding="utf-8"))["project"]
+            yield project["name"], project
 
 
 def main(argv: Sequence[str]) -> int:

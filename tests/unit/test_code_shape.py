@@ -66,7 +66,8 @@ def tracked_files() -> list[Path]:
     folders = ("facets", "proto", "server", "clients", "tests", "benchmarks", "scripts", "docs", ".ci")
     found = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
     found += [path for path in ROOT.iterdir() if path.is_file()]
-    return [path for path in found if not GENERATED.search(path.name) and "__pycache__" not in path.parts]
+    left_out = {"__pycache__", "node_modules"}
+    return [path for path in found if not GENERATED.search(path.name) and not left_out & set(path.parts)]
 
 
 def test_functions_fit_a_screen() -> None:

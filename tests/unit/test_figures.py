@@ -73,4 +73,7 @@ def test_figures_of_similarity_come_again() -> None:
         for method, values in found[model].items()
         if (model, method) in shown
     }
-    assert again == shown
+    assert set(again) == set(shown)
+    for key, cell in shown.items():  # processors and the rounding of words move the last digit
+        pairs = [[float(number) for number in of_both.split(" / ")] for of_both in (again[key], cell)]
+        assert pairs[0] == pytest.approx(pairs[1], abs=0.15), key

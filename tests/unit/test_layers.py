@@ -27,7 +27,7 @@ FORBIDDEN_ROOTS = {
 }
 
 # What every room of the library may import.
-_BASE = {"errors", "extras", "config", "storage"}
+_BASE = {"errors", "extras", "config", "devices", "storage"}
 _SHARED = _BASE | {"text", "words", "coding", "scoring", "losses", "model"}
 _TRAINED = [task for task in TASK_ROOMS if (PACKAGES["facets"] / task / "training").is_dir()]
 
@@ -38,6 +38,7 @@ LIBRARY_ROOMS = {
     "errors": set(),
     "extras": set(),
     "config": {"errors"},
+    "devices": {"errors"},
     "storage": {"errors"},
     "text": _BASE,
     "words": _BASE | {"text"},
@@ -82,13 +83,18 @@ _CLIENT_FRONT = {
     "aio",
     "methods",
     "cli",
-}  # the two clients and the commands are made of all rooms
+    "adapters",
+}  # the two clients, the commands and the adapters are made of all rooms
 
 # Who may touch protobuf: names of modules in server rooms, modules of the runtime, rooms and modules of the client.
 _PROTOBUF_ROOTS = ("facets_proto", "google.protobuf", "google.rpc", "grpc_health.v1.health_pb2")
 SERVER_MESSAGE_MODULES = ("service", "requests", "replies")
 SERVER_RUNTIME_MESSAGE_MODULES = {
-    *("app", "arrays", "errors", "health", "interceptors", "model_service", "replies"),
+    *("arrays", "calls", "errors", "messages", "model_service", "probes", "replies"),
+}
+# The gateway turns messages into JSON: modules of it that do.
+SERVER_GATEWAY_MESSAGE_MODULES = {
+    *("embeddings", "failures", "openai_routes", "openapi", "probes", "rpc_routes", "rpcs", "transcoding"),
 }
 CLIENT_MESSAGE_MODULES = {"convert", "operations"}
 
@@ -97,6 +103,8 @@ STRING_IMPORTERS = {
     "facets.model.loading",
     "facets.model.backbone",
     "facets_server.runtime.rooms",
+    "facets_server.gateway.rpcs",  # as many modules as proto files
+    "facets_server.gateway.process",  # runs a module
     "facets_client.cli.main",
 }
 
@@ -237,6 +245,8 @@ def touches_messages(module: Module) -> bool:
         return module.room == "core" or last in CLIENT_MESSAGE_MODULES
     if module.room == "runtime":
         return last in SERVER_RUNTIME_MESSAGE_MODULES
+    if module.room == "gateway":
+        return last in SERVER_GATEWAY_MESSAGE_MODULES
     return last.split("_")[-1] in SERVER_MESSAGE_MODULES
 
 

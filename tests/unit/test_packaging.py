@@ -1,6 +1,8 @@
-"""The wheel: the four packages, the models and nothing else; and it works where it is installed."""
+"""The distributions: each holds its package and nothing else; and they work where they are installed."""
 
+import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,49 +11,83 @@ import tomllib
 import venv
 import zipfile
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from facets_client.core import distribution as client_distribution
 from toys import toy_model
 
-pytest.importorskip("hatchling", reason="hatchling (extra dev) builds the wheel")
+import facets
+from facets.extras import DISTRIBUTION
+from facets.model.shipped import SHIPPED, package_of
+
+pytest.importorskip("hatchling", reason="hatchling (extra dev) builds the wheels")
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = {"facets", "facets_proto", "facets_server", "facets_client"}
-COMMANDS = {"facets", "facets-server", "facets-train", "facets-eval"}
+# Distribution -> folder of its pyproject.toml, its packages, its programs.
+DISTRIBUTIONS = {
+    "multifacet": (ROOT, {"facets"}, {"facets-train", "facets-eval"}),
+    "multifacet-client": (ROOT / "clients", {"facets_client", "facets_proto"}, {"facets"}),
+    "multifacet-server": (ROOT / "server", {"facets_server"}, {"facets-server"}),
+}
+HEAVY = {"torch", "faiss-cpu", "spacy", "scipy", "sentence-transformers", "transformers", "safetensors"}
+MAX_CLIENT_WHEEL_BYTES = 1_000_000
+TEXTS = (".py", ".md", ".toml", ".txt", ".yml", ".yaml", ".sh")
 
 
-def project() -> dict:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+def project(name: str = "multifacet") -> dict:
+    return tomllib.loads((DISTRIBUTIONS[name][0] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy of the sources, whose only model is a toy."""
-    source = tmp_path_factory.mktemp("source")
-    for folder in ("facets", "proto", "server", "clients"):
-        shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
-        shutil.copy(ROOT / file, source / file)
-    toy_model().save(source / "models" / "toy")
-    out = tmp_path_factory.mktemp("dist")
+def builder() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("script_build_packages", ROOT / "scripts" / "build_packages.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def wheels(builder: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Those of code, and of two toy models of which one borrows the other's words."""
+    work = tmp_path_factory.mktemp("models")
+    toy_model().save(work / "toy-words")
+    shutil.copytree(work / "toy-words", work / "toy")
+    config = (work / "toy" / "config.json").read_text()
+    (work / "toy" / "config.json").write_text(config.replace('"words": "."', '"words": "../toy-words"'))
+    sources = {name: folder for name, (folder, _, _) in DISTRIBUTIONS.items()}
+    for model in ("toy", "toy-words"):
+        (work / model / "README.md").write_text("A toy.")
+        for file in ("vocabulary.tsv", "vectors.safetensors") if model == "toy" else ():
+            (work / model / file).unlink()
+        sources[model] = builder.stage_model(work / model, work / "staged" / model)
+    return {name: _built(source, tmp_path_factory.mktemp("dist")) for name, source in sources.items()}
+
+
+def _built(source: Path, out: Path) -> Path:
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out)]
     subprocess.run(command, cwd=source, check=True, capture_output=True)
-    (built,) = out.glob("*.whl")
-    return built
+    (wheel,) = out.glob("*.whl")
+    return wheel
 
 
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of an environment with the wheel; other packages are borrowed from the running one."""
-    folder = tmp_path_factory.mktemp("environment")
+def environment(folder: Path, *wheels: Path) -> Path:
+    """An environment with wheels; packages of others are borrowed from the running one."""
     venv.create(folder, with_pip=False, symlinks=True)
     python = folder / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index"]
-    subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
+    subprocess.run([*pip, *map(str, wheels)], check=True, capture_output=True)
     (site,) = folder.glob("lib/python*/site-packages")
     # Only the folder, not its .pth files: an editable install of the checkout must not come along.
     (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return folder
+
+
+@pytest.fixture(scope="module")
+def installed(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of an environment with everything."""
+    return environment(tmp_path_factory.mktemp("environment"), *wheels.values())
 
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
@@ -67,40 +103,42 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_wheel_holds_the_four_packages_models_and_nothing_else(wheel: Path) -> None:
-    names = zipfile.ZipFile(wheel).namelist()
-    folders = {name.split("/")[0] for name in names}
-    metadata = {folder for folder in folders if folder.endswith((".dist-info", ".data"))}
-    assert folders - metadata == PACKAGES
-    data = [name for name in names if ".data/" in name]
-    assert data and all(".data/data/share/facets/models/" in name for name in data)
-    assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_wheel_holds_its_packages_and_nothing_else(name: str, wheels: dict[str, Path]) -> None:
+    names = zipfile.ZipFile(wheels[name]).namelist()
+    folders = {path.split("/")[0] for path in names}
+    packages = DISTRIBUTIONS[name][1]
+    assert {folder for folder in folders if not folder.endswith(".dist-info")} == packages
+    assert {f"{package}/py.typed" for package in packages} <= set(names)
+    assert {Path(path).name for path in names if ".dist-info/licenses/" in path} == {"LICENSE", "NOTICE"}
+
+
+def test_the_client_s_wheel_is_small_and_brings_the_protos(wheels: dict[str, Path]) -> None:
+    names = zipfile.ZipFile(wheels["multifacet-client"]).namelist()
     assert any(name.endswith("facets_proto/v1/documents.proto") for name in names)
     assert any(name.endswith("facets_proto/google/rpc/status.proto") for name in names)
-    assert {Path(name).name for name in names if ".dist-info/licenses/" in name} == {"LICENSE", "NOTICE"}
+    assert wheels["multifacet-client"].stat().st_size < MAX_CLIENT_WHEEL_BYTES
 
 
-def test_base_requirements_are_the_client_s() -> None:
-    roots = {name for requirement in project()["dependencies"] if (name := requirement.split(">")[0])}
-    assert not roots & {"torch", "faiss-cpu", "spacy", "scipy", "sentence-transformers", "transformers", "safetensors"}
+@pytest.mark.parametrize("name", ["multifacet", "multifacet-client"])
+def test_base_requirements_are_light(name: str) -> None:
+    assert not {canonical(requirement) for requirement in project(name)["dependencies"]} & HEAVY
 
 
 def test_every_requirement_is_pinned() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = {canonical(line.split("==")[0]) for line in lines if line and not line.startswith("#")}
-    declared = project()
-    requirements = list(declared["dependencies"])
-    for extra, needed in declared["optional-dependencies"].items():
-        requirements += needed if extra != "gpu" else []  # no GPU build was tested with these pins
-    missing = {canonical(line) for line in requirements} - pinned - {"facets"}
-    assert not missing
+    requirements: list[str] = []
+    for name in DISTRIBUTIONS:
+        requirements += project(name)["dependencies"]
+        for extra, needed in project(name).get("optional-dependencies", {}).items():
+            requirements += needed if extra != "gpu" else []  # no GPU build was tested with these pins
+    missing = {canonical(line) for line in requirements} - pinned
+    assert {name for name in missing if not name.startswith("multifacet")} == set()
 
 
 def canonical(requirement: str) -> str:
-    name = requirement
-    for sign in "[<>=!~; ":
-        name = name.split(sign)[0]
-    return name.lower().replace("_", "-").replace(".", "-")
+    return re.split(r"[\[<>=!~; ]", requirement)[0].lower().replace("_", "-").replace(".", "-")
 
 
 def test_torch_is_pinned_without_a_local_version() -> None:
@@ -110,7 +148,66 @@ def test_torch_is_pinned_without_a_local_version() -> None:
     assert "+" not in torch
 
 
-def test_installed_library_finds_the_shipped_models(installed: Path) -> None:
+def test_all_distributions_have_one_version_and_ask_for_each_other_in_it() -> None:
+    assert {project(name)["version"] for name in DISTRIBUTIONS} == {facets.__version__}
+    for name in DISTRIBUTIONS:
+        text = (DISTRIBUTIONS[name][0] / "pyproject.toml").read_text(encoding="utf-8")
+        asked = re.findall(r'"multifacet[\w-]*(?:\[[\w,]+\])?==([\w.]+)"', text)
+        assert set(asked) <= {facets.__version__}
+
+
+def test_every_shipped_model_is_in_the_extra_of_models() -> None:
+    asked = {canonical(requirement) for requirement in project()["optional-dependencies"]["models"]}
+    assert asked == {package_of(name) for name in SHIPPED}
+
+
+def test_the_citation_and_the_changelog_have_the_version() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {facets.__version__}\n" in citation
+    first = next(line for line in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines() if line[:3] == "## ")
+    assert re.fullmatch(rf"## \[{re.escape(facets.__version__)}\] - (unreleased|\d{{4}}-\d\d-\d\d)", first)
+
+
+def test_the_release_calls_targets_and_scripts_that_exist() -> None:
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"^ *(?:run: )?make (\w+)", text, re.MULTILINE)
+    assert set(targets) == {"packages", "sbom", "audit"}
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
+    assert all((ROOT / script).is_file() for script in re.findall(r"scripts/\w+\.py", text))
+
+
+@pytest.mark.parametrize("file", ["LICENSE", "NOTICE"])
+def test_every_distribution_has_the_same_licence(file: str) -> None:
+    assert len({(folder / file).read_text(encoding="utf-8") for folder, _, _ in DISTRIBUTIONS.values()}) == 1
+
+
+def test_names_of_distributions_are_those_that_hints_give() -> None:
+    assert (DISTRIBUTION, client_distribution.DISTRIBUTION) == ("multifacet", "multifacet-client")
+
+
+def test_hints_name_distributions_and_extras_that_exist() -> None:
+    """``facets`` on package indexes is somebody else's: nobody may be told to install it."""
+    wrong = []
+    for path in hinting_files():
+        text = path.read_text(encoding="utf-8")
+        place = path.relative_to(ROOT)
+        # A space and a name: `pip install facets`; the same in quotes, with extras.
+        wrong += [f"{place}: {found}" for found in re.findall(r"pip install [\"']?facets(?![-\w/])", text)]
+        for name, extras in re.findall(r"(multifacet(?:-\w+)?)\[([\w,]+)\]", text):
+            known = project(name).get("optional-dependencies", {})
+            wrong += [f"{place}: {name}[{extra}]" for extra in extras.split(",") if extra not in {*known, "extra"}]
+    assert wrong == []
+
+
+def hinting_files() -> list[Path]:
+    folders = ("facets", "server", "clients", "scripts", "docs", "benchmarks", "models", "proto")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in TEXTS]
+    paths += [path for path in ROOT.iterdir() if path.suffix in TEXTS or path.name in ("Makefile", "Dockerfile")]
+    return [path for path in paths if "node_modules" not in path.parts]
+
+
+def test_installed_library_finds_models_of_packages_and_what_they_borrow(installed: Path) -> None:
     code = "import facets; model = facets.load('toy'); print(facets.__file__, model.encode(['a dog']).shape)"
     done = run(installed, "python", "-c", code)
     assert str(installed) in done.stdout
@@ -118,7 +215,12 @@ def test_installed_library_finds_the_shipped_models(installed: Path) -> None:
 
 
 @pytest.mark.slow
-def test_installed_commands_answer(installed: Path) -> None:
-    assert set(project()["scripts"]) == COMMANDS
-    for command in COMMANDS:
-        assert "usage" in run(installed, command, "--help").stdout.lower()
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_programs_of_a_distribution_that_is_installed_alone_start_or_say_what_they_need(
+    name: str, wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    needs = {"multifacet-server": ["multifacet", "multifacet-client"]}.get(name, [])
+    alone = environment(tmp_path, *(wheels[one] for one in [name, *needs]))
+    assert set(project(name)["scripts"]) == DISTRIBUTIONS[name][2]
+    for program in DISTRIBUTIONS[name][2]:
+        assert "usage" in run(alone, program, "--help").stdout.lower()

@@ -12,7 +12,7 @@ from test_layers import LIBRARY_ROOMS, strongly_connected
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "proto" / "README.md"]
-BASE = {"errors", "extras", "config", "storage"}
+BASE = {"errors", "extras", "config", "devices", "storage"}
 SHARED = {"text", "words", "coding", "scoring", "losses", "model"}
 # A path of ours in backticks: it begins with a folder of the checkout and names a file.
 PATH = re.compile(r"`((?:facets|server|clients|proto|tests|scripts|benchmarks|configs|docs|samples)/[\w./-]+\.\w+)`")
@@ -73,3 +73,11 @@ def test_sizes_are_those_that_are_checked() -> None:
     assert f"{test_code_shape.MAX_FILE_LINES} the most" in habit
     assert f"fits a screen ({test_code_shape.MAX_FUNCTION_LINES} lines without its docstring)" in habit
     assert f"a handler has at most {test_code_shape.MAX_HANDLER_LINES} lines" in habit
+
+
+def test_models_are_as_small_as_their_page_says() -> None:
+    folder = ROOT / "models"
+    most = re.search(r"at most (\d+) MB together", (folder / "README.md").read_text(encoding="utf-8"))
+    assert most is not None
+    files = [path for path in folder.glob("*/*") if path.is_file() and path.parent.name != "baselines"]
+    assert 0 < sum(path.stat().st_size for path in files) <= int(most[1]) * 1_000_000

@@ -10,6 +10,8 @@ import facets_proto
 import pytest
 
 PACKAGE = Path(facets_proto.__file__).parent
+MODULES = PACKAGE.parents[1] / "clients" / "typescript" / "node_modules"
+ENVIRONMENT = {**os.environ, "NODE_PATH": str(MODULES)}
 ROOMS = sorted(path.stem for path in (PACKAGE / "v1").glob("*.proto"))
 
 _SCRIPT = """
@@ -22,13 +24,12 @@ console.log(JSON.stringify(Object.keys(loaded)));
 
 @pytest.fixture(scope="module")
 def node() -> str:
-    """The program, when ``@grpc/proto-loader`` is installed for it (globally, or in ``NODE_PATH``)."""
+    """The program, when ``@grpc/proto-loader`` is installed for it: the TypeScript client's tests bring it."""
     program = shutil.which("node")
     if program is None:
         pytest.skip("node is not installed")
-    found = subprocess.run([program, "-e", 'require("@grpc/proto-loader")'], capture_output=True, check=False)
-    if found.returncode:
-        pytest.skip("@grpc/proto-loader is not installed: npm install -g @grpc/proto-loader, NODE_PATH=$(npm root -g)")
+    if not (MODULES / "@grpc" / "proto-loader").is_dir():
+        pytest.skip("@grpc/proto-loader is not installed: make test-typescript installs it and runs this")
     return program
 
 
@@ -50,8 +51,24 @@ def test_node_loads_every_service(node: str, tmp_path: Path) -> None:
     include = [str(shipped), str(shipped / "facets_proto")]
     files = [f"facets_proto/v1/{room}.proto" for room in ROOMS] + ["google/rpc/error_details.proto"]
     done = subprocess.run(
-        [node, "-e", _SCRIPT, json.dumps([include, *files])], capture_output=True, text=True, check=True, env=os.environ
+        [node, "-e", _SCRIPT, json.dumps([include, *files])],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=ENVIRONMENT,
     )
     loaded = set(json.loads(done.stdout))
     assert {"facets.v1.DocumentService", "facets.v1.EmbeddingService", "facets.v1.RecommendationService"} <= loaded
     assert {"google.rpc.Status", "google.rpc.BadRequest"} <= loaded
+
+
+def test_the_example_of_the_page_makes_a_client(node: str) -> None:
+    """As it is printed, from the root of the repository."""
+    page = (PACKAGE.parent / "README.md").read_text(encoding="utf-8")
+    example = page.partition("```js\n")[2].partition("```")[0]
+    assert "EmbeddingService" in example
+    script = example + 'console.log(Object.keys(Object.getPrototypeOf(client)).includes("Embed")); client.close();'
+    done = subprocess.run(
+        [node, "-e", script], capture_output=True, text=True, check=True, env=ENVIRONMENT, cwd=PACKAGE.parents[1]
+    )
+    assert done.stdout.strip() == "true"

@@ -100,16 +100,20 @@ def test_a_failure_is_one_sentence_with_the_way_out(installer: ModuleType, capsy
 
 
 def test_requirements_follow_our_own_extras(tmp_path: Path) -> None:
-    file = tmp_path / "pyproject.toml"
-    file.write_text(
+    (tmp_path / "server").mkdir()
+    (tmp_path / "pyproject.toml").write_text(
         '[project]\nname = "p"\ndependencies = ["a>=1"]\n'
-        '[project.optional-dependencies]\nm = ["b"]\ns = ["p[m]", "c"]\nall = ["p[s,m]", "p[all]"]\n'
+        '[project.optional-dependencies]\nm = ["b"]\ns = ["p-s==1.0"]\nall = ["p[s,m]", "p[all]"]\n'
+    )
+    (tmp_path / "server" / "pyproject.toml").write_text(
+        '[project]\nname = "p-s"\ndependencies = ["p[m]==1.0", "c"]\n[project.optional-dependencies]\n'
     )
     requirements = script("requirements").requirements
-    assert requirements(file, []) == ["a>=1"]
-    assert sorted(requirements(file, ["all"])) == ["a>=1", "b", "c"]
-    with pytest.raises(KeyError):
-        requirements(file, ["unknown"])
+    assert requirements(tmp_path, ["p"]) == ["a>=1"]
+    assert sorted(requirements(tmp_path, ["p-s"])) == sorted(requirements(tmp_path, ["p[all]"])) == ["a>=1", "b", "c"]
+    for unknown in ("p[unknown]", "q"):
+        with pytest.raises(KeyError):
+            requirements(tmp_path, [unknown])
 
 
 def test_an_old_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,211 @@
+"""Open-loop load, and callers beside a bulk index: ``python -m benchmarks.load``; JSON on standard output.
+
+A real server process on 127.0.0.1. Its capacity is measured by callers who wait for each answer; then calls are sent
+at half, one, two and ten times that, whether answers come or not: percentiles of the answered, refusals and how many
+of these say when to come back, memory of the server, the longest wait of health. Then single Embed and Search calls
+beside a load of documents that are encoded and stored. ``--seconds`` bounds each phase.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+import numpy as np
+from facets_proto.v1 import documents_pb2, documents_pb2_grpc, texts_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from benchmarks.callers import Load, call_all
+from benchmarks.server import Server, make_untrained, serving
+
+_FACTORS = (0.5, 1.0, 2.0, 10.0)
+_EMBED = "/facets.v1.EmbeddingService/Embed"
+_CALLERS = 32
+_WORDS = "the river ran past an old stone house where a man played the piano and nobody listened to him".split()
+_BULK_DOCUMENTS = 64  # of one Upsert
+_BULK_WORDS = 120
+_HEALTH_EVERY_S = 0.2
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parses the flags, measures, writes JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each phase")
+    parser.add_argument("--timeout", type=float, default=10.0, help="deadline of each call in seconds")
+    parser.add_argument("--calls", type=int, default=2000, help="by which capacity is measured")
+    parser.add_argument("--untrained", action="store_true", help="an untrained model of sentences alone, no bulk index")
+    options = parser.parse_args(arguments)
+    report: dict[str, object] = {"benchmark": "load", "parameters": vars(options)}
+    with tempfile.TemporaryDirectory() as directory:
+        model = str(make_untrained(Path(directory) / "model")) if options.untrained else None
+        with serving(model, Path(directory) / "data") as server:
+            capacity = capacity_of(server, options.calls)
+            report["capacity_calls_per_s"] = round(capacity, 1)
+            report["load"] = {
+                f"{factor:g}x": offered(server, factor * capacity, options.seconds, options.timeout)
+                for factor in _FACTORS
+            }
+            if not options.untrained:
+                report["beside_bulk"] = beside_bulk(server, options.seconds)
+    sys.stdout.write(json.dumps(report, indent=2) + "\n")
+
+
+def request(number: int) -> bytes:
+    """A text of some words, a different one for each of many numbers."""
+    words = np.random.default_rng(number).choice(_WORDS, 12)
+    return texts_pb2.EmbedRequest(texts=[" ".join(words)]).SerializeToString()
+
+
+def capacity_of(server: Server, num_calls: int) -> float:
+    """Calls a second when callers wait for each answer."""
+    load = Load(target=server.target, method=_EMBED, requests=list(map(request, range(num_calls))), callers=_CALLERS)
+    call_all(load)  # words are read for the first time once
+    return num_calls / call_all(load)[0].seconds
+
+
+@dataclass
+class Seen:
+    """What became of the calls of one phase.
+
+    Attributes:
+        codes: How many ended how.
+        latencies_ms: Of those that were answered.
+        num_hints: Refusals that say when to come back.
+        health_ms: Of each look at health.
+        memory: Of the server, in bytes, at each look.
+    """
+
+    codes: Counter[str] = field(default_factory=Counter)
+    latencies_ms: list[float] = field(default_factory=list)
+    num_hints: int = 0
+    health_ms: list[float] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, call: grpc.Future, started: float) -> None:
+        """Counts a call that has ended."""
+        code = call.code()
+        with self.lock:
+            self.codes[code.name] += 1
+            if code is grpc.StatusCode.OK:
+                self.latencies_ms.append(1000 * (time.perf_counter() - started))
+            details = dict(call.trailing_metadata() or ()).get("grpc-status-details-bin", b"")
+            self.num_hints += code is grpc.StatusCode.RESOURCE_EXHAUSTED and b"google.rpc.RetryInfo" in details
+
+    def report(self, num_calls: int, seconds: float) -> dict[str, object]:
+        """The figures of the phase."""
+        return {
+            "offered_per_s": round(num_calls / seconds, 1),
+            "answered_per_s": round(self.codes["OK"] / seconds, 1),
+            "codes": dict(self.codes),
+            "refusals_with_retry_hint": self.num_hints,
+            "latency_ms": percentiles(self.latencies_ms),
+            "longest_health_ms": round(max(self.health_ms), 1),
+            "most_memory_mib": round(max(self.memory) / 2**20),
+        }
+
+
+def percentiles(values: Sequence[float]) -> dict[str, float]:
+    """Some of them; empty without values."""
+    if not values:
+        return {}
+    return {f"p{at}": round(float(np.percentile(values, at)), 1) for at in (50, 90, 99)}
+
+
+def offered(server: Server, rate: float, seconds: float, timeout_s: float) -> dict[str, object]:
+    """Sends calls at a rate, whether answers come or not, then waits for what is left."""
+    seen, pending = Seen(), []
+    requests = list(map(request, range(512)))
+    call = server.channel.unary_unary(_EMBED)
+    stop = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(server, seen, stop))
+    watcher.start()
+    begun = time.perf_counter()
+    num_calls = 0
+    while (now := time.perf_counter() - begun) < seconds:
+        while num_calls < rate * now:
+            started = time.perf_counter()
+            future = call.future(requests[num_calls % len(requests)], timeout=timeout_s)
+            future.add_done_callback(lambda done, started=started: seen.take(done, started))
+            pending.append(future)
+            num_calls += 1
+        time.sleep(0.001)
+    took = time.perf_counter() - begun
+    for future in pending:
+        future.code()  # waits
+    while seen.codes.total() < num_calls:  # callbacks of the last ones
+        time.sleep(0.001)
+    stop.set()
+    watcher.join()
+    return seen.report(num_calls, took)
+
+
+def _watch(server: Server, seen: Seen, stop: threading.Event) -> None:
+    with grpc.insecure_channel(server.target, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
+        health = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
+        while True:
+            started = time.perf_counter()
+            health.Check(health_pb2.HealthCheckRequest(), timeout=60)
+            seen.health_ms.append(1000 * (time.perf_counter() - started))
+            seen.memory.append(server.memory_bytes())
+            if stop.wait(_HEALTH_EVERY_S):
+                return
+
+
+def beside_bulk(server: Server, seconds: float) -> dict[str, object]:
+    """Single calls, one after the other, alone and beside a load of documents."""
+    stub = documents_pb2_grpc.DocumentServiceStub(server.channel)  # type: ignore[no-untyped-call]
+    collections = server.channel.unary_unary("/facets.v1.CollectionService/CreateCollection")
+    collections(documents_pb2.CreateCollectionRequest(name="bulk").SerializeToString(), timeout=60)
+    stub.Upsert(_documents(0), timeout=60)
+    embed = server.channel.unary_unary(_EMBED)
+    search = documents_pb2.SearchRequest(collection="bulk", queries=[{"text": "who played the piano"}], top_k=3)
+    calls: dict[str, Callable[[], object]] = {
+        "embed": lambda: embed(request(1), timeout=60),
+        "search": lambda: stub.Search(search, timeout=60),
+    }
+    alone = {name: percentiles(_one_by_one(call, seconds)) for name, call in calls.items()}
+    stop, stored = threading.Event(), [0]
+
+    def load() -> None:
+        while not stop.is_set():
+            stub.Upsert(_documents(stored[0] + 1), timeout=120)
+            stored[0] += 1
+
+    loader = threading.Thread(target=load)
+    loader.start()
+    beside = {name: percentiles(_one_by_one(call, seconds)) for name, call in calls.items()}
+    stop.set()
+    loader.join()
+    per_s = round(stored[0] * _BULK_DOCUMENTS / (seconds * len(calls)), 1)
+    return {"alone_ms": alone, "beside_ms": beside, "documents_per_s": per_s}
+
+
+def _one_by_one(call: Callable[[], object], seconds: float) -> list[float]:
+    call()
+    taken: list[float] = []
+    begun = time.perf_counter()
+    while (started := time.perf_counter()) - begun < seconds:
+        call()
+        taken.append(1000 * (time.perf_counter() - started))
+    return taken
+
+
+def _documents(number: int) -> documents_pb2.UpsertRequest:
+    random = np.random.default_rng(number)
+    documents = [
+        documents_pb2.Document(id=f"{number}-{n}", text=" ".join(random.choice(_WORDS, _BULK_WORDS)))
+        for n in range(_BULK_DOCUMENTS)
+    ]
+    return documents_pb2.UpsertRequest(collection="bulk", documents=documents)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Builds every distribution of Facets: client, server, library, and a package of each shipped model.
+
+The first three have a ``pyproject.toml`` of their own; the packages of models are filled into a template, and hold the
+folder ``models/NAME`` as it is. A model that borrows from another one requires that one's package.
+
+    python scripts/build_packages.py [--out dist] [--wheels] [NAME ...]     # NAME: multifacet-client, facets-en ...
+
+Needs ``build`` and ``hatchling`` (extra ``dev``) and no network.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from string import Template
+
+__all__ = ["CODE", "borrows", "main", "model_names", "stage_model"]
+
+ROOT = Path(__file__).resolve().parents[1]
+TEMPLATE = ROOT / "scripts" / "model_package.toml"
+# Distribution -> folder of its pyproject.toml.
+CODE = {"multifacet-client": ROOT / "clients", "multifacet-server": ROOT / "server", "multifacet": ROOT}
+GROUP = "facets.models"  # as in facets/model/shipped.py, which needs the library's packages to be imported
+_BORROWING = ("words", "encoder_of")  # settings of config.json that name another model's folder
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Builds what is named, or all; returns the exit code."""
+    arguments = _parser().parse_args(argv)
+    everything = [*CODE, *model_names(ROOT / "models")]
+    unknown = sorted(set(arguments.names) - set(everything))
+    if unknown:
+        sys.stderr.write(f"build_packages: no {', '.join(unknown)}: expected some of {', '.join(everything)}\n")
+        return 2
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="facets-packages-") as work:
+        for name in arguments.names or everything:
+            source = CODE.get(name) or stage_model(ROOT / "models" / name, Path(work) / name)
+            _build(source, arguments.out.resolve(), wheels=arguments.wheels)
+    for path in sorted(arguments.out.iterdir()):
+        sys.stdout.write(f"{path.stat().st_size / 1e6:7.2f} MB  {path.name}\n")
+    return 0
+
+
+def model_names(models: Path) -> list[str]:
+    """The models that have a package: those right below ``models/``, not the baselines."""
+    return sorted(file.parent.name for file in models.glob("*/config.json"))
+
+
+def borrows(folder: Path) -> list[str]:
+    """Names of the models that a model takes something from."""
+    settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    places = [settings[key] for key in _BORROWING if settings.get(key, ".") != "."]
+    return [Path(place).name for place in places]
+
+
+def stage_model(folder: Path, stage: Path) -> Path:
+    """Writes the sources of a model's package.
+
+    Args:
+        folder: Of the model.
+        stage: A folder that is not there yet.
+
+    Returns:
+        The stage.
+    """
+    distribution = _distribution(folder.name)
+    module = distribution.replace("-", "_")
+    version = _version()
+    shutil.copytree(folder, stage / module / folder.name)
+    (stage / module / "__init__.py").write_text(f'"""The model {folder.name} of Facets: data alone."""\n')
+    for name in ("LICENSE", "NOTICE"):
+        shutil.copy(ROOT / name, stage / name)
+    shutil.copy(folder / "README.md", stage / "README.md")
+    needs = ", ".join(f'"{_distribution(name)}=={version}"' for name in borrows(folder))
+    filled = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
+        distribution=distribution, version=version, model=folder.name, module=module, needs=needs, group=GROUP
+    )
+    (stage / "pyproject.toml").write_text(filled, encoding="utf-8")
+    return stage
+
+
+def _distribution(model: str) -> str:
+    return f"multifacet-model-{model.removeprefix('facets-')}"
+
+
+def _version() -> str:
+    return str(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
+
+
+def _build(source: Path, out: Path, *, wheels: bool) -> None:
+    kinds = ["--wheel"] if wheels else []
+    command = [sys.executable, "-m", "build", "--no-isolation", *kinds, "--outdir", str(out), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.stderr.write(done.stdout + done.stderr)
+        raise SystemExit(f"build_packages: {source.name}: the build ended with {done.returncode}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Builds every distribution.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a distribution of code or a model; default: all")
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder of what is built")
+    parser.add_argument("--wheels", action="store_true", help="no source distributions")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""A real Chromium on the page of a real server; skipped where one of the two cannot be had."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "integration"))
+
+pytest.importorskip("playwright", reason="playwright drives the browser: make test-browser installs it")
+pytest.importorskip("uvicorn", reason="the page is served by the HTTP gateway, which needs uvicorn")
+
+from facets_client import Document, FacetsClient  # noqa: E402
+from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
+from server_process import ServerProcess, free_port, make_toy_checkpoint  # noqa: E402
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+PAGE = os.environ.get("FACETS_PAGE", "")  # a page that is served already, with the samples
+MODELS = ("facets-en", "facets-passages-small-en", "facets-relations-en", "facets-papers-en")
+WAIT_MS = 60_000  # a busy machine answers slowly; nothing waits longer than it must
+expect.set_options(timeout=WAIT_MS)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(item.fspath).parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.browser)
+
+
+class WebServer(ServerProcess):
+    """A server process with its page.
+
+    Attributes:
+        url: Address of the page.
+    """
+
+    def __init__(
+        self, data_dir: Path, models: tuple[Path, ...], *, http_port: int | None = None, **settings: object
+    ) -> None:
+        self.http_port = http_port or free_port()
+        self.url = f"http://127.0.0.1:{self.http_port}/"
+        further = [word for model in models[1:] for word in ("--model", str(model))]
+        arguments = [*further, "--http-port", str(self.http_port)]
+        super().__init__(data_dir, models[0], arguments=arguments, **settings)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        pytest.skip("no Chromium: apt-get install chromium, or CHROMIUM=/path/to/it")
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="session")
+def sample_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer | SimpleNamespace]:
+    """The shipped models and the bundled samples, as ``make serve`` has them; or what runs at ``FACETS_PAGE``."""
+    if PAGE:
+        yield SimpleNamespace(url=PAGE)
+        return
+    folders = tuple(ROOT / "models" / name for name in MODELS)
+    if not all((folder / "config.json").is_file() for folder in folders):
+        pytest.skip("needs the shipped models")
+    with WebServer(tmp_path_factory.mktemp("samples") / "data", folders) as server:
+        with FacetsClient(server.target, timeout_s=120) as client:
+            client.create_collection("samples")
+            lines = (ROOT / "samples" / "wikipedia.jsonl").read_text(encoding="utf-8").splitlines()
+            records = [json.loads(line) for line in lines]
+            client.upsert("samples", [document(record) for record in records])
+        yield server
+
+
+def document(record: dict[str, object]) -> Document:
+    rest = {name: value for name, value in record.items() if name not in ("id", "text")}
+    return Document(id=str(record["id"]), text=str(record["text"]), payload=rest)
+
+
+@pytest.fixture(scope="session")
+def toy_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint that loads and runs in no time."""
+    return make_toy_checkpoint(tmp_path_factory.mktemp("models") / "toy")
+
+
+@pytest.fixture
+def errors() -> list[str]:
+    """What pages complained about; a test that expects complaints clears it."""
+    return []
+
+
+@pytest.fixture
+def open_page(browser: Browser, errors: list[str]) -> Iterator[Callable[..., Page]]:
+    """Opens pages that are closed afterwards; none of them may throw, warn of its policy or leave the server."""
+    contexts = []
+
+    def make(url: str, **settings: object) -> Page:
+        context = browser.new_context(**{"viewport": {"width": 1180, "height": 900}, **settings})  # type: ignore[arg-type]
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(WAIT_MS)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.on(
+            "request",
+            lambda request: None if request.url.startswith(url.partition("#")[0]) else errors.append(request.url),
+        )
+        page.goto(url)
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
+@pytest.fixture
+def view(open_page: Callable[..., Page], sample_server: WebServer) -> Callable[..., Page]:
+    """Opens one view on the samples."""
+
+    def make(name: str, **settings: object) -> Page:
+        page = open_page(f"{sample_server.url}#{name}", **settings)
+        page.locator(f".view.{name} form").wait_for()
+        return page
+
+    return make

@@ -1,0 +1,135 @@
+"""What goes wrong is said in one sentence with what to do, and nothing that was typed is lost."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from asking import ask
+from conftest import WebServer
+from facets_client import Document, FacetsClient
+from playwright.sync_api import Page, expect
+
+KEY = "a-key-of-the-test-0123456789abcdef"
+BOUND = "a-key-of-one-collection-0123456789"
+EVIL = "<img src=x onerror=alert(1)> A cat sat on the mat. <script>alert(2)</script>"
+
+
+@pytest.fixture(scope="module")
+def keyed_server(tmp_path_factory: pytest.TempPathFactory, toy_model: Path) -> Iterator[WebServer]:
+    folder = tmp_path_factory.mktemp("keyed")
+    keys = folder / "keys"
+    keys.write_text(f"{KEY}\n{BOUND} read evil\n", encoding="utf-8")
+    keys.chmod(0o600)
+    environment = {"FACETS_SERVER_SECURITY_API_KEYS_FILE": str(keys)}
+    with WebServer(folder / "data", (toy_model,), environment=environment) as server:
+        with FacetsClient(server.target, api_key=KEY) as client:
+            client.create_collection("evil")
+            payload = {"title": "<i>cat</i>", "kind": "<u>k</u>"}
+            client.upsert("evil", [Document(id="<b>x</b>", text=EVIL, payload=payload)])
+        yield server
+
+
+def enter_key(page: Page, key: str) -> None:
+    page.get_by_role("button", name="Key").click()
+    page.get_by_role("textbox", name="Key").fill(key)
+    page.get_by_role("button", name="Use this key").click()
+
+
+def test_missing_and_wrong_keys_are_named_and_a_right_one_goes_on(
+    open_page: Callable[..., Page], keyed_server: WebServer, errors: list[str]
+) -> None:
+    page = open_page(f"{keyed_server.url}#search")
+    expect(page.get_by_role("alert").filter(has_text="Enter a key")).to_be_visible()
+    enter_key(page, "wrong")
+    expect(page.get_by_role("alert").filter(has_text="Enter a key")).to_be_visible()
+    enter_key(page, KEY)
+    expect(page.get_by_label("Collection")).to_contain_text("evil")
+    kept = page.evaluate("[JSON.stringify(localStorage), document.cookie, location.href].join()")
+    assert KEY not in kept
+    errors[:] = [error for error in errors if "401" not in error]
+
+
+def test_key_of_one_collection_types_its_name(
+    open_page: Callable[..., Page], keyed_server: WebServer, errors: list[str]
+) -> None:
+    page = open_page(f"{keyed_server.url}#search")
+    enter_key(page, BOUND)
+    page.get_by_label("Collection").fill("evil")
+    page.get_by_label("Question").fill("cat")
+    ask(page, "Search")
+    expect(page.locator(".hit")).to_have_count(1)
+    page.get_by_label("Collection").fill("other")
+    ask(page, "Search")
+    expect(page.get_by_role("main").get_by_role("alert")).to_be_visible()
+    errors[:] = [error for error in errors if not any(status in error for status in ("401", "403"))]
+
+
+def test_texts_of_others_stay_texts(open_page: Callable[..., Page], keyed_server: WebServer, errors: list[str]) -> None:
+    page = open_page(f"{keyed_server.url}#search")
+    enter_key(page, KEY)
+    page.get_by_label("Question").fill("cat")
+    ask(page, "Search")
+    expect(page.locator(".hit h2")).to_have_text("<i>cat</i>")
+    expect(page.locator(".hit .passage")).to_have_text(EVIL)
+    assert page.locator("main img, main script, main i, main u").count() == 0
+    errors[:] = [error for error in errors if "401" not in error]
+
+
+def test_what_the_server_refuses_is_one_sentence(view: Callable[..., Page], errors: list[str]) -> None:
+    page = view("summary")
+    page.get_by_label("Text", exact=True).fill("   ")
+    ask(page, "Summarize")
+    told = page.get_by_role("main").get_by_role("alert")
+    expect(told).to_contain_text("documents[0].text")
+    assert "Traceback" not in told.inner_text() and told.inner_text().count("\n") == 0
+    expect(page.get_by_label("Length")).to_have_value("3")
+    errors[:] = [error for error in errors if "400" not in error]
+
+
+def test_collection_that_is_gone_is_named(view: Callable[..., Page], errors: list[str]) -> None:
+    page = view("search")
+    page.get_by_label("Collection").evaluate("select => { select.options[0].value = 'gone'; }")
+    page.get_by_label("Question").fill("cats")
+    ask(page, "Search")
+    expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("'gone' does not exist")
+    errors[:] = [error for error in errors if "404" not in error]
+
+
+def test_address_that_somebody_edited_does_no_harm(view: Callable[..., Page]) -> None:
+    page = view("search?where={broken&query=games+played+with+a+ball&mode=NONE&unknown=1".split("?")[0])
+    page.evaluate("location.hash = '#search?where={broken&query=games+played+with+a+ball&unknown=1'")
+    expect(page.locator(".hit h2").first).to_have_text("Baseball")
+
+
+def test_stopped_server_is_told_and_asked_again_until_it_is_back(
+    open_page: Callable[..., Page], tmp_path: Path, toy_model: Path, errors: list[str]
+) -> None:
+    with WebServer(tmp_path / "data", (toy_model,)) as server:
+        with FacetsClient(server.target) as client:
+            client.create_collection("notes")
+            client.upsert("notes", [Document(id="one", text="the cat sat on a chair")])
+        page = open_page(f"{server.url}#search")
+        expect(page.get_by_text("Connected")).to_be_visible()
+        page.get_by_label("Question").fill("cat")
+    ports = {"port": server.port, "http_port": server.http_port}
+    page.get_by_role("button", name="Search", exact=True).click()
+    expect(page.get_by_role("alert").filter(has_text="asked again every few seconds")).to_be_visible()
+    expect(page.get_by_text("No connection")).to_be_visible()
+    expect(page.get_by_label("Question")).to_have_value("cat")
+    with WebServer(tmp_path / "data", (toy_model,), **ports):
+        expect(page.get_by_text("Connected")).to_be_visible()
+        expect(page.locator(".hit h2, .nothing h2").first).to_be_visible()
+    errors.clear()
+
+
+def test_answer_that_breaks_off_is_told_and_asked_again(view: Callable[..., Page], errors: list[str]) -> None:
+    page = view("facets")
+    page.route(
+        "**/*EmbeddingService/Explain", lambda route: route.fulfill(body='{"expl', content_type="application/json")
+    )
+    page.get_by_label("Text", exact=True).fill("a cat")
+    ask(page, "Show facets")
+    expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("broke off")
+    page.unroute_all()
+    expect(page.locator(".facet-card").first).to_be_visible()
+    errors.clear()

@@ -1,0 +1,262 @@
+"""The HTTP gateway of a real server: the commands of its page, keys, deadlines, callers that go, deaths."""
+
+import base64
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from guide_pages import difference, steps
+from server_process import (
+    ROOT,
+    ServerProcess,
+    free_port,
+    make_toy_checkpoint,
+    run_server,
+    server_environment,
+)
+from waiting import wait_until
+
+pytest.importorskip("starlette", reason="needs the extra gateway")
+
+PAGE = ROOT / "docs" / "http.md"
+SMALL = ROOT / "models" / "facets-passages-small-en"
+PAGE_ADDRESS = "http://127.0.0.1:8080"
+EMBED = "/facets.v1.EmbeddingService/Embed"
+STREAM = "/facets.v1.EmbeddingService/EmbedStream"
+LIVE = "/healthz"
+LONG_S = 120.0
+
+
+class Served:
+    """A server with its gateway."""
+
+    def __init__(self, server: ServerProcess, port: int) -> None:
+        self.server = server
+        self.url = f"http://127.0.0.1:{port}"
+        self.client = httpx.Client(base_url=self.url, timeout=LONG_S, trust_env=False)
+
+    def answers(self) -> bool:
+        try:
+            return self.client.get(LIVE).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def gateway_id(self) -> int:
+        """Process id of the gateway."""
+        (found,) = (int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat") if self._is_gateway(path))
+        return found
+
+    def _is_gateway(self, stat: Path) -> bool:
+        try:
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+            return (
+                parent == self.server.process.pid and "facets_server.gateway" in (stat.parent / "cmdline").read_text()
+            )
+        except OSError:  # ended meanwhile
+            return False
+
+
+def with_gateway(port: int) -> tuple[str, ...]:
+    return ("--http-port", str(port))
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server without keys; its model is the shipped small one, or a toy where that is not there."""
+    folder = tmp_path_factory.mktemp("gateway")
+    model = SMALL if (SMALL / "model.safetensors").is_file() else make_toy_checkpoint(folder / "toy")
+    port = free_port()
+    arguments = (*with_gateway(port), "--metrics-port", "0")
+    with ServerProcess(folder / "data", model, arguments=arguments) as server:
+        yield Served(server, port)
+
+
+@pytest.fixture
+def start(spawn: Callable[..., ServerProcess]) -> Callable[..., Served]:
+    """Starts servers of a toy model that a test may kill."""
+
+    def run(*arguments: str, **settings: object) -> Served:
+        port = free_port()
+        return Served(spawn(arguments=(*with_gateway(port), *arguments), **settings), port)
+
+    return run
+
+
+def test_commands_of_the_page_print_what_it_shows(served: Served, tmp_path: Path) -> None:
+    if not (SMALL / "model.safetensors").is_file():
+        pytest.skip("the page shows answers of a shipped model, which is not there")
+    shown = [step for step in steps(PAGE.read_text(encoding="utf-8")) if step.language == "sh"]
+    assert len(shown) >= 8
+    for step in shown:
+        printed = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", step.code.replace(PAGE_ADDRESS, served.url)],
+            capture_output=True,
+            text=True,
+            timeout=LONG_S,
+            cwd=tmp_path,
+            env={**os.environ, "no_proxy": "*"},
+            check=False,
+        )
+        assert printed.returncode == 0, f"{step.code}\n{printed.stderr}"
+        missing = None if step.output is None else difference(step.output, printed.stdout)
+        assert missing is None, f"{step.code}\nis shown with {missing}\n{printed.stdout}"
+
+
+def test_vectors_are_those_of_grpc(served: Served) -> None:
+    from facets_proto.v1 import texts_pb2, texts_pb2_grpc
+
+    texts = ["The cat sat by the sea.", "a king"]
+    request = texts_pb2.EmbedRequest(texts=texts, include_vectors=True)
+    over_grpc = texts_pb2_grpc.EmbeddingServiceStub(served.server.channel).Embed(request, timeout=LONG_S)
+    over_http = served.client.post(EMBED, json={"texts": texts, "includeVectors": True}).json()
+    assert over_http["model"] == {"name": over_grpc.model.name, "revision": over_grpc.model.revision}
+    found = np.frombuffer(base64.b64decode(over_http["vectors"]["data"]), "<f4")
+    np.testing.assert_allclose(found, np.frombuffer(over_grpc.vectors.data, "<f4"), atol=2e-2)
+
+
+def test_deadlines_are_those_of_the_caller(served: Served) -> None:
+    reply = served.client.post(EMBED, json={"texts": ["a " * 3000] * 200}, headers={"connect-timeout-ms": "1"})
+    assert (reply.status_code, reply.json()["code"]) == (504, "deadline_exceeded")
+
+
+def test_request_ids_are_those_of_the_caller_and_callers_are_known_by_their_address(served: Served) -> None:
+    reply = served.client.post(EMBED, json={"texts": [""]}, headers={"x-request-id": "r-17"})
+    assert reply.headers["x-request-id"] == "r-17"
+    assert reply.json()["details"][0]["debug"]["metadata"] == {"request_id": "r-17"}
+    assert f"r-17 HTTP {EMBED} 400" in served.server.log()
+
+
+def test_metrics_of_the_server_hold_those_of_the_gateway(served: Served) -> None:
+    served.client.get("/nothing")
+    port = re.search(r"metrics on http://[\d.]+:(\d+)/", served.server.log())
+    assert port is not None
+    text = httpx.get(f"http://127.0.0.1:{port[1]}/metrics", trust_env=False).text
+    assert 'facets_http_requests_total{route="pages",status="404"}' in text
+    assert "facets_requests_total" in text
+
+
+def test_streams_answer_line_by_line_while_lines_come(served: Served) -> None:
+    with socket.create_connection(("127.0.0.1", int(served.url.rpartition(":")[2])), timeout=LONG_S) as connection:
+        head = f"POST {STREAM} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+        connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        received = b""
+        for sequence in (1, 2, 3):
+            line = json.dumps({"sequence": sequence, "request": {"texts": ["a cat"]}}).encode() + b"\n"
+            connection.sendall(b"%x\r\n%b\r\n" % (len(line), line))
+            while f'"sequence":"{sequence}"'.encode() not in received:
+                part = connection.recv(65536)
+                assert part, received
+                received += part
+        connection.sendall(b"0\r\n\r\n")
+    assert received.startswith(b"HTTP/1.1 200 ")
+
+
+def test_the_work_for_callers_that_go_is_cancelled(served: Served) -> None:
+    body = json.dumps({"texts": ["the sea " * 3000] * 300}).encode()
+    head = f"POST {EMBED} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nX-Request-Id: gone-1\r\n"
+    with socket.create_connection(("127.0.0.1", int(served.url.rpartition(":")[2])), timeout=LONG_S) as connection:
+        connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    wait_until(lambda: f"gone-1 HTTP {EMBED} 499" in served.server.log(), timeout_s=LONG_S)
+    wait_until(lambda: f"gone-1 {EMBED} CANCELLED" in served.server.log(), timeout_s=LONG_S)
+
+
+def test_keys_are_those_of_the_server(start: Callable[..., Served], tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("reader read\nowner admin\n")
+    environment = {"FACETS_SERVER_SECURITY_API_KEYS_FILE": str(keys)}
+    client = start(environment=environment).client
+    create = "/facets.v1.CollectionService/CreateCollection"
+    assert client.post(EMBED, json={"texts": ["a"]}).status_code == 401
+    assert client.post("/v1/embeddings", json={"input": "a"}).json()["error"]["type"] == "authentication_error"
+    assert client.get("/v1/models").status_code == 401
+    reader, owner = ({"authorization": f"Bearer {key}"} for key in ("reader", "owner"))
+    assert client.post(EMBED, json={"texts": ["a"]}, headers=reader).status_code == 200
+    assert client.post(create, json={"name": "c"}, headers=reader).status_code == 403
+    assert client.post(create, json={"name": "c"}, headers=owner).status_code == 200
+    assert client.post(create, json={"name": "c"}, headers=owner).status_code == 409
+    assert {client.get(path).status_code for path in ("/", "/readyz", "/openapi.json")} == {200}
+
+
+def test_a_gateway_that_dies_is_started_again(start: Callable[..., Served]) -> None:
+    served = start()
+    first = served.gateway_id()
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: "is started again" in served.server.log(), timeout_s=LONG_S)
+    wait_until(served.answers, timeout_s=LONG_S)
+    assert served.gateway_id() != first
+    assert served.client.post(EMBED, json={"texts": ["a cat"]}).status_code == 200
+
+
+def test_the_gateway_ends_with_the_server_even_when_that_is_killed(start: Callable[..., Served]) -> None:
+    served = start()
+    gateway = served.gateway_id()
+    served.server.kill()
+    wait_until(lambda: not Path(f"/proc/{gateway}").exists(), timeout_s=LONG_S)
+    assert not served.answers()
+
+
+def test_sigterm_ends_both_and_frees_the_port(start: Callable[..., Served]) -> None:
+    served = start()
+    assert served.answers()
+    gateway = served.gateway_id()
+    served.server.terminate()
+    assert served.server.process.wait(LONG_S) == 0
+    wait_until(lambda: not Path(f"/proc/{gateway}").exists(), timeout_s=LONG_S)
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", int(served.url.rpartition(":")[2])))
+
+
+def test_streams_that_are_open_at_sigterm_are_told_and_do_not_hold_the_server(start: Callable[..., Served]) -> None:
+    served = start("--drain-s", "20")
+    with socket.create_connection(("127.0.0.1", int(served.url.rpartition(":")[2])), timeout=LONG_S) as connection:
+        head = f"POST {STREAM} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+        line = json.dumps({"sequence": 1, "request": {"texts": ["a cat"]}}).encode() + b"\n"
+        connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode() + b"%x\r\n%b\r\n" % (len(line), line))
+        received = connection.recv(65536)
+        while b'"sequence":"1"' not in received:
+            received += connection.recv(65536)
+        served.server.terminate()
+        while part := connection.recv(65536):
+            received += part
+    assert b'"error":{"code":"unavailable"' in received
+    assert served.server.process.wait(LONG_S) == 0
+
+
+def test_a_port_that_is_in_use_is_one_sentence(tmp_path: Path, toy_model: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        arguments = ("--port", "0", "--data-dir", str(tmp_path / "data"), "--model", str(toy_model))
+        done = run_server(*arguments, *with_gateway(port))
+    assert done.returncode == 2
+    assert f"facets-server: http.port {port} on 127.0.0.1 cannot be used" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_gateway_beside_a_server_forwards_and_is_believed_with_the_token(
+    start: Callable[..., Served], tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef\n")
+    environment = {"FACETS_SERVER_HTTP_TOKEN_FILE": str(token)}
+    served = start(environment=environment)
+    port = free_port()
+    arguments = ("gateway", "--target", served.server.target, "--http-port", str(port))
+    command = [sys.executable, "-m", "facets_server", *arguments]
+    with subprocess.Popen(command, env=server_environment(environment), stderr=subprocess.PIPE, text=True) as process:
+        beside = Served(served.server, port)
+        wait_until(beside.answers, timeout_s=LONG_S)
+        assert beside.client.post(EMBED, json={"texts": ["a cat"]}).status_code == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(LONG_S) == 0

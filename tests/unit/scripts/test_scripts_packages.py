@@ -1,0 +1,52 @@
+"""What the packages of models hold, and where their parts come from."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from test_scripts_setup import ROOT, script
+
+from facets.model.shipped import PACKAGE_GROUP, SHIPPED, package_of
+
+MODELS = ROOT / "models"
+
+
+def staged(name: str, tmp_path: Path) -> dict:
+    """The project table of a staged model."""
+    stage = script("build_packages").stage_model(MODELS / name, tmp_path / name)
+    return tomllib.loads((stage / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_every_model_of_the_checkout_is_shipped_and_no_baseline() -> None:
+    assert script("build_packages").model_names(MODELS) == sorted(SHIPPED)
+
+
+def test_a_package_holds_the_folder_and_names_it_for_the_library(tmp_path: Path) -> None:
+    project = staged("facets-minilm-en", tmp_path)
+    module = "multifacet_model_minilm_en"
+    assert project["name"] == package_of("facets-minilm-en")
+    assert project["entry-points"] == {PACKAGE_GROUP: {"facets-minilm-en": module}}
+    held = {file.name for file in (tmp_path / "facets-minilm-en" / module / "facets-minilm-en").iterdir()}
+    assert held == {file.name for file in (MODELS / "facets-minilm-en").iterdir()}
+    assert {"LICENSE", "NOTICE", "README.md"} <= {file.name for file in (tmp_path / "facets-minilm-en").iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("name", "lender"), [("facets-minilm-en", "facets-en"), ("facets-relations-en", "facets-passages-en")]
+)
+def test_a_model_that_borrows_requires_the_lender_s_package(name: str, lender: str, tmp_path: Path) -> None:
+    project = staged(name, tmp_path)
+    assert project["dependencies"] == [f"{package_of(lender)}=={project['version']}"]
+
+
+def test_a_model_with_all_of_its_own_requires_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "facets-own"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"words": "."}))
+    assert script("build_packages").borrows(folder) == []
+
+
+def test_what_nobody_knows_is_not_built(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert script("build_packages").main(["--out", str(tmp_path), "facets-en-k1"]) == 2
+    assert "no facets-en-k1: expected some of multifacet-client" in capsys.readouterr().err
