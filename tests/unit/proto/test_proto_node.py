@@ -9,7 +9,7 @@ from pathlib import Path
 import facets_proto
 import pytest
 
-PACKAGE = Path(facets_proto.__file__).parent
+PACKAGE = Path(facets_proto.__file__).resolve().parent  # the client has it by a link
 MODULES = PACKAGE.parents[1] / "clients" / "typescript" / "node_modules"
 ENVIRONMENT = {**os.environ, "NODE_PATH": str(MODULES)}
 ROOMS = sorted(path.stem for path in (PACKAGE / "v1").glob("*.proto"))

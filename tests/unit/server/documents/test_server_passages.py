@@ -29,6 +29,10 @@ class WatchedModel(PassageModel):
         self.gate.set()
         return self
 
+    def hold(self):
+        self.started.clear()
+        self.gate.clear()
+
     def encode_passages(self, texts):
         self.started.set()
         assert self.gate.wait(30)
@@ -137,8 +141,7 @@ def test_search_by_words_alone_runs_no_model(documents, served):
 
 
 def test_a_query_does_not_wait_for_a_document(running, documents, served):
-    served.model.gate.clear()
-    served.model.started.clear()
+    served.model.hold()
     slow = documents_pb2.UpsertRequest(collection="news", documents=[documents_pb2.Document(id="x", text=LONG)])
     stored = documents.Upsert.future(slow, timeout=60)
     assert served.model.started.wait(30)

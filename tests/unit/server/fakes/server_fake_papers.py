@@ -47,6 +47,11 @@ class FakePaperEngine:
         self.slow = ""
         self.poison = ""
 
+    def hold(self):
+        """Work waits for the gate from now on; ``started`` tells when some has come so far."""
+        self.started.clear()
+        self.gate.clear()
+
     def close(self):
         pass
 

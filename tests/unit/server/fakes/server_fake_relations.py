@@ -53,6 +53,11 @@ class FakeRelationEngine:
         self.poison = ""
         self._tokenizer = Tokenizer()
 
+    def hold(self):
+        """Work waits for the gate from now on; ``started`` tells when some has come so far."""
+        self.started.clear()
+        self.gate.clear()
+
     def score(self, patterns, relations=None, *, top_k=None, evidence=True):
         tokens = tokenize_patterns(patterns, self._tokenizer)
         self.batches.append(len(patterns))

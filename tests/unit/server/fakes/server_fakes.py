@@ -71,6 +71,11 @@ class FakeModel:
         self.started = threading.Event()
         self.poison = ""
 
+    def hold(self) -> None:
+        """Work waits for the gate from now on; ``started`` tells when some has come so far."""
+        self.started.clear()
+        self.gate.clear()
+
     def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         return [
             self.words.vocabulary.rows(words[:MAX_TOKENS]) for words in self.tokenizer.words(texts, most=MAX_TOKENS)

@@ -223,8 +223,7 @@ def test_a_failing_model_of_papers_is_an_internal_error_without_words(stub, pape
 
 
 def test_a_call_whose_deadline_passes_leaves_the_queue(stub, paper_server):
-    paper_server.paper_engine.gate.clear()
-    paper_server.paper_engine.started.clear()
+    paper_server.paper_engine.hold()
     first = threading.Thread(
         target=lambda: stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[BOAT]), timeout=60)
     )
@@ -373,8 +372,7 @@ def test_added_papers_bring_authors_and_citing_papers(stub):
 def test_readers_do_not_wait_for_additions(stub, paper_server):
     engine = paper_server.paper_engine
     engine.slow = "wine"
-    engine.gate.clear()
-    engine.started.clear()
+    engine.hold()
     paper = pb.Paper(id="n1", title="wine", authors=[pb.PaperAuthor(name="New One")])
     adding = stub.AddPapers.future(pb.AddPapersRequest(papers=[paper]), timeout=60)
     assert engine.started.wait(30)

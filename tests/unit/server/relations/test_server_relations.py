@@ -375,8 +375,7 @@ def test_long_work_goes_round_robin_with_short_questions(make_server):
     running = make_server(others=[served])
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     engine.batches.clear()
-    engine.started.clear()
-    engine.gate.clear()
+    engine.hold()
     bulk = stub.ScoreRelations.future(relations_pb2.ScoreRelationsRequest(patterns=[BORN] * 1000), timeout=60)
     assert engine.started.wait(10)
     question = stub.ScoreRelations.future(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=60)
@@ -390,8 +389,7 @@ def test_long_work_goes_round_robin_with_short_questions(make_server):
 
 def test_nobody_waits_past_a_deadline(engine_and_stub):
     engine, stub = engine_and_stub
-    engine.started.clear()
-    engine.gate.clear()
+    engine.hold()
     first = stub.ScoreRelations.future(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=60)
     assert engine.started.wait(10)
     with pytest.raises(grpc.RpcError) as raised:
@@ -463,8 +461,7 @@ def test_text_services_refuse_a_model_for_relations(make_server):
 def test_turns_are_given_back_when_the_server_stops(make_server):
     served, engine = fake_relations()
     running = make_server(others=[served])
-    engine.started.clear()
-    engine.gate.clear()
+    engine.hold()
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     calls = [
         stub.ScoreRelations.future(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=60) for _ in range(3)

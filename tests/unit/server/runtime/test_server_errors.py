@@ -234,7 +234,7 @@ def test_the_request_id_is_echoed_or_made(embed):
 def test_overload_is_reported_with_the_time_to_retry(make_server):
     running = make_server(admission=AdmissionConfig(max_concurrent_requests=1, max_queued_requests=1))
     stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
-    running.model.gate.clear()
+    running.model.hold()
     request = texts_pb2.EmbedRequest(texts=["cat"])
     waiting = []
     for done in ("facets_running_requests", "facets_queued_requests"):

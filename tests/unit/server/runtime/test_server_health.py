@@ -30,7 +30,7 @@ def test_every_service_is_serving_after_warm_up(running):
 
 def test_nothing_is_serving_during_warm_up(make_server):
     model = FakeModel()
-    model.gate.clear()
+    model.hold()
     ports = []
     thread = threading.Thread(target=lambda: ports.append(make_server(models=[model])))
     thread.start()
@@ -86,8 +86,7 @@ def test_health_turns_first_when_stopping_and_running_calls_end_well(running):
     health = health_pb2_grpc.HealthStub(running.channel)
     updates = health.Watch(health_pb2.HealthCheckRequest(service=""), timeout=30)
     assert next(updates).status == SERVING
-    running.model.gate.clear()
-    running.model.started.clear()
+    running.model.hold()
     call = stub.Embed.future(texts_pb2.EmbedRequest(texts=["cat"]), timeout=30)
     assert running.model.started.wait(10)
     stopping = threading.Thread(target=running.server.stop, args=(20,))

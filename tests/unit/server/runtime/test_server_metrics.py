@@ -124,8 +124,7 @@ def test_many_collections_do_not_make_metrics_without_end(running):
 def test_queue_depth_counts_texts_taken_for_a_later_batch(running):
     """The worker takes more than one batch at a time; what it has not begun with still waits."""
     served = running.server.served_models()[0].name
-    running.model.gate.clear()
-    running.model.started.clear()  # of earlier tests
+    running.model.hold()
     stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
     first = stub.Embed.future(texts_pb2.EmbedRequest(texts=["cat"]))
     assert running.model.started.wait(30)

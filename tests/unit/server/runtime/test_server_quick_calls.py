@@ -76,8 +76,7 @@ def test_failure_of_the_model_is_internal_and_gives_the_permit_back(stub, runnin
 
 def test_callers_who_go_leave_nothing_behind(stub, running):
     embed(stub, "cat", "dog")
-    running.model.gate.clear()
-    running.model.started.clear()
+    running.model.hold()
     first = stub.Embed.future(texts_pb2.EmbedRequest(texts=["cat"]), timeout=60)
     assert running.model.started.wait(30)
     cancelled = stub.Embed.future(texts_pb2.EmbedRequest(texts=["dog"]), timeout=60)

@@ -36,7 +36,7 @@ def test_calls_are_counted_by_code(running):
 
 
 def test_texts_that_wait_for_a_model_are_shown(running):
-    running.model.gate.clear()
+    running.model.hold()
     stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
     first = stub.Embed.future(texts_pb2.EmbedRequest(texts=["cat"]))
     assert running.model.started.wait(30)

@@ -57,8 +57,7 @@ def test_token_stats_count_unknown_words_and_show_a_cut_text(running, stub):
 
 
 def test_64_concurrent_single_text_calls_are_fused_into_few_batches(running, stub):
-    running.model.gate.clear()
-    running.model.started.clear()
+    running.model.hold()
     before = len(running.model.batches)
     with ThreadPoolExecutor(64) as pool:
         calls = [pool.submit(stub.Embed, texts_pb2.EmbedRequest(texts=[f"a cat {i}"]), timeout=30) for i in range(64)]
@@ -108,8 +107,7 @@ def test_a_long_stream_is_fused_too(running, stub):
 
 def test_a_failing_text_does_not_fail_its_neighbours(running, stub):
     running.model.poison = "wine"
-    running.model.gate.clear()
-    running.model.started.clear()
+    running.model.hold()
     with ThreadPoolExecutor(9) as pool:
         first = pool.submit(stub.Embed, texts_pb2.EmbedRequest(texts=["a"]), timeout=30)
         assert running.model.started.wait(10)
@@ -125,8 +123,7 @@ def test_a_failing_text_does_not_fail_its_neighbours(running, stub):
 
 
 def test_expired_work_never_reaches_the_model(running, stub):
-    running.model.gate.clear()
-    running.model.started.clear()
+    running.model.hold()
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(stub.Embed, texts_pb2.EmbedRequest(texts=["a"]), timeout=30)
         assert running.model.started.wait(10)
@@ -147,8 +144,7 @@ def test_expired_work_never_reaches_the_model(running, stub):
 
 
 def test_cancelled_work_never_reaches_the_model(running, stub):
-    running.model.gate.clear()
-    running.model.started.clear()
+    running.model.hold()
     first = stub.Embed.future(texts_pb2.EmbedRequest(texts=["a"]), timeout=30)
     assert running.model.started.wait(10)
     second = stub.Embed.future(texts_pb2.EmbedRequest(texts=["dog"] * 5), timeout=30)
