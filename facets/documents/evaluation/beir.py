@@ -16,6 +16,7 @@ __all__ = ["RetrievalData", "limit_documents", "limit_queries", "read_beir"]
 
 _PACKED = ("", ".xz", ".gz")
 _COLUMNS = ("query-id", "corpus-id", "score")
+_MAX_GRADE = 10_000  # trec_eval counts documents of every grade up to the greatest, in C numbers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -201,6 +202,8 @@ def _judged(path: Path) -> Iterator[tuple[str, str, int, str]]:
         if number == 0 and grade.strip().lower() == _COLUMNS[-1]:
             continue  # the names of the columns
         value = number_of(grade, place, what="score")
-        if not value.is_integer():
-            raise InvalidInputError(f"{place}: expected a whole number as score, got {grade!r}")
+        if not value.is_integer() or abs(value) > _MAX_GRADE:
+            raise InvalidInputError(
+                f"{place}: expected a whole number from -{_MAX_GRADE} to {_MAX_GRADE} as score, got {grade[:40]!r}"
+            )
         yield query, document, int(value), place

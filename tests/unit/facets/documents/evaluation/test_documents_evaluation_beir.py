@@ -80,6 +80,8 @@ BAD_LINES = {
     "two fields": ("qrels/test.tsv", "q1\tlift", "fields"),
     "grade of another kind": ("qrels/test.tsv", "q1\tlift\tyes", "yes"),
     "grade between two": ("qrels/test.tsv", "q1\tlift\t0.5", "0.5"),
+    "grade out of bounds": ("qrels/test.tsv", "q1\tlift\t1e300", "10000.*1e300"),
+    "grade far below": ("qrels/test.tsv", "q1\tlift\t-1e300", "10000.*-1e300"),
     "unknown query": ("qrels/test.tsv", "q9\tlift\t1", "query.*'q9'"),
     "unknown document": ("qrels/test.tsv", "q1\tnone\t1", "document.*'none'"),
     "pair twice": ("qrels/test.tsv", "q1\tdog\t1", "'q1'.*'dog'.*line 2"),
