@@ -1,5 +1,6 @@
 """Reads a folder in BEIR's layout: documents, queries, and which documents answer which query."""
 
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ class RetrievalData:
     Attributes:
         name: Name of the folder.
         document_ids: In the order of the file.
-        documents: Their titles and texts, in the same places; may be empty.
+        documents: Their titles and texts, in the same places; empty where nothing is visible.
         query_ids: Queries with at least one relevant document, in the order of the file.
         queries: Their texts, in the same places; never blank.
         judgements: For each of these queries, ids of documents -> grade; above 0 is relevant.
@@ -137,7 +138,7 @@ def _document(record: Mapping[str, object], place: str) -> str:
     if title is not None and not isinstance(title, str):
         raise InvalidInputError(f"{place}: expected a string as title, got {type(title).__name__}")
     parts = (title or "", _string(record, "text", place))
-    text = "\n".join(part for part in parts if part.strip())
+    text = "\n".join(part for part in parts if _is_visible(part))
     with _at(place, "document"):
         check_text(text, path=(), max_bytes=MAX_TEXT_BYTES)
     return text
@@ -145,9 +146,16 @@ def _document(record: Mapping[str, object], place: str) -> str:
 
 def _query(record: Mapping[str, object], place: str) -> str:
     text = _string(record, "text", place)
-    if not text.strip():
+    if not _is_visible(text):
         raise InvalidInputError(f"{place}: expected a text with words, got a blank one")
+    with _at(place, "query"):
+        check_text(text, path=(), max_bytes=MAX_TEXT_BYTES)
     return text
+
+
+def _is_visible(text: str) -> bool:
+    """Whether there is anything to encode: letters, numbers, punctuation or symbols."""
+    return any(unicodedata.category(letter)[0] in "LNPS" and letter != "\ufffd" for letter in text)
 
 
 def _id(record: Mapping[str, object], place: str) -> str:

@@ -44,6 +44,12 @@ def test_numbers_as_ids_are_read_as_the_judgements_write_them(tmp_path: Path) ->
     assert read_beir(tmp_path).judgements == {"1": {"7": 1}}
 
 
+def test_a_document_without_a_visible_character_is_read_as_an_empty_one(tmp_path: Path) -> None:
+    write_beir(tmp_path, documents={"dog": ("\u200b", "A dog."), "song": ("", "\u200b\u0301\n")})
+    write_lines(tmp_path / "qrels" / "test.tsv", ["q1\tdog\t1"])
+    assert read_beir(tmp_path).documents == ("A dog.", "")
+
+
 @pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
 def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
     (write_beir(tmp_path) / name).unlink()
@@ -75,6 +81,12 @@ BAD_LINES = {
     "text too long": ("corpus.jsonl", f'{{"_id": "x", "text": "{"x" * 2**20}y"}}', "limit"),
     "title of another kind": ("corpus.jsonl", '{"_id": "x", "title": [], "text": "x"}', "title"),
     "blank query": ("queries.jsonl", '{"_id": "x", "text": "  "}', "text"),
+    "query without a visible character": (
+        "queries.jsonl",
+        '{"_id": "x", "text": "\\u200b \\u0000"}',
+        "text with words",
+    ),
+    "query too long": ("queries.jsonl", f'{{"_id": "x", "text": "{"x" * 2**20}y"}}', "query.*limit"),
     "document twice": ("corpus.jsonl", '{"_id": "dog", "text": "x"}', "'dog'.*line 1"),
     "query twice": ("queries.jsonl", '{"_id": "q2", "text": "x"}', "'q2'.*line 2"),
     "two fields": ("qrels/test.tsv", "q1\tlift", "fields"),
