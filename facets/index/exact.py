@@ -163,9 +163,21 @@ class ExactIndex:
         self._num_documents -= removed
         if self._num_documents == 0:
             self._clear()
-        elif self._num_slots > 2 * np.count_nonzero(held >= 0) + _MIN_HOLES:
+            return removed
+        self._drop_front()
+        held = self._rows[: self._num_slots]
+        if self._num_slots > 2 * np.count_nonzero(held >= 0) + _MIN_HOLES:
             self._compact()
         return removed
+
+    def _drop_front(self) -> None:
+        """Forgets blocks of holes at the front: where the oldest documents go elsewhere, nothing is copied."""
+        blocks = int(np.argmax(self._rows[: self._num_slots] >= 0)) // self._block_documents
+        if blocks:
+            slots = blocks * self._block_documents
+            self._blocks, self._missing = self._blocks[blocks:], self._missing[blocks:]
+            self._rows = self._rows[slots:].copy()
+            self._num_slots -= slots
 
     def _compact(self) -> None:
         rows, blocks, num_slots = self._rows, self._blocks, self._num_slots

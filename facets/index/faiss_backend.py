@@ -35,8 +35,10 @@ class FaissBackend:
         if not len(sample):  # none of the documents has a facet
             sample = np.zeros((1, sample.shape[1]), dtype=sample.dtype)
         index = FaissIndex.train(sample, num_facets=num_facets, num_documents=num_documents, code=self._config.code)
-        for rows, facets_NKD in chunks():
-            index.add(rows, facets_NKD)
+        seen = [(rows, index.prepare(facets_NKD).astype(np.int32)) for rows, facets_NKD in chunks()]
+        index.reserve(np.concatenate([prepared for _, prepared in seen]))
+        for (before, prepared), (rows, facets_NKD) in zip(seen, chunks(), strict=True):
+            index.add_prepared(rows, facets_NKD, prepared[np.isin(before, rows)])  # some may be gone by now
         index.tune(sample, self._config.recall_target)
         return index
 

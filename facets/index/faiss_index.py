@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from facets.errors import IndexFormatError
 from facets.index.candidates import HALF_PRECISION_ERROR, Candidates, select_candidates
 from facets.index.facet_sums import best_of_slots, sum_best_of_slots
-from facets.index.faiss_lists import Code, num_lists, train_lists
+from facets.index.faiss_lists import Code, ListRoom, num_lists, train_lists
 from facets.index.pages import first_places
 from facets.index.protocols import FacetSource
 
-__all__ = ["DUPLICATE_ERROR", "FaissIndex", "duplicate_facets"]
+__all__ = ["DUPLICATE_ERROR", "MOVED_BYTES", "FaissIndex", "duplicate_facets"]
 
 # Facets of one document closer than this (Euclidean distance of unit vectors, which bounds the difference of
 # any cosine) are stored once: it costs less than a thousandth of a score, and rescoring repairs even that.
@@ -26,6 +26,8 @@ _TRAIN_STEPS = 8
 _MIN_PROBES = 4
 _TUNE_QUERIES = 96
 _TUNE_TOP_K = 10
+_SPARE_ROOM = 1 / 8  # of a list that is filled at once
+MOVED_BYTES = 8 * 1024 * 1024  # of lists that grow while searches wait: a few milliseconds
 _SUM_WIDTH = 8  # with several query facets, so many times top_k documents are candidates and ...
 _SUM_PROBES = 2  # ... so many times the lists are probed: recall 0.985 of the best 10, see docs/search.md
 
@@ -66,6 +68,7 @@ class FaissIndex:
         self.code = code
         self.trained_documents = trained_documents
         self._index = index
+        self._room = ListRoom(index)
         self._rows = np.empty(0, dtype=np.int64) if rows is None else rows  # -1: removed
         self._heads = first_places(self._rows)  # of the document of each slot
         self._num_masked = int(np.count_nonzero(self._rows < 0))  # removed, but still in the lists
@@ -126,10 +129,30 @@ class FaissIndex:
         return self._rows[(self._rows >= 0) & (self._heads == np.arange(len(self._rows)))]
 
     def prepare(self, facets_NKD: NDArray[np.floating]) -> NDArray[np.int64]:
-        """Nearest list of every facet, ``[N, K]``: the slow part of :meth:`add`, safe beside searches."""
+        """List of every facet, ``[N, K]``, -1: left out. The slow part of :meth:`add`, safe beside searches."""
         vectors = np.ascontiguousarray(facets_NKD.reshape(-1, self.dim), dtype=np.float32)
-        lists: NDArray[np.int64] = self._index.quantizer.search(vectors, 1)[1]
-        return lists.reshape(len(facets_NKD), -1)
+        left_out_NK = duplicate_facets(facets_NKD) | ~facets_NKD.any(axis=2)
+        left_out_NK[left_out_NK.all(axis=1), 0] = False  # a document without facets can still be found, last
+        kept = ~left_out_NK.ravel()
+        lists = np.full(len(vectors), -1, dtype=np.int64)
+        lists[kept] = self._index.quantizer.search(vectors[kept], 1)[1][:, 0]
+        if self.code == "int8":
+            quantizer = self._index.sq  # type: ignore[attr-defined]  # of every scalar quantizer index
+            decoded = quantizer.decode(quantizer.compute_codes(vectors[kept]))
+            worst = float(np.linalg.norm(decoded - vectors[kept], axis=1).max(initial=0))
+            self._code_error = max(self._code_error, worst)
+        return lists.reshape(left_out_NK.shape)
+
+    def reserve(self, prepared: NDArray[np.integer]) -> None:
+        """Makes room for documents that :meth:`prepare` has seen, before all of them are added, and some to spare."""
+        self._room.make(self._per_list(prepared), spare=_SPARE_ROOM)
+
+    def make_room(self, prepared: NDArray[np.int64]) -> bool:
+        """Makes some of the room; see :meth:`facets.index.protocols.TrainedIndex.make_room`."""
+        return self._room.make(self._per_list(prepared), max_bytes=MOVED_BYTES)
+
+    def _per_list(self, prepared: NDArray[np.integer]) -> NDArray[np.int64]:
+        return np.bincount(prepared[prepared >= 0], minlength=self._index.nlist)
 
     def add(self, rows: NDArray[np.int64], facets_NKD: NDArray[np.floating]) -> None:
         """Adds documents; see :meth:`facets.index.protocols.FacetIndex.add`."""
@@ -137,23 +160,13 @@ class FaissIndex:
             self.add_prepared(rows, facets_NKD, self.prepare(facets_NKD))
 
     def add_prepared(
-        self, rows: NDArray[np.int64], facets_NKD: NDArray[np.floating], prepared: NDArray[np.int64]
+        self, rows: NDArray[np.int64], facets_NKD: NDArray[np.floating], prepared: NDArray[np.integer]
     ) -> None:
         """Adds documents whose lists :meth:`prepare` has found."""
         if not len(rows):
             return
-        kept_NK = ~duplicate_facets(facets_NKD) & facets_NKD.any(axis=2)
-        kept_NK[~kept_NK.any(axis=1), 0] = True  # a document without facets can still be found, last
-        kept = kept_NK.ravel()
-        vectors = np.ascontiguousarray(facets_NKD.reshape(-1, self.dim)[kept], dtype=np.float32)
-        first = len(self._rows) * self.num_facets
-        ids = np.arange(first, first + len(kept), dtype=np.int64)[kept]
-        self._add_vectors(vectors, ids, prepared.ravel()[kept])
-        if self.code == "int8":
-            quantizer = self._index.sq  # type: ignore[attr-defined]  # of every scalar quantizer index
-            decoded = quantizer.decode(quantizer.compute_codes(vectors))
-            worst = float(np.linalg.norm(decoded - vectors, axis=1).max())
-            self._code_error = max(self._code_error, worst)
+        slots = len(self._rows) + np.arange(len(rows))
+        self._add_to_lists(slots, facets_NKD, prepared)
         heads = first_places(rows)
         self._heads = np.concatenate([self._heads, len(self._rows) + heads])
         self._rows = np.concatenate([self._rows, rows])
@@ -362,6 +375,7 @@ class FaissIndex:
         held = held[np.argsort(self._rows[held], kind="stable")]
         held_rows = self._rows[held]
         documents = np.unique(held_rows)
+        self.reserve(lists_SK[held])
         for start in range(0, len(documents), _RESTORE_CHUNK):
             wanted = documents[start : start + _RESTORE_CHUNK]
             first, last = np.searchsorted(held_rows, [wanted[0], wanted[-1] + 1])
@@ -372,18 +386,18 @@ class FaissIndex:
             slots = slots[there]
             if not np.array_equal(self._rows[slots], existing):
                 raise IndexFormatError("documents have other numbers of facets than when the index was written")
-            kept = (lists_SK[slots] >= 0).ravel()
-            ids = (slots[:, None] * self.num_facets + np.arange(self.num_facets)).ravel()[kept]
-            self._add_vectors(units_NKD.reshape(-1, self.dim)[kept], ids, lists_SK[slots].ravel()[kept])
+            self._add_to_lists(slots, units_NKD, lists_SK[slots])
         self._num_masked = 0
         self._num_documents = len(self.rows())
 
-    def _add_vectors(
-        self, vectors_MD: NDArray[np.floating], ids_M: NDArray[np.int64], lists_M: NDArray[np.integer]
+    def _add_to_lists(
+        self, slots_N: NDArray[np.int64], facets_NKD: NDArray[np.floating], lists_NK: NDArray[np.integer]
     ) -> None:
-        """Adds facets under these ids to these lists."""
-        vectors = np.ascontiguousarray(vectors_MD, dtype=np.float32)
-        ids, lists = ids_M.astype(np.int64), lists_M.astype(np.int64)
+        """Adds the facets of these slots to these lists, -1 for none."""
+        kept = (lists_NK >= 0).ravel()
+        ids = (slots_N[:, None] * self.num_facets + np.arange(self.num_facets)).ravel()[kept].astype(np.int64)
+        vectors = np.ascontiguousarray(facets_NKD.reshape(-1, self.dim)[kept], dtype=np.float32)
+        lists = lists_NK.ravel()[kept].astype(np.int64)
         self._index.add_core(len(vectors), faiss.swig_ptr(vectors), faiss.swig_ptr(ids), faiss.swig_ptr(lists))
 
     @property

@@ -1,6 +1,6 @@
-"""Inverted lists of compressed vectors, placed by training: the builder of every FAISS index.
+"""Inverted lists of compressed vectors, placed by training: the builder of every FAISS index, and the room in them.
 
-Shape letters: M training vectors, D dimensions.
+Shape letters: M training vectors, D dimensions, L lists.
 """
 
 import math
@@ -10,7 +10,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LISTS_SEED", "TRAIN_PER_LIST", "Code", "num_lists", "sample_size", "train_lists"]
+__all__ = ["LISTS_SEED", "TRAIN_PER_LIST", "Code", "ListRoom", "num_lists", "sample_size", "train_lists"]
 
 Code = Literal["fp16", "int8"]
 
@@ -54,3 +54,45 @@ def train_lists(
     index.cp.min_points_per_centroid = 1
     index.train(sample_MD)
     return index
+
+
+class ListRoom:
+    """How many vectors each list of an index takes before it has to move in memory, where it then takes twice as many.
+
+    Lists that are filled one after another overflow at about the same time: whoever searches would wait until all of
+    them have moved. And lists that only ever doubled hold nothing in a third of their memory.
+
+    Args:
+        index: Of inverted lists in this process's memory.
+    """
+
+    def __init__(self, index: faiss.IndexIVF) -> None:
+        assert index.invlists is not None
+        self._lists = index.invlists
+        self._room_L = np.zeros(index.nlist, dtype=np.int64)
+
+    def make(self, more_L: NDArray[np.int64], *, spare: float = 0.0, max_bytes: int | None = None) -> bool:
+        """Gives every list room for so many more vectors; nobody may search meanwhile.
+
+        Args:
+            more_L: Vectors to come, ``[L]``.
+            spare: Room beyond that, as a share of the list.
+            max_bytes: About how much one call may move; None: everything.
+
+        Returns:
+            Whether there is room for all of them now; else call again.
+        """
+        moved = 0
+        for number in np.flatnonzero(more_L).tolist():
+            size = self._lists.list_size(number)
+            needed = size + int(more_L[number])
+            if needed <= self._room_L[number]:
+                continue
+            if max_bytes is not None and moved > max_bytes:
+                return False
+            room = needed + int(spare * needed)
+            self._lists.resize(number, room)
+            self._lists.resize(number, size)  # keeps the room
+            self._room_L[number] = max(room, 2 * size)
+            moved += room * self._lists.code_size
+        return True

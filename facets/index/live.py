@@ -17,11 +17,12 @@ from facets.index.exact import ExactIndex
 from facets.index.locks import ReadWriteLock
 from facets.index.protocols import FacetIndex, FacetSource, IndexBackend, SavedIndex, TrainedIndex
 
-__all__ = ["Found", "LiveIndex", "Stopped"]
+__all__ = ["FOLD_FACETS", "Found", "LiveIndex", "Stopped"]
 
 _RETRAIN_GROWTH = 4  # train anew when the collection is this many times larger than at the last training
 _FOLD_SHARE = 8  # fold when the tail costs an eighth of the largest exact search
-_CHUNK = 1024  # documents read, or added under one lock, at a time: bounds how long a search or a writer waits
+_CHUNK = 1024  # documents read at a time: bounds how long a writer waits
+FOLD_FACETS = 4096  # added to the index of the backend under one lock: bounds how long a search waits
 _PURGE_SHARE = 8  # purge when an eighth of what the index compares is removed documents
 
 
@@ -248,13 +249,17 @@ class LiveIndex:
             self._num_unsaved = len(index)
 
     def _fold(self, stopping: Callable[[], bool]) -> None:
-        base = self._base
+        base, limit = self._base, max(1, FOLD_FACETS // self._source.num_facets)
         while base is not None and len(self._tail):
             if stopping():
                 raise Stopped
             with self._lock.read():
-                rows, units = self._tail.read(_CHUNK)
+                rows, units = self._tail.read(limit)
             prepared = base.prepare(units) if isinstance(base, TrainedIndex) else None
+            while prepared is not None and isinstance(base, TrainedIndex):
+                with self._lock.write():
+                    if base.make_room(prepared):
+                        break
             with self._lock.write():
                 kept = np.isin(rows, self._tail.rows())
                 if prepared is not None and isinstance(base, TrainedIndex):

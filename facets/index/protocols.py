@@ -152,6 +152,14 @@ class TrainedIndex(Protocol):
         """The slow part of adding these documents, safe beside searches; hand the result to :meth:`add_prepared`."""
         ...
 
+    def make_room(self, prepared: NDArray[np.int64]) -> bool:
+        """Makes some of the room for these documents, so little that searches can wait for it.
+
+        Returns:
+            Whether there is room for all of them; else let searches through and call again.
+        """
+        ...
+
     def add_prepared(
         self, rows: NDArray[np.int64], facets_NKD: NDArray[np.floating], prepared: NDArray[np.int64]
     ) -> None:

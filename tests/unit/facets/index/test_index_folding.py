@@ -1,0 +1,109 @@
+"""What waits while new documents are folded into the index of the backend: little, however many there are."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from facets.index import exact, live
+from facets.index.config import EngineConfig
+from facets.index.faiss_backend import FaissBackend
+from facets.index.faiss_index import FaissIndex
+from facets.index.faiss_lists import ListRoom
+from facets.index.live import LiveIndex
+
+
+def unit(vectors: NDArray[np.floating]) -> NDArray[np.float16]:
+    return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float16)
+
+
+class Source:
+    """Documents of four facets in memory."""
+
+    num_facets, dim = 4, 32
+
+    def __init__(self, num_documents: int) -> None:
+        self.facets = unit(np.random.default_rng(1).standard_normal((num_documents, 4, 32)))
+
+    def rows(self) -> NDArray[np.int64]:
+        return np.arange(len(self.facets))
+
+    def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+        return rows, self.facets[rows]
+
+
+def folded(source: Source) -> tuple[LiveIndex, FaissIndex]:
+    """A collection whose first 500 documents are in inverted lists; the others wait to be folded."""
+    config = EngineConfig(exact_max_facets=100)
+    base = FaissBackend(config).build(
+        lambda: [source.read(np.arange(500))], num_documents=500, num_facets=source.num_facets
+    )
+    assert base is not None
+    index = LiveIndex(source, FaissBackend(config), config, base=base)
+    index.catch_up()
+    return index, base
+
+
+def found(index: LiveIndex, source: Source, row: int) -> int:
+    query = source.facets[row][None, :1].astype(np.float32)
+    return int(index.search(query, 1, allowed_rows=None, exhaustive=True).candidates.rows[0, 0])
+
+
+def test_folding_adds_few_facets_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, sizes = Source(900), list[int]()
+    index, base = folded(source)
+    add = base.add_prepared
+    monkeypatch.setattr(live, "FOLD_FACETS", 40)
+    monkeypatch.setattr(base, "add_prepared", lambda rows, *rest: (sizes.append(len(rows)), add(rows, *rest)))
+    index.maintain(lambda: False)
+    assert len(base) == len(index) == 900
+    assert set(sizes) == {10}
+    assert [found(index, source, row) for row in (3, 499, 500, 899)] == [3, 499, 500, 899]
+
+
+def test_lists_grow_before_documents_are_added_and_a_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("facets.index.faiss_index.MOVED_BYTES", 0)
+    source, answers = Source(900), list[bool]()
+    index, base = folded(source)
+    make_room = base.make_room
+
+    def recorded(prepared: NDArray[np.int64]) -> bool:
+        answers.append(make_room(prepared))
+        return answers[-1]
+
+    monkeypatch.setattr(base, "make_room", recorded)
+    index.maintain(lambda: False)
+    assert answers.count(False) > 10, "each list that moves should have been a step of its own"
+    assert answers[-1]
+    assert [found(index, source, row) for row in (3, 499, 500, 899)] == [3, 499, 500, 899]
+
+
+def test_a_list_with_room_stays_where_it_is() -> None:
+    faiss = pytest.importorskip("faiss")
+    quantizer = faiss.IndexFlatIP(32)
+    index = faiss.IndexIVFScalarQuantizer(quantizer, 32, 2, faiss.ScalarQuantizer.QT_fp16)
+    vectors = np.random.default_rng(2).standard_normal((100, 32)).astype(np.float32)
+    index.train(vectors)
+    room = ListRoom(index)
+    assert room.make(np.array([100, 100]))
+    places = [int(index.invlists.get_codes(number)) for number in range(2)]
+    index.add(vectors)
+    assert [int(index.invlists.get_codes(number)) for number in range(2)] == places
+    assert not room.make(np.array([1000, 1000]), max_bytes=0), "the second list should wait for the next call"
+    assert room.make(np.array([1000, 1000]), max_bytes=0)
+
+
+def test_the_oldest_documents_leave_the_exact_index_without_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(exact.BLOCK_FACETS, "cpu", 400)
+    source = Source(5000)
+    index = exact.ExactIndex(num_facets=4, dim=32)
+    index.add(source.rows(), source.facets)
+    for start in range(0, 4900, 350):
+        index.remove(np.arange(start, start + 350))
+        assert index.rows().tolist() == list(range(start + 350, 5000))
+        assert index.num_slots - len(index) < 100, "whole blocks of holes should have gone"
+    index.add(np.array([5000]), source.facets[:1])
+    rows, units = index.read(101)
+    assert rows.tolist() == [*range(4900, 5001)]
+    np.testing.assert_array_equal(units[:100], source.facets[4900:])
+    query = source.facets[4950][None, :1].astype(np.float32)
+    assert index.search(query, 1).rows[0, 0] == 4950
