@@ -20,8 +20,11 @@ __all__ = ["RaggedBatch", "SentenceEncoder", "average_states", "from_bert"]
 
 _LAYER_NORM_EPSILON = 1e-12  # BERT's
 # Matrix products in half precision keep a kernel for every shape they have met: 3 MB a batch where each has another
-# number of tokens. So products see multiples of this many rows.
+# number of tokens. So products see multiples of this many rows: of few for a single query, where most of 64 rows would
+# be padding, and of more for a batch, so that there are 70 shapes in all.
 _ROWS_STEP = 64
+_FEW_ROWS = 128
+_FEW_ROWS_STEP = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class SentenceEncoder(nn.Module):
 
     def forward(self, batch: RaggedBatch) -> Tensor:
         """Contextual states of all tokens, ``[T, W]``."""
-        short = -len(batch.ids) % _ROWS_STEP
+        short = _num_padding(len(batch.ids))
         pieces_TW = self.pieces(functional.pad(batch.ids, (0, short)))
         states_TW = self.norm(pieces_TW + self.positions(functional.pad(batch.positions, (0, short))))
         bias_B11L = None
@@ -121,6 +124,10 @@ class _Layer(nn.Module):
         states_TW = self.attention_norm(states_TW + self.attention_out(met))
         inner = self.feedforward_out(functional.gelu(self.feedforward_in(states_TW)))
         return self.feedforward_norm(states_TW + inner)
+
+
+def _num_padding(num_tokens: int) -> int:
+    return -num_tokens % (_FEW_ROWS_STEP if num_tokens <= _FEW_ROWS else _ROWS_STEP)
 
 
 def _like(bias: Tensor | None, heads: Tensor) -> Tensor | None:

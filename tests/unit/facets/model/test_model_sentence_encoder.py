@@ -56,6 +56,14 @@ def test_texts_of_one_length_take_the_way_without_padding() -> None:
         torch.testing.assert_close(found, encoder(RaggedBatch.of([row])), atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize(("num_texts", "num_rows"), [(1, 16), (2, 16), (3, 32), (16, 128), (17, 192)])
+def test_a_single_query_is_not_padded_to_the_rows_of_a_batch(num_texts: int, num_rows: int) -> None:
+    encoder, seen = _encoder(), []
+    encoder.layers[0].register_forward_hook(lambda _, inputs, __: seen.append(len(inputs[0])))
+    assert len(encoder(RaggedBatch.of([np.arange(8)] * num_texts))) == 8 * num_texts
+    assert seen == [num_rows]
+
+
 def test_padding_and_flattening_undo_each_other() -> None:
     batch = RaggedBatch.of(ROWS)
     values: Tensor = torch.randn(13, 5)
