@@ -27,7 +27,7 @@ __all__ = ["FEATURES", "RelevanceCurve", "features_of", "read_relevance", "write
 
 logger = logging.getLogger(__name__)
 
-FEATURES = ("cosine", "coverage", "saturation", "words", "cosine_coverage", "words_coverage")
+FEATURES = ("cosine", "coverage", "saturation", "words", "size", "cosine_coverage", "words_coverage")
 """What a curve weighs.
 
 - ``cosine``: the facets' score of the document; 0 in mode lexical.
@@ -35,10 +35,13 @@ FEATURES = ("cosine", "coverage", "saturation", "words", "cosine_coverage", "wor
   document has being the rarest; in [0, 1]. Stop words are no words here: 0 for a query of them alone.
 - ``saturation``: BM25 of the document as a share of the most that any document could have; in [0, 1].
 - ``words``: ``log(1 + number of different words of the query)``, stop words left out.
+- ``size``: logarithm of the number of documents that were searched, those that a filter leaves; 1,000 at most, as none
+  was fitted on more. The best of many is like the query by chance, the best of few is not.
 - ``cosine_coverage``, ``words_coverage``: products of these.
 
-Without lexical search (mode facets) all but ``cosine`` are 0.
+Without lexical search (mode facets) all but ``cosine`` and ``size`` are 0.
 """
+_LARGEST = 1_000
 _FILE_NAME = "relevance.json"
 _FORMAT = 1
 _INTERCEPT = "intercept"
@@ -50,10 +53,12 @@ def features_of(
     saturation_C: NDArray[np.floating],
     *,
     num_words: int,
+    num_searched: int,
 ) -> NDArray[np.float64]:
     """The features of the candidates of one query, ``[C, F]`` in the order of :data:`FEATURES`."""
     words_C = np.full(len(cosines_C), np.log1p(num_words))
-    columns = (cosines_C, coverage_C, saturation_C, words_C, cosines_C * coverage_C, words_C * coverage_C)
+    size_C = np.full(len(cosines_C), np.log(np.clip(num_searched, 1, _LARGEST)))
+    columns = (cosines_C, coverage_C, saturation_C, words_C, size_C, cosines_C * coverage_C, words_C * coverage_C)
     return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
 
 
@@ -69,7 +74,7 @@ class RelevanceCurve:
 
     Example:
         >>> curve = RelevanceCurve(revision="r", weights={"facets": {"intercept": -2.0, "cosine": 4.0}})
-        >>> curve.confidence("facets", features_of(*np.array([[0.5], [0], [0]]), num_words=0)).tolist()
+        >>> curve.confidence("facets", features_of(*np.array([[0.5], [0], [0]]), num_words=0, num_searched=9)).tolist()
         [0.5]
     """
 

@@ -4,7 +4,7 @@ Shape letters: Q queries, J facets of a query, K facets of a document, D dimensi
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from facets.index.candidates import Meetings, meet
 from facets.index.lexical import LexicalFound
 from facets.text.terms import QueryTerms, is_stop_word
 
-__all__ = ["LexicalSide", "Wanted", "rank"]
+__all__ = ["Found", "LexicalSide", "Wanted", "rank"]
 
 _POOL = 50  # documents out of which diverse ones are chosen, at least
 _CHUNK = 512  # candidates whose facets are held at a time
@@ -63,6 +63,21 @@ class LexicalSide:
     found: LexicalFound
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """What the indexes found for some queries.
+
+    Attributes:
+        lines: Candidates of each query, ascending rows.
+        sides: What its words say about these; None in mode facets.
+        num_searched: Documents among which they were looked for: those that the filter leaves.
+    """
+
+    lines: Sequence[NDArray[np.int64]]
+    sides: Sequence[LexicalSide | None]
+    num_searched: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Scored:
     """Candidates of one query, ``[C]``, and how they answer it."""
@@ -72,7 +87,7 @@ class _Scored:
     scores: NDArray[np.float32]
     lexical: NDArray[np.float32]
     features: NDArray[np.float64]
-    confidences: NDArray[np.float32] | None
+    confidences: NDArray[np.float32] | None = None
 
     def __getitem__(self, kept: NDArray[np.int64]) -> "_Scored":
         met = Meetings(self.met.scores[kept], self.met.shares[kept], self.met.document_facets[kept])
@@ -86,8 +101,7 @@ def rank(
     query_QJD: NDArray[np.float32],
     *,
     mode: SearchMode,
-    lines: Sequence[NDArray[np.int64]],
-    sides: Sequence[LexicalSide | None],
+    found: Found,
     wanted: Wanted,
 ) -> tuple[tuple[Hit, ...], ...] | None:
     """The best documents of every query, best first, ties in the order of ids.
@@ -99,25 +113,27 @@ def rank(
         record: The collection.
         query_QJD: Weighted facets of the queries, see :func:`facets.index.candidates.meet`; J = 0 in mode lexical.
         mode: What ranks.
-        lines: Candidates of each query, ascending rows.
-        sides: What its words say about these; None in mode facets.
+        found: Candidates.
         wanted: Which of them, and how many.
 
     Returns:
         Hits of every query; None when a candidate no longer exists: the index and the view saw different
         states, search again.
     """
-    rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *lines]))
+    rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found.lines]))
     ids = view.ids(rows)
     if len(ids) < len(rows):
         return None
     best = []
-    for line, met, side in zip(lines, _meet(view, record, query_QJD, lines), sides, strict=True):
-        scored = _scored(line, met, side, mode=mode, curve=wanted.curve, facets_share=share_of(record.space))
+    for line, met, side in zip(found.lines, _meet(view, record, query_QJD, found.lines), found.sides, strict=True):
+        features = _features(met.scores, side, num_searched=found.num_searched)
+        scored = _scored(line, met, side, mode=mode, facets_share=share_of(record.space), features=features)
+        if wanted.curve is not None:
+            scored = replace(scored, confidences=wanted.curve.confidence(mode, scored.features))
         best.append(_best(scored, ids, wanted))
     if wanted.diversify:
         best = [_diverse(view, record, scored, wanted) for scored in best]
-    return _hits(view, record, query_QJD, best, sides)
+    return _hits(view, record, query_QJD, best, found.sides)
 
 
 def _scored(
@@ -126,29 +142,27 @@ def _scored(
     side: LexicalSide | None,
     *,
     mode: SearchMode,
-    curve: RelevanceCurve | None,
     facets_share: float,
+    features: NDArray[np.float64],
 ) -> _Scored:
     lexical = np.zeros(len(rows), dtype=np.float32) if side is None else side.found.scores
-    features = _features(met.scores, side)
-    confidences = None if curve is None else curve.confidence(mode, features)
     most = 0.0 if side is None else side.found.most
     scores = met.scores + lexical  # without one of the two its scores are 0
     if mode == "hybrid":
         scores = fuse(met.scores, lexical, most_lexical=most, facets_share=facets_share)
-    scored = _Scored(rows, met, scores, lexical, features, confidences)
+    scored = _Scored(rows, met, scores, lexical, features)
     return scored[np.flatnonzero(lexical > 0)] if mode == "lexical" else scored
 
 
-def _features(cosines_C: NDArray[np.float32], side: LexicalSide | None) -> NDArray[np.float64]:
+def _features(cosines_C: NDArray[np.float32], side: LexicalSide | None, *, num_searched: int) -> NDArray[np.float64]:
     """What confidence goes by, ``[C, F]``."""
     if side is None:
         nothing_C = np.zeros_like(cosines_C)
-        return features_of(cosines_C, nothing_C, nothing_C, num_words=0)
+        return features_of(cosines_C, nothing_C, nothing_C, num_words=0, num_searched=num_searched)
     num_words = len({term for term, word in side.terms.words if not is_stop_word(word)})
     coverage_C = side.found.coverage if num_words else np.zeros_like(side.found.coverage)
     saturation_C = np.minimum(side.found.scores / (side.found.most or 1.0), 1.0)
-    return features_of(cosines_C, coverage_C, saturation_C, num_words=num_words)
+    return features_of(cosines_C, coverage_C, saturation_C, num_words=num_words, num_searched=num_searched)
 
 
 def _meet(

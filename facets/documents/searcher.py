@@ -15,7 +15,7 @@ from facets.documents.encoding import check_text, normalize
 from facets.documents.filter_cache import FilterCache
 from facets.documents.filters import Filter
 from facets.documents.index_manager import IndexManager
-from facets.documents.ranking import LexicalSide, Wanted, rank
+from facets.documents.ranking import Found, LexicalSide, Wanted, rank
 from facets.documents.records import CollectionRecord
 from facets.documents.store import DocumentStore
 from facets.documents.types import SearchMode, SearchResult
@@ -123,7 +123,9 @@ class Searcher:
                 revisions |= words.revisions
                 sides = [words.add_phrases(side, view) for side in found_QC]
                 lines = [side.found.rows for side in sides if side is not None]
-            hits = rank(view, record, query.facets, mode=query.mode, lines=lines, sides=sides, wanted=wanted)
+            num_searched = record.num_documents if allowed_rows is None else len(allowed_rows)
+            candidates = Found(lines=lines, sides=sides, num_searched=num_searched)
+            hits = rank(view, record, query.facets, mode=query.mode, found=candidates, wanted=wanted)
         if hits is None:
             return None, revisions
         return SearchResult(hits=hits, index_revision=0, exhaustive=exhaustive, index_kind=kind), revisions

@@ -1,13 +1,14 @@
 """Fits what a search can say of its hits: how probable it is that the first one answers at all.
 
 A curve sees three kinds of queries, and the first hit of each: those of the folder (``asked``), the same where every
-relevant document is gone (``removed``), and queries of the other folders and without sense (``foreign``). Shape
-letters: M first hits, F features.
+relevant document is gone (``removed``), and queries of the other folders and without sense (``foreign``). A folder is
+searched whole and in small parts, as the best of few documents means more than the best of many. Shape letters: M first
+hits, F features.
 """
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from facets.documents.confidence import FEATURES, RelevanceCurve, write_relevance
 from facets.documents.evaluation.beir import RetrievalData, limit_documents, limit_queries, read_beir
 from facets.documents.evaluation.collection import SearchedModel, indexed, load_searched
+from facets.documents.evaluation.pairs import read_pairs
 from facets.documents.types import Hit, SearchMode
 from facets.errors import ConfigError
 from facets.extras import require_extra
@@ -23,13 +25,14 @@ from facets.model.loading import TASKS
 from facets.model.passage_checkpoint import TASK
 from facets.model.shipped import find_model
 
-__all__ = ["KINDS", "CalibrationRun", "FirstHits", "calibrate_search", "expected_error", "fit_curve"]
+__all__ = ["KINDS", "CalibrationRun", "FirstHits", "calibrate_search", "expected_error", "fit_curve", "parts"]
 
 KINDS = ("asked", "removed", "foreign")
 _KIND_WEIGHTS = (0.5, 0.25, 0.25)
 _MODES: tuple[SearchMode, ...] = ("hybrid", "facets", "lexical")
 _DEPTH = 50  # hits that are looked through for one that is not relevant
-_NUM_SENSELESS = 40
+_SENSELESS_SHARE = 0.2  # queries without sense, for each query of the folder
+_PARTS = (200, 40)  # documents of the small collections made of each folder
 _BINS = 10
 _STOP_WORDS = tuple("the of and to a in is it that for on with as was what who how do you this".split())
 
@@ -39,7 +42,7 @@ class CalibrationRun:
     """What is asked for.
 
     Attributes:
-        folders: Two or more, of different names.
+        folders: Two or more, of different names: folders in BEIR's layout, or files of pairs.
         model: Name or path; the default of collections when None.
         num_queries: Only so many queries of a folder, drawn with ``seed``.
         num_documents: Only so many documents of a folder, the judged ones of its queries among them; None: all.
@@ -81,16 +84,21 @@ def calibrate_search(run: CalibrationRun) -> dict[str, object]:
 
     Raises:
         ConfigError: Fewer than two folders, or two of one name.
-        InvalidInputError: A folder is not in BEIR's layout.
+        InvalidInputError: A folder is not in BEIR's layout, or a file has other lines than pairs.
         NotFoundError: There is no such model.
     """
-    sets = [_sample(read_beir(folder), run) for folder in run.folders]
+    sets = [_sample(read_pairs(path) if path.is_file() else read_beir(path), run) for path in run.folders]
     names = [data.name for data in sets]
     if len(names) < 2 or len(set(names)) < len(names):
         raise ConfigError(f"expected two or more folders of different names, got {', '.join(names)}")
     folder = find_model(TASKS[TASK].default if run.model is None else run.model)
     model = load_searched(str(folder))
-    observed = {data.name: _observe(model, data, _foreign(data, sets, seed=run.seed)) for data in sets}
+    observed = {
+        data.name: _joined(
+            [_observe(model, part, _foreign(part, sets, seed=run.seed)) for part in parts(data, seed=run.seed)]
+        )
+        for data in sets
+    }
     modes: dict[SearchMode, dict[str, object]] = {}
     weights: dict[SearchMode, Mapping[str, float]] = {}
     for mode in _MODES:
@@ -151,14 +159,49 @@ def _sample(data: RetrievalData, run: CalibrationRun) -> RetrievalData:
     return limit_documents(limit_queries(data, run.num_queries, seed=run.seed), run.num_documents, seed=run.seed)
 
 
+def parts(data: RetrievalData, *, seed: int) -> Iterator[RetrievalData]:
+    """The folder, and smaller collections of it: as many queries as half of the documents, one that answers each."""
+    yield data
+    for size in _PARTS:
+        if size >= len(data.documents):
+            continue
+        asked = limit_queries(data, size // 2, seed=seed)
+        judged = {key for grades in asked.judgements.values() for key in grades}
+        answers = {max(grades, key=lambda key: (grades[key], key)) for grades in asked.judgements.values()}
+        kept = [row for row, key in enumerate(data.document_ids) if key not in judged or key in answers]
+        few = replace(
+            asked,
+            document_ids=tuple(data.document_ids[row] for row in kept),
+            documents=tuple(data.documents[row] for row in kept),
+            judgements={
+                query: {key: grade for key, grade in grades.items() if key in answers}
+                for query, grades in asked.judgements.items()
+            },
+        )
+        yield limit_documents(few, size, seed=seed)
+
+
+def _joined(observed: Sequence[Mapping[SearchMode, FirstHits]]) -> dict[SearchMode, FirstHits]:
+    """First hits of several collections as those of one."""
+    return {
+        mode: FirstHits(
+            np.concatenate([part[mode].features for part in observed]),
+            np.concatenate([part[mode].relevant for part in observed]),
+            np.concatenate([part[mode].kinds for part in observed]),
+        )
+        for mode in _MODES
+    }
+
+
 def _foreign(data: RetrievalData, sets: Sequence[RetrievalData], *, seed: int) -> list[str]:
     """As many queries of the others as the folder has, and some of stop words or letters by chance."""
     drawing = random.Random(f"{seed} {data.name}")
-    others = [query for other in sets if other is not data for query in other.queries]
+    others = [query for other in sets if other.name != data.name for query in other.queries]
     drawn = drawing.sample(others, min(len(others), len(data.queries)))
-    senseless = [" ".join(drawing.choices(_STOP_WORDS, k=drawing.randint(1, 6))) for _ in range(_NUM_SENSELESS // 2)]
+    half = round(len(data.queries) * _SENSELESS_SHARE / 2)
+    senseless = [" ".join(drawing.choices(_STOP_WORDS, k=drawing.randint(1, 6))) for _ in range(half)]
     letters = "abcdefghijklmnopqrstuvwxyz"
-    words = ["".join(drawing.choices(letters, k=drawing.randint(3, 9))) for _ in range(_NUM_SENSELESS)]
+    words = ["".join(drawing.choices(letters, k=drawing.randint(3, 9))) for _ in range(2 * half)]
     return drawn + senseless + [" ".join(words[row : row + 2]) for row in range(0, len(words), 2)]
 
 

@@ -62,7 +62,10 @@ def retrieval(
 
 
 def calibrate_search(
-    folders: _Folders,
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR|FILE...", help="Folders in BEIR's layout, or files of pairs: query, positive."),
+    ],
     model: Annotated[
         str | None, typer.Option(metavar="NAME|PATH", help="The one to calibrate; that of collections when none.")
     ] = None,
@@ -75,9 +78,9 @@ def calibrate_search(
     seed: Annotated[int, typer.Option(min=0, help="Of what is drawn.")] = 0,
     dry_run: DryRun = False,
 ) -> None:
-    """Fit how probable it is that a hit is relevant, and store it with the model: folders in BEIR's layout.
+    """Fit how probable it is that a hit is relevant, and store it with the model.
 
-    Each folder is also measured by the curves of the others.
+    Each folder or file is also measured by the curves of the others.
 
     Example: facets-eval calibrate-search squad covid-qa bioasq quora --model models/facets-passages-small-en
     """

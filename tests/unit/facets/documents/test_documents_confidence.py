@@ -8,6 +8,7 @@ import pytest
 
 from facets.documents import CollectionEngine, Document, Hit, RelevanceCurve, SearchMode, read_relevance
 from facets.documents.confidence import FEATURES, features_of, write_relevance
+from facets.documents.filters import Equals
 from facets.errors import CheckpointError, InvalidInputError
 
 CURVE = RelevanceCurve(
@@ -69,6 +70,19 @@ def test_words_that_no_document_has_lower_the_coverage(filled: CollectionEngine)
     assert 0 < unknown.signals["coverage"] < 0.4
 
 
+def test_the_number_of_documents_searched_speaks_too(filled: CollectionEngine) -> None:
+    for mode in ("hybrid", "facets", "lexical"):
+        assert search(filled, "pump", mode)[0].signals["size"] == pytest.approx(np.log(3))
+    filled.upsert(
+        "docs", [Document(id="last", text="A pump.", facet_embeddings=np.eye(2, 32), payload={"kind": "new"})]
+    )
+    [hit] = search(filled, "pump", filter=Equals("kind", "new"))
+    assert hit.signals["size"] == 0, "a filter leaves one"
+    one = np.ones(1)
+    many = [features_of(one, one, one, num_words=1, num_searched=num) for num in (1_000, 10**6)]
+    np.testing.assert_array_equal(*many, "curves are fitted on no more than 1,000")
+
+
 @pytest.mark.parametrize("mode", ["hybrid", "facets", "lexical"])
 def test_hits_below_the_threshold_are_left_out(filled: CollectionEngine, mode: SearchMode) -> None:
     found = search(filled, "drink of leaves", mode)
@@ -101,12 +115,12 @@ def test_impossible_thresholds_are_refused(filled: CollectionEngine, threshold: 
 def test_confidence_is_the_logistic_function_of_the_weighed_features() -> None:
     rng = np.random.default_rng(0)
     cosine, coverage, saturation = rng.random((3, 20)).astype(np.float32)
-    features = features_of(cosine, coverage, saturation, num_words=3)
+    features = features_of(cosine, coverage, saturation, num_words=3, num_searched=20)
     weights = dict(zip(FEATURES, rng.standard_normal(len(FEATURES)).tolist(), strict=True))
     curve = RelevanceCurve(revision="r", weights={"hybrid": {"intercept": 0.3, **weights}})
     expected = []
     for a, b, c in zip(cosine, coverage, saturation, strict=True):
-        values = dict(zip(FEATURES, (a, b, c, np.log(4), a * b, np.log(4) * b), strict=True))
+        values = dict(zip(FEATURES, (a, b, c, np.log(4), np.log(20), a * b, np.log(4) * b), strict=True))
         expected.append(1 / (1 + np.exp(-0.3 - sum(weights[name] * values[name] for name in FEATURES))))
     np.testing.assert_allclose(curve.confidence("hybrid", features), expected, rtol=1e-5)
     assert curve.confidence("facets", features) is None

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toy_retrieval import write_beir
+from toy_retrieval import write_beir, write_lines
 from toys import toy_passage_model
 
 from facets.documents import RelevanceCurve, read_relevance
 from facets.documents.confidence import FEATURES
-from facets.documents.evaluation.calibrate import FirstHits, expected_error, fit_curve
+from facets.documents.evaluation.beir import read_beir
+from facets.documents.evaluation.calibrate import FirstHits, expected_error, fit_curve, parts
 from facets.evaluation.__main__ import main
 from facets.model import PassageModel
 
@@ -80,6 +81,31 @@ def test_curves_are_stored_with_the_model_unless_it_is_a_dry_run(
     assert curve is not None
     assert curve.source == "toys"
     assert set(curve.weights) == {"hybrid", "facets", "lexical"}
+
+
+def test_a_folder_is_seen_whole_and_in_small_parts_where_every_query_has_an_answer(tmp_path: Path) -> None:
+    documents = {f"d{row}": ("", f"Text {row}.") for row in range(250)}
+    judged = {f"q{row}": {f"d{row}": 1, f"d{row + 125}": 2} for row in range(125)}
+    data = read_beir(
+        write_beir(tmp_path, documents=documents, queries={key: f"query {key}" for key in judged}, judgements=judged)
+    )
+    whole, *small = parts(data, seed=0)
+    assert whole == data
+    assert [(len(part.documents), len(part.queries)) for part in small] == [(150, 100), (40, 20)]
+    for part in small:
+        for key, grades in part.judgements.items():
+            assert grades == {f"d{int(key[1:]) + 125}": 2}, "the best of its answers, and no other one is left"
+            assert set(grades) <= set(part.document_ids)
+
+
+def test_files_of_pairs_are_folders_too(tmp_path: Path, folders: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "model"
+    toy_passage_model().save(model)
+    pairs = [("dog plays", "A dog plays the guitar."), ("man plays", "The man plays with weights.")]
+    lines = [json.dumps({"query": query, "positive": text}) for query, text in pairs]
+    file = write_lines(tmp_path / "notes.jsonl", lines)
+    assert main(["calibrate-search", folders[1], str(file), "--model", str(model), "--dry-run"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["modes"]["hybrid"]["left_out"]) == {"second", "notes"}
 
 
 def test_one_folder_is_too_few(tmp_path: Path, folders: list[str], capsys: pytest.CaptureFixture[str]) -> None:
