@@ -101,7 +101,7 @@ sbom: $(VENV)/.installed-release ## Write what a server brings as a CycloneDX SB
 
 audit: $(VENV)/.installed-release ## Ask for known weaknesses of what a server brings (needs a network)
 	$(BIN)/python scripts/closure.py --others $(SERVED) > $(VENV)/served.txt
-	$(VENV)/release/bin/pip-audit --no-deps --disable-pip --requirement $(VENV)/served.txt
+	$(BIN)/python scripts/audit.py $(VENV)/release/bin/pip-audit $(VENV)/served.txt
 
 site: $(VENV)/.installed-site ## Build the documentation site into build/site; a warning is an error
 	$(VENV)/site/bin/sphinx-build -W --keep-going -q -b html -c docs/site . build/site
