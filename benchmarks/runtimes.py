@@ -27,6 +27,7 @@ from facets.documents.evaluation.beir import RetrievalData, limit_documents, lim
 from facets.documents.evaluation.retrieval import evaluate_retrieval
 from facets.documents.evaluation.systems import CollectionSystem
 from facets.model.facet_model import FacetModel
+from facets.model.half_weights import HalfWeightLinear
 from facets.model.loading import load
 from facets.model.network import FacetNetwork
 from facets.model.passage_checkpoint import read_passage_weights
@@ -233,6 +234,8 @@ class _Subject(Protocol):
 
     name: str
 
+    def as_loaded(self) -> Any: ...
+
     def eager(self, dtype: torch.dtype) -> Any: ...
 
     def int8(self) -> Any: ...
@@ -249,8 +252,11 @@ class _Passages:
         self.name = name
         self._folder = find_model(name)
 
+    def as_loaded(self) -> PassageModel:
+        return load(self.name, PassageModel)
+
     def eager(self, dtype: torch.dtype) -> PassageModel:
-        model = load(self.name, PassageModel)
+        model = self.as_loaded()
         model.network.float().load_state_dict(read_passage_weights(self._folder))
         model.network.to(dtype)
         return model
@@ -277,8 +283,14 @@ class _Sentences:
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def as_loaded(self) -> FacetModel:
+        return load(self.name, FacetModel)
+
     def eager(self, dtype: torch.dtype) -> FacetModel:
-        model = load(self.name, FacetModel)
+        model = self.as_loaded()
+        for layer in model.network.modules():
+            if isinstance(layer, HalfWeightLinear):
+                layer.__class__ = nn.Linear
         model.network.to(dtype)
         return model
 
@@ -359,6 +371,7 @@ def _compare(subject: _Subject, data: RetrievalData, *, rounds: int, peers: Mapp
 
 def _models(subject: _Subject, scratch: Path, left_out: dict[str, str]) -> Iterator[tuple[str, Any]]:
     yield BASELINE, subject.eager(torch.float32)
+    yield "eager, as the library loads it", subject.as_loaded()
     yield "eager bfloat16", subject.eager(torch.bfloat16)
     yield "eager int8, dynamic", subject.int8()
     for name, runtime in _RUNTIMES.items():

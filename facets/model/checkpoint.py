@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 from facets.config import FacetModelConfig
 from facets.errors import CheckpointError, ConfigError, NotFoundError
+from facets.model.half_weights import use_half_weights
 from facets.model.shipped import borrowed_folder
 from facets.storage import write_atomically
 from facets.words.vectors import WordVectors
@@ -209,7 +210,7 @@ def words_folder(folder: Path, config: CheckpointConfig) -> Path:
 
 
 def fit_weights(folder: Path, build: Callable[[], NetworkT], tensors: dict[str, Tensor]) -> NetworkT:
-    """Builds a network and gives it the weights of a checkpoint.
+    """Builds a network and gives it the weights of a checkpoint, see also ``use_half_weights``.
 
     Raises:
         CheckpointError: They do not fit.
@@ -217,6 +218,7 @@ def fit_weights(folder: Path, build: Callable[[], NetworkT], tensors: dict[str, 
     try:
         network = build()
         network.load_state_dict(tensors)
+        use_half_weights(network)
     except RuntimeError as error:  # also a network that no memory holds
         problem = " ".join(str(error).split())[:300]  # PyTorch reports every tensor on a line of its own
         raise CheckpointError(f"{folder}: the weights do not fit config.json: {problem}") from error
