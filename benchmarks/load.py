@@ -2,7 +2,7 @@
 
 A real server process on 127.0.0.1. Its capacity is measured by callers who wait for each answer; then calls are sent
 at half, one, two and ten times that, whether answers come or not: percentiles of the answered, refusals and how many
-of these say when to come back, memory of the server, the longest wait of health. Then single Embed and Search calls
+of these say when to come back, memory of the server, percentiles of health. Then single Embed and Search calls
 beside a load of documents that are encoded and stored. ``--seconds`` bounds each phase.
 """
 
@@ -14,16 +14,17 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import grpc
 import numpy as np
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc, texts_pb2
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from benchmarks.callers import Load, call_all
 from benchmarks.server import Server, make_untrained, serving
+from benchmarks.watcher import Watched, watching
 
 _FACTORS = (0.5, 1.0, 2.0, 10.0)
 _EMBED = "/facets.v1.EmbeddingService/Embed"
@@ -31,7 +32,7 @@ _CALLERS = 32
 _WORDS = "the river ran past an old stone house where a man played the piano and nobody listened to him".split()
 _BULK_DOCUMENTS = 64  # of one Upsert
 _BULK_WORDS = 120
-_HEALTH_EVERY_S = 0.2
+_REFUSED_STREAM = "RST_STREAM with error code 7"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -49,7 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             capacity = capacity_of(server, options.calls)
             report["capacity_calls_per_s"] = round(capacity, 1)
             report["load"] = {
-                f"{factor:g}x": offered(server, factor * capacity, options.seconds, options.timeout)
+                f"{factor:g}x": offered(
+                    server, factor * capacity, seconds=options.seconds, timeout_s=options.timeout
+                ).report()
                 for factor in _FACTORS
             }
             if not options.untrained:
@@ -75,18 +78,22 @@ class Seen:
     """What became of the calls of one phase.
 
     Attributes:
+        num_calls: That were sent.
+        seconds: Until the last one was.
         codes: How many ended how.
         latencies_ms: Of those that were answered.
         num_hints: Refusals that say when to come back.
-        health_ms: Of each look at health.
-        memory: Of the server, in bytes, at each look.
+        num_refused_streams: Refusals of HTTP/2 itself: the connection has too many calls open, nothing was begun.
+        watched: Health and memory meanwhile.
     """
 
+    num_calls: int
+    seconds: float = 0.0
     codes: Counter[str] = field(default_factory=Counter)
     latencies_ms: list[float] = field(default_factory=list)
     num_hints: int = 0
-    health_ms: list[float] = field(default_factory=list)
-    memory: list[int] = field(default_factory=list)
+    num_refused_streams: int = 0
+    watched: Watched = field(default_factory=Watched)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, call: grpc.Future, started: float) -> None:
@@ -98,17 +105,20 @@ class Seen:
                 self.latencies_ms.append(1000 * (time.perf_counter() - started))
             details = dict(call.trailing_metadata() or ()).get("grpc-status-details-bin", b"")
             self.num_hints += code is grpc.StatusCode.RESOURCE_EXHAUSTED and b"google.rpc.RetryInfo" in details
+            self.num_refused_streams += code is grpc.StatusCode.UNAVAILABLE and _REFUSED_STREAM in call.details()
 
-    def report(self, num_calls: int, seconds: float) -> dict[str, object]:
+    def report(self) -> dict[str, object]:
         """The figures of the phase."""
         return {
-            "offered_per_s": round(num_calls / seconds, 1),
-            "answered_per_s": round(self.codes["OK"] / seconds, 1),
+            "calls": self.num_calls,
+            "offered_per_s": round(self.num_calls / self.seconds, 1),
+            "answered_per_s": round(self.codes["OK"] / self.seconds, 1),
             "codes": dict(self.codes),
             "refusals_with_retry_hint": self.num_hints,
+            "refused_streams": self.num_refused_streams,
             "latency_ms": percentiles(self.latencies_ms),
-            "longest_health_ms": round(max(self.health_ms), 1),
-            "most_memory_mib": round(max(self.memory) / 2**20),
+            "health_ms": {**percentiles(self.watched.health_ms), "longest": round(max(self.watched.health_ms), 1)},
+            "most_memory_mib": round(max(self.watched.memory) / 2**20),
         }
 
 
@@ -119,44 +129,37 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
     return {f"p{at}": round(float(np.percentile(values, at)), 1) for at in (50, 90, 99)}
 
 
-def offered(server: Server, rate: float, seconds: float, timeout_s: float) -> dict[str, object]:
-    """Sends calls at a rate, whether answers come or not, then waits for what is left."""
-    seen, pending = Seen(), []
+def offered(server: Server, rate: float, *, seconds: float, timeout_s: float, connections: int = 1) -> Seen:
+    """Sends calls at a rate, whether answers come or not, then waits for what is left.
+
+    Args:
+        server: Where to.
+        rate: Calls a second; those that the caller is late with are sent as fast as he can.
+        seconds: For how long.
+        timeout_s: Of each call.
+        connections: Among which the calls are shared.
+    """
+    seen = Seen(num_calls=round(rate * seconds))
     requests = list(map(request, range(512)))
-    call = server.channel.unary_unary(_EMBED)
-    stop = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(server, seen, stop))
-    watcher.start()
-    begun = time.perf_counter()
-    num_calls = 0
-    while (now := time.perf_counter() - begun) < seconds:
-        while num_calls < rate * now:
+    with ExitStack() as stack:
+        seen.watched = stack.enter_context(watching(server.target, server.pid))
+        calls = [stack.enter_context(_connection(server)).unary_unary(_EMBED) for _ in range(connections)]
+        begun = time.perf_counter()
+        for number in range(seen.num_calls):
+            wait = number / rate - (time.perf_counter() - begun)
+            if wait > 0:
+                time.sleep(wait)
             started = time.perf_counter()
-            future = call.future(requests[num_calls % len(requests)], timeout=timeout_s)
+            future = calls[number % connections].future(requests[number % len(requests)], timeout=timeout_s)
             future.add_done_callback(lambda done, started=started: seen.take(done, started))
-            pending.append(future)
-            num_calls += 1
-        time.sleep(0.001)
-    took = time.perf_counter() - begun
-    for future in pending:
-        future.code()  # waits
-    while seen.codes.total() < num_calls:  # callbacks of the last ones
-        time.sleep(0.001)
-    stop.set()
-    watcher.join()
-    return seen.report(num_calls, took)
+        seen.seconds = time.perf_counter() - begun
+        while seen.codes.total() < seen.num_calls:  # each ends, by its deadline at the latest
+            time.sleep(0.01)
+    return seen
 
 
-def _watch(server: Server, seen: Seen, stop: threading.Event) -> None:
-    with grpc.insecure_channel(server.target, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
-        health = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
-        while True:
-            started = time.perf_counter()
-            health.Check(health_pb2.HealthCheckRequest(), timeout=60)
-            seen.health_ms.append(1000 * (time.perf_counter() - started))
-            seen.memory.append(server.memory_bytes())
-            if stop.wait(_HEALTH_EVERY_S):
-                return
+def _connection(server: Server) -> grpc.Channel:
+    return grpc.insecure_channel(server.target, options=[("grpc.use_local_subchannel_pool", 1)])
 
 
 def beside_bulk(server: Server, seconds: float) -> dict[str, object]:

@@ -181,11 +181,6 @@ class Server:
         fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def memory_bytes(self) -> int:
-        """Memory of the process."""
-        pages = int(Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-
 
 @contextlib.contextmanager
 def serving(model: str | None, data_dir: Path) -> Iterator[Server]:

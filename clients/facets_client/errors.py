@@ -103,7 +103,7 @@ class OverloadedError(FacetsClientError):
 
 
 class UnavailableError(FacetsClientError):
-    """The server cannot be reached, is starting or is stopping. Transient: try again later."""
+    """The server cannot be reached, is starting, is stopping or has dropped the call. Transient: try again later."""
 
 
 class DeadlineExceededError(FacetsClientError):
@@ -124,6 +124,7 @@ _BY_CODE: dict[grpc.StatusCode, type[FacetsClientError]] = {
     grpc.StatusCode.PERMISSION_DENIED: PermissionDeniedError,
     grpc.StatusCode.RESOURCE_EXHAUSTED: OverloadedError,
     grpc.StatusCode.UNAVAILABLE: UnavailableError,
+    grpc.StatusCode.CANCELLED: UnavailableError,  # by the other side, or by closing the client
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
     grpc.StatusCode.INTERNAL: ServerError,
     grpc.StatusCode.ABORTED: ServerError,  # the store could not write

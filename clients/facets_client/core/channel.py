@@ -16,13 +16,14 @@ MAX_REPLY_BYTES = 256 * 2**20
 MAX_RETRY_BYTES = 64 * 2**20
 
 # Only failures that did nothing and may pass (AIP-194). gRPC waits longer when the server asks for it
-# (grpc-retry-pushback-ms) and stops at the deadline of the call.
+# (grpc-retry-pushback-ms) and stops at the deadline of the call. CANCELLED, where this side has not cancelled, is how
+# gRPC itself and proxies give up calls that a busy server has not begun.
 RETRY_POLICY: dict[str, object] = {
     "maxAttempts": 5,  # gRPC's ceiling
     "initialBackoff": "0.2s",
     "maxBackoff": "5s",
     "backoffMultiplier": 2.5,
-    "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
+    "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "CANCELLED"],
 }
 
 

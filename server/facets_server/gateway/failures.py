@@ -78,11 +78,14 @@ def failure_of(error: grpc.aio.AioRpcError) -> CallFailedError:
         details = tuple(Status.FromString(packed.encode() if isinstance(packed, str) else packed).details)
     except DecodeError:
         details = ()  # not of ours
-    message = error.details() or error.code().name.lower().replace("_", " ")
-    if error.code() is Code.UNAVAILABLE and not details:
+    code = error.code()
+    message = error.details() or code.name.lower().replace("_", " ")
+    if code is Code.CANCELLED:  # not by us: a busy server, or one that stops
+        code, message = Code.UNAVAILABLE, "the server has dropped the call: try again"
+    elif code is Code.UNAVAILABLE and not details:
         message = "the server cannot be reached"  # gRPC's text names addresses
-    is_too_large = error.code() is Code.RESOURCE_EXHAUSTED and _TOO_LARGE in message
-    return CallFailedError(error.code(), message, details=details, status=413 if is_too_large else None)
+    is_too_large = code is Code.RESOURCE_EXHAUSTED and _TOO_LARGE in message
+    return CallFailedError(code, message, details=details, status=413 if is_too_large else None)
 
 
 def http_status_of(failure: CallFailedError) -> int:

@@ -137,6 +137,18 @@ class Admission:
             raise self._overloaded() from error
         return Permit(self._leave)
 
+    def check_room(self, call: CallContext) -> None:
+        """Refuses what ``admit`` would refuse in any case, before anything of the call is read.
+
+        Raises:
+            OverloadedError: The waiting room is full, or the caller has his share; nothing was done.
+        """
+        if self._requests.get(call.caller, 0) >= self._config.max_requests_per_caller:
+            raise OverloadedError(self._share_taken(), retry_after_s=self._retry_after_s())
+        is_busy = self.num_running >= self._config.max_concurrent_requests
+        if is_busy and self.num_waiting >= self._config.max_queued_requests:
+            raise self._overloaded()
+
     async def admit(self, call: CallContext, num_bytes: int) -> "Permit":
         """``permit`` for a whole call, within its caller's share and in bytes, on an event loop, which stays free.
 
@@ -192,9 +204,9 @@ class Admission:
 
     def _take_share(self, caller: str, num_bytes: int) -> None:
         with self._lock:
-            most, most_bytes = self._config.max_requests_per_caller, self._config.max_request_bytes
-            if self._requests[caller] >= most:
-                problem = f"{most} calls of the caller are worked on or wait, which is the limit of one"
+            most_bytes = self._config.max_request_bytes
+            if self._requests[caller] >= self._config.max_requests_per_caller:
+                problem = self._share_taken()
             elif self._num_bytes and self._num_bytes + num_bytes > most_bytes:
                 problem = f"requests of {self._num_bytes} bytes are worked on or wait, the limit is {most_bytes}"
             else:
@@ -202,6 +214,10 @@ class Admission:
                 self._num_bytes += num_bytes
                 return
         raise OverloadedError(problem, retry_after_s=self._retry_after_s())
+
+    def _share_taken(self) -> str:
+        most = self._config.max_requests_per_caller
+        return f"{most} calls of the caller are worked on or wait, which is the limit of one"
 
     def _give_share(self, caller: str, num_bytes: int) -> None:
         with self._lock:

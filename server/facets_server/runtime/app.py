@@ -60,6 +60,7 @@ class FacetsServer:
         *,
         port: int,
         handlers: Mapping[str, Any],
+        probes: Mapping[str, Any],
         models: ModelRegistry,
         admission: Admission,
         health: HealthMonitor,
@@ -69,6 +70,7 @@ class FacetsServer:
     ) -> None:
         self._front = front
         self._handlers = handlers
+        self._probes = probes
         self._models = models
         self._admission = admission
         self._health = health
@@ -86,7 +88,7 @@ class FacetsServer:
         Raises:
             Exception: What a model raises on its first texts.
         """
-        self._front.start(self._handlers)
+        self._front.start(self._handlers, apart=self._probes)
         if self._gateway is not None:
             self._gateway.start()
         for served in self._models.all():
@@ -189,12 +191,13 @@ def create_server(
         board = HealthBoard(front.loop)
         health = _health(board, table, engine)
         handlers = _handlers(calls, table)
-        handlers |= probe_handlers(board, [s.name for s in table], config.admission, keys=keys)
+        probes = probe_handlers(board, [s.name for s in table], config.admission, keys=keys)
         port, gateway = front.listen(lambda server: bind(server, config)), _gateway(front, config, tokens[0], registry)
         return FacetsServer(
             front,
             port=port,
             handlers=handlers,
+            probes=probes,
             models=served,
             admission=admission,
             health=health,

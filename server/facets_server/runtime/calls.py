@@ -117,6 +117,7 @@ class Calls:
 
     async def _unary(self, method: str, handler: Handler, context: Context, call: CallContext) -> Any:
         key = self._key_of(method, context, call)
+        self._admission.check_room(call)
         data = await first_message(context, self._first)
         call.request_bytes = len(data)
         decode = _permitted(method, handler.request_deserializer, key)

@@ -87,6 +87,7 @@ class AdmissionConfig(Settings):
     message_timeout_s: Positive = 30.0  # how long a call may take to send its message, a stream its first
     stream_idle_s: Positive = 600.0  # how long an open stream may be silent
     max_silent_calls: AtLeastOne = 512  # calls whose message has not come; one more, and the oldest is ended
+    max_calls_per_connection: AtLeastOne = 320  # open at once; clients hold further ones back, or HTTP/2 refuses them
 
 
 class SecurityConfig(Settings):

@@ -59,13 +59,18 @@ class Front:
 
         return self.run(run())
 
-    def start(self, handlers: Mapping[str, Any]) -> None:
+    def start(self, handlers: Mapping[str, Any], *, apart: Mapping[str, Any]) -> None:
         """Answers calls from now on.
 
         Args:
             handlers: Full name of each method -> its handler, whose behaviour is a coroutine function.
+            apart: The same of methods whose calls are let in beside all others, however many of those wait: for each
+                registered method gRPC keeps a queue of its own.
         """
         self._server.add_generic_rpc_handlers((_Methods(handlers),))
+        for full_name, handler in apart.items():
+            _, service, method = full_name.split("/")
+            self._server.add_registered_method_handlers(service, {method: handler})
         self.run(self._server.start())
 
     def stop(self, grace_s: float, *, is_idle: Callable[[], bool], last_replies_s: float) -> None:

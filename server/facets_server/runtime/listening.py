@@ -12,6 +12,8 @@ from facets_server.runtime.config import SecurityConfig, ServerConfig
 
 __all__ = ["bind", "exposure", "is_loopback", "local_address", "options"]
 
+_MAX_PENDING_CALLS = 4096  # of all connections, that the loop has not yet looked at; some may hold 64 KiB each
+
 
 def options(config: ServerConfig) -> list[tuple[str, int]]:
     """How gRPC treats connections."""
@@ -22,6 +24,10 @@ def options(config: ServerConfig) -> list[tuple[str, int]]:
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
         ("grpc.keepalive_permit_without_calls", 1),
+        # Else gRPC ends calls as CANCELLED, without a word of ours, as soon as 1,000 wait to be looked at.
+        ("grpc.max_concurrent_streams", config.admission.max_calls_per_connection),
+        ("grpc.server.max_pending_requests", _MAX_PENDING_CALLS),
+        ("grpc.server.max_pending_requests_hard_limit", 2 * _MAX_PENDING_CALLS),
     ]
 
 

@@ -329,12 +329,20 @@ def test_models_and_health(client, server):
     [
         status_of(grpc.StatusCode.UNAVAILABLE, "starting"),
         status_of(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", retry_after_s=0.1),
+        status_of(grpc.StatusCode.CANCELLED, "given up by a busy server"),
     ],
 )
 def test_transient_failures_are_tried_again(client, world, status):
     world.faults["Embed"].extend([status, status])
     assert client.embed(["text"]).facet_embeddings.shape == (1, NUM_FACETS, DIM)
     assert world.count("Embed") == 3
+
+
+def test_a_call_that_the_server_drops_every_time_is_unavailable(client, world):
+    world.faults["Embed"].extend([status_of(grpc.StatusCode.CANCELLED, "dropped")] * 10)
+    with pytest.raises(UnavailableError, match="dropped") as caught:
+        client.embed(["text"])
+    assert (world.count("Embed"), caught.value.code) == (5, grpc.StatusCode.CANCELLED)
 
 
 def test_a_server_that_wants_no_retry_gets_none(client, world):

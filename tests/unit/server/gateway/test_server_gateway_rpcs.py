@@ -7,7 +7,7 @@ import json
 import grpc
 import pytest
 from facets_proto.v1 import common_pb2, texts_pb2
-from facets_server.gateway.failures import CallFailedError
+from facets_server.gateway.failures import CallFailedError, failure_of
 from facets_server.gateway.rpcs import rpcs
 from facets_server.runtime.errors import status_of
 from google.rpc import error_details_pb2
@@ -202,6 +202,12 @@ def test_codes_become_the_statuses_of_the_connect_protocol(code, status, name):
     assert reply.status_code == status
     assert reply.json() == {"code": name, "message": "so it is"}
     assert (reply.headers.get("www-authenticate") == "Bearer") == (status == 401)
+
+
+def test_a_call_that_the_server_drops_is_503_and_may_be_tried_again():
+    dropped = grpc.aio.AioRpcError(grpc.StatusCode.CANCELLED, grpc.aio.Metadata(), grpc.aio.Metadata(), "CANCELLED")
+    reply = browser({EMBED: failure_of(dropped)}).client.post(EMBED, json={})
+    assert (reply.status_code, reply.json()["code"], reply.headers["retry-after"]) == (503, "unavailable", "1")
 
 
 def test_details_of_errors_are_given_as_bytes_and_in_words():

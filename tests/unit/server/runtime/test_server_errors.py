@@ -250,6 +250,26 @@ def test_overload_is_reported_with_the_time_to_retry(make_server):
     assert running.metric("facets_requests_total", method="/facets.v1.EmbeddingService/Embed", code="OK") == 2
 
 
+@pytest.mark.parametrize("full", ["share", "room"])
+def test_a_full_server_refuses_before_it_reads(make_server, full):
+    per_caller = 1 if full == "share" else 9
+    admission = AdmissionConfig(max_concurrent_requests=1, max_queued_requests=0, max_requests_per_caller=per_caller)
+    running = make_server(admission=admission)
+    running.model.hold()
+    embed = texts_pb2_grpc.EmbeddingServiceStub(running.channel).Embed
+    first = embed.future(texts_pb2.EmbedRequest(texts=["cat"]), timeout=30)
+    assert running.model.started.wait(30)
+    never = queue.Queue()
+    silent = running.channel.stream_stream("/facets.v1.EmbeddingService/Embed")(iter(never.get, None), timeout=30)
+    try:
+        assert silent.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "RetryInfo" in details_of(silent)
+    finally:
+        never.put(None)
+        running.model.gate.set()
+    first.result()
+
+
 def test_one_stream_too_many_is_refused(make_server):
     running = make_server(admission=AdmissionConfig(max_streams=1))
     stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
