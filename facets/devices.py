@@ -1,8 +1,10 @@
 """Where numbers are computed: the processor, or a GPU."""
 
-from facets.errors import ConfigError
+import sys
 
-__all__ = ["compute_device"]
+from facets.errors import ConfigError, OverloadedError
+
+__all__ = ["compute_device", "is_out_of_memory", "no_memory_for"]
 
 
 def compute_device(name: str) -> str:
@@ -30,3 +32,19 @@ def compute_device(name: str) -> str:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ConfigError(f"device {name!r} asked for, but torch sees {torch.cuda.device_count()} CUDA devices")
     return str(device)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """True for what torch raises when a device has no memory left."""
+    torch = sys.modules.get("torch")  # who has not loaded it has not raised it
+    return torch is not None and isinstance(error, torch.OutOfMemoryError)
+
+
+def no_memory_for(what: str) -> OverloadedError:
+    """The error when a device has no memory left even for the smallest part of the work.
+
+    Example:
+        >>> print(no_memory_for("one query"))
+        the device has no memory left for one query: try again later, or ask for less
+    """
+    return OverloadedError(f"the device has no memory left for {what}: try again later, or ask for less")

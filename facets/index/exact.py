@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from facets.devices import no_memory_for
 from facets.index.candidates import (
     HALF_PRECISION_ERROR,
     Candidates,
@@ -293,12 +294,12 @@ def search_in_halves(query_QJD: NDArray[np.float32], search: Callable[[NDArray[n
     """Fewer queries at a time, down to one, where the device has no memory for all of them.
 
     Raises:
-        torch.OutOfMemoryError: Not even for one.
+        OverloadedError: Not even for one.
     """
     try:
         return search(query_QJD)
-    except torch.OutOfMemoryError:
+    except torch.OutOfMemoryError as error:
         if len(query_QJD) < 2:
-            raise
+            raise no_memory_for("one query") from error
     half = len(query_QJD) // 2
     return join_candidates([search_in_halves(part, search) for part in (query_QJD[:half], query_QJD[half:])])

@@ -25,6 +25,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.devices import is_out_of_memory, no_memory_for
 from facets.errors import NotReadyError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
@@ -101,6 +102,7 @@ class PendingRows(Waiter, Generic[RowT]):
             DeadlineExceededError: The deadline passed first; rows that were not yet encoded are dropped.
             CallCancelledError: The caller cancelled first; likewise.
             ModelFailureError: The model failed on these rows.
+            OverloadedError: The device has no memory left, not even for one of them.
             NotReadyError: The batcher was closed first.
         """
         self.wait()
@@ -297,6 +299,12 @@ class Batcher(Generic[RowT]):
             for pending in calls:
                 self._run([item for item in items if item[0] is pending])
             return
+        if is_out_of_memory(error):
+            if len(items) > 1:
+                for half in (items[: len(items) // 2], items[len(items) // 2 :]):
+                    self._run([item for item in half if self._keep(item)])
+                return
+            error = no_memory_for("one text")
         self._failures.count()
         # Not the message: it may hold words of the text.
         stack = "".join(traceback.format_tb(error.__traceback__))

@@ -2,6 +2,7 @@ import threading
 
 import numpy as np
 import pytest
+import torch
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.batcher import Batcher, BatchLane
 from facets_server.runtime.call_context import CallContext
@@ -21,11 +22,14 @@ class Recorder:
         self.gate = threading.Event()
         self.started = threading.Event()
         self.wrong = None
+        self.most_rows = 1000  # more at once, and the device has no memory
 
     def __call__(self, rows):
         self.batches.append([(len(row), int(row[0])) for row in rows])
         self.started.set()
         assert self.gate.wait(20)
+        if len(rows) > self.most_rows:
+            raise torch.OutOfMemoryError("CUDA out of memory")
         if self.wrong is not None:
             return self.wrong
         return np.array([[[len(row), row[0]]] for row in rows], np.float32), np.array([len(row) for row in rows])
@@ -194,6 +198,23 @@ def wait_for(condition):
             return
         threading.Event().wait(0.001)
     raise AssertionError("the condition did not come true within 10 s")
+
+
+def test_fewer_rows_are_encoded_at_a_time_where_memory_is_short(make_batcher, recorder):
+    recorder.most_rows = 2
+    recorder.gate.set()
+    found = make_batcher().submit([row(n) for n in range(1, 8)], CallContext()).result()
+    assert found.columns[1].tolist() == list(range(1, 8))
+
+
+def test_one_row_that_does_not_fit_is_refused_and_the_next_call_is_answered(make_batcher, recorder):
+    recorder.most_rows = 0
+    recorder.gate.set()
+    batcher = make_batcher()
+    with pytest.raises(OverloadedError, match="no memory left for one text"):
+        batcher.submit([row(1), row(2)], CallContext()).result()
+    recorder.most_rows = 1
+    assert batcher.submit([row(3)], CallContext()).result().columns[1].tolist() == [3]
 
 
 def test_closing_fails_what_waits(make_batcher, recorder):
