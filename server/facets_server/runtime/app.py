@@ -190,13 +190,12 @@ def create_server(
         closing.callback(front.stop, 0.0, is_idle=admission.is_idle, last_replies_s=0.0)
         board = HealthBoard(front.loop)
         health = _health(board, table, engine)
-        handlers = _handlers(calls, table)
         probes = probe_handlers(board, [s.name for s in table], config.admission, keys=keys)
         port, gateway = front.listen(lambda server: bind(server, config)), _gateway(front, config, tokens[0], registry)
         return FacetsServer(
             front,
             port=port,
-            handlers=handlers,
+            handlers=_handlers(calls, table),
             probes=probes,
             models=served,
             admission=admission,
