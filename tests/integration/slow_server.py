@@ -3,7 +3,6 @@
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
 
 from facets_server.runtime.app import create_server
@@ -17,14 +16,15 @@ from facets.documents import CollectionEngine, EngineConfig
 
 
 class SlowModel(FakeModel):
-    """Sleeps before each forward pass."""
+    """Takes its time before each forward pass."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__("slow")
         self._seconds = seconds
+        self._never = threading.Event()
 
     def encode_rows(self, rows):
-        time.sleep(self._seconds * len(rows))
+        self._never.wait(self._seconds * len(rows))
         return super().encode_rows(rows)
 
 
