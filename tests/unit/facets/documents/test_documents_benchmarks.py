@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks import gpu, hybrid, index, scale, search
+from benchmarks import gpu, hybrid, index, peers, scale, search
 
 
 def test_search_benchmark_reports_ratios_and_recall(capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,6 +44,20 @@ def test_scale_benchmark_reports_recall_ratios_memory_and_pauses(capsys: pytest.
     assert report["adding"]["not_found_at_once"] == 0
     assert report["adding"]["longest_search_ms"].keys() == {"alone", "adding", "folding"}
     assert report["bytes_per_document"]["disk"] > 2 * 32
+
+
+@pytest.mark.slow
+def test_peers_benchmark_measures_what_is_installed_and_names_what_is_not(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "find_spec", lambda module: True if module == "facets" else None)
+    peers.main(["--vectors", "400", "--dim", "32", "--queries", "4", "--questions", "max_sim"])
+    report = json.loads(capsys.readouterr().out)
+    assert report["not_installed"] == ["qdrant-edge-py", "lancedb"] and report["versions"] == {}
+    ours = report["figures"]["max_sim"]["facets"]
+    assert ours["recall"] > 0.9, "the truth is of 32-bit vectors, what is stored has 8 bits a dimension"
+    assert ours["new_documents"]["not_first_at_once"] == 0
+    assert ours["bytes_per_vector"]["disk"] > 32
 
 
 def test_gpu_benchmark_compares_a_device_with_the_processor(capsys: pytest.CaptureFixture[str]) -> None:
