@@ -1,10 +1,13 @@
 """Starts the service on this machine, indexes the bundled samples, shows some searches, and keeps serving.
 
 What ``make serve`` runs. Everything is done with the two commands a user has, ``facets-server`` and ``facets``;
-this script only starts them one after the other. Ctrl-C or SIGTERM drains the server and ends with its exit code.
+this script only starts them one after the other. Ctrl-C, SIGTERM or a closed terminal drains the server and ends with
+its exit code; on Linux the server also drains when this script is killed.
 """
 
 import argparse
+import ctypes
+import os
 import signal
 import socket
 import subprocess
@@ -16,13 +19,15 @@ from types import FrameType
 
 from facets_client import FacetsClient, FacetsClientError
 
-__all__ = ["is_up", "main"]
+__all__ = ["is_up", "main", "start_server"]
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = Path("samples", "wikipedia.jsonl")  # in ROOT
 COLLECTION = "samples"
 QUERIES = ("capital city of France", "how do plants turn sunlight into food")
 START_LIMIT_S = 120.0
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 TRY = """
 The server is up at {target}, its page at {page}. In another terminal, in this folder:
@@ -41,7 +46,7 @@ Documents are kept in {data_dir}. Ctrl-C stops the server.
 
 
 class _StopServingError(Exception):
-    """Ctrl-C or SIGTERM came."""
+    """One of the signals to stop came."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,10 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sentence:
         sys.stderr.write(f"serve: {sentence}\n")
         return 2
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in STOP_SIGNALS:
         signal.signal(number, _stop)
     arguments.http_port = _free_port(arguments.host, arguments.http_port)
-    server = subprocess.Popen(_server_command(arguments))
+    server = start_server(_server_command(arguments))
     try:
         _show(arguments, server)
         return server.wait()
@@ -66,6 +71,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         if server.poll() is None:
             _drain(server)
+
+
+def start_server(command: Sequence[str]) -> "subprocess.Popen[bytes]":
+    """Starts a process that gets SIGTERM when this one ends, however it ends; the latter on Linux alone."""
+    if sys.platform != "linux":
+        return subprocess.Popen(command)
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def follow_the_parent() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it has ended meanwhile
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return subprocess.Popen(command, preexec_fn=follow_the_parent)  # safe: no thread runs yet
 
 
 def _show(arguments: argparse.Namespace, server: subprocess.Popen[bytes]) -> None:
@@ -130,7 +149,7 @@ def _server_command(arguments: argparse.Namespace) -> list[str]:
 
 def _drain(server: subprocess.Popen[bytes]) -> int:
     """Asks the server to stop and waits until its running calls have ended."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     server.terminate()
     return server.wait()
