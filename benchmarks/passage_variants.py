@@ -35,10 +35,11 @@ from facets.documents.training.trainer import PassageBatch, PassageTrainer
 from facets.model import PassageModel
 from facets.model.passage_network import PassageNetwork
 from facets.model.passage_windows import length_batches
-from facets.model.sentence_encoder import RaggedBatch, SentenceEncoder
+from facets.model.sentence_encoder import RaggedBatch, SentenceEncoder, average_states
 from facets.text.tokenizer import Tokenizer
 from facets.training.config import OptimizerConfig
 from facets.training.loop import TrainingLoop
+from facets.training.runs import use_bfloat16
 from facets.training.trainer import LOSS
 from facets.words.vectors import unit_rows
 
@@ -57,10 +58,18 @@ VARIANTS = {
 
 
 class VariantTrainer(PassageTrainer):
-    """Trains one variant on an encoder that is there already; losses and batches are those of the shipped models."""
+    """Trains one variant on an encoder that is there already; losses and batches are those of the shipped models.
+
+    Attributes:
+        kept: States of passages by the encoder as it was, by number; variants that leave it alone share them.
+    """
+
+    kept: dict[int, Tensor]
 
     def __init__(self, config: PassageTrainingConfig, encoder: SentenceEncoder, name: str) -> None:
         super().__init__(config)
+        self.kept = {}
+        self._is_frozen = VARIANTS[name] == 0
         torch.manual_seed(config.seed)
         if name.startswith("multi-cls"):
             cls_piece = int(self._data.texts["passage"].row(0)[0])  # every text begins with it
@@ -77,11 +86,23 @@ class VariantTrainer(PassageTrainer):
         self.network.to(self.device)
 
     def _losses(self, batch: PassageBatch, random_choice: np.random.Generator) -> dict[str, Tensor]:
-        rows = [self._data.texts["passage"].row(number) for number in batch.passages]
+        passages = RaggedBatch.of([self._data.texts["passage"].row(number) for number in batch.passages], self.device)
         with self.autocast():
-            facets_BKW, _, _ = self.network(RaggedBatch.of(rows, self.device))
+            if self._is_frozen:
+                states_TW = self._states(batch, passages)
+                facets_BKW, _ = self.network.pooling(states_TW, average_states(states_TW, passages), passages)
+            else:
+                facets_BKW, _, _ = self.network(passages)
         losses = self._facet_losses(facets_BKW, batch)
         return {LOSS: losses["ranking"] + self.config.fit_weight * losses["fit"], **losses}
+
+    @torch.no_grad()
+    def _states(self, batch: PassageBatch, passages: RaggedBatch) -> Tensor:
+        numbers = batch.passages.tolist()
+        if not all(number in self.kept for number in numbers):
+            parts = self.network.encoder(passages).bfloat16().split(passages.lengths.tolist())
+            self.kept |= zip(numbers, parts, strict=True)
+        return torch.cat([self.kept[number] for number in numbers]).float()
 
 
 class Sets:
@@ -158,17 +179,20 @@ def _encoded(
     """What each text becomes."""
     found: list[NDArray[np.float32]] = [np.empty((0, 0), dtype=np.float32)] * len(rows)
     for places in length_batches([len(row) for row in rows], max_tokens=_BATCH_TOKENS):
-        for place, part in zip(places, encode(RaggedBatch.of([rows[place] for place in places])), strict=True):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=use_bfloat16("auto", torch.device("cpu"))):
+            parts = encode(RaggedBatch.of([rows[place] for place in places]))
+        for place, part in zip(places, parts, strict=True):
             found[place] = part
     return found
 
 
 def train(
-    name: str, config: PassageTrainingConfig, encoder: SentenceEncoder
+    name: str, config: PassageTrainingConfig, encoder: SentenceEncoder, *, kept: dict[int, Tensor]
 ) -> tuple[PassageNetwork, dict[str, object]]:
-    """A trained variant, its losses on what is held out, and seconds of processor time."""
+    """A trained variant, its losses on what is held out, and seconds of processor time; see ``VariantTrainer.kept``."""
     started = time.process_time()
     trainer = VariantTrainer(config, encoder, name)
+    trainer.kept = kept
     with tempfile.TemporaryDirectory() as folder:
         loop = TrainingLoop(trainer, Path(folder))
         loop.run(progress=False)
@@ -217,8 +241,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     for name, figures in sets.references(config.model, seed=options.seed):
         print(json.dumps({"untrained": name, "sets": figures}), flush=True)
+    kept: dict[int, Tensor] = {}
     for name in options.variant or VARIANTS:
-        network, facts = train(name, config, encoder)
+        network, facts = train(name, config, encoder, kept=kept)
         print(json.dumps({"variant": name, "sets": sets.measure(network), **facts}), flush=True)
 
 

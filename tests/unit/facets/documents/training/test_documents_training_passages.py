@@ -217,7 +217,7 @@ def test_variants_give_every_text_its_facets_and_learn_only_what_they_say(
 ) -> None:
     config = _training_config(data, teacher_folder, num_steps=3)
     encoder = Teacher(str(teacher_folder)).encoder()
-    network, facts = passage_variants.train(name, config, encoder)
+    network, facts = passage_variants.train(name, config, encoder, kept={})
     batch = RaggedBatch.of([np.array([2, *range(4, 4 + length), 3]) for length in (1, 12, 20)])
     with torch.inference_mode():
         facets_BKW, _, vectors_BW = network(batch)
