@@ -222,7 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     encoder.load_state_dict(model.network.encoder.state_dict())
     data = [limit_queries(read_beir(folder), options.num_queries, seed=options.seed) for folder in options.sets]
     data = [limit_documents(one, options.num_documents, seed=options.seed) for one in data]
-    sets = Sets(data, teacher, encoder)
+    sets = Sets(data, teacher, model.network.encoder)
     config = PassageTrainingConfig(
         name="variant",
         data=options.data,
