@@ -69,7 +69,7 @@ class SyntheticModel:
             document_modes=dict.fromkeys(CandidateKind, "average"),
             other_weights={},
         )
-        self._averages = self._near(self._word_subjects, subject_I, rng)
+        self._documents = self._near(self._word_subjects, subject_I, rng)
         ids = [f"a{number}" for number in range(num_authors)]
         self.papers = SimpleNamespace(
             ids=[f"p{number}" for number in range(num_papers)],
@@ -96,19 +96,27 @@ class SyntheticModel:
         magnitudes = rng.uniform(0.5, 1.5, (num, self._num_facets)).astype(np.float32)
         return PaperFacets(facets, magnitudes, magnitudes, self._near(self._word_subjects, subject_NK[:, 0], rng))
 
-    def word_averages_of(self, rows: NDArray[np.uint16], starts: NDArray[np.int64]) -> NDArray[np.float32]:
+    def trained_documents(self) -> NDArray[np.float32]:
         """Made at the start."""
-        return self._averages
+        return self._documents
 
-    def word_averages(self, rows: Sequence[NDArray[np.uint16]]) -> NDArray[np.float32]:
+    def document_vectors(
+        self, rows: Sequence[NDArray[np.uint16]], sentences: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
         """Of papers that were never seen."""
-        return self.encode_papers(rows).averages
+        return self.encode_papers(rows).documents
+
+    def sentence_vectors(self, titles: Sequence[str], abstracts: Sequence[str]) -> NDArray[np.float32]:
+        """None: nothing is read."""
+        return np.empty((len(titles), 0), np.float32)
 
     def paper_rows(self, titles: Sequence[str], abstracts: Sequence[str]) -> list[NDArray[np.uint16]]:
         """Nothing is read."""
         return [np.zeros(1, dtype=np.uint16)] * len(titles)
 
-    def encode_papers(self, rows: Sequence[NDArray[np.uint16]]) -> PaperFacets:
+    def encode_papers(
+        self, rows: Sequence[NDArray[np.uint16]], sentences: NDArray[np.float32] | None = None
+    ) -> PaperFacets:
         """Papers that were never seen."""
         return self.queries(len(rows))
 

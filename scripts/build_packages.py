@@ -26,7 +26,8 @@ TEMPLATE = ROOT / "scripts" / "model_package.toml"
 # Distribution -> folder of its pyproject.toml.
 CODE = {"multifacet-client": ROOT / "clients", "multifacet-server": ROOT / "server", "multifacet": ROOT}
 GROUP = "facets.models"  # as in facets/model/shipped.py, which needs the library's packages to be imported
-_BORROWING = ("words", "encoder_of")  # settings of config.json that name another model's folder
+# Settings that name another model's folder: file, then keys.
+_BORROWING = (("config.json", "words"), ("config.json", "encoder_of"), ("recommendation.json", "sentences", "encoder"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,9 +55,14 @@ def model_names(models: Path) -> list[str]:
 
 def borrows(folder: Path) -> list[str]:
     """Names of the models that a model takes something from."""
-    settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    places = [settings[key] for key in _BORROWING if settings.get(key, ".") != "."]
-    return [Path(place).name for place in places]
+    names = []
+    for file, *keys in _BORROWING:
+        value = json.loads((folder / file).read_text(encoding="utf-8")) if (folder / file).exists() else None
+        for key in keys:
+            value = (value or {}).get(key)
+        if value not in (None, "."):
+            names.append(Path(value).name)
+    return names
 
 
 def stage_model(folder: Path, stage: Path) -> Path:

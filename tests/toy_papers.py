@@ -1,13 +1,16 @@
 """A tiny, seeded corpus of papers on three subjects, and a model trained on it in a second or two."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
+from toys import toy_passage_model
 
 from facets.papers.model import PaperModel
 from facets.papers.training.config import PaperTrainingConfig
 from facets.papers.training.export import train_papers
+from facets.papers.training.sentences import add_sentences
 
 SUBJECTS = {
     "parsing": "parsing grammar treebank syntax dependency tree parser constituent phrase chart rule head".split(),
@@ -15,6 +18,7 @@ SUBJECTS = {
     "speech": "speech audio acoustic phoneme speaker recognition voice signal microphone prosody tone waveform".split(),
 }
 NUM_PAPERS = 72
+SHARE = 0.4  # of the sentences
 
 
 def toy_records() -> list[dict[str, object]]:
@@ -77,3 +81,20 @@ def toy_paper_model(folder: Path) -> PaperModel:
         optimizer={"learning_rate": 3e-3, "warmup_steps": 5},
     )
     return train_papers(config, folder / "run", progress=False)
+
+
+def add_toy_sentences(model: Path, data: Path, folder: Path) -> Path:
+    """A copy of a toy model with sentence vectors of 8 numbers, ``folder / "papers"``; their encoder lies beside it."""
+    shutil.copytree(model, folder / "papers")
+    toy_passage_model().save(folder / "passages")
+    add_sentences(
+        folder / "papers",
+        data,
+        folder / "run",
+        encoder=folder / "passages",
+        num_components=8,
+        abstract_chars=100,
+        share=SHARE,
+        progress=False,
+    )
+    return folder / "papers"

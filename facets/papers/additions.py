@@ -1,8 +1,9 @@
 """Papers and authors added at run time: checked, fitted, stored, and then part of the state."""
 
+import logging
 import threading
 from collections import ChainMap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,8 @@ from facets.papers.store import AddedVector, AdditionStore
 from facets.papers.trained import TrainedLookup
 
 __all__ = ["Additions"]
+
+logger = logging.getLogger(__name__)
 
 _ENCODED_AT_A_TIME = 1024
 
@@ -108,16 +111,19 @@ class Additions:
 
         concerned = self._added.concerned(change)
         vectors = self._fitter.fit(concerned, self._added, change, name=name)
-        averages = self._averages(list(change.papers.values()))
+        papers = list(change.papers.values())
+        sentences = self._sentences(papers)
+        documents = self._documents(papers, sentences)
         store.write(
             revision=self._model.revision,
-            papers=list(change.papers.values()),
+            papers=papers,
             vectors=vectors,
+            sentences=sentences,
             memberships=[(CandidateKind.AUTHORS, key, paper_id) for key, paper_id in sorted(change.given)],
         )
         self._is_behind = True  # until all of it is shown
         self._added.apply(change)
-        self._show(change, concerned, vectors, averages)
+        self._show(change, concerned, vectors, documents)
         self._is_behind = False
         num_authors = sum(vector.kind is CandidateKind.AUTHORS for vector in vectors)
         return num_authors, len(vectors) - num_authors
@@ -127,11 +133,11 @@ class Additions:
         change: Change,
         concerned: dict[CandidateKind, list[str]],
         vectors: Sequence[AddedVector],
-        averages_AW: NDArray[np.float32],
+        documents_AW: NDArray[np.float32],
     ) -> None:
         """Puts the next state in the place of this one."""
         state = self.state
-        bank = self._bank_growth.grown(state.bank, list(change.papers.values()), averages_AW)
+        bank = self._bank_growth.grown(state.bank, list(change.papers.values()), documents_AW)
         new_rows = {paper_id: len(state.bank.ids) + place for place, paper_id in enumerate(change.papers)}
         # An added paper that cites others has a year and a title now.
         concerned[CandidateKind.CITATIONS] = list(dict.fromkeys([*concerned[CandidateKind.CITATIONS], *change.papers]))
@@ -150,7 +156,7 @@ class Additions:
         self._row_of_paper.update(new_rows)
         if self._is_due():
             rows = [self._row_of_paper[paper_id] for paper_id in self._added.papers]
-            self._put_together(self._builder.build(self._added, live_candidates(self.state), bank.averages[rows]))
+            self._put_together(self._builder.build(self._added, live_candidates(self.state), bank.documents[rows]))
 
     def _is_due(self) -> bool:
         least = self._min_indexed
@@ -165,13 +171,22 @@ class Additions:
         self._table_growths = {kind: TableGrowth(kind, table) for kind, table in state.tables.items()}
         self.state = state
 
-    def _averages(self, papers: Sequence[Paper]) -> NDArray[np.float32]:
-        parts = [np.empty((0, self._model.words.dim), dtype=np.float32)]
+    def _sentences(self, papers: Sequence[Paper]) -> dict[str, NDArray[np.float32]]:
+        """Sentence vectors by id; none where the model has none."""
+        vectors = self._model.sentence_vectors([paper.title for paper in papers], [paper.abstract for paper in papers])
+        return {paper.id: own for paper, own in zip(papers, vectors, strict=True)} if vectors.shape[1] else {}
+
+    def _documents(self, papers: Sequence[Paper], sentences: Mapping[str, NDArray[np.float32]]) -> NDArray[np.float32]:
+        none = self._model.sentence_vectors([], [])
+        parts = [self._model.document_vectors([], none)]
         for first in range(0, len(papers), _ENCODED_AT_A_TIME):
             some = papers[first : first + _ENCODED_AT_A_TIME]
             rows = self._model.paper_rows([paper.title for paper in some], [paper.abstract for paper in some])
-            parts.append(self._model.word_averages(rows))
-        return np.concatenate(parts[1:] or parts)
+            own = np.zeros((len(some), none.shape[1]), dtype=np.float32)
+            if own.size:
+                own[:] = [sentences[paper.id] for paper in some]
+            parts.append(self._model.document_vectors(rows, own))
+        return np.concatenate(parts)
 
     def _name(self, kind: CandidateKind, key: str) -> str:
         table = self.state.tables[kind]
@@ -189,27 +204,33 @@ class Additions:
         """Puts together what the model and the store hold."""
         self._added = AddedPapers(self._trained)
         vectors: list[AddedVector] = []
+        sentences: dict[str, NDArray[np.float32]] = {}
         if self._store is not None:
             papers = {paper.id: paper for paper in self._store.papers()}
             given = [(key, paper) for kind, key, paper in self._store.memberships() if kind is CandidateKind.AUTHORS]
             self._added.apply(Change(papers, frozenset(given)))
-            vectors = self._vectors(self._store)
-        averages = self._averages(list(self._added.papers.values()))
-        self._put_together(self._builder.build(self._added, self._builder.trained_candidates(vectors), averages))
+            vectors, sentences = self._vectors(self._store)
+        documents = self._documents(list(self._added.papers.values()), sentences)
+        self._put_together(self._builder.build(self._added, self._builder.trained_candidates(vectors), documents))
         self._is_behind = False
 
-    def _vectors(self, store: AdditionStore) -> list[AddedVector]:
-        """The stored vectors, fitted again when the model is another version: its space is another one."""
-        vectors = store.vectors()
-        if not vectors or store.revision() == self._model.revision:
-            return vectors
+    def _vectors(self, store: AdditionStore) -> tuple[list[AddedVector], dict[str, NDArray[np.float32]]]:
+        """The stored vectors of candidates, and of papers by id.
+
+        All are made again when the model is another version: its spaces are others.
+        """
+        vectors, papers = store.vectors(), list(self._added.papers.values())
+        if store.revision() == self._model.revision or not (papers or vectors):
+            return vectors, store.sentences()
+        logger.info("%s is another version: making the vectors of %d added papers again", self._model.name, len(papers))
+        sentences = self._sentences(papers)
         names = {(vector.kind, vector.id): vector.name for vector in vectors}
         keys: dict[CandidateKind, list[str]] = {kind: [] for kind in CandidateKind}
         for kind, key in names:
             keys[kind].append(key)
         fitted = self._fitter.fit(keys, self._added, Change({}), name=lambda kind, key: names[kind, key])
-        store.write(revision=self._model.revision, vectors=fitted)
-        return fitted
+        store.write(revision=self._model.revision, vectors=fitted, sentences=sentences)
+        return fitted, sentences
 
 
 def _author_names(papers: Iterable[Paper]) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """Candidates for a single paper out of very many, by FAISS: inner products with magnitudes kept.
 
-A candidate is stored as ``[a ; m]``, its vector beside the mean word average of its papers, and a paper asks with
+A candidate is stored as ``[a ; m]``, its vector beside the mean document of its papers, and a paper asks with
 ``[w p_k ; (1 - w) d]`` for each facet k: the inner product is the hybrid score of that facet with average document
 similarity, whatever the weight w, so one index serves all weights. What comes back is scored again, exactly.
-Shape letters: J candidates, K facets, D dimensions, W of word averages, C candidates found.
+Shape letters: J candidates, K facets, D dimensions, W of documents, C candidates found.
 """
 
 import numpy as np
@@ -30,9 +30,9 @@ class CandidateIndex:
         self._index = InnerProductIndex(np.concatenate([table.vectors, table.means], axis=1))
 
     def search(
-        self, facets_KD: NDArray[np.float32], average_W: NDArray[np.float32], facet_weight: float, count: int
+        self, facets_KD: NDArray[np.float32], document_W: NDArray[np.float32], facet_weight: float, count: int
     ) -> NDArray[np.int64]:
         """Rows of about ``count`` candidates a facet that are likely the best, ascending, ``[C]``."""
-        averages_KW = np.broadcast_to((1.0 - facet_weight) * average_W, (len(facets_KD), len(average_W)))
-        queries = np.concatenate([facet_weight * facets_KD, averages_KW], axis=1)
+        documents_KW = np.broadcast_to((1.0 - facet_weight) * document_W, (len(facets_KD), len(document_W)))
+        queries = np.concatenate([facet_weight * facets_KD, documents_KW], axis=1)
         return self._index.search(queries, count)

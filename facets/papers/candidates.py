@@ -1,6 +1,6 @@
 """Authors or citing papers as arrays: vectors, the papers they belong to, years, names.
 
-Shape letters: I papers, J candidates, D dimensions, W of word averages, P pairs, N query papers, C chosen candidates.
+Shape letters: I papers, J candidates, D dimensions, W of documents, P pairs, N query papers, C chosen candidates.
 """
 
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ class PaperBank:
         ids: ``I`` ids.
         titles: ``I`` titles.
         years: ``[I]`` int32, 0 when unknown.
-        averages: ``[I, W]`` float32, unit word averages.
+        documents: ``[I, W]`` float32, what papers are compared by: see ``PaperFacets``.
     """
 
     ids: Sequence[str]
     titles: Sequence[str]
     years: NDArray[np.int32]
-    averages: NDArray[np.float32]
+    documents: NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class CandidateTable:
         ids: ``J`` ids, one a row.
         names: ``J`` names or titles.
         vectors: ``[J, D]`` float32.
-        means: ``[J, W]`` float32, mean of the word averages of the candidate's papers: an inner product with a unit
-            average is the average cosine.
+        means: ``[J, W]`` float32, mean of the documents of the candidate's papers: an inner product with a document
+            is the average cosine.
         papers: ``[P]`` int64, papers of candidate ``j`` are ``papers[starts[j]:starts[j + 1]]``.
         starts: ``[J + 1]`` int64.
         first_years: ``[J]`` int32, 0 when unknown.
@@ -110,12 +110,12 @@ class CandidateTable:
         return mask
 
     def greatest_cosines(
-        self, averages_NW: NDArray[np.float32], rows_C: NDArray[np.int64], bank: PaperBank
+        self, documents_NW: NDArray[np.float32], rows_C: NDArray[np.int64], bank: PaperBank
     ) -> NDArray[np.float32]:
         """Greatest cosine of each paper with a paper of each chosen candidate, ``[N, C]``; 0 without papers."""
         counts_C = self.starts[rows_C + 1] - self.starts[rows_C]
-        result = np.zeros((len(rows_C), len(averages_NW)), dtype=np.float32)
-        step = max(1, _SIMILARITIES_AT_A_TIME // max(1, len(averages_NW)))
+        result = np.zeros((len(rows_C), len(documents_NW)), dtype=np.float32)
+        step = max(1, _SIMILARITIES_AT_A_TIME // max(1, len(documents_NW)))
         bounds = np.cumsum(counts_C)
         first = 0
         while first < len(rows_C):
@@ -126,7 +126,7 @@ class CandidateTable:
                 counts = counts_C[chosen]
                 places = np.cumsum(counts) - counts
                 pairs = np.repeat(self.starts[rows_C[chosen]] - places, counts) + np.arange(int(counts.sum()))
-                cosines = bank.averages[self.papers[pairs]] @ averages_NW.T
+                cosines = bank.documents[self.papers[pairs]] @ documents_NW.T
                 result[chosen] = np.maximum.reduceat(cosines, places, axis=0)
             first = last
         return np.ascontiguousarray(result.T)
@@ -204,16 +204,16 @@ def summaries(
         bank: The papers.
 
     Returns:
-        The mean of their averages ``[J, W]``, their first and their last year ``[J]``, 0 when unknown.
+        The mean of their documents ``[J, W]``, their first and their last year ``[J]``, 0 when unknown.
     """
     counts = np.diff(starts)
-    means = np.zeros((len(counts), bank.averages.shape[1]), dtype=np.float32)
+    means = np.zeros((len(counts), bank.documents.shape[1]), dtype=np.float32)
     first_years = np.zeros(len(counts), dtype=np.int32)
     last_years = np.zeros(len(counts), dtype=np.int32)
     filled = np.flatnonzero(counts)
     if len(filled):
         places = starts[filled]
-        means[filled] = np.add.reduceat(bank.averages[papers_P], places, axis=0) / counts[filled, None]
+        means[filled] = np.add.reduceat(bank.documents[papers_P], places, axis=0) / counts[filled, None]
         years = bank.years[papers_P]
         last_years[filled] = np.maximum.reduceat(years, places)
         first_years[filled] = np.minimum.reduceat(np.where(years > 0, years, np.int32(9999)), places)

@@ -35,16 +35,24 @@ class PaperEncoder(Model, Protocol):
         """Typed word rows of papers."""
         ...
 
-    def encode_papers(self, rows: Sequence[NDArray[np.uint16]]) -> PaperFacets:
-        """Facets, magnitudes and averages of typed rows."""
+    def sentence_vectors(self, titles: Sequence[str], abstracts: Sequence[str]) -> NDArray[np.float32]:
+        """``[N, P]`` unit sentence vectors of papers; P is 0 where documents are word averages alone."""
         ...
 
-    def word_averages(self, rows: Sequence[NDArray[np.uint16]]) -> NDArray[np.float32]:
-        """``[N, W]`` unit word averages."""
+    def encode_papers(
+        self, rows: Sequence[NDArray[np.uint16]], sentences: NDArray[np.float32] | None = None
+    ) -> PaperFacets:
+        """Facets, magnitudes and documents of typed rows; without sentence vectors the documents are incomplete."""
         ...
 
-    def word_averages_of(self, rows: NDArray[np.uint16], starts: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The same of papers that lie one after the other."""
+    def document_vectors(
+        self, rows: Sequence[NDArray[np.uint16]], sentences: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """``[N, W]``: what documents are compared by, of typed rows and sentence vectors."""
+        ...
+
+    def trained_documents(self) -> NDArray[np.float32]:
+        """The same of the papers of the training."""
         ...
 
     def words_as_facets(self) -> NDArray[np.float32]:

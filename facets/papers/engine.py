@@ -1,6 +1,6 @@
 """Who would write and who would cite a paper, from its title and abstract alone (Chang 2022, section 3.4).
 
-Shape letters: N papers, J candidates, C chosen candidates, K facets, D dimensions, W of word averages.
+Shape letters: N papers, J candidates, C chosen candidates, K facets, D dimensions, W of documents.
 """
 
 from collections.abc import Sequence
@@ -95,14 +95,14 @@ class PaperEngine:
         return self._additions.state.tables[kind].find(text, top_k)
 
     def encode(self, papers: Sequence[Paper]) -> PaperFacets:
-        """Facets, magnitudes and word averages of papers, in order.
+        """Facets, magnitudes and documents of papers, in order.
 
         Raises:
             InvalidInputError: A paper has no title (``field`` is ``papers[3].title``).
         """
         check_papers(papers)
-        rows = self.model.paper_rows([paper.title for paper in papers], [paper.abstract for paper in papers])
-        return self.model.encode_papers(rows)
+        texts = [paper.title for paper in papers], [paper.abstract for paper in papers]
+        return self.model.encode_papers(self.model.paper_rows(*texts), self.model.sentence_vectors(*texts))
 
     def recommend_authors(
         self, papers: Sequence[Paper] | PaperFacets, options: PaperOptions | None = None
@@ -244,7 +244,7 @@ class PaperEngine:
             rows = np.empty(0, dtype=np.int64)
             if searchable and index is not None:
                 weight = self._facet_weight(kind, options)
-                rows = index.search(one.scaled(kind)[0], one.averages[0], weight, 2 * options.top_k + len(excluded))
+                rows = index.search(one.scaled(kind)[0], one.documents[0], weight, 2 * options.top_k + len(excluded))
                 rows = without(_with_later_rows(rows, index, table), mask, excluded)
             if len(rows) < options.top_k:  # a small table, a strict filter, or a far-off paper: compare all
                 rows = without(table.live_rows, mask, excluded)
@@ -285,7 +285,7 @@ class PaperEngine:
         if not options.evidence:
             return None
         return self._evidence_finder.evidence(
-            state.tables[kind], state.bank, row, facets_KD=paper.scaled(kind)[0], average_W=paper.averages[0]
+            state.tables[kind], state.bank, row, facets_KD=paper.scaled(kind)[0], document_W=paper.documents[0]
         )
 
     def _scores(
@@ -299,7 +299,7 @@ class PaperEngine:
         table = state.tables[kind]
         return hybrid_scores(
             papers.scaled(kind),
-            papers.averages,
+            papers.documents,
             table,
             state.bank,
             facet_weight=self._facet_weight(kind, options),

@@ -1,6 +1,6 @@
 """Why a candidate was found: the facet that brought it in, the words near that facet, and its papers most like it.
 
-Shape letters: K facets, D dimensions, V words, W of word averages.
+Shape letters: K facets, D dimensions, V words, W of documents.
 """
 
 from functools import cached_property
@@ -36,7 +36,7 @@ class EvidenceFinder:
         row: int,
         *,
         facets_KD: NDArray[np.float32],
-        average_W: NDArray[np.float32],
+        document_W: NDArray[np.float32],
     ) -> CandidateEvidence:
         """The evidence of a candidate.
 
@@ -45,14 +45,14 @@ class EvidenceFinder:
             bank: Their papers.
             row: Of the candidate.
             facets_KD: The paper's facets with their magnitudes.
-            average_W: Its word average.
+            document_W: It as a document.
         """
         facet = int((facets_KD @ table.vectors[row]).argmax())
         words = self._model.words.vocabulary.words
         cosines_V = self._word_facets @ unit_rows(facets_KD[facet : facet + 1])[0]
         best = np.argsort(-cosines_V, kind="stable")[:_NEAREST_WORDS]
         papers = table.papers_of(row)
-        likeness = bank.averages[papers] @ average_W
+        likeness = bank.documents[papers] @ document_W
         nearest = np.argsort(-likeness, kind="stable")[:_NEAREST_PAPERS]
         return CandidateEvidence(
             facet,

@@ -2,7 +2,7 @@
 
 Once the rows written since the tables were put together are many, they are put together anew: the index then knows all
 candidates again, and rows that are no longer live are gone. The work of that grows with the rows that called for it.
-Shape letters: R rows that are written, J rows of a table, A papers, W of word averages.
+Shape letters: R rows that are written, J rows of a table, A papers, W of documents.
 """
 
 from bisect import bisect_left, insort
@@ -33,21 +33,21 @@ class BankGrowth:
 
     def __init__(self, bank: PaperBank) -> None:
         self._ids, self._titles = GrowingList(bank.ids), GrowingList(bank.titles)
-        self._years, self._averages = GrowingArray(bank.years), GrowingArray(bank.averages)
+        self._years, self._documents = GrowingArray(bank.years), GrowingArray(bank.documents)
         self._first_rows = len(bank.ids)
 
     def is_due(self, bank: PaperBank, num_papers: int, *, min_indexed: int) -> bool:
         """Whether so many rows are of former versions that the papers should be put together anew."""
         return len(bank.ids) - num_papers > max(min_indexed, self._first_rows // 4)
 
-    def grown(self, bank: PaperBank, papers: Sequence[Paper], averages_AW: NDArray[np.float32]) -> PaperBank:
+    def grown(self, bank: PaperBank, papers: Sequence[Paper], documents_AW: NDArray[np.float32]) -> PaperBank:
         """With further papers behind the others, of known ids too."""
         length = len(bank.ids)
         return PaperBank(
             self._ids.extended(length, [paper.id for paper in papers]),
             self._titles.extended(length, [paper.title for paper in papers]),
             self._years.extended(length, np.array([paper.year or 0 for paper in papers], dtype=np.int32)),
-            self._averages.extended(length, averages_AW),
+            self._documents.extended(length, documents_AW),
         )
 
 

@@ -3,6 +3,7 @@
 Shape suffixes: B papers, L words, K facets, D dimensions, W of the word vectors.
 """
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
@@ -21,9 +22,20 @@ from facets.model.checkpoint import (
     words_folder,
     write_checkpoint,
 )
+from facets.model.passage_model import PassageModel
+from facets.model.shipped import borrowed_folder
 from facets.papers.network import PaperNetwork
 from facets.papers.results import PaperFacets
-from facets.papers.tables import PaperTables, ScoringSettings, TrainedPapers, read_papers_part, write_papers_part
+from facets.papers.sentences import SentenceSide, document_vectors
+from facets.papers.tables import (
+    PaperTables,
+    ScoringSettings,
+    SentenceSettings,
+    TrainedPapers,
+    read_papers_part,
+    write_papers_part,
+    write_sentence_vectors,
+)
 from facets.papers.typed_rows import typed_rows
 from facets.text.checks import check_sequence
 from facets.words.vectors import WordVectors
@@ -41,6 +53,7 @@ class PaperModel(CheckpointModel[PaperNetwork]):
         tables: Vectors of authors and citing papers.
         settings: How scores are mixed and vectors fitted.
         papers: The papers the tables come from.
+        sentences: Their sentence vectors; None: documents are word averages alone.
     """
 
     def __init__(
@@ -53,6 +66,7 @@ class PaperModel(CheckpointModel[PaperNetwork]):
         settings: ScoringSettings,
         papers: TrainedPapers,
         papers_path: str = ".",
+        sentences: SentenceSide | None = None,
         revision: str = "unsaved",
         device: str = "cpu",
     ) -> None:
@@ -61,6 +75,7 @@ class PaperModel(CheckpointModel[PaperNetwork]):
         self.tables = tables
         self.settings = settings
         self.papers = papers
+        self.sentences = sentences
 
     def paper_rows(self, titles: Sequence[str], abstracts: Sequence[str]) -> list[NDArray[np.uint16]]:
         """Typed rows of papers (``facets.papers.typed_rows``)."""
@@ -87,15 +102,31 @@ class PaperModel(CheckpointModel[PaperNetwork]):
         rows = self.paper_rows([title for title, _, _ in parts], [abstract for _, _, abstract in parts])
         return self.encode_papers(rows).facets
 
+    def sentence_vectors(self, titles: Sequence[str], abstracts: Sequence[str]) -> NDArray[np.float32]:
+        """``[B, P]`` unit sentence vectors of papers; P is 0 where the model has none."""
+        if self.sentences is None:
+            return np.empty((len(titles), 0), dtype=np.float32)
+        return self.sentences.encode(titles, abstracts)
+
     @torch.inference_mode()
-    def encode_papers(self, rows: Sequence[NDArray[np.uint16]]) -> PaperFacets:
-        """Facets, magnitudes and word averages of typed rows, batched by length, in the given order."""
+    def encode_papers(
+        self, rows: Sequence[NDArray[np.uint16]], sentences: NDArray[np.float32] | None = None
+    ) -> PaperFacets:
+        """Facets, magnitudes and documents, batched by length, in the given order.
+
+        Args:
+            rows: Typed rows.
+            sentences: Of the same papers, as ``sentence_vectors`` gives them; None where nobody asks for documents:
+                the sentences of these are zero then.
+        """
+        if sentences is None:
+            sentences = np.zeros((len(rows), self._num_components), dtype=np.float32)
         shape = (len(rows), self.num_facets)
         result = PaperFacets(
             np.empty((*shape, self.dim), dtype=np.float32),
             np.empty(shape, dtype=np.float32),
             np.empty(shape, dtype=np.float32),
-            self.word_averages(rows),
+            self.document_vectors(rows, sentences),
         )
         lengths = np.fromiter((min(len(r), self.max_tokens) for r in rows), dtype=np.int64, count=len(rows))
         order = np.argsort(-lengths, kind="stable")
@@ -115,6 +146,25 @@ class PaperModel(CheckpointModel[PaperNetwork]):
             result.citation_magnitudes[batch] = encoded.citation_magnitudes.float().cpu().numpy()
             start += len(batch)
         return result
+
+    def document_vectors(
+        self, rows: Sequence[NDArray[np.uint16]], sentences: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Word averages, and beside them sentence vectors where the model has them; inner products are cosines."""
+        return self._beside(self.word_averages(rows), sentences)
+
+    def trained_documents(self) -> NDArray[np.float32]:
+        """``document_vectors`` of the papers of the training."""
+        averages = self.word_averages_of(self.papers.rows, self.papers.offsets[:-1])
+        return averages if self.sentences is None else self._beside(averages, self.sentences.trained.units())
+
+    def _beside(self, averages: NDArray[np.float32], sentences: NDArray[np.float32]) -> NDArray[np.float32]:
+        settings = self.settings.sentences
+        return averages if settings is None else document_vectors(averages, sentences, settings.share)
+
+    @property
+    def _num_components(self) -> int:
+        return 0 if self.sentences is None else self.sentences.trained.axes.shape[1]
 
     @torch.inference_mode()
     def word_averages(self, rows: Sequence[NDArray[np.uint16]]) -> NDArray[np.float32]:
@@ -153,13 +203,15 @@ class PaperModel(CheckpointModel[PaperNetwork]):
         if self.config.words == ".":
             self.words.save(folder, quantized=True)
         write_papers_part(folder, self.tables, self.settings, papers=self.papers, papers_path=self._papers_path)
+        if self._papers_path == "." and self.sentences is not None:
+            write_sentence_vectors(folder, self.sentences.trained)
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
         """Loads a checkpoint folder whose task is ``papers``.
 
         Raises:
-            NotFoundError: There is no such folder.
+            NotFoundError: There is no such folder, or the model that makes its sentence vectors is not installed.
             CheckpointError: It is incomplete, damaged, or of another task.
         """
         files = FilesRead()
@@ -168,8 +220,8 @@ class PaperModel(CheckpointModel[PaperNetwork]):
             raise CheckpointError(f"{folder}: expected a model for papers, got one for {config.task!r}")
         shared = words_folder(folder, config)
         words = WordVectors.load(shared, read=files)
-        tables, settings, papers, own = read_papers_part(folder, read=files)
-        for kind, vectors in tables.vectors.items():
+        part = read_papers_part(folder, read=files)
+        for kind, vectors in part.tables.vectors.items():
             if vectors.ndim != 2 or vectors.shape[1] != config.model.dim:
                 raise CheckpointError(
                     f"{folder}: expected vectors of {kind} of width {config.model.dim}, got shape {vectors.shape}"
@@ -182,15 +234,32 @@ class PaperModel(CheckpointModel[PaperNetwork]):
             folder / "model.safetensors",
             shared / "vectors.safetensors",
             shared / "vocabulary.tsv",
-            *own,
+            *part.files,
         )
+        sentences = None
+        if part.settings.sentences is not None and part.sentences is not None:
+            encoder = _sentence_encoder(folder, part.settings.sentences, device)
+            sentences = SentenceSide(part.sentences, encoder, part.settings.sentences.abstract_chars)
+            revision = hashlib.sha256(f"{revision} {sentences.encoder.revision}".encode()).hexdigest()[:12]
         return cls(
             network,
             words,
             config=config,
-            tables=tables,
-            settings=settings,
-            papers=papers,
+            tables=part.tables,
+            settings=part.settings,
+            papers=part.papers,
+            sentences=sentences,
             revision=revision,
             device=device,
         )
+
+
+def _sentence_encoder(folder: Path, settings: SentenceSettings, device: str) -> PassageModel:
+    """The model that makes the sentence vectors."""
+    encoder = PassageModel.from_folder(borrowed_folder(folder, settings.encoder), device=device)
+    if encoder.space != settings.space:
+        raise CheckpointError(
+            f"{folder}: its sentence vectors are of the space {settings.space!r}, "
+            f"expected an encoder of that space, {encoder.name} is of {encoder.space!r}"
+        )
+    return encoder

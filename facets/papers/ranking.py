@@ -1,6 +1,6 @@
 """Scores of papers against candidates, and the best of them.
 
-Shape letters: N papers, K facets, D dimensions, W of word averages, C candidates, T top_k.
+Shape letters: N papers, K facets, D dimensions, W of documents, C candidates, T top_k.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class HybridScores:
 
 def hybrid_scores(
     facets_NKD: NDArray[np.float32],
-    averages_NW: NDArray[np.float32],
+    documents_NW: NDArray[np.float32],
     table: CandidateTable,
     bank: PaperBank,
     *,
@@ -44,7 +44,7 @@ def hybrid_scores(
 
     Args:
         facets_NKD: Facets with magnitudes.
-        averages_NW: Unit word averages.
+        documents_NW: What is compared with the candidate's papers.
         table: The candidates.
         bank: Their papers.
         facet_weight: w.
@@ -58,9 +58,9 @@ def hybrid_scores(
     facets = relevance_score(facets_NKD, vectors)
     if document_mode == "max":
         rows = np.arange(table.num_rows) if rows_C is None else rows_C
-        documents = table.greatest_cosines(averages_NW, rows, bank)
+        documents = table.greatest_cosines(documents_NW, rows, bank)
     else:
-        documents = averages_NW @ (table.means if rows_C is None else table.means[rows_C]).T
+        documents = documents_NW @ (table.means if rows_C is None else table.means[rows_C]).T
     total = np.float32(facet_weight) * facets + np.float32(1.0 - facet_weight) * documents
     return HybridScores(total, facets, documents)
 

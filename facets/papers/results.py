@@ -1,6 +1,6 @@
 """What comes back about papers: plain frozen values.
 
-Shape letters: N papers, K facets, D dimensions, W of word averages, T top_k.
+Shape letters: N papers, K facets, D dimensions, W of documents, T top_k.
 """
 
 from collections.abc import Sequence
@@ -80,14 +80,14 @@ class PaperFacets:
         facets: ``[N, K, D]`` float32, the ``p_k`` of eq. 3.15 without magnitudes.
         author_magnitudes: ``[N, K]`` float32, rho.
         citation_magnitudes: ``[N, K]`` float32, tau.
-        averages: ``[N, W]`` float32, unit weighted averages of all words (eq. B.4), mapped as facets map theirs; zero
-            without a known word.
+        documents: ``[N, W]`` float32, weighted averages of all words (eq. B.4), mapped as facets map theirs, zero
+            without a known word; beside them a sentence vector where the model has them. Inner products are cosines.
     """
 
     facets: NDArray[np.float32]
     author_magnitudes: NDArray[np.float32]
     citation_magnitudes: NDArray[np.float32]
-    averages: NDArray[np.float32]
+    documents: NDArray[np.float32]
 
     def __len__(self) -> int:
         """N."""
@@ -96,7 +96,7 @@ class PaperFacets:
     @property
     def arrays(self) -> tuple[NDArray[np.float32], ...]:
         """The arrays, in their order."""
-        return self.facets, self.author_magnitudes, self.citation_magnitudes, self.averages
+        return self.facets, self.author_magnitudes, self.citation_magnitudes, self.documents
 
     def part(self, places: "slice | NDArray[np.int64]") -> "PaperFacets":
         """Some of the papers."""

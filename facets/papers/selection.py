@@ -93,8 +93,8 @@ def allowed_papers(
         if unknown:
             raise InvalidInputError(f"must be ids of the papers, got {unknown[0]!r}", path=name)
         if ids:
-            examples = encoded.averages[[places[key] for key in ids]]
-            bonus += np.float32(sign * options.example_weight) * (encoded.averages @ examples.T).max(axis=1)
+            examples = encoded.documents[[places[key] for key in ids]]
+            bonus += np.float32(sign * options.example_weight) * (encoded.documents @ examples.T).max(axis=1)
     excluded = set(options.exclude)
     wanted = None if options.candidates is None else set(options.candidates)
     from_year, to_year = options.from_year, options.to_year

@@ -1,6 +1,6 @@
 """What is known of papers at one moment: the trained tables with all that was added since, put together from the start.
 
-Shape letters: J candidates, P pairs, A added papers, D dimensions, W of word averages.
+Shape letters: J candidates, P pairs, A added papers, D dimensions, W of documents.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -62,8 +62,7 @@ class StateBuilder:
         self._model = model
         self._trained = trained
         self._min_indexed = min_indexed
-        papers = model.papers
-        self._trained_averages = model.word_averages_of(papers.rows, papers.offsets[:-1])
+        self._trained_documents = model.trained_documents()
 
     def trained_candidates(self, vectors: Iterable[AddedVector]) -> dict[CandidateKind, Candidates]:
         """Candidates of the training and those with a vector of their own, which takes a trained one's place."""
@@ -73,16 +72,16 @@ class StateBuilder:
         return {kind: self._candidates(kind, own[kind]) for kind in CandidateKind}
 
     def build(
-        self, added: AddedPapers, candidates: Mapping[CandidateKind, Candidates], averages_AW: NDArray[np.float32]
+        self, added: AddedPapers, candidates: Mapping[CandidateKind, Candidates], documents_AW: NDArray[np.float32]
     ) -> EngineState:
         """The state with all additions.
 
         Args:
             added: The added papers.
             candidates: By kind.
-            averages_AW: Averages of the added papers, in their order.
+            documents_AW: Of the added papers, in their order.
         """
-        bank = self._bank(list(added.papers.values()), averages_AW)
+        bank = self._bank(list(added.papers.values()), documents_AW)
         row_of = {paper_id: row for row, paper_id in enumerate(bank.ids)}  # an added version wins
         tables = {kind: self._table(kind, added, candidates[kind], bank, row_of) for kind in CandidateKind}
         indexes = {kind: CandidateIndex(table) for kind, table in tables.items() if len(table) >= self._min_indexed}
@@ -103,14 +102,14 @@ class StateBuilder:
         ids = [*trained.column_ids[kind], *(vector.id for vector in new)]
         return Candidates(ids, [*names, *(vector.name for vector in new)], vectors_JD)
 
-    def _bank(self, added: list[Paper], averages_AW: NDArray[np.float32]) -> PaperBank:
+    def _bank(self, added: list[Paper], documents_AW: NDArray[np.float32]) -> PaperBank:
         trained = self._model.papers
         years = np.array([paper.year or 0 for paper in added], dtype=np.int32)
         return PaperBank(
             [*trained.ids, *(paper.id for paper in added)],
             [*trained.titles, *(paper.title for paper in added)],
             np.concatenate([trained.years, years]),
-            np.concatenate([self._trained_averages, averages_AW]),
+            np.concatenate([self._trained_documents, documents_AW]),
         )
 
     def _table(

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ CREATE TABLE vectors (
 CREATE TABLE memberships (kind TEXT NOT NULL, id TEXT NOT NULL, paper TEXT NOT NULL, PRIMARY KEY (kind, id, paper))
 """
 _TABLES = ("meta", "papers", "vectors", "memberships")
+_SENTENCES = "CREATE TABLE sentences (id TEXT PRIMARY KEY, vector BLOB NOT NULL)"
 
 
 def _version_2(connection: sqlite3.Connection) -> None:
@@ -34,12 +35,17 @@ def _version_2(connection: sqlite3.Connection) -> None:
     add_checksums(connection, *_TABLES)
 
 
+def _version_3(connection: sqlite3.Connection) -> None:
+    connection.execute(_SENTENCES)
+    add_checksums(connection, "sentences")
+
+
 SCHEMA = Schema(
     title="file of additions",
     application_id=0x46415041,  # "FAPA"
-    migrations=(_VERSION_1, _version_2),
+    migrations=(_VERSION_1, _version_2, _version_3),
     unmarked_tables=frozenset(_TABLES),
-    checked=_TABLES,
+    checked=(*_TABLES, "sentences"),
     counter="SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'writes'",
 )
 
@@ -84,7 +90,7 @@ class AdditionStore:
         return str(found[0][0]) if found else ""
 
     def revision(self) -> str:
-        """Revision of the model that the vectors were fitted with; empty before the first addition."""
+        """Revision of the model that all vectors were made with; empty before the first addition."""
         return self._meta("revision")
 
     def papers(self) -> list[Paper]:
@@ -100,6 +106,11 @@ class AdditionStore:
             for kind, key, name, blob in rows
         ]
 
+    def sentences(self) -> dict[str, NDArray[np.float32]]:
+        """Sentence vectors ``[P]`` of the added papers, by id; those of a model without any are not there."""
+        rows = self._read("SELECT id, vector FROM sentences")
+        return {str(key): np.frombuffer(blob, dtype="<f4").astype(np.float32) for key, blob in rows}
+
     def memberships(self) -> list[tuple[CandidateKind, str, str]]:
         """Kind, id and paper id of all memberships given apart from the papers."""
         rows = self._read("SELECT kind, id, paper FROM memberships ORDER BY kind, id, paper")
@@ -111,6 +122,7 @@ class AdditionStore:
         revision: str,
         papers: Sequence[Paper] = (),
         vectors: Iterable[AddedVector] = (),
+        sentences: Mapping[str, NDArray[np.float32]] | None = None,
         memberships: Iterable[tuple[CandidateKind, str, str]] = (),
     ) -> None:
         """Stores everything in one durable transaction; papers and vectors of known ids are replaced.
@@ -121,12 +133,14 @@ class AdditionStore:
         """
         paper_lines = [(paper.id, _encoded(paper)) for paper in papers]
         vector_lines = [(str(v.kind), v.id, v.name, v.vector.astype("<f4").tobytes()) for v in vectors]
+        sentence_lines = [(key, vector.astype("<f4").tobytes()) for key, vector in (sentences or {}).items()]
         membership_lines = [(str(kind), key, paper) for kind, key, paper in memberships]
         try:
             with self._database.write() as connection:
                 for table, columns, lines in (
                     ("papers", "id, record", paper_lines),
                     ("vectors", "kind, id, name, vector", vector_lines),
+                    ("sentences", "id, vector", sentence_lines),
                     ("memberships", "kind, id, paper", membership_lines),
                     ("meta", "key, value", [("revision", revision)]),
                 ):

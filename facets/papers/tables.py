@@ -3,9 +3,11 @@ r"""What a model of papers knows besides its network: authors, citing papers, th
 ::
 
     tables.safetensors     vectors of authors and citing papers, one byte a number
-    recommendation.json    how scores are mixed, and where the papers are
-    papers.safetensors.xz  words of the papers, who wrote and who cites them   \  or `papers` in recommendation.json
-    papers.json.xz         ids, names, titles                                  /   names another folder, relative
+    recommendation.json    how scores are mixed, where the papers are, whose encoder made their sentence vectors
+    papers.safetensors.xz  words of the papers, who wrote and who cites them   \  or `papers` in
+    papers.json.xz         ids, names, titles                                   | recommendation.json names
+    sentences.safetensors.xz  sentence vectors of the papers, if the model      | another folder, relative
+                           has them                                            /
 
 Shape letters: I papers, J authors or citing papers, D dimensions, P pairs.
 """
@@ -13,7 +15,7 @@ Shape letters: I papers, J authors or citing papers, D dimensions, P pairs.
 import json
 import lzma
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +25,30 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save, save_file
 
 from facets.errors import CheckpointError
+from facets.papers.sentences import SentenceVectors
+from facets.papers.typed_rows import MAX_ABSTRACT_CHARS
 from facets.storage import write_atomically
 from facets.words.quantization import dequantize, quantize
 
-__all__ = ["KINDS", "PaperTables", "ScoringSettings", "TrainedPapers", "read_papers_part", "write_papers_part"]
+__all__ = [
+    "KINDS",
+    "PaperTables",
+    "PapersPart",
+    "ScoringSettings",
+    "SentenceSettings",
+    "TrainedPapers",
+    "change_settings",
+    "read_papers_part",
+    "write_papers_part",
+    "write_sentence_vectors",
+]
 
 KINDS = ("authors", "citations")
-_FORMAT = 2
-_OPENED_FORMATS = (1, 2)  # 1: vectors in half precision
+_FORMAT = 3
+_OPENED_FORMATS = (1, 2, 3)  # 1: vectors in half precision; 2: no sentence vectors
+_SENTENCES_FILE = "sentences.safetensors.xz"
 _SCALES_SUFFIX = ".scales"
+_BYTE_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0}]  # bytes that stand for themselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +77,29 @@ class TrainedPapers:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SentenceSettings:
+    """Sentence vectors beside the word averages of a document.
+
+    Attributes:
+        share: s, their weight beside the words, in (0, 1); tuned on development data.
+        encoder: Folder of the model of passages that makes them, relative to the checkpoint.
+        space: Name of the space of its vectors.
+        abstract_chars: Characters of an abstract that are read for it.
+    """
+
+    share: float
+    encoder: str
+    space: str
+    abstract_chars: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            raise ValueError(f"share must lie between 0 and 1, got {self.share}")
+        if not 0 <= self.abstract_chars <= MAX_ABSTRACT_CHARS:
+            raise ValueError(f"abstract_chars must be in [0, {MAX_ABSTRACT_CHARS}], got {self.abstract_chars}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ScoringSettings:
     """How scores are mixed.
 
@@ -67,11 +107,13 @@ class ScoringSettings:
         facet_weights: By kind, the share of the facets in the hybrid score, tuned on development data.
         document_modes: By kind, ``max`` or ``average``: how cosines with a candidate's papers become one score.
         other_weights: Name of another document similarity -> weights like ``facet_weights``, for evaluation.
+        sentences: Of the documents; None: these are word averages alone.
     """
 
     facet_weights: Mapping[str, float]
     document_modes: Mapping[str, str]
     other_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    sentences: SentenceSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +129,17 @@ class PaperTables:
     spreads: Mapping[str, NDArray[np.float32]]
 
 
+@dataclass(frozen=True, slots=True)
+class PapersPart:
+    """What ``read_papers_part`` has read; ``sentences`` is None where the settings have none."""
+
+    tables: PaperTables
+    settings: ScoringSettings
+    papers: TrainedPapers
+    sentences: SentenceVectors | None
+    files: Sequence[Path]
+
+
 def write_papers_part(
     folder: Path,
     tables: PaperTables,
@@ -95,7 +148,10 @@ def write_papers_part(
     papers: TrainedPapers | None,
     papers_path: str = ".",
 ) -> None:
-    """Writes the files above; ``papers`` only where ``papers_path`` is ``.``. Each file appears whole or not at all."""
+    """Writes the files above but for sentence vectors; ``papers`` only where ``papers_path`` is ``.``.
+
+    Each file appears whole or not at all.
+    """
     arrays: dict[str, NDArray[Any]] = {}
     for kind in KINDS:
         name = f"{kind}.vectors"
@@ -123,17 +179,35 @@ def write_papers_part(
         "facet_weights": dict(settings.facet_weights),
         "document_modes": dict(settings.document_modes),
         "other_weights": {name: dict(weights) for name, weights in settings.other_weights.items()},
+        "sentences": None if settings.sentences is None else asdict(settings.sentences),
     }
     _write((json.dumps(values, indent=2) + "\n").encode(), folder / "recommendation.json")
 
 
-def read_papers_part(
-    folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes
-) -> tuple[PaperTables, ScoringSettings, TrainedPapers, list[Path]]:
-    """Reads what ``write_papers_part`` wrote; ``read`` gives the content of a file.
+def write_sentence_vectors(folder: Path, sentences: SentenceVectors) -> None:
+    """Writes the sentence vectors of the papers of a folder."""
+    arrays: dict[str, NDArray[Any]] = {
+        # A component is followed by itself: components of small variance then compress well.
+        "values": np.ascontiguousarray(sentences.values.T),
+        "axes": sentences.axes,
+        "center": sentences.center,
+    }
+    _write(lzma.compress(save(arrays), filters=_BYTE_FILTERS), folder / _SENTENCES_FILE)
 
-    Returns:
-        Tables, settings, papers, and the files read.
+
+def change_settings(folder: Path, changes: Mapping[str, object]) -> None:
+    """Replaces some values of ``recommendation.json``; it has the present format then.
+
+    Raises:
+        CheckpointError: The file is missing or damaged.
+    """
+    path = folder / "recommendation.json"
+    values = {**_json(path, Path.read_bytes), "format": _FORMAT, **changes}
+    _write((json.dumps(values, indent=2) + "\n").encode(), path)
+
+
+def read_papers_part(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> PapersPart:
+    """Reads what ``write_papers_part`` and ``write_sentence_vectors`` wrote; ``read`` gives the content of a file.
 
     Raises:
         CheckpointError: A file is missing, damaged, or they do not fit each other.
@@ -147,6 +221,7 @@ def read_papers_part(
             facet_weights={kind: float(values["facet_weights"][kind]) for kind in KINDS},
             document_modes={kind: str(values["document_modes"][kind]) for kind in KINDS},
             other_weights=dict(values.get("other_weights", {})),
+            sentences=SentenceSettings(**values["sentences"]) if values.get("sentences") else None,
         )
         papers_folder = (folder / str(values["papers"])).resolve()
     except (KeyError, TypeError, ValueError) as error:
@@ -171,7 +246,27 @@ def read_papers_part(
             )
         if not np.isfinite(tables.vectors[kind]).all():
             raise CheckpointError(f"{tables_path}: vectors of {kind} have NaN or infinite values")
-    return tables, settings, papers, [path, tables_path, *files]
+    files = [path, tables_path, *files]
+    sentences = None
+    if settings.sentences is not None:
+        sentences = _read_sentence_vectors(papers_folder / _SENTENCES_FILE, read, num_papers=len(papers.ids))
+        files.append(papers_folder / _SENTENCES_FILE)
+    return PapersPart(tables, settings, papers, sentences, files)
+
+
+def _read_sentence_vectors(path: Path, read: Callable[[Path], bytes], *, num_papers: int) -> SentenceVectors:
+    arrays = _load(path, read)
+    try:
+        axes, center, values = arrays["axes"], arrays["center"], arrays["values"]
+    except KeyError as error:
+        raise CheckpointError(f"{path}: expected a tensor named {error}") from error
+    if axes.shape != (len(center), len(values)) or values.shape != (len(values), num_papers):
+        raise CheckpointError(
+            f"{path}: expected vectors of {num_papers} papers and axes for them, got {values.shape} and {axes.shape}"
+        )
+    if not (np.isfinite(axes).all() and np.isfinite(center).all()):
+        raise CheckpointError(f"{path}: axes have NaN or infinite values")
+    return SentenceVectors(axes, center, np.ascontiguousarray(values.T))
 
 
 def _read_known_papers(folder: Path, read: Callable[[Path], bytes]) -> tuple[TrainedPapers, list[Path]]:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from facets.text.tokenizer import Tokenizer
 from facets.text.vocabulary import Vocabulary
 
-__all__ = ["typed_rows"]
+__all__ = ["MAX_ABSTRACT_CHARS", "MAX_TITLE_CHARS", "typed_rows"]
 
 # Characters that are looked at: many times what any model reads.
-_MAX_TITLE_CHARS = 2_000
-_MAX_ABSTRACT_CHARS = 20_000
+MAX_TITLE_CHARS = 2_000
+MAX_ABSTRACT_CHARS = 20_000
 
 
 def typed_rows(
@@ -39,8 +39,8 @@ def typed_rows(
         >>> [rows.tolist() for rows in typed_rows(Tokenizer(), vocabulary, ["The parser"], ["The new parser."])]
         [[1, 7, 5]]
     """
-    title_words = tokenizer.words([title[:_MAX_TITLE_CHARS] for title in titles])
-    abstract_words = tokenizer.words([abstract[:_MAX_ABSTRACT_CHARS] for abstract in abstracts])
+    title_words = tokenizer.words([title[:MAX_TITLE_CHARS] for title in titles])
+    abstract_words = tokenizer.words([abstract[:MAX_ABSTRACT_CHARS] for abstract in abstracts])
     result = []
     for title, abstract in zip(title_words, abstract_words, strict=True):
         title_rows = _content_rows(vocabulary, title)

@@ -7,7 +7,7 @@ from typing import Any
 
 from facets.program import make_program, run_program
 from facets.training.commands.corpus import pack
-from facets.training.commands.papers import papers, papers_card
+from facets.training.commands.papers import paper_sentences, papers, papers_card
 from facets.training.commands.passages import export_passages, passages, passages_card, prepare_passages
 from facets.training.commands.relations import export_relations, relation_facts, relations
 from facets.training.commands.texts import card, export, sentences
@@ -30,6 +30,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "relation-facts": relation_facts,
     "export-relations": export_relations,
     "papers": papers,
+    "paper-sentences": paper_sentences,
     "papers-card": papers_card,
 }
 _MODULES = ("torch", "spacy", "safetensors", "pydantic", "scipy", "tqdm", "sklearn")

@@ -1,6 +1,6 @@
 """Writes a golden file of a small store; run once per version, never to mend a test.
 
-python tests/golden/make_stores.py papers_v2|relations_v2|streams_v2|backup_v1
+python tests/golden/make_stores.py papers_v3|relations_v2|streams_v2|backup_v1
 """
 
 import shutil
@@ -25,6 +25,7 @@ def write_papers(folder: Path) -> None:
         revision="r1",
         papers=[Paper("Title", "Abstract", "p1", (Author("Ada", "ada"),), ("p2",), year=2001)],
         vectors=[AddedVector(CandidateKind.AUTHORS, "ada", "Ada", np.arange(4, dtype=np.float32))],
+        sentences={"p1": np.array([0.5, -1.0], dtype=np.float32)},
         memberships=[(CandidateKind.AUTHORS, "ada", "p1")],
     )
     store.close()

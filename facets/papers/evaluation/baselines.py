@@ -21,11 +21,12 @@ from facets.papers.evaluation.systems import (
     document_system,
 )
 from facets.papers.inputs import CandidateKind, Paper
+from facets.papers.model import PaperModel
 from facets.papers.records import read_papers
 from facets.words.singular import rarity_weights, singular_word_vectors, word_counts
 from facets.words.vectors import unit_rows
 
-__all__ = ["SENTENCE_ENCODERS", "cbow_systems", "sentence_systems"]
+__all__ = ["SENTENCE_ENCODERS", "cbow_systems", "sentence_systems", "words_systems"]
 
 logger = logging.getLogger(__name__)
 
@@ -57,10 +58,22 @@ def cbow_systems(engine: PaperEngine, data: PaperData) -> Iterator[PaperSystem]:
         yield document_system(f"cbow-{mode}", unseen, tables, bank=bank, mode=mode)
 
 
+def words_systems(model: PaperModel, engine: PaperEngine, data: PaperData) -> Iterator[PaperSystem]:
+    """Cosines of the model's own averages of trained words, without sentence vectors."""
+    state, papers = engine.state, model.papers
+    known = model.word_averages_of(papers.rows, papers.offsets[:-1])
+    bank = PaperBank(state.bank.ids, state.bank.titles, state.bank.years, known)
+    tables = {kind: _with_embeddings(table, bank) for kind, table in state.tables.items()}
+    rows = model.paper_rows([paper.title for paper in data.papers], [paper.abstract for paper in data.papers])
+    unseen = model.word_averages(rows)
+    for mode in DOCUMENT_MODES:
+        yield document_system(f"words-{mode}", unseen, tables, bank=bank, mode=mode)
+
+
 def sentence_systems(
     engine: PaperEngine, data: PaperData, name: str, *, train: Path | None, embeddings: Path | None
-) -> dict[str, PaperSystem]:
-    """Cosines of sentence vectors by mode; nothing, with a warning, without texts to embed or without the encoder.
+) -> Iterator[PaperSystem]:
+    """Cosines of sentence vectors; nothing, with a warning, without texts to embed or without the encoder.
 
     Args:
         engine: Whose candidates are ranked.
@@ -74,7 +87,7 @@ def sentence_systems(
     """
     if train is None:
         logger.warning("the baselines %s are left out: they need the texts of the training papers (--train FILE)", name)
-        return {}
+        return
     state = engine.state
     texts = {paper.id: _text(paper) for paper in read_papers(train)}
     needed = _papers_of(state.tables, data)
@@ -86,12 +99,13 @@ def sentence_systems(
         unseen = _embeddings(name, [_text(paper) for paper in data.papers], embeddings)
     except (ImportError, NotFoundError) as error:
         logger.warning("the baselines %s are left out: %s", name, error)
-        return {}
+        return
     known = np.zeros((len(state.bank.ids), part.shape[1]), dtype=np.float32)
     known[needed] = part
     bank = PaperBank(state.bank.ids, state.bank.titles, state.bank.years, known)
     tables = {kind: _with_embeddings(table, bank) for kind, table in state.tables.items()}
-    return {mode: document_system(f"{name}-{mode}", unseen, tables, bank=bank, mode=mode) for mode in DOCUMENT_MODES}
+    for mode in DOCUMENT_MODES:
+        yield document_system(f"{name}-{mode}", unseen, tables, bank=bank, mode=mode)
 
 
 def _papers_of(tables: Mapping[CandidateKind, CandidateTable], data: PaperData) -> NDArray[np.int64]:

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from facets.evaluation.systems import load_systems
-from facets.model.loading import TASKS
+from facets.model.loading import TASKS, load
 from facets.model.shipped import find_model
 from facets.papers.engine import PaperEngine
-from facets.papers.evaluation.baselines import SENTENCE_ENCODERS, cbow_systems, sentence_systems
+from facets.papers.evaluation.baselines import SENTENCE_ENCODERS, cbow_systems, sentence_systems, words_systems
 from facets.papers.evaluation.systems import (
-    DOCUMENT_MODES,
     PaperData,
     PaperSystem,
-    document_system,
     evaluate_system,
     facet_system,
     make_data,
@@ -22,8 +20,9 @@ from facets.papers.evaluation.systems import (
     sample_data,
     tune_weights,
 )
-from facets.papers.evaluation.tuning import store_best_mixture, store_other_weights
+from facets.papers.evaluation.tuning import EncodedTexts, store_best_mixture, store_other_weights
 from facets.papers.inputs import CandidateKind
+from facets.papers.model import PaperModel
 from facets.papers.records import read_papers
 
 __all__ = ["PaperRun", "run_papers"]
@@ -59,11 +58,15 @@ class PaperRun:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """An engine with its name and its folder, which tuning writes to."""
+    """A model with its engine and its folder, which tuning writes to."""
 
-    name: str
+    model: PaperModel
     engine: PaperEngine
     folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.model.name
 
 
 def run_papers(run: PaperRun) -> dict[str, object]:
@@ -92,34 +95,42 @@ def run_papers(run: PaperRun) -> dict[str, object]:
 
 def _load(name_or_path: str | None) -> _Loaded:
     folder = find_model(TASKS["papers"].default if name_or_path is None else name_or_path)
-    engine = PaperEngine.load(folder)
-    return _Loaded(engine.model.name, engine, folder)
+    model = load(folder, PaperModel)
+    return _Loaded(model, PaperEngine(model), folder)
 
 
 def _systems(run: PaperRun, models: Sequence[_Loaded], data: PaperData) -> Iterator[PaperSystem]:
-    facets, documents = {}, {}
-    for model in models:
-        encoded = model.engine.encode(data.papers)
-        documents[model.name] = encoded.averages
-        facets[model.name] = facet_system(model.name, model.engine, encoded)
+    titles, abstracts = [paper.title for paper in data.papers], [paper.abstract for paper in data.papers]
+    facets = {}
+    for loaded in models:
+        model = loaded.model
+        texts = EncodedTexts(model.paper_rows(titles, abstracts), model.sentence_vectors(titles, abstracts))
+        facets[model.name] = _own_system(loaded, texts)
         if run.tune:
-            store_best_mixture(model.folder, model.engine, facets[model.name], averages=encoded.averages, data=data)
-            facets[model.name] = facet_system(model.name, PaperEngine.load(model.folder), encoded)
+            store_best_mixture(loaded.folder, model, facets[model.name], texts=texts, data=data)
+            facets[model.name] = _own_system(_load(str(loaded.folder)), texts)
         yield facets[model.name]
     if not run.baselines:
         return
-    first_name, first = models[0].name, models[0].engine
-    tables, bank = first.state.tables, first.state.bank
-    for mode in DOCUMENT_MODES:
-        yield document_system(f"words-{mode}", documents[first_name], tables, bank=bank, mode=mode)
-    yield from cbow_systems(first, data)
+    first = models[0]
+    yield from cbow_systems(first.engine, data)
+    for documents in _other_documents(run, first, data):
+        yield documents
+        weights = first.model.settings.other_weights.get(documents.name)
+        if run.tune:
+            weights = {kind: best[0] for kind, best in tune_weights(facets[first.name], documents, data).items()}
+            store_other_weights(first.folder, {documents.name: weights})
+        if weights is not None:
+            yield mixed_system(f"{first.name}+{documents.name}", facets[first.name], documents, weights)
+
+
+def _own_system(loaded: _Loaded, texts: EncodedTexts) -> PaperSystem:
+    encoded = loaded.model.encode_papers(texts.rows, texts.sentences)
+    return facet_system(loaded.name, loaded.engine, encoded)
+
+
+def _other_documents(run: PaperRun, first: _Loaded, data: PaperData) -> Iterator[PaperSystem]:
+    """Document similarities by words alone and by sentence vectors alone."""
+    yield from words_systems(first.model, first.engine, data)
     for name in SENTENCE_ENCODERS:
-        systems = sentence_systems(first, data, name, train=run.train, embeddings=run.embeddings)
-        for mode, system in systems.items():
-            yield system
-            weights = first.model.settings.other_weights.get(f"{name}-{mode}")
-            if run.tune:
-                weights = {kind: best[0] for kind, best in tune_weights(facets[first_name], system, data).items()}
-                store_other_weights(models[0].folder, {f"{name}-{mode}": weights})
-            if weights is not None:
-                yield mixed_system(f"{first_name}+{name}-{mode}", facets[first_name], system, weights)
+        yield from sentence_systems(first.engine, data, name, train=run.train, embeddings=run.embeddings)

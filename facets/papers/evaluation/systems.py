@@ -123,14 +123,14 @@ def evaluate_system(system: PaperSystem, data: PaperData) -> dict[str, dict[str,
 
 
 def facet_system(name: str, engine: PaperEngine, encoded: PaperFacets) -> PaperSystem:
-    """A model of papers: its facets, its word averages, and both mixed by its stored weights."""
+    """A model of papers: its facets, its documents, and both mixed by its stored weights."""
     settings = engine.model.settings
 
     def score(kind: CandidateKind, ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
         table = engine.state.tables[kind]
         scores = hybrid_scores(
             encoded.scaled(kind),
-            encoded.averages,
+            encoded.documents,
             table,
             engine.state.bank,
             facet_weight=settings.facet_weights[kind],

@@ -145,7 +145,7 @@ def _row(facets: PaperFacets, row: int) -> PaperFacets:
         facets.facets[row].copy(),
         facets.author_magnitudes[row].copy(),
         facets.citation_magnitudes[row].copy(),
-        facets.averages[row].copy(),
+        facets.documents[row].copy(),
     )
 
 
@@ -157,5 +157,5 @@ def _stack(papers: Sequence[PaperFacets]) -> PaperFacets:
         np.stack([paper.facets for paper in papers]),
         np.stack([paper.author_magnitudes for paper in papers]),
         np.stack([paper.citation_magnitudes for paper in papers]),
-        np.stack([paper.averages for paper in papers]),
+        np.stack([paper.documents for paper in papers]),
     )

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from toy_papers import toy_paper_model
+from toy_papers import add_toy_sentences, toy_paper_model
 
 from facets.model.loading import load
 from facets.papers.engine import PaperEngine
@@ -26,3 +26,14 @@ def model(folder: Path) -> PaperModel:
 @pytest.fixture(scope="session")
 def engine(model: PaperModel) -> PaperEngine:
     return PaperEngine(model)
+
+
+@pytest.fixture(scope="session")
+def with_sentences(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The checkpoint with sentence vectors; tests that change it work on a copy."""
+    return add_toy_sentences(folder, folder.parents[1] / "papers.jsonl", tmp_path_factory.mktemp("sentences"))
+
+
+@pytest.fixture(scope="session")
+def sentence_model(with_sentences: Path) -> PaperModel:
+    return load(with_sentences, PaperModel)

@@ -164,11 +164,11 @@ class CountingModel:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.model, name)
 
-    def encode_papers(self, rows: Sequence[Any]) -> PaperFacets:
+    def encode_papers(self, rows: Sequence[Any], sentences: Any = None) -> PaperFacets:
         self.encoded += len(rows)
         self.is_inside.set()
         assert self.go_on.wait(30)
-        return self.model.encode_papers(rows)
+        return self.model.encode_papers(rows, sentences)
 
 
 def test_a_reader_finishes_while_a_writer_is_in_the_middle(model: PaperModel, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_a_paper_is_encoded_the_same_alone_and_in_a_batch(model: PaperModel) -> 
         assert_allclose(alone.facets[0], batch.facets[number], atol=1e-5)
         assert_allclose(alone.author_magnitudes[0], batch.author_magnitudes[number], atol=1e-5)
         assert_allclose(alone.citation_magnitudes[0], batch.citation_magnitudes[number], atol=1e-5)
-        assert_allclose(alone.averages[0], batch.averages[number], atol=1e-6)
+        assert_allclose(alone.documents[0], batch.documents[number], atol=1e-6)
 
 
 def test_title_and_abstract_are_distinguished(model: PaperModel) -> None:
@@ -83,7 +83,7 @@ def test_tables_of_other_papers_are_refused(folder: Path, tmp_path: Path) -> Non
     shutil.copytree(folder, copy)
     values = json.loads((copy / "recommendation.json").read_text())
     (copy / "recommendation.json").write_text(json.dumps(values | {"format": 9}))
-    with pytest.raises(CheckpointError, match="format 2"):
+    with pytest.raises(CheckpointError, match="format 3"):
         facets.load(copy)
 
 

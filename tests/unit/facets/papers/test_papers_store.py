@@ -17,7 +17,8 @@ NUM_FLIPS = 60
 
 def content(store: AdditionStore) -> object:
     vectors = [(v.kind, v.id, v.name, v.vector.tolist()) for v in store.vectors()]
-    return store.papers(), vectors, store.memberships(), store.revision()
+    sentences = {key: vector.tolist() for key, vector in store.sentences().items()}
+    return store.papers(), vectors, sentences, store.memberships(), store.revision()
 
 
 def filled(folder: Path) -> object:
@@ -30,6 +31,7 @@ def filled(folder: Path) -> object:
             AddedVector(CandidateKind.AUTHORS, f"a{n}", f"Name {n}", rng.standard_normal(64).astype(np.float32))
             for n in range(9)
         ],
+        sentences={f"p{n}": rng.standard_normal(16).astype(np.float32) for n in range(9)},
         memberships=[(CandidateKind.AUTHORS, f"a{n}", "p1") for n in range(9)],
     )
     expected = content(store)
@@ -76,7 +78,7 @@ def test_lost_log_is_told_with_the_number_of_writes(tmp_path: Path) -> None:
     AdditionStore(tmp_path / "after", "toy").close()
 
 
-@pytest.mark.parametrize("version", ["papers_v1", "papers_v2"])
+@pytest.mark.parametrize("version", ["papers_v1", "papers_v2", "papers_v3"])
 def test_additions_written_by_earlier_versions_are_read(tmp_path: Path, version: str) -> None:
     shutil.copytree(GOLDEN / version, tmp_path / "papers")
     for _ in range(2):
@@ -87,4 +89,6 @@ def test_additions_written_by_earlier_versions_are_read(tmp_path: Path, version:
         ]
         assert store.vectors()[0].vector.tolist() == [0.0, 1.0, 2.0, 3.0]
         assert [line[1:] for line in store.memberships()] == [("ada", "p1")]
+        sentences = {key: vector.tolist() for key, vector in store.sentences().items()}
+        assert sentences == ({"p1": [0.5, -1.0]} if version == "papers_v3" else {})
         store.close()

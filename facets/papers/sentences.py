@@ -1,0 +1,111 @@
+"""Sentence vectors of papers: what stands beside the word averages on the document side of a model.
+
+A model of passages reads the title and the beginning of the abstract as one text; of its vector the principal
+components are kept that tell the papers of the training apart. A document is ``[sqrt(1 - s) words ; sqrt(s)
+sentences]``, so that one inner product is the weighted sum of both cosines, in every search and in every index.
+Shape letters: N papers, I papers of the training, E of the encoder, P components that are kept, W of word averages.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.model.passage_model import PassageModel
+from facets.papers.typed_rows import MAX_TITLE_CHARS
+from facets.words.vectors import unit_rows
+
+__all__ = ["SentenceSide", "SentenceVectors", "document_vectors", "sentence_texts"]
+
+_ENCODED_AT_A_TIME = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceVectors:
+    """Sentence vectors of the papers of a training, few numbers each.
+
+    Attributes:
+        axes: ``[E, P]`` float32, what an encoder's vector is multiplied by.
+        center: ``[E]`` float32, what is taken from it before.
+        values: ``[I, P]`` int8, unit vectors times 127 or less.
+    """
+
+    axes: NDArray[np.float32]
+    center: NDArray[np.float32]
+    values: NDArray[np.int8]
+
+    @classmethod
+    def of(cls, vectors_IE: NDArray[np.float32], num_components: int, *, largest: int = 127) -> "SentenceVectors":
+        """Finds the axes on which the papers of the training differ most.
+
+        Args:
+            vectors_IE: The encoder's, unit norm.
+            num_components: P.
+            largest: What 1 becomes as a whole number: fewer steps compress better.
+        """
+        center_E = vectors_IE.mean(axis=0)
+        centered_IE = vectors_IE - center_E
+        _, axes_EE = np.linalg.eigh(centered_IE.T @ centered_IE)
+        axes_EP = np.ascontiguousarray(axes_EE[:, ::-1][:, :num_components], dtype=np.float32)
+        units_IP = unit_rows(centered_IE @ axes_EP)
+        return cls(axes_EP, center_E.astype(np.float32), np.rint(units_IP * largest).astype(np.int8))
+
+    def project(self, vectors_NE: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Unit vectors ``[N, P]`` of vectors of the encoder."""
+        return unit_rows((vectors_NE - self.center) @ self.axes)
+
+    def units(self) -> NDArray[np.float32]:
+        """Those of the training, ``[I, P]`` float32, unit norm."""
+        return unit_rows(self.values.astype(np.float32))
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceSide:
+    """Sentence vectors of a model of papers and what makes further ones.
+
+    Attributes:
+        trained: Those of the papers of the training.
+        encoder: Reads the papers.
+        abstract_chars: Characters of an abstract that it reads.
+    """
+
+    trained: SentenceVectors
+    encoder: PassageModel
+    abstract_chars: int
+
+    def encode(self, titles: Sequence[str], abstracts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors ``[N, P]`` of papers, in order."""
+        texts = sentence_texts(titles, abstracts, self.abstract_chars)
+        parts = [np.empty((0, self.trained.axes.shape[1]), dtype=np.float32)]
+        for first in range(0, len(texts), _ENCODED_AT_A_TIME):
+            parts.append(self.trained.project(self.encoder.embed(texts[first : first + _ENCODED_AT_A_TIME])))
+        return np.concatenate(parts)
+
+
+def sentence_texts(titles: Sequence[str], abstracts: Sequence[str], abstract_chars: int) -> list[str]:
+    """What the encoder reads of papers.
+
+    Example:
+        >>> sentence_texts(["A parser", "A tree"], ["It parses everything.", ""], 9)
+        ['A parser. It parses', 'A tree.']
+    """
+    return [
+        f"{title[:MAX_TITLE_CHARS]}. {abstract[:abstract_chars]}".strip()
+        for title, abstract in zip(titles, abstracts, strict=True)
+    ]
+
+
+def document_vectors(
+    averages_NW: NDArray[np.float32], sentences_NP: NDArray[np.float32], share: float
+) -> NDArray[np.float32]:
+    """``[sqrt(1 - s) words ; sqrt(s) sentences]``, ``[N, W + P]``; inner products are weighted sums of cosines.
+
+    Example:
+        >>> words, sentences = np.eye(2, dtype=np.float32), np.ones((2, 1), dtype=np.float32)
+        >>> both = document_vectors(words, sentences, 0.25)
+        >>> (both @ both.T).round(3).tolist()
+        [[1.0, 0.25], [0.25, 1.0]]
+    """
+    scales = np.sqrt(np.array([1 - share, share], dtype=np.float32))
+    return np.concatenate([scales[0] * averages_NW, scales[1] * sentences_NP], axis=1)

@@ -1,0 +1,172 @@
+"""Sentence vectors beside the word averages: made, stored, added at run time, brought to another version."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from toy_papers import SHARE
+
+from facets.errors import CheckpointError, NotFoundError
+from facets.model.loading import load
+from facets.model.passage_model import PassageModel
+from facets.papers.engine import PaperEngine
+from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
+from facets.papers.model import PaperModel
+from facets.papers.sentences import SentenceVectors, sentence_texts
+from facets.papers.store import AdditionStore
+from facets.papers.tables import write_sentence_vectors
+
+AUTHORS = CandidateKind.AUTHORS
+VOICE = Paper("voice of a speaker", "microphone prosody and tone")
+NEW = Paper("prosody of a microphone", "tone and pitch", "n1", (Author("New One"),))
+
+
+@pytest.fixture
+def embedded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that an encoder reads from now on."""
+    texts: list[str] = []
+    embed = PassageModel.embed
+
+    def noted(self: PassageModel, some: Any) -> Any:
+        texts.extend(some)
+        return embed(self, some)
+
+    monkeypatch.setattr(PassageModel, "embed", noted)
+    return texts
+
+
+def sentence_cosines(model: PaperModel, papers: list[Paper]) -> np.ndarray:
+    """The slow, obvious way: cosines with all papers of the training, in the space that is kept."""
+    assert model.sentences is not None
+    vectors = model.sentences.encode([p.title for p in papers], [p.abstract for p in papers])
+    units = model.sentences.trained.units()
+    return np.array([[float(a @ b) / np.linalg.norm(a) / np.linalg.norm(b) for b in units] for a in vectors])
+
+
+def test_documents_are_a_weighted_sum_of_both_cosines(sentence_model: PaperModel, model: PaperModel) -> None:
+    papers = [VOICE, Paper("parser")]
+    documents = PaperEngine(sentence_model).encode(papers).documents @ sentence_model.trained_documents().T
+    words = PaperEngine(model).encode(papers).documents @ model.trained_documents().T
+    expected = (1 - SHARE) * words + SHARE * sentence_cosines(sentence_model, papers)
+    assert_allclose(documents, expected, atol=1e-5)
+
+
+def test_components_keep_the_order_of_cosines() -> None:
+    rng = np.random.default_rng(0)
+    low = rng.standard_normal((300, 6)) @ rng.standard_normal((6, 48))
+    vectors = (low / np.linalg.norm(low, axis=1, keepdims=True)).astype(np.float32)
+    kept = SentenceVectors.of(vectors, 6)
+    centered = vectors - vectors.mean(axis=0)
+    centered /= np.linalg.norm(centered, axis=1, keepdims=True)
+    assert kept.values.shape == (300, 6)
+    assert_allclose(kept.units() @ kept.project(vectors[:20]).T, centered @ centered[:20].T, atol=0.02)
+
+
+def test_index_finds_whom_a_comparison_with_everybody_finds(sentence_model: PaperModel) -> None:
+    found = PaperEngine(sentence_model, min_indexed=1).recommend_authors([VOICE], PaperOptions(top_k=3))
+    assert [hit.id for hit in found[0]] == [
+        hit.id for hit in PaperEngine(sentence_model).recommend_authors([VOICE], PaperOptions(top_k=3))[0]
+    ]
+
+
+def test_added_papers_have_sentences_too_and_are_encoded_once(
+    sentence_model: PaperModel, tmp_path: Path, embedded: list[str]
+) -> None:
+    engine = PaperEngine(sentence_model, data_dir=tmp_path)
+    engine.add_papers([NEW])
+    engine.add_authors([NewAuthor(Author("Other"), (VOICE,))])
+    assert embedded == sentence_texts([NEW.title, VOICE.title], [NEW.abstract, VOICE.abstract], 100)
+    asked = engine.encode([VOICE])
+    before = engine.recommend_authors(asked, PaperOptions(top_k=20, evidence=True))
+    [hit] = [hit for hit in before[0] if hit.id == "Other"]
+    assert hit.document_score == pytest.approx(1.0, abs=1e-5)
+    engine.close()
+    embedded.clear()
+    again = PaperEngine(sentence_model, data_dir=tmp_path)
+    assert not embedded
+    assert again.recommend_authors(asked, PaperOptions(top_k=20, evidence=True)) == before
+    again.close()
+
+
+def test_additions_made_before_the_model_had_sentences_get_them_once(
+    model: PaperModel, sentence_model: PaperModel, tmp_path: Path, embedded: list[str]
+) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path)
+    engine.add_papers([NEW])
+    engine.close()
+    asked = [Paper(NEW.title, NEW.abstract)]
+    for times in (1, 0):
+        embedded.clear()
+        engine = PaperEngine(sentence_model, data_dir=tmp_path)
+        assert len(embedded) == times
+        [hits] = engine.recommend_authors(asked, PaperOptions(candidates=["New One"]))
+        assert hits[0].document_score == pytest.approx(1.0, abs=1e-5)
+        engine.close()
+    engine = PaperEngine(model, data_dir=tmp_path)  # and back: words alone
+    engine.add_papers([Paper("tone", id="n2", authors=(Author("New One"),))])
+    assert engine.recommend_authors(asked, PaperOptions(candidates=["New One"]))[0][0].document_score > 0
+    engine.close()
+
+
+def test_vectors_of_authors_who_were_given_known_papers_follow_the_model(
+    model: PaperModel, sentence_model: PaperModel, tmp_path: Path
+) -> None:
+    engine = PaperEngine(model, data_dir=tmp_path)
+    engine.add_authors([NewAuthor(Author("By Id"), paper_ids=("P06-1057",))])
+    engine.close()
+    PaperEngine(sentence_model, data_dir=tmp_path).close()
+    store = AdditionStore(tmp_path, sentence_model.name)
+    assert store.revision() == sentence_model.revision
+    store.close()
+
+
+def test_saving_again_gives_the_same_model(sentence_model: PaperModel, with_sentences: Path, tmp_path: Path) -> None:
+    shutil.copytree(with_sentences.parent / "passages", tmp_path / "passages")
+    sentence_model.save(tmp_path / "again")
+    again = load(tmp_path / "again", PaperModel)
+    assert again.revision == sentence_model.revision
+    assert_allclose(again.trained_documents(), sentence_model.trained_documents(), atol=1e-6)
+
+
+def changed(source: Path, target: Path, **sentences: object) -> Path:
+    """A copy of model and encoder, with other settings of the sentences."""
+    shutil.copytree(source.parent, target)
+    path = target / "papers" / "recommendation.json"
+    values = json.loads(path.read_text())
+    values["sentences"] |= sentences
+    path.write_text(json.dumps(values))
+    return target / "papers"
+
+
+@pytest.mark.parametrize(
+    ("sentences", "error", "message"),
+    [
+        ({"encoder": "../nothing"}, NotFoundError, "nothing"),
+        ({"space": "other"}, CheckpointError, "of the space 'other', expected an encoder of that space"),
+        ({"abstract_chars": -1}, CheckpointError, "abstract_chars must be in"),
+        ({"share": 1.5}, CheckpointError, r"share must lie between 0 and 1, got 1\.5"),
+    ],
+)
+def test_settings_that_do_not_fit_are_told(
+    with_sentences: Path, tmp_path: Path, sentences: dict[str, object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        PaperModel.from_folder(changed(with_sentences, tmp_path / "copy", **sentences))
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "of other papers"])
+def test_damaged_vectors_are_told(with_sentences: Path, tmp_path: Path, damage: str) -> None:
+    copy = changed(with_sentences, tmp_path / "copy")
+    path = copy / "sentences.safetensors.xz"
+    if damage == "missing":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(path.read_bytes()[:100])
+    else:
+        write_sentence_vectors(copy, SentenceVectors.of(np.eye(32, dtype=np.float32), 8))
+    with pytest.raises(CheckpointError, match=r"sentences\.safetensors\.xz"):
+        PaperModel.from_folder(copy)
