@@ -35,6 +35,9 @@ __all__ = ["PaperEngine"]
 
 # Scores computed at a time, papers times candidates: 64 MiB an array.
 _SCORES_AT_A_TIME = 16_000_000
+# Candidates that the index is asked for, for each facet: it knows the average of a candidate's papers, not the greatest
+# cosine. With 80 + 8 T it has 89 of a hundred right ones among the first ten of the shipped model, with 2 T it had 66.
+_FOUND_AT_LEAST, _FOUND_FOR_EACH = 80, 8
 # More papers than this are compared with every candidate: one matrix product beats as many searches.
 _MAX_SEARCHES = 8
 
@@ -244,7 +247,8 @@ class PaperEngine:
             rows = np.empty(0, dtype=np.int64)
             if searchable and index is not None:
                 weight = self._facet_weight(kind, options)
-                rows = index.search(one.scaled(kind)[0], one.documents[0], weight, 2 * options.top_k + len(excluded))
+                count = _FOUND_AT_LEAST + _FOUND_FOR_EACH * options.top_k + len(excluded)
+                rows = index.search(one.scaled(kind)[0], one.documents[0], weight, count)
                 rows = without(_with_later_rows(rows, index, table), mask, excluded)
             if len(rows) < options.top_k:  # a small table, a strict filter, or a far-off paper: compare all
                 rows = without(table.live_rows, mask, excluded)

@@ -18,6 +18,7 @@ from facets.words.vectors import unit_rows
 
 __all__ = ["SentenceSide", "SentenceVectors", "document_vectors", "sentence_texts"]
 
+_LARGEST = 127
 _ENCODED_AT_A_TIME = 2048
 
 
@@ -28,7 +29,7 @@ class SentenceVectors:
     Attributes:
         axes: ``[E, P]`` float32, what an encoder's vector is multiplied by.
         center: ``[E]`` float32, what is taken from it before.
-        values: ``[I, P]`` int8, unit vectors times 127 or less.
+        values: ``[I, P]`` int8, unit vectors times 127.
     """
 
     axes: NDArray[np.float32]
@@ -36,20 +37,19 @@ class SentenceVectors:
     values: NDArray[np.int8]
 
     @classmethod
-    def of(cls, vectors_IE: NDArray[np.float32], num_components: int, *, largest: int = 127) -> "SentenceVectors":
+    def of(cls, vectors_IE: NDArray[np.float32], num_components: int) -> "SentenceVectors":
         """Finds the axes on which the papers of the training differ most.
 
         Args:
             vectors_IE: The encoder's, unit norm.
             num_components: P.
-            largest: What 1 becomes as a whole number: fewer steps compress better.
         """
         center_E = vectors_IE.mean(axis=0)
         centered_IE = vectors_IE - center_E
         _, axes_EE = np.linalg.eigh(centered_IE.T @ centered_IE)
         axes_EP = np.ascontiguousarray(axes_EE[:, ::-1][:, :num_components], dtype=np.float32)
         units_IP = unit_rows(centered_IE @ axes_EP)
-        return cls(axes_EP, center_E.astype(np.float32), np.rint(units_IP * largest).astype(np.int8))
+        return cls(axes_EP, center_E.astype(np.float32), np.rint(units_IP * _LARGEST).astype(np.int8))
 
     def project(self, vectors_NE: NDArray[np.float32]) -> NDArray[np.float32]:
         """Unit vectors ``[N, P]`` of vectors of the encoder."""

@@ -26,7 +26,7 @@ __all__ = ["EncodedTexts", "store_best_mixture", "store_other_weights"]
 
 logger = logging.getLogger(__name__)
 
-SHARES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+SHARES = (0.3, 0.45, 0.6, 0.75)
 
 
 @dataclass(frozen=True, slots=True)

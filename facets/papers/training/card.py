@@ -43,7 +43,7 @@ def write_paper_card(model: Path, *, run_dir: Path, summary: str, report: Path |
                 f"- {len(loaded.papers.column_ids['authors']):,} authors, "
                 f"{len(loaded.papers.column_ids['citations']):,} citing papers, {len(loaded.words):,} words",
                 f"- hybrid, tuned on the development file: weight of the facets {dict(settings.facet_weights)}, "
-                f"documents by {dict(settings.document_modes)}",
+                f"documents by {dict(settings.document_modes)}, {_sentences(loaded)}",
             )
         ),
         _curve_table(run_dir / "curve.jsonl"),
@@ -51,6 +51,16 @@ def write_paper_card(model: Path, *, run_dir: Path, summary: str, report: Path |
     if report is not None:
         parts += ["## Measured", _report_table(_json(report))]
     (model / "README.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def _sentences(model: PaperModel) -> str:
+    settings = model.settings.sentences
+    if settings is None or model.sentences is None:
+        return "word averages alone"
+    return (
+        f"share of sentences {settings.share}: {model.sentences.trained.axes.shape[1]} components of the vectors of "
+        f"{model.sentences.encoder.name}, of titles and {settings.abstract_chars} characters of abstracts"
+    )
 
 
 def _curve_table(path: Path) -> str:

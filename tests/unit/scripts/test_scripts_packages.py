@@ -33,7 +33,12 @@ def test_a_package_holds_the_folder_and_names_it_for_the_library(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("name", "lender"), [("facets-minilm-en", "facets-en"), ("facets-relations-en", "facets-passages-en")]
+    ("name", "lender"),
+    [
+        ("facets-minilm-en", "facets-en"),
+        ("facets-relations-en", "facets-passages-en"),
+        ("facets-papers-en", "facets-passages-small-en"),
+    ],
 )
 def test_a_model_that_borrows_requires_the_lender_s_package(name: str, lender: str, tmp_path: Path) -> None:
     project = staged(name, tmp_path)
