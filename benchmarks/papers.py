@@ -5,9 +5,9 @@ first; a whole conference, thousands of submissions against thousands of reviewe
 others ask, with what the last ones cost against the first and against putting everything together anew. Vectors are
 synthetic: papers of clustered subjects, authors who keep to a few of them.
 
-With ``--data FILE`` papers of a file are asked of a model that is there, one after the other, with the recall of its index.
+With ``--data FILE`` papers of a file are asked of a model that is there, with the recall of its index.
 
-Shape letters: I papers, J authors, N queries, K facets, D dimensions, W of word averages.
+Shape letters: I papers, J authors, N queries, K facets, D dimensions, W of documents.
 """
 
 import argparse
