@@ -28,7 +28,7 @@ from facets.words.vectors import unit_rows
 __all__ = ["add_sentences", "embed_texts"]
 
 _CONFIG = "config.json"
-_TEXTS = 512  # in a part
+_PART_SIZE = 512
 
 
 def add_sentences(
@@ -85,7 +85,7 @@ def add_sentences(
 
 
 def embed_texts(
-    texts: Sequence[str], encoder: PassageModel, folder: Path, *, progress: bool = True
+    texts: Sequence[str], encoder: PassageModel, folder: Path, *, part_size: int = _PART_SIZE, progress: bool = True
 ) -> NDArray[np.float32]:
     """Unit vectors of texts, ``[N, E]``, made in parts; those that the folder holds already are kept.
 
@@ -93,17 +93,17 @@ def embed_texts(
         ConfigError: The folder holds vectors of other texts or of another encoder.
     """
     digest = hashlib.sha256("\x00".join([encoder.revision, *texts]).encode("utf-8", "surrogatepass")).hexdigest()
-    settings = {"digest": digest, "encoder": encoder.name, "texts": len(texts)}
+    settings = {"digest": digest, "encoder": encoder.name, "texts": len(texts), "part_size": part_size}
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / _CONFIG
     if path.exists() and json.loads(path.read_text(encoding="utf-8")) != settings:
         raise ConfigError(f"{folder} holds vectors of other texts or of another encoder: give another --run")
     with write_atomically(path, durable=False) as part:
         part.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
-    paths = [folder / f"part-{number:05d}.npy" for number in range(-(-len(texts) // _TEXTS))]
+    paths = [folder / f"part-{number:05d}.npy" for number in range(-(-len(texts) // part_size))]
     for number, path in enumerate(tqdm(paths, disable=not progress, unit="part")):
         if not path.exists():
-            vectors = encoder.embed(texts[number * _TEXTS : (number + 1) * _TEXTS])
+            vectors = encoder.embed(texts[number * part_size : (number + 1) * part_size])
             with write_atomically(path, durable=False) as part, part.open("wb") as file:
                 np.save(file, vectors.astype(np.float16))
     return unit_rows(np.concatenate([np.load(path) for path in paths]).astype(np.float32))

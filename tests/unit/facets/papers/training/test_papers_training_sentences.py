@@ -20,18 +20,17 @@ TEXTS = [f"paper number {number}" for number in range(40)]
 def test_a_run_that_was_interrupted_goes_on_with_the_parts_that_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("facets.papers.training.sentences._TEXTS", 16)
     encoder = toy_passage_model()
-    whole = embed_texts(TEXTS, encoder, tmp_path, progress=False)
+    whole = embed_texts(TEXTS, encoder, tmp_path, part_size=16, progress=False)
     np.testing.assert_allclose(whole, encoder.embed(TEXTS), atol=1e-3)
     (tmp_path / "part-00001.npy").unlink()
     read: list[str] = []
     embed = PassageModel.embed
     monkeypatch.setattr(PassageModel, "embed", lambda self, texts: read.extend(texts) or embed(self, texts))
-    assert np.array_equal(embed_texts(TEXTS, encoder, tmp_path, progress=False), whole)
+    assert np.array_equal(embed_texts(TEXTS, encoder, tmp_path, part_size=16, progress=False), whole)
     assert read == TEXTS[16:32]
     with pytest.raises(ConfigError, match="other texts or of another encoder"):
-        embed_texts(TEXTS[1:], encoder, tmp_path, progress=False)
+        embed_texts(TEXTS[1:], encoder, tmp_path, part_size=16, progress=False)
 
 
 @pytest.mark.parametrize(
