@@ -17,7 +17,7 @@ from facets_client.documents.results import SearchHit, SearchResults
 _TEXT_CHARS = 300
 _TITLE_CHARS = 80
 # Below this people are shown nothing unless they ask for it; programs get every hit.
-_SHOWN_CONFIDENCE = 0.05
+_SHOWN_CONFIDENCE = 0.1
 
 
 def search(
@@ -28,7 +28,7 @@ def search(
     mode: Annotated[SearchMode, typer.Option("--mode", help="What ranks: both, or one side.")] = "hybrid",
     min_confidence: Annotated[
         float | None,
-        typer.Option(help="Leave out less sure hits, 0 to 1.  [default: 0.05; with --json: 0]", min=0, max=1),
+        typer.Option(help="Leave out less sure hits, 0 to 1.  [default: 0.1; with --json: 0]", min=0, max=1),
     ] = None,
     diversify: Annotated[float, typer.Option(help="Prefer hits that differ, 0 to 1.", min=0, max=1)] = 0.0,
     where: WhereOption = None,
