@@ -177,9 +177,9 @@ def _openvino(precision: str, *, compress: bool = False) -> Callable[..., Networ
             "PERFORMANCE_HINT": "LATENCY",
         }
         if compress:
-            import nncf
-
             with redirect_stdout(sys.stderr):  # where it shows its progress
+                import nncf
+
                 model = nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_SYM)
             settings["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = 32
         compiled = openvino.Core().compile_model(model, "CPU", settings)
