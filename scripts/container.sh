@@ -12,6 +12,7 @@ read -r -a build_args <<<"${BUILD_ARGS:-}"
 BIN=${BIN:-.venv/bin}
 PORT=${CONTAINER_PORT:-50951}
 START_LIMIT_S=${START_LIMIT_S:-300} # generous: the machine may be busy
+MAX_IMAGE_MB=${MAX_IMAGE_MB:-1100} # more with CUDA
 read -r -a pytest_args <<<"${PYTEST_ARGS:-}"
 export STORAGE_DRIVER=${STORAGE_DRIVER:-} BUILDAH_ISOLATION=${BUILDAH_ISOLATION:-}
 
@@ -67,8 +68,15 @@ expect_clean_stop() { # argument: exit code of the server
     say "after SIGTERM the server ended with code 0"
 }
 
+expect_small() { # argument: bytes of the image's files
+    say "the image's files have $(($1 / 1000000)) MB, at most $MAX_IMAGE_MB"
+    [ "$1" -le "$((MAX_IMAGE_MB * 1000000))" ]
+}
+
 test_with_engine() {
-    local container
+    local container bytes
+    bytes=$("$ENGINE" run --rm --user 0 --network none --entrypoint du "$IMAGE" --bytes --summarize --one-file-system /)
+    expect_small "${bytes%%[!0-9]*}"
     container=$("$ENGINE" run --detach --read-only --tmpfs /tmp --publish "127.0.0.1:$PORT:50051" "$IMAGE")
     # shellcheck disable=SC2064 # the id is known now
     trap "'$ENGINE' rm --force --volumes '$container' >/dev/null" EXIT
@@ -84,36 +92,51 @@ image_setting() { # argument: Go template of a part of the image's settings
     buildah inspect --type image --format "{{$1}}" "$IMAGE"
 }
 
-# Starts a command in the image's root file system, with the image's user, folder and environment.
-in_root() { # arguments: root folder, command
-    local root=$1 user environment
-    shift
-    user=$(image_setting .Docker.Config.User)
-    mapfile -t environment < <(buildah inspect --type image \
-        --format '{{range .Docker.Config.Env}}{{println .}}{{end}}' "$IMAGE" | sed '/^$/d')
-    # shellcheck disable=SC2016 # for the inner shell
-    exec chroot --userspec="$user:$user" "$root" /usr/bin/env -i "${environment[@]}" \
-        sh -c 'cd "$0" && exec "$@"' "$(image_setting .Docker.Config.WorkingDir)" "$@"
+image_list() { # argument: name of a list in the image's settings
+    buildah inspect --type image --format "{{range .Docker.Config.$1}}{{println .}}{{end}}" "$IMAGE" | sed '/^$/d'
+}
+
+# Starts a command in the image's root file system as an engine would with --read-only --tmpfs /tmp --cap-drop ALL
+# --security-opt no-new-privileges: with the image's user, folder and environment, and mounts of its own.
+in_root() { # arguments: root folder, folder for /data, command
+    local root=$1 data=$2 environment
+    shift 2
+    mapfile -t environment < <(image_list Env)
+    # shellcheck disable=SC2016 # for the inner shells
+    exec unshare --mount --propagation private bash -euc '
+        root=$1 data=$2 user=$3 folder=$4
+        shift 4
+        mount --bind "$root" "$root"
+        mount --options remount,bind,ro "$root"
+        mount --rbind /proc "$root/proc"
+        mount --rbind /dev "$root/dev"
+        mount --types tmpfs tmpfs "$root/tmp"
+        mount --bind "$data" "$root/data"
+        exec chroot "$root" /usr/bin/setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs \
+            --bounding-set=-all --inh-caps=-all /usr/bin/env -i --chdir "$folder" "$@"
+    ' in_root "$root" "$data" "$(image_setting .Docker.Config.User)" "$(image_setting .Docker.Config.WorkingDir)" \
+        "${environment[@]}" "$@"
 }
 
 test_with_buildah() {
-    local container root server code=0
+    local container root bytes data server entrypoint health code=0
     container=$(buildah from "$IMAGE")
+    # shellcheck disable=SC2064 # the id is known now
+    trap "buildah rm '$container' >/dev/null" EXIT
     root=$(buildah mount "$container")
-    local entrypoint
-    mapfile -t entrypoint < <(buildah inspect --type image \
-        --format '{{range .Docker.Config.Entrypoint}}{{println .}}{{end}}' "$IMAGE" | sed '/^$/d')
-    # Python and PyTorch need these; an engine would provide them.
-    [ -e "$root/dev/urandom" ] || mknod -m 666 "$root/dev/urandom" c 1 9
-    [ -e "$root/dev/null" ] || mknod -m 666 "$root/dev/null" c 1 3
-    mount --rbind /proc "$root/proc"
-    (in_root "$root" "${entrypoint[@]}" --port "$PORT") &
+    bytes=$(du --bytes --summarize "$root")
+    expect_small "${bytes%%[!0-9]*}"
+    data=$(mktemp -d)
+    chown "$(stat --format %u:%g "$root/data")" "$data"
+    mapfile -t entrypoint < <(image_list Entrypoint)
+    mapfile -t health < <(image_list Healthcheck.Test | tail -n +2) # the first one is CMD
+    (in_root "$root" "$data" "${entrypoint[@]}" --port "$PORT") &
     server=$!
     # shellcheck disable=SC2064 # the ids are known now
-    trap "kill -KILL $server 2>/dev/null || true; umount --lazy '$root/proc'; buildah rm '$container' >/dev/null" EXIT
+    trap "kill -KILL $server 2>/dev/null || true; buildah rm '$container' >/dev/null; rm -rf '$data'" EXIT
     wait_until_serving kill -0 "$server"
-    say "health check of the image: $(buildah inspect --type image --format '{{.Docker.Config.Healthcheck.Test}}' "$IMAGE")"
-    (in_root "$root" env "FACETS_TARGET=127.0.0.1:$PORT" facets health)
+    say "user $(image_setting .Docker.Config.User), read-only root; health check: ${health[*]}"
+    (in_root "$root" "$data" env "FACETS_TARGET=127.0.0.1:$PORT" "${health[@]}")
     run_tests
     kill -TERM "$server"
     wait "$server" || code=$?
