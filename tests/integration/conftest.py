@@ -7,7 +7,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from facets_proto.v1 import documents_pb2, documents_pb2_grpc
+from facets_proto.v1 import documents_pb2, documents_pb2_grpc, models_pb2, models_pb2_grpc
 from server_process import SHIPPED_MODEL, ServerProcess, make_toy_checkpoint, wait_until_serving
 
 TARGET = os.environ.get("FACETS_TARGET", "")
@@ -55,10 +55,11 @@ def channel(server_target: str) -> Iterator[grpc.Channel]:
 
 @pytest.fixture
 def collection(channel: grpc.Channel) -> Iterator[str]:
-    """A new collection, deleted afterwards."""
+    """A new collection of the server's default model, deleted afterwards; one of passages may be served beside it."""
     stub = documents_pb2_grpc.CollectionServiceStub(channel)
     name = f"test-{uuid.uuid4().hex[:12]}"
-    stub.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=30)
+    default = models_pb2_grpc.ModelServiceStub(channel).GetModel(models_pb2.GetModelRequest(), timeout=30).model
+    stub.CreateCollection(documents_pb2.CreateCollectionRequest(name=name, model=default.name), timeout=30)
     yield name
     stub.DeleteCollection(documents_pb2.DeleteCollectionRequest(name=name), timeout=60)
 
