@@ -1,0 +1,54 @@
+"""Gazetteers: names of a list in a text, whatever names and texts are."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from facets.errors import InvalidInputError
+from facets.relations.entities import Gazetteer, longest_from_left
+
+PIECES = st.text(alphabet="aB 1_,-\u00e9\ufdd0\ufdd1\U0001f600", min_size=1, max_size=4)
+
+
+def obvious_find(names: list[str], text: str) -> list[tuple[int, int, int]]:
+    """Every name at every place, then the longest from the left."""
+    found = []
+    for number, name in enumerate(names):
+        for start in range(len(text) - len(name) + 1):
+            end = start + len(name)
+            inside = text[start - 1 : start].isalnum() and text[start].isalnum()
+            inside |= text[end - 1].isalnum() and text[end : end + 1].isalnum()
+            if text.startswith(name, start) and not inside:
+                found.append((start, -end, number))
+    return list(longest_from_left(found))
+
+
+@given(st.lists(PIECES, max_size=6), st.lists(PIECES, max_size=12))
+def test_the_same_is_found_as_in_the_obvious_way(pieces: list[str], text: list[str]) -> None:
+    names = list(dict.fromkeys(name for name in pieces if any(map(str.isalnum, name))))
+    whole = "".join(text)
+    assert Gazetteer(names).find_names(whole) == obvious_find(names, whole)
+
+
+def test_names_side_by_side_are_both_found() -> None:
+    assert Gazetteer(["Ann", "(Bob)"]).find_names("Ann(Bob)Ann") == [(0, 3, 0), (3, 8, 1), (8, 11, 0)]
+
+
+def test_names_that_lie_in_one_another_are_few() -> None:
+    """A thousand names that match at each of 30,000 places: 27 million matches, had they all to be looked at."""
+    names = ["x" * length for length in range(1, 1001)]
+    text = "x" * 30_000
+    assert Gazetteer(names).find_names(text) == []
+    assert len(Gazetteer(["x x"]).find_names("x " * 15_000)) == 7_500
+
+
+def test_long_names_that_repeat_themselves_are_soon_read() -> None:
+    """A full automaton of one such name has a quadratic number of steps to make; here are two hundred."""
+    names = [f"{number} " + "x " * 490 for number in range(200)]
+    assert Gazetteer(names).find_names("7 " + "x " * 490) == [(0, 982, 7)]
+
+
+def test_a_name_longer_than_any_is_refused_by_its_place() -> None:
+    with pytest.raises(InvalidInputError, match="at most 1000 characters, got 40000") as caught:
+        Gazetteer(["York", "York", "x" * 40_000])
+    assert caught.value.field == "names[2]"
