@@ -10,7 +10,7 @@ from facets.errors import DamagedError
 from facets.index.lexical import TermCounts
 from facets.text.terms import QueryTerms, terms
 
-__all__ = ["contains_phrase", "count_terms", "hash_terms", "matched_words", "read_terms", "write_terms"]
+__all__ = ["contained_phrases", "count_terms", "hash_terms", "matched_words", "read_terms", "write_terms"]
 
 _MAX_COUNT = 65_535
 
@@ -58,7 +58,11 @@ def matched_words(query: QueryTerms, held: TermCounts) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for (_, word), hash in zip(query.words, hashes, strict=True) if hash in there))
 
 
-def contains_phrase(phrase: Sequence[str], text: str) -> bool:
-    """Whether the terms of a phrase stand side by side in a text."""
-    held = terms(text)
-    return any(tuple(held[start : start + len(phrase)]) == tuple(phrase) for start in range(len(held)))
+def contained_phrases(phrases: Sequence[Sequence[str]], text: str) -> list[bool]:
+    """Of each phrase, whether its terms stand side by side in a text."""
+    held = _joined(terms(text))
+    return [_joined(phrase) in held for phrase in phrases]
+
+
+def _joined(found: Sequence[str]) -> str:
+    return "".join(f" {term} " for term in found)  # no term holds white space

@@ -5,16 +5,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.lexical_terms import contains_phrase, hash_terms
+from facets.documents.lexical_terms import contained_phrases, hash_terms
 from facets.documents.ranking import LexicalSide
 from facets.documents.views import StoreView
 from facets.index.lexical import LexicalIndex
+from facets.text.interruption import check_interrupted
 from facets.text.terms import QueryTerms
 
 __all__ = ["WordSearch"]
 
 _WIDTH = 2  # so many times the documents wanted are candidates
 _MAX_PHRASE_DOCUMENTS = 1000  # documents with all words of a phrase whose texts are looked at, the newest ones
+_DOCUMENTS_AT_A_TIME = 16  # of these are in memory
 _PHRASE_WEIGHT = 3.0  # a phrase counts more than its words wherever they stand
 
 
@@ -44,17 +46,20 @@ class WordSearch:
 
     def add_phrases(self, side: LexicalSide, view: StoreView) -> LexicalSide:
         """A quoted phrase counts as one more term, as rare as its words together."""
-        if not side.terms.phrases:
+        phrases = side.terms.phrases
+        if not phrases:
             return side
-        scores, most = side.found.scores.copy(), side.found.most
-        for phrase in side.terms.phrases:
-            hashes = hash_terms(phrase)
-            having = np.flatnonzero(np.isin(side.found.rows, self._lexical.having_all(hashes)))
-            documents = view.documents(side.found.rows[having])
-            weight = np.float32(_PHRASE_WEIGHT * self._lexical.rarity(hashes))
-            most += float(weight)
-            for place in having.tolist():
+        hashes = [hash_terms(phrase) for phrase in phrases]
+        weights = np.array([_PHRASE_WEIGHT * self._lexical.rarity(one) for one in hashes], dtype=np.float32)
+        possible = np.stack([np.isin(side.found.rows, self._lexical.having_all(one)) for one in hashes], axis=1)
+        scores, places = side.found.scores.copy(), np.flatnonzero(possible.any(axis=1))
+        for first in range(0, len(places), _DOCUMENTS_AT_A_TIME):
+            some = places[first : first + _DOCUMENTS_AT_A_TIME]
+            documents = view.documents(side.found.rows[some])
+            for place in some.tolist():
+                check_interrupted()
                 document = documents.get(int(side.found.rows[place]))
-                if document is not None and contains_phrase(phrase, document.text):
-                    scores[place] += weight
+                if document is not None:
+                    scores[place] += weights[possible[place] & contained_phrases(phrases, document.text)].sum()
+        most = side.found.most + float(weights.sum(dtype=np.float64))
         return LexicalSide(terms=side.terms, found=replace(side.found, scores=scores, most=most))

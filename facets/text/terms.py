@@ -24,6 +24,7 @@ _STOP_WORDS = frozenset(
     "on or s should such t that the their then there these they this to was were what when where which who whom whose "
     "why will with would you your".split()
 )
+_MAX_PHRASES = 32  # different ones of a query that are looked for as they stand; of the others the words count
 _stemmers = threading.local()  # a stemmer must not be shared between threads
 
 
@@ -34,7 +35,7 @@ class QueryTerms:
     Attributes:
         words: Terms to look for, with the word of the query that each came from; stop words only where there is
             nothing else.
-        phrases: Terms of every quoted phrase, in order, stop words included.
+        phrases: Terms of the first 32 different quoted phrases, in order, stop words included.
     """
 
     words: tuple[tuple[str, str], ...]
@@ -88,8 +89,9 @@ def query_terms(text: str) -> QueryTerms:
     """
     found = _terms(text)
     telling = [(term, word) for term, word in found if not is_stop_word(word)]
-    phrases = tuple(tuple(terms(phrase)) for phrase in _PHRASE.findall(text))
-    return QueryTerms(tuple(telling or found), tuple(phrase for phrase in phrases if len(phrase) > 1))
+    quoted = dict.fromkeys(tuple(terms(phrase)) for phrase in _PHRASE.findall(text))
+    phrases = [phrase for phrase in quoted if len(phrase) > 1]
+    return QueryTerms(tuple(telling or found), tuple(phrases[:_MAX_PHRASES]))
 
 
 def _terms(text: str) -> list[tuple[str, str]]:

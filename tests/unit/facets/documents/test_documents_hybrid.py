@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, EncodedTexts, EngineConfig, Equals, SearchMode, TargetModel
 from facets.documents.fusion import fuse
-from facets.errors import InvalidInputError
+from facets.errors import FacetsError, InvalidInputError
+from facets.text.interruption import interrupted_by
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 OpenEngine = Callable[..., CollectionEngine]
@@ -77,6 +78,22 @@ def test_query_of_stop_words_alone_is_answered(engine: CollectionEngine) -> None
 def test_query_of_ten_thousand_words_is_answered(engine: CollectionEngine) -> None:
     words = " ".join(f"word{n}" for n in range(10_000)) + " valve"
     assert found(engine, words) == ["valve"]
+
+
+def test_thousands_of_phrases_are_bounded_work(engine: CollectionEngine) -> None:
+    """Of a query within the limits, 3,000 phrases times 1,000 documents would be read for minutes."""
+    engine.upsert("docs", [document(f"same{n}", "the cat and the dog " * 20) for n in range(1000)])
+    phrases = " ".join(f'"the cat{" and" * (n % 2)}" "dog the {n}"' for n in range(1500))
+    assert found(engine, phrases + ' "to be or not to be"')[0] == "same0"
+    assert found(engine, '"to be or not to be" ' + phrases)[0] == "hamlet"
+
+
+def test_looking_for_phrases_ends_with_its_call(engine: CollectionEngine) -> None:
+    def check() -> None:
+        raise FacetsError("nobody waits")
+
+    with interrupted_by(check), pytest.raises(FacetsError, match="nobody waits"):
+        found(engine, '"to be or not to be"')
 
 
 def test_hit_says_which_words_matched_and_what_each_side_said(engine: CollectionEngine) -> None:

@@ -28,3 +28,8 @@ def test_query_drops_stop_words_unless_there_is_nothing_else() -> None:
 
 def test_phrases_keep_their_stop_words_in_order() -> None:
     assert query_terms('who said "to be or not to be" and "x"').phrases == (("to", "be", "or", "not", "to", "be"),)
+
+
+def test_many_phrases_are_bounded_and_counted_once() -> None:
+    assert query_terms('"a b" "a b"').phrases == (("a", "b"),)
+    assert len(query_terms(" ".join(f'"a {n}"' for n in range(1000))).phrases) == 32
