@@ -28,6 +28,7 @@ from facets.relations.patterns import PatternLimits, mirrored, tokenize_patterns
 from facets.relations.ranking import RelationFacets, ScoreArrays, score_arrays
 from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
 from facets.text.checks import check_text
+from facets.text.interruption import check_interrupted
 
 __all__ = ["RelationEngine"]
 
@@ -321,6 +322,7 @@ class RelationEngine:
         decisions = self._decisions(chosen, arrays, top_k=top_k, evidence=evidence)
         result: list[list[PairRelations]] = [[] for _ in texts]
         for mention, row, best_R in zip(mentions, rows_M.tolist(), best_MR, strict=True):
+            check_interrupted()
             scores = decisions.scores(row, mention.tokens, assertion=mention.assertion, accepted_R=best_R)
             result[mention.text_position].append(mention.result(texts, scores))
         return result

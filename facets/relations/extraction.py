@@ -20,6 +20,7 @@ from facets.relations.patterns import (
 )
 from facets.relations.results import EntityMention, PairRelations, PatternScores, RankedTail
 from facets.relations.signatures import VALUES
+from facets.text.interruption import check_interrupted
 from facets.text.tokenizer import Sentence, Tokenizer
 
 __all__ = ["PairMention", "group_tails", "head_spans", "pair_mentions", "resolve_spans"]
@@ -162,6 +163,7 @@ def _sentence_mentions(
     whole = EntitySpan(sentence.start, sentence.end)
     assertions: dict[tuple[int, int], Assertion] = {}
     for pattern in sentence_patterns(words[1:-1], limits, before=words[0], after=words[-1]):
+        check_interrupted()
         head, tail = own[pattern.head], own[pattern.tail]
         if head.type in VALUES or _are_apart(head, tail, pattern) or _are_same(text, head, tail):
             continue

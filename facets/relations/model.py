@@ -36,6 +36,7 @@ from facets.relations.network import PatternNetwork
 from facets.relations.pattern_pieces import PatternPieces
 from facets.relations.patterns import tokenize_patterns
 from facets.relations.tables import PatternTable, RelationTable, read_tables, write_tables
+from facets.text.interruption import check_interrupted
 from facets.text.tokenizer import Tokenizer
 from facets.words.vectors import WordVectors, unit_rows
 
@@ -161,6 +162,7 @@ class RelationModel:
         rows = self.pieces.rows(patterns)
         found = np.empty((len(rows), *shape), dtype=np.float32)
         for places in length_batches([len(row) for row in rows], max_tokens=_BATCH_TOKENS):
+            check_interrupted()
             found[places] = part([rows[place] for place in places]).float().cpu().numpy()
         return found
 

@@ -19,6 +19,7 @@ from facets.relations.entailment_weights import FEATURES, WORD_FEATURES
 from facets.relations.scoring import asymmetric_score, generality_score
 from facets.relations.wording import Wording, read_wording
 from facets.relations.wordnet import WordNet, wordnet
+from facets.text.interruption import check_interrupted
 
 __all__ = ["PairFeatures", "pair_features", "word_features"]
 
@@ -109,6 +110,7 @@ def word_features(premises: Sequence[tuple[str, ...]], hypotheses: Sequence[tupl
 
 def _compared(premise: Wording, hypothesis: Wording, words: WordNet) -> list[float]:
     """The features from ``hypernym`` on."""
+    check_interrupted()
     same = _highest(premise, hypothesis, words.sameness)
     opposition = _highest(premise, hypothesis, words.opposition)
     is_mutual = premise.is_mutual or hypothesis.is_mutual

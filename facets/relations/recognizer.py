@@ -13,6 +13,7 @@ from facets.extras import install_command
 from facets.relations.clauses import clauses_of, is_adjunct
 from facets.relations.entities import EntitySpan
 from facets.relations.names import names_of
+from facets.text.interruption import check_interrupted
 from facets.text.tokenizer import Tokenizer
 
 __all__ = ["SpacyEntities"]
@@ -61,6 +62,7 @@ class SpacyEntities:
         found: list[list[EntitySpan]] = [[] for _ in texts]
         blocks = [(place, start, end) for place, text in enumerate(texts) for start, end in self._blocks(text)]
         for batch in _batches(blocks, self._block_chars):
+            check_interrupted()
             with self._lock, self._nlp.memory_zone():
                 read = self._nlp.pipe([texts[place][start:end] for place, start, end in batch])
                 for (place, start, _), doc in zip(batch, read, strict=True):

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from facets.scoring.facet_match import unit_facets
+from facets.text.interruption import check_interrupted
 
 __all__ = [
     "asymmetric_score",
@@ -107,6 +108,7 @@ def asymmetric_scores(
     backward_BR = torch.empty_like(forward_BR)
     step = max(1, COSINES_AT_A_TIME // max(1, num_facets * len(relations_MD)))
     for start in range(0, num_patterns, step):
+        check_interrupted()
         # [b, K, D] @ [D, J * R] -> [b, K, J, R]
         cosines_bKM = units_BKD[start : start + step] @ relations_MD.mT
         block_bKJR = cosines_bKM.view(-1, num_facets, num_relation_facets, num_relations)

@@ -12,6 +12,7 @@ from facets.relations.wordnet import WordNet
 
 __all__ = ["Wording", "read_wording"]
 
+_MAX_CONTENT = 64  # each is compared with each of another pattern; patterns of people have fewer than ten
 _BE = frozenset("is are was were be been being am 's 're".split())
 _AUXILIARIES = _BE | frozenset("have has had having do does did done get got gets 've 'd".split())
 _MODALS = frozenset("may might could can would should must will shall cannot ought 'll wo ca".split())
@@ -45,7 +46,7 @@ class Wording:
     """The surface of a pattern.
 
     Attributes:
-        content: Words that carry meaning, in order.
+        content: Words that carry meaning, in order; the first 64.
         head_acts: ``$ARG1`` is what a verb in the active voice would start with.
         frame: The preposition after a participle, unless it is ``by``: ``of`` in ``is made of``. Who acts can be
             compared between patterns of one frame only.
@@ -77,7 +78,7 @@ def read_wording(tokens: Sequence[str], words: WordNet) -> Wording:
     """
     starts_with_head = tokens.index(ARG1) < tokens.index(ARG2)
     spoken = [token for token in tokens if token not in (ARG1, ARG2, ENTITY)]
-    content = tuple(token for token in spoken if _carries_meaning(token))
+    content = tuple(token for token in spoken if _carries_meaning(token))[:_MAX_CONTENT]
     preposition = _after_participle(tokens, words)
     hedged = not _MODALS.isdisjoint(spoken) or not _DOUBTS.isdisjoint(spoken)
     return Wording(

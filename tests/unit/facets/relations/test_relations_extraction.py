@@ -2,8 +2,10 @@
 
 import pytest
 
+from facets.errors import FacetsError
 from facets.relations import EntitySpan, EntityType, Gazetteer, RelationEngine
 from facets.relations.assertion import AssertionStatus
+from facets.text.interruption import interrupted_by
 
 NAMES = Gazetteer(["Ann", "Ann Lee", "Bob", "Paris", "London", "Acme"])
 
@@ -105,3 +107,25 @@ def test_two_hundred_entities_in_a_sentence_are_bounded_work(engine: RelationEng
 @pytest.mark.parametrize("text", ["Nobody came.", "Ann came."])
 def test_fewer_than_two_entities_have_no_pair(engine: RelationEngine, text: str) -> None:
     assert pairs_of(engine, text) == []
+
+
+def test_work_ends_when_nobody_waits_for_it(engine: RelationEngine) -> None:
+    """Each of these asks on its way: reading texts, pairs of entities, patterns, results."""
+    text = "Ann met Bob. Bob met Paris. Acme met London."
+
+    def asked_until(most: int) -> int:
+        places = iter(range(most + 1))
+
+        def check() -> None:
+            if next(places) == most:
+                raise FacetsError("nobody waits")
+
+        with interrupted_by(check):
+            engine.extract([text], finder=NAMES)
+        return next(places)
+
+    asked = asked_until(10**9)
+    assert asked > 6
+    for most in range(asked):
+        with pytest.raises(FacetsError, match="nobody waits"):
+            asked_until(most)

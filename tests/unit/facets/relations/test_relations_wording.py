@@ -50,3 +50,10 @@ def test_participles_keep_their_preposition() -> None:
 def test_mutual_and_negated_words_are_seen() -> None:
     assert read("$ARG1 is married to $ARG2").is_mutual
     assert read("$ARG1 never met $ARG2").is_negated
+
+
+def test_of_thousands_of_words_the_first_count() -> None:
+    """Each is compared with each of the other pattern: 40 million for two patterns that a request may hold."""
+    letters = "abcdefghij"
+    long = ["$ARG1", *("w" + first + second + third for first in letters for second in letters for third in letters)]
+    assert len(read(" ".join([*long, "$ARG2"])).content) == 64
