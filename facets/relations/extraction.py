@@ -1,6 +1,7 @@
 """Pairs of entity mentions and their patterns, from texts whose entities are known."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -119,8 +120,11 @@ def head_spans(texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]], head
     pattern = re.compile(rf"(?<!\w){re.escape(head.strip())}(?!\w)", re.IGNORECASE)
     result = []
     for text, own in zip(texts, spans, strict=True):
+        check_interrupted()
         heads = [EntitySpan(*match.span()) for match in pattern.finditer(text)]
-        others = [s for s in own if all(s.end <= h.start or h.end <= s.start for h in heads)]
+        ends = [head.end for head in heads]
+        following = [(span, bisect_right(ends, span.start)) for span in own]  # the first to end behind it
+        others = [span for span, place in following if place == len(heads) or span.end <= heads[place].start]
         result.append(sorted(heads + others))
     return result
 

@@ -5,6 +5,7 @@ import pytest
 from facets.errors import FacetsError
 from facets.relations import EntitySpan, EntityType, Gazetteer, RelationEngine
 from facets.relations.assertion import AssertionStatus
+from facets.relations.extraction import head_spans
 from facets.text.interruption import interrupted_by
 
 NAMES = Gazetteer(["Ann", "Ann Lee", "Bob", "Paris", "London", "Acme"])
@@ -129,3 +130,17 @@ def test_work_ends_when_nobody_waits_for_it(engine: RelationEngine) -> None:
     for most in range(asked):
         with pytest.raises(FacetsError, match="nobody waits"):
             asked_until(most)
+
+
+def test_mentions_of_the_head_replace_what_overlaps_them() -> None:
+    text = "Ann Lee met ann; Bob Ann met Joanne."
+    spans = [EntitySpan(0, 7), EntitySpan(12, 15), EntitySpan(17, 24), EntitySpan(29, 35)]
+    [found] = head_spans([text], [spans], "Ann")
+    assert [text[span.start : span.end] for span in found] == ["Ann", "ann", "Ann", "Joanne"]
+
+
+def test_a_text_of_thousands_of_heads_is_soon_read() -> None:
+    """Each of the other entities was compared with every mention of the head: 100 million times here."""
+    text = "cat dog " * 10_000
+    spans = [EntitySpan(4 + 8 * place, 7 + 8 * place) for place in range(10_000)]
+    assert len(head_spans([text], [spans], "cat")[0]) == 20_000
