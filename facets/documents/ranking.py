@@ -20,6 +20,7 @@ from facets.documents.types import Hit, SearchMode
 from facets.documents.views import StoreView
 from facets.index.candidates import Meetings, meet
 from facets.index.lexical import LexicalFound
+from facets.text.interruption import check_interrupted
 from facets.text.terms import QueryTerms, is_stop_word
 
 __all__ = ["Found", "LexicalSide", "Wanted", "rank"]
@@ -214,6 +215,7 @@ def _best(scored: _Scored, ids: Mapping[int, str], wanted: Wanted) -> _Scored:
 
 
 def _diverse(view: StoreView, record: CollectionRecord, scored: _Scored, wanted: Wanted) -> _Scored:
+    check_interrupted()
     stored = view.facets(record, scored.rows)
     alike = similarities(stored.units, stored.starts)
     shares = scored.met.shares
@@ -240,6 +242,7 @@ def _hits(
     for weights_J, scored, side in zip(weights_QJ, best, sides, strict=True):
         found = []
         for place, row in enumerate(scored.rows.tolist()):
+            check_interrupted()
             document, at = documents[row], int(np.searchsorted(rows, row))
             matches = matches_of(
                 weights_J,

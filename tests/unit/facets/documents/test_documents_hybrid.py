@@ -88,12 +88,15 @@ def test_thousands_of_phrases_are_bounded_work(engine: CollectionEngine) -> None
     assert found(engine, '"to be or not to be" ' + phrases)[0] == "hamlet"
 
 
-def test_looking_for_phrases_ends_with_its_call(engine: CollectionEngine) -> None:
+@pytest.mark.parametrize(
+    ("text", "options"), [('"to be or not to be"', {}), ("question", {"diversify": 0.5}), ("question", {})]
+)
+def test_searching_ends_with_its_call(engine: CollectionEngine, text: str, options: dict[str, float]) -> None:
     def check() -> None:
         raise FacetsError("nobody waits")
 
     with interrupted_by(check), pytest.raises(FacetsError, match="nobody waits"):
-        found(engine, '"to be or not to be"')
+        found(engine, text, **options)
 
 
 def test_hit_says_which_words_matched_and_what_each_side_said(engine: CollectionEngine) -> None:
