@@ -3,7 +3,7 @@
 import importlib.util
 from pathlib import Path
 
-from facets_client.adapters.requirement import MODULES
+from facets_client.adapters import MODULES
 
 _ADAPTERS = Path(__file__).parent / "facets_client" / "adapters"
 collect_ignore = [

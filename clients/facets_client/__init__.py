@@ -3,8 +3,7 @@
 Importing this package reads and sends nothing; the connection opens with the first call.
 """
 
-from facets_client.aio import AsyncFacetsClient
-from facets_client.client import FacetsClient
+from facets_client.client import AsyncFacetsClient, FacetsClient
 from facets_client.core.channel import TlsConfig
 from facets_client.documents.results import Document
 from facets_client.errors import (

@@ -1,14 +1,11 @@
-"""The blocking client."""
+"""The two clients: blocking, and the same methods to be awaited."""
 
 from types import TracebackType
 from typing import Self
 
-from facets_client.core.channel import TlsConfig
-from facets_client.core.target import DEFAULT_TARGET
-from facets_client.documents.upsert_session import UpsertSession
-from facets_client.methods import BlockingMethods, Operations
-
-__all__ = ["FacetsClient"]
+from facets_client.core.channel import DEFAULT_TARGET, TlsConfig
+from facets_client.documents.operations import UpsertSession
+from facets_client.methods import AsyncMethods, BlockingMethods, Operations
 
 
 class FacetsClient(BlockingMethods):
@@ -21,7 +18,7 @@ class FacetsClient(BlockingMethods):
     Args:
         target: ``HOST:PORT`` (50051 when there is no port), or another name that gRPC resolves.
         timeout_s: Seconds for one request; a long input takes several. None: 30, and 120 for calls that store or
-            read much (``core/rpc.py`` lists them).
+            read much (``core/channel.py`` lists them).
         api_key: Key for servers that ask for one.
         tls: True for TLS with gRPC's own trusted roots, or certificates of your own.
 
@@ -58,3 +55,37 @@ class FacetsClient(BlockingMethods):
     def open_upsert_session(self, collection: str, *, resume_token: str = "") -> UpsertSession:
         """Opens an upsert stream whose batches and acks the caller handles one by one."""
         return UpsertSession(self._open, collection, resume_token=resume_token)
+
+
+class AsyncFacetsClient(AsyncMethods):
+    """Talks to a Facets server from one event loop; closed by ``async with`` or ``await close()``.
+
+    Takes the same arguments and has the same methods, results and errors as ``FacetsClient``, which
+    describes them. Methods that return iterators there return asynchronous iterators here, and take
+    asynchronous iterables, too.
+
+    Example:
+        >>> from facets_client import AsyncFacetsClient
+        >>> async def main() -> None:
+        ...     async with AsyncFacetsClient("localhost:50051") as client:
+        ...         print((await client.embed(["A dog."])).facet_embeddings.shape)
+    """
+
+    def __init__(
+        self,
+        target: str = DEFAULT_TARGET,
+        *,
+        timeout_s: float | None = None,
+        api_key: str | None = None,
+        tls: bool | TlsConfig = False,
+    ) -> None:
+        super().__init__(target, timeout_s=timeout_s, api_key=api_key, tls=tls)
+        self._operations = Operations()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -10,22 +10,6 @@ from typing import NamedTuple
 
 import grpc
 
-__all__ = [
-    "AlreadyExistsError",
-    "DeadlineExceededError",
-    "FacetsClientError",
-    "FailedPreconditionError",
-    "FieldViolation",
-    "InvalidArgumentError",
-    "NotFoundError",
-    "OverloadedError",
-    "PermissionDeniedError",
-    "ServerError",
-    "UnauthenticatedError",
-    "UnavailableError",
-    "error_class",
-]
-
 
 class FieldViolation(NamedTuple):
     """One field of a request that breaks its rule."""

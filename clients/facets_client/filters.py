@@ -12,9 +12,7 @@ Example:
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from facets_client.core.checks import check_sequences
-
-__all__ = ["AllOf", "AnyOf", "Contains", "Equals", "Exists", "Filter", "NoneOf", "OneOf", "Range"]
+from facets_client.core.values import check_sequences
 
 Scalar = str | int | float | bool | None
 

@@ -15,8 +15,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["METHODS_FILE", "SIMILARITY_METHOD_FILE", "generate", "generate_similarity_method", "main"]
-
 PACKAGE_FOLDER = Path(__file__).resolve().parent
 METHODS_FILE = PACKAGE_FOLDER / "methods.py"
 SIMILARITY_METHOD_FILE = PACKAGE_FOLDER / "texts" / "similarity_method.py"
@@ -49,8 +47,8 @@ def generate() -> str:
     imports = {
         "from facets_client.core.asynchronous import AsyncRunner",
         "from facets_client.core.blocking import BlockingRunner",
-        "from facets_client.core.checks import check_pairs",
-        "from facets_client.core.checks import check_sequences",
+        "from facets_client.core.values import check_pairs",
+        "from facets_client.core.values import check_sequences",
         *(f"from collections.abc import {name}" for name in ("AsyncIterable", "AsyncIterator", "Iterable", "Iterator")),
     }
     found = list(_operations())

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from facets_client.core.asynchronous import AsyncRunner
 from facets_client.core.blocking import BlockingRunner
-from facets_client.core.checks import check_pairs, check_sequences
 from facets_client.core.operations import ModelOperations
 from facets_client.core.results import FacetsArray, Model, ServerStatus
+from facets_client.core.values import check_pairs, check_sequences
 from facets_client.documents.convert import SearchMode
 from facets_client.documents.operations import CollectionOperations, DocumentOperations
 from facets_client.documents.results import (

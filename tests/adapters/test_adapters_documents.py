@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from facets_client import FacetsClient
-from facets_client.adapters.requirement import MODULES
+from facets_client.adapters import MODULES
 from integration.server_process import ROOT
 
 PAGE = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from facets_client import FacetsClient
-from facets_client.core.rpc import SERVICES
+from facets_client.core.channel import SERVICES
 from server_process import ROOT, TOY_WORDS
 
 COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]

@@ -74,13 +74,12 @@ SERVER_TASK_ROOMS = {room: {"runtime"} for room in TASK_ROOMS} | {
     "papers": {"runtime", "documents"},
 }
 CLIENT_TASK_ROOMS = {room: {"core", "errors"} for room in TASK_ROOMS} | {
-    "documents": {"core", "errors", "filters", "texts", "client"},
-    "papers": {"core", "errors", "filters", "texts", "documents", "client"},
+    "documents": {"core", "errors", "filters", "texts", "client", "load"},
+    "papers": {"core", "errors", "filters", "texts", "documents", "client", "load"},
 }
 _CLIENT_FRONT = {
     "",
     "client",
-    "aio",
     "methods",
     "cli",
     "adapters",

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from facets_client.core import distribution as client_distribution
+from facets_client.core import extras as client_distribution
 from toys import toy_model
 
 import facets

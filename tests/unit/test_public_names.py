@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from facets_client.adapters.requirement import MODULES as ADAPTED
+from facets_client.adapters import MODULES as ADAPTED
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = {"facets": ROOT, "facets_server": ROOT / "server", "facets_client": ROOT / "clients"}
@@ -27,7 +27,7 @@ _ABSENT = {
     if importlib.util.find_spec(module) is None
 }
 HEAVY = {"torch", "faiss", "spacy", "scipy", "sentence_transformers", "transformers"}
-LIGHT = ["facets", "facets.errors", "facets_client", "facets_client.aio", "facets_client.cli"]
+LIGHT = ["facets", "facets.errors", "facets_client", "facets_client.client", "facets_client.cli"]
 
 
 def public_definitions(module: str) -> set[str]:

@@ -16,18 +16,6 @@ from numpy.typing import NDArray
 from facets_client.core.results import Span
 from facets_client.documents.results import Document
 
-__all__ = [
-    "batches",
-    "facets_of",
-    "from_json",
-    "from_spans",
-    "join_norms",
-    "split_norms",
-    "to_json",
-    "to_spans",
-    "whole",
-]
-
 T = TypeVar("T")
 
 

@@ -8,7 +8,7 @@ Example:
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Self, TypeVar, cast
 
-from facets_client.adapters.requirement import require
+from facets_client.adapters import require
 
 require("haystack")
 from haystack import Document as HaystackDocument  # noqa: E402
@@ -17,12 +17,11 @@ from haystack.utils import Secret, deserialize_secrets_inplace  # noqa: E402
 
 from facets_client.adapters.retrieval import HIT_KEY, Retrieval, metadata_of  # noqa: E402
 from facets_client.client import FacetsClient  # noqa: E402
-from facets_client.core.target import DEFAULT_TARGET  # noqa: E402
+from facets_client.core.channel import DEFAULT_TARGET  # noqa: E402
 from facets_client.documents.convert import SearchMode  # noqa: E402
-from facets_client.documents.results import Document, SearchHit  # noqa: E402
+from facets_client.documents.hits import SearchHit  # noqa: E402
+from facets_client.documents.results import Document  # noqa: E402
 from facets_client.filters import AllOf, AnyOf, Equals, Exists, Filter, NoneOf, OneOf, Range, Scalar  # noqa: E402
-
-__all__ = ["FacetsRetriever", "FacetsWriter", "from_haystack", "from_haystack_filters"]
 
 ComponentT = TypeVar("ComponentT")
 

@@ -9,7 +9,7 @@ Example:
 
 from collections.abc import Iterable, Iterator
 
-from facets_client.adapters.requirement import require
+from facets_client.adapters import require
 
 require("langchain")
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun  # noqa: E402
@@ -17,13 +17,11 @@ from langchain_core.documents import Document as LangChainDocument  # noqa: E402
 from langchain_core.retrievers import BaseRetriever  # noqa: E402
 
 from facets_client.adapters.retrieval import HIT_KEY, Retrieval, content_id, metadata_of  # noqa: E402
-from facets_client.aio import AsyncFacetsClient  # noqa: E402
-from facets_client.client import FacetsClient  # noqa: E402
+from facets_client.client import AsyncFacetsClient, FacetsClient  # noqa: E402
 from facets_client.documents.convert import SearchMode  # noqa: E402
-from facets_client.documents.results import Document, SearchHit  # noqa: E402
+from facets_client.documents.hits import SearchHit  # noqa: E402
+from facets_client.documents.results import Document  # noqa: E402
 from facets_client.filters import Filter  # noqa: E402
-
-__all__ = ["FacetsRetriever", "from_langchain"]
 
 
 class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are skipped, see pyproject.toml

@@ -11,20 +11,18 @@ Example:
 
 from collections.abc import Iterable, Iterator
 
-from facets_client.adapters.requirement import require
+from facets_client.adapters import require
 
 require("llama-index")
 from llama_index.core.retrievers import BaseRetriever  # noqa: E402
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode  # noqa: E402
 
 from facets_client.adapters.retrieval import HIT_KEY, Retrieval, metadata_of  # noqa: E402
-from facets_client.aio import AsyncFacetsClient  # noqa: E402
-from facets_client.client import FacetsClient  # noqa: E402
+from facets_client.client import AsyncFacetsClient, FacetsClient  # noqa: E402
 from facets_client.documents.convert import SearchMode  # noqa: E402
-from facets_client.documents.results import Document, SearchHit  # noqa: E402
+from facets_client.documents.hits import SearchHit  # noqa: E402
+from facets_client.documents.results import Document  # noqa: E402
 from facets_client.filters import Filter  # noqa: E402
-
-__all__ = ["FacetsRetriever", "from_llama_index"]
 
 
 class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are skipped, see pyproject.toml

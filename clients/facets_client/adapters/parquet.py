@@ -13,15 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
+from facets_client.adapters import require
 from facets_client.adapters.exported import batches, from_json, from_spans, to_json, to_spans, whole
-from facets_client.adapters.requirement import require
 from facets_client.documents.results import Document
 
 require("parquet")
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
-
-__all__ = ["SCHEMA", "read_parquet", "write_parquet"]
 
 # A facet is a list and not a vector of fixed width, so that documents without facets fit in.
 SCHEMA = pa.schema(

@@ -10,14 +10,12 @@ from typing import cast
 
 import numpy as np
 
+from facets_client.adapters import require
 from facets_client.adapters.exported import batches, facets_of, from_spans, join_norms, split_norms, to_spans
-from facets_client.adapters.requirement import require
 from facets_client.documents.results import Document
 
 require("qdrant")
 from qdrant_client import QdrantClient, models  # noqa: E402
-
-__all__ = ["VECTOR", "read_qdrant", "write_qdrant"]
 
 VECTOR = "facets"  # name of the points' vector
 _POINTS = 64  # of one request

@@ -3,13 +3,10 @@
 import hashlib
 from dataclasses import asdict, dataclass
 
-from facets_client.aio import AsyncFacetsClient
-from facets_client.client import FacetsClient
+from facets_client.client import AsyncFacetsClient, FacetsClient
 from facets_client.documents.convert import SearchMode
-from facets_client.documents.results import SearchHit
+from facets_client.documents.hits import SearchHit
 from facets_client.filters import Filter
-
-__all__ = ["HIT_KEY", "Retrieval", "content_id", "describe", "metadata_of"]
 
 HIT_KEY = "facets_hit"  # of the metadata; everything else in there is the document's payload
 

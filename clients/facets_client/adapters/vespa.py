@@ -22,8 +22,6 @@ from facets_client.adapters.exported import (
 )
 from facets_client.documents.results import Document
 
-__all__ = ["read_vespa", "schema", "write_vespa"]
-
 _SCHEMA = """\
 schema %(name)s {
     document %(name)s {

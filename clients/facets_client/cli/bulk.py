@@ -10,23 +10,10 @@ import typer
 from facets_client.cli.failures import CommandError, ExitCode, Failure
 from facets_client.cli.output import progress_bar
 from facets_client.cli.settings import Settings
-from facets_client.core.bulk.rejected import RejectedFile
-from facets_client.core.bulk.runner import BulkReport, BulkRunner, BulkSettings, BulkTask, Progress
-from facets_client.core.bulk.state import Place, StateFile
-from facets_client.core.source import BulkSource
 from facets_client.errors import FacetsClientError
-
-__all__ = [
-    "BatchOption",
-    "BulkInput",
-    "InputArgument",
-    "ProgressOption",
-    "RejectedOption",
-    "ResumeOption",
-    "WaitOption",
-    "WindowOption",
-    "bulk_input",
-]
+from facets_client.load.batches import Place, RejectedFile, StateFile
+from facets_client.load.runner import BulkReport, BulkRunner, BulkSettings, BulkTask, Progress
+from facets_client.load.source import BulkSource
 
 ItemT = TypeVar("ItemT")
 

@@ -7,7 +7,6 @@ from enum import IntEnum
 
 import typer
 
-from facets_client.core.source import InputError
 from facets_client.errors import (
     AlreadyExistsError,
     DeadlineExceededError,
@@ -20,8 +19,7 @@ from facets_client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-
-__all__ = ["CommandError", "ExitCode", "Failure", "failure_of", "of_server"]
+from facets_client.load.source import InputError
 
 _DISK_FULL = "DISK_FULL"  # same status as overload, but trying again does not help
 _GRPC_NOISE = re.compile(r"failed to connect to all addresses; last error: [A-Z]+: ")

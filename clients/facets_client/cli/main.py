@@ -13,17 +13,13 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from facets_client.cli import doctor, serve, server
+from facets_client.cli import doctor, server
 from facets_client.cli.failures import CommandError, ExitCode, Failure, failure_of, of_server
 from facets_client.cli.output import say
-from facets_client.cli.profiles import Profile, default_options, profile_names, read_profile
-from facets_client.cli.settings import Settings, settings_of
-from facets_client.core.channel import TlsConfig
-from facets_client.core.distribution import DISTRIBUTION
-from facets_client.core.target import DEFAULT_TARGET
+from facets_client.cli.settings import Profile, Settings, default_options, profile_names, read_profile, settings_of
+from facets_client.core.channel import DEFAULT_TARGET, TlsConfig
+from facets_client.core.extras import DISTRIBUTION
 from facets_client.errors import FacetsClientError
-
-__all__ = ["app", "main"]
 
 _EXIT_CODES = """
 With --json an error is one JSON object on standard error: {"error": {"code", "message", "exit_code", "field",
@@ -220,7 +216,7 @@ def _add_commands(commands: Mapping[str, Callable[..., Any] | typer.Typer]) -> N
 for _room in _ROOMS:
     _add_commands(import_module(f"facets_client.cli.{_room}").COMMANDS)
 _add_commands({"models": server.models, "health": server.health, "status": server.status, "doctor": doctor.doctor})
-app.command("serve", context_settings=serve.FOREIGN_OPTIONS)(serve.serve)
+app.command("serve", context_settings=server.FOREIGN_OPTIONS)(server.serve)
 
 
 def main() -> None:

@@ -27,7 +27,8 @@ from rich.table import Table
 from rich.text import Text
 
 from facets_client.core.results import FacetMatch, NearestWord
-from facets_client.texts.results import Explanation, TokenAttention
+from facets_client.texts.parts import TokenAttention
+from facets_client.texts.results import Explanation
 
 _PIPED_WIDTH = 120
 _SHADES = ("", "on grey11", "on grey23", "on dark_green", "on green4", "black on green3", "black on green1")

@@ -1,16 +1,196 @@
-"""Global settings of the ``facets`` command."""
+"""Global settings of the ``facets`` command: options, profiles of the configuration file, and the client they make."""
 
 import sys
-from dataclasses import dataclass
+import threading
+import time
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TextIO
 
+import platformdirs
 import typer
 
 from facets_client.cli.output import say
-from facets_client.cli.waiting import WatchedClient
 from facets_client.client import FacetsClient
 from facets_client.core.channel import TlsConfig
+from facets_client.core.commands import Call
 
-__all__ = ["Settings", "settings_of"]
+# Setting of a profile -> the types that it may have.
+_KINDS: dict[str, tuple[type, ...]] = {
+    "target": (str,),
+    "api_key": (str,),
+    "api_key_file": (str,),
+    "tls": (bool,),
+    "ca_cert": (str,),
+    "timeout_s": (int, float),
+    "collection": (str,),
+}
+_KIND_NAMES = {str: "a string", bool: "true or false", int: "a number"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Profile:
+    """What a profile sets; None: nothing is said.
+
+    Attributes:
+        name: Of the profile; empty: there is none.
+        target: Server as HOST:PORT.
+        api_key: Key for it.
+        tls: Whether to encrypt.
+        ca_cert: PEM file of the authorities to trust.
+        timeout_s: Seconds for one request.
+        collection: Of commands that need one and are given none.
+    """
+
+    name: str = ""
+    target: str | None = None
+    api_key: str | None = None
+    tls: bool = False
+    ca_cert: Path | None = None
+    timeout_s: float | None = None
+    collection: str | None = None
+
+
+def config_file() -> Path:
+    """``config.toml`` of the command in the user's folder for configuration (``XDG_CONFIG_HOME`` on Linux)."""
+    return platformdirs.user_config_path("facets") / "config.toml"
+
+
+def profile_names() -> list[str]:
+    """Names of the profiles in the file, for completion; none where it cannot be read."""
+    try:
+        return sorted(_read(config_file())[1])
+    except (OSError, ValueError):
+        return []
+
+
+def read_profile(name: str | None, *, is_elsewhere: bool = False) -> Profile:
+    """The profile of that name, else the one that the file names with ``profile = "NAME"``, else an empty one.
+
+    Args:
+        name: The wanted profile; None: none was asked for.
+        is_elsewhere: The user has named a server. Then only a profile that was asked for counts: the key of
+            another server must not be sent there.
+
+    Raises:
+        ValueError: There is no such profile, or the file is damaged; the message names the file.
+        OSError: The file, or one that the profile names, cannot be read.
+    """
+    file = config_file()
+    if (name is None and is_elsewhere) or (name is None and not file.is_file()):
+        return Profile()
+    default, profiles = _read(file) if file.is_file() else ("", {})
+    wanted = name or default
+    if not wanted:
+        return Profile()
+    if wanted not in profiles:
+        known = ", ".join(sorted(profiles)) or "none"
+        raise ValueError(f"no profile {wanted!r} in {file}: expected one of its profiles ({known})")
+    return _profile(wanted, profiles[wanted], file)
+
+
+def default_options(command: Any, values: Mapping[str, object]) -> dict[str, Any]:
+    """Values for required options of a command and of all below it, as Typer takes defaults of a context.
+
+    Args:
+        command: A command or a group of them.
+        values: By name of the option; None: no default.
+    """
+    if hasattr(command, "commands"):
+        return {name: default_options(inner, values) for name, inner in command.commands.items()}
+    required = {option.name for option in command.params if option.required and option.param_type_name == "option"}
+    return {name: value for name, value in values.items() if name in required and value is not None}
+
+
+def _read(file: Path) -> tuple[str, dict[str, Any]]:
+    """Name of the default profile, empty for none, and all profiles."""
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} is not TOML: {error}") from error
+    profiles, default = values.pop("profiles", {}), values.pop("profile", "")
+    if values:
+        raise ValueError(f"{file}: expected profile and [profiles.NAME], got {', '.join(sorted(values))}")
+    if not isinstance(default, str):
+        raise ValueError(f"{file}: profile must be a name, got {default!r}")
+    if not isinstance(profiles, dict) or not all(isinstance(profile, dict) for profile in profiles.values()):
+        raise ValueError(f"{file}: profiles must be tables like [profiles.work]")
+    return default, profiles
+
+
+def _profile(name: str, values: dict[str, Any], file: Path) -> Profile:
+    for key, value in values.items():
+        if key not in _KINDS:
+            raise ValueError(f"{file}: profile {name!r} has {key!r}, expected {', '.join(_KINDS)}")
+        kinds = _KINDS[key]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise ValueError(f"{file}: {key} of profile {name!r} must be {_KIND_NAMES[kinds[0]]}, got {value!r}")
+    known = {field.name for field in fields(Profile)}
+    settings = {key: value for key, value in values.items() if key in known}
+    if "ca_cert" in values:
+        settings["ca_cert"] = _beside(file, values["ca_cert"])
+    if "api_key_file" in values:
+        if "api_key" in values:
+            raise ValueError(f"{file}: profile {name!r} has api_key and api_key_file, expected one of them")
+        settings["api_key"] = _beside(file, values["api_key_file"]).read_text(encoding="utf-8").strip()
+    return Profile(name=name, **settings)
+
+
+def _beside(file: Path, path: str) -> Path:
+    """Relative paths count from the folder of the configuration file."""
+    return file.parent / Path(path).expanduser()
+
+
+_FIRST_S = 1.0  # shorter waits are none
+
+
+class Waiting:
+    """A line on a terminal from the first second on, gone with the answer.
+
+    Args:
+        target: Where the call went.
+        limit_s: Seconds until it is given up.
+        stream: The terminal.
+        first_s: Seconds before the line appears, and between its changes.
+    """
+
+    def __init__(self, target: str, limit_s: float, stream: TextIO, *, first_s: float = _FIRST_S) -> None:
+        self._target = target
+        self._limit_s = limit_s
+        self._stream = stream
+        self._first_s = first_s
+        self._answered = threading.Event()
+        self._thread = threading.Thread(target=self._show, daemon=True)
+
+    def __enter__(self) -> "Waiting":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._answered.set()
+        self._thread.join()
+
+    def _show(self) -> None:
+        started = time.monotonic()
+        is_shown = False
+        while not self._answered.wait(self._first_s):
+            is_shown = True
+            waited = f"{time.monotonic() - started:.0f} s of at most {self._limit_s:g} s (--timeout-s)"
+            self._stream.write(f"\r\x1b[Kfacets: no answer from {self._target} yet, trying for {waited}")
+            self._stream.flush()
+        if is_shown:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+
+class WatchedClient(FacetsClient):
+    """A client whose calls say on a terminal that they wait."""
+
+    def _call(self, command: Call[Any, Any]) -> Any:
+        with Waiting(self.target, self._connection.timeout_of(command.rpc), sys.stderr):
+            return super()._call(command)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import Message
 
-from facets_client.core.channel import Connection, TlsConfig, channel_options, credentials
+from facets_client.core.channel import Connection, Rpc, TlsConfig, channel_options, client_error, credentials
 from facets_client.core.commands import (
     Call,
     Emit,
@@ -20,11 +20,7 @@ from facets_client.core.commands import (
     StreamOperation,
     TakeInput,
 )
-from facets_client.core.rpc import Rpc
-from facets_client.core.statuses import client_error
 from facets_client.errors import DeadlineExceededError, FacetsClientError, UnavailableError
-
-__all__ = ["AsyncRunner", "AsyncStream"]
 
 T = TypeVar("T")
 ItemT = TypeVar("ItemT")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import grpc
 from google.protobuf.message import Message
 
-from facets_client.core.channel import Connection, TlsConfig, channel_options, credentials
+from facets_client.core.channel import Connection, Rpc, TlsConfig, channel_options, client_error, credentials
 from facets_client.core.commands import (
     Call,
     Emit,
@@ -21,11 +21,7 @@ from facets_client.core.commands import (
     StreamOperation,
     TakeInput,
 )
-from facets_client.core.rpc import Rpc
-from facets_client.core.statuses import client_error
 from facets_client.errors import DeadlineExceededError, FacetsClientError
-
-__all__ = ["BlockingRunner", "BlockingStream"]
 
 T = TypeVar("T")
 

@@ -1,14 +1,149 @@
-"""How a client reaches its server: channel options, retries, TLS, keys."""
+"""How a client reaches its server: targets, rpcs, channel options, retries, TLS, keys; and failed calls as exceptions.
 
+The rpcs are those that the descriptors of the protos know, nothing is listed by hand: a request belongs to one rpc
+alone and stands in the file of its service, so the class of the request is enough to find where it goes.
+"""
+
+import functools
 import json
+import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import grpc
+from facets_proto.v1.services import SERVICES as SERVICES
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
+from google.protobuf.message import DecodeError, Message
+from google.rpc import error_details_pb2, status_pb2
 
-from facets_client.core.rpc import SERVICES, Rpc
-from facets_client.core.target import parse_target
+from facets_client.errors import ErrorInfo, FacetsClientError, FieldViolation, error_class
+
+DEFAULT_PORT = 50051
+DEFAULT_TARGET = f"localhost:{DEFAULT_PORT}"
+
+_EXPECTED = "expected HOST:PORT, like localhost:50051"
+# Resolvers of gRPC whose names end in no port of ours.
+_OTHER_SCHEMES = ("unix:", "unix-abstract:", "vsock:", "xds:", "ipv4:", "ipv6:")
+_HOST = re.compile(r"[A-Za-z0-9._-]+")
+_IPV6 = re.compile(r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?")
+
+
+def parse_target(text: str) -> str:
+    """The target as gRPC takes it, always with a port.
+
+    Args:
+        text: ``HOST``, ``HOST:PORT``, ``[IPV6]:PORT``, ``dns:///HOST:PORT``, ``unix:PATH`` or another name that gRPC
+            resolves. A port that is missing is 50051.
+
+    Raises:
+        ValueError: It is none of these.
+
+    Example:
+        >>> parse_target("example.org"), parse_target("::1")
+        ('example.org:50051', '[::1]:50051')
+    """
+    if not text or any(character.isspace() for character in text):
+        raise ValueError(f"target must be like {DEFAULT_TARGET}, got {text!r}")
+    scheme, has_scheme, rest = text.partition("://")
+    if has_scheme and scheme in ("http", "https", "grpc", "grpcs"):
+        tls = ", with TLS switched on" if scheme in ("https", "grpcs") else ""
+        address = rest.split("/")[0] or DEFAULT_TARGET
+        raise ValueError(f"target must be no URL, got {text!r}: try {address!r}{tls}")
+    if text.startswith(_OTHER_SCHEMES):
+        return text
+    if text.startswith("dns:"):
+        prefix, _, address = text.rpartition("/") if "/" in text else text.partition(":")
+        return f"{prefix}{'/' if '/' in text else ':'}{_with_port(address, text)}"
+    return _with_port(text, text)
+
+
+def _with_port(address: str, text: str) -> str:
+    if _IPV6.fullmatch(address):
+        return f"[{address}]:{DEFAULT_PORT}"
+    if address.startswith("["):
+        host, closed, port = address[1:].partition("]")
+        if not (closed and _IPV6.fullmatch(host)) or (port and not port.startswith(":")):
+            raise ValueError(f"target has an IPv6 address that is none, got {text!r}: {_EXPECTED} or [::1]:50051")
+        return f"[{host}]:{_port(port[1:], text) if port else DEFAULT_PORT}"
+    host, has_port, port = address.partition(":")
+    if not _HOST.fullmatch(host):
+        raise ValueError(f"target has no host name that can be looked up, got {text!r}: {_EXPECTED}")
+    return f"{host}:{_port(port, text) if has_port else DEFAULT_PORT}"
+
+
+def _port(port: str, text: str) -> int:
+    if not (port.isascii() and port.isdecimal() and 0 < int(port) < 2**16):
+        raise ValueError(f"port must be 1 to 65535, got {port!r} in target {text!r}")
+    return int(port)
+
+
+RequestT = TypeVar("RequestT", bound=Message)
+ResponseT = TypeVar("ResponseT", bound=Message)
+
+DEFAULT_TIMEOUT_S = 30.0
+# What differs from the default. One of these may take long on a busy machine, and asking for it again would only add
+# to the work; the first question to a collection of papers waits until the server has read all of them.
+TIMEOUTS_S = {
+    name: 120.0
+    for name in (
+        "facets.v1.CollectionService.ReindexCollection",
+        "facets.v1.DocumentService.UpsertStream",
+        "facets.v1.RecommendationService.AddAuthors",
+        "facets.v1.RecommendationService.AddPapers",
+        "facets.v1.RecommendationService.RankPapers",
+        "facets.v1.RecommendationService.RecommendBulk",
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rpc(Generic[RequestT, ResponseT]):
+    """One rpc: where it goes, what it takes, what it gives."""
+
+    name: str  # in full, e.g. facets.v1.EmbeddingService.Embed
+    request: type[RequestT]
+    response: type[ResponseT]
+
+    @property
+    def path(self) -> str:
+        """Path of the rpc on the wire."""
+        service, _, method = self.name.rpartition(".")
+        return f"/{service}/{method}"
+
+    @property
+    def timeout_s(self) -> float:
+        """Seconds for one request where the caller has no wish of his own."""
+        return TIMEOUTS_S.get(self.name, DEFAULT_TIMEOUT_S)
+
+
+def rpc_of(request: type[RequestT], response: type[ResponseT]) -> Rpc[RequestT, ResponseT]:
+    """The rpc that takes such a request.
+
+    Args:
+        request: Class of the request.
+        response: Class of the reply, so that its type is known.
+
+    Raises:
+        TypeError: No rpc takes the one and gives the other.
+    """
+    method = _methods(request.DESCRIPTOR.file).get(request.DESCRIPTOR.full_name)
+    if method is not None and method.output_type is response.DESCRIPTOR:
+        return Rpc(method.full_name, request, response)
+    raise TypeError(f"no rpc takes {request.__name__} and gives {response.__name__}")
+
+
+@functools.cache
+def _methods(file: FileDescriptor) -> dict[str, MethodDescriptor]:
+    """Name of a request -> the method that takes it; of several (health: Check, Watch) the first."""
+    found: dict[str, MethodDescriptor] = {}
+    for service in file.services_by_name.values():
+        for method in service.methods:
+            found.setdefault(method.input_type.full_name, method)
+    return found
+
 
 # Replies may be larger than gRPC's 4 MiB: facets of a full batch, pages with facets.
 MAX_REPLY_BYTES = 256 * 2**20
@@ -122,3 +257,59 @@ class Connection:
     def timeout_of(self, rpc: Rpc[Any, Any]) -> float:
         """Seconds for one request of an rpc."""
         return rpc.timeout_s if self.timeout_s is None else self.timeout_s
+
+
+_STATUS_KEY = "grpc-status-details-bin"
+
+
+def client_error(error: grpc.RpcError) -> FacetsClientError:
+    """The exception that stands for a failed call; raise it ``from`` the error."""
+    assert isinstance(error, grpc.Call | grpc.aio.AioRpcError)
+    status = None
+    for key, value in error.trailing_metadata() or ():
+        if key == _STATUS_KEY:
+            status = _parse_status(value)
+    info = error_info(status.details) if status else None
+    return error_class(error.code())(error.code(), error.details() or "no details", info=info)
+
+
+def status_error(status: status_pb2.Status) -> FacetsClientError:
+    """The exception that stands for a status inside a reply."""
+    code = status_code(status.code)
+    return error_class(code)(code, status.message, info=error_info(status.details))
+
+
+def status_code(number: int) -> grpc.StatusCode:
+    """GRPC status of a number of ``google.rpc.Code``; UNKNOWN for a number nobody knows."""
+    return next((code for code in grpc.StatusCode if code.value[0] == number), grpc.StatusCode.UNKNOWN)
+
+
+def _parse_status(value: str | bytes) -> status_pb2.Status | None:
+    """The rich status of a failed call; None when a proxy wrote something else there."""
+    try:
+        return status_pb2.Status.FromString(value if isinstance(value, bytes) else value.encode("latin-1"))
+    except DecodeError:
+        return None
+
+
+def error_info(details: Iterable[AnyMessage]) -> ErrorInfo:
+    """Reads the details of AIP-193: ErrorInfo, BadRequest, RetryInfo, RequestInfo, ResourceInfo."""
+    reason = error_details_pb2.ErrorInfo()
+    bad_request = error_details_pb2.BadRequest()
+    retry = error_details_pb2.RetryInfo()
+    request = error_details_pb2.RequestInfo()
+    resource = error_details_pb2.ResourceInfo()
+    retry_after_s = None
+    for detail in details:
+        for target in (reason, bad_request, retry, request, resource):
+            if detail.Unpack(target) and target is retry:
+                retry_after_s = retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9
+    return ErrorInfo(
+        reason=reason.reason,
+        domain=reason.domain,
+        metadata=tuple(sorted(reason.metadata.items())),
+        field_violations=tuple(FieldViolation(v.field, v.description) for v in bad_request.field_violations),
+        retry_after_s=retry_after_s,
+        request_id=request.request_id or reason.metadata.get("request_id", ""),
+        resource_type=resource.resource_type,
+    )

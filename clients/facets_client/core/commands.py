@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from facets_client.core.rpc import RequestT, ResponseT, Rpc, rpc_of
+from facets_client.core.channel import RequestT, ResponseT, Rpc, rpc_of
 from facets_client.errors import FacetsClientError, FieldViolation, UnavailableError
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from grpc_health.v1 import health_pb2
 
 from facets_client import filters
 from facets_client.core import results
-from facets_client.core.numbers import finite_double
+from facets_client.core.values import finite_double
 
 
 def to_model(message: models_pb2.Model) -> results.Model:

@@ -1,10 +1,19 @@
-"""Says which extra is missing instead of a bare ``No module named 'pypdf'``."""
+"""What package indexes call the client and its extras, and which one is missing where a part needs it."""
 
 import importlib.util
 
-from facets_client.core.distribution import install_command
+DISTRIBUTION = "multifacet-client"
+INSTALL_SERVER = "pip install 'multifacet[server,models]'"
 
-__all__ = ["require_extra"]
+
+def install_command(extra: str) -> str:
+    """What a user types to get an extra of the client.
+
+    Example:
+        >>> install_command("plot")
+        "pip install 'multifacet-client[plot]'"
+    """
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def require_extra(extra: str, *modules: str) -> None:

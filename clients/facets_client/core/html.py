@@ -6,8 +6,6 @@ from itertools import pairwise
 
 from facets_client.core.results import FacetMatch, NearestWord, Span
 
-__all__ = ["escape", "fragment", "header", "listed_words", "marked", "met", "row"]
-
 # The page's own colours stay; what is marked lets them shine through, so that both themes can be read.
 _STYLE = (
     ".facets-out{font:inherit;color:inherit;line-height:1.45}"

@@ -6,18 +6,6 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "FacetMatch",
-    "FacetsArray",
-    "Limits",
-    "Model",
-    "ModelVersion",
-    "NearestWord",
-    "ServerStatus",
-    "Span",
-    "Timings",
-]
-
 FacetsArray = NDArray[np.floating]  # float32, or float16 when asked for
 
 

@@ -8,17 +8,14 @@ from typing import TypeAlias
 import grpc
 
 from facets_client.client import FacetsClient
-from facets_client.core.bulk.batches import Batch, Entry, batches
-from facets_client.core.bulk.runner import BulkSettings, Settled
-from facets_client.core.bulk.state import Place
-from facets_client.core.records import EXCERPT_CHARS, Record, Rejection
-from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES, least
+from facets_client.core.operations import ENVELOPE_BYTES, ITEM_BYTES, least
 from facets_client.documents.convert import BATCH_BYTES, DocumentMessage, from_document
+from facets_client.documents.operations import UpsertSession
 from facets_client.documents.results import Document, TruncatedDocument
-from facets_client.documents.upsert_session import UpsertSession
 from facets_client.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, ServerError
-
-__all__ = ["DUPLICATE_WINDOW", "IndexTask", "Reading", "document_batches"]
+from facets_client.load.batches import Batch, Entry, Place, batches
+from facets_client.load.records import EXCERPT_CHARS, Record, Rejection
+from facets_client.load.runner import BulkSettings, Settled
 
 # Ids remembered to find duplicates: enough for neighbours, little memory for any number of documents.
 DUPLICATE_WINDOW = 100_000

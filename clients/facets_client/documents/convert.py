@@ -10,10 +10,10 @@ from facets_proto.v1 import common_pb2, documents_pb2
 from numpy.typing import NDArray
 
 from facets_client.core.arrays import from_array, to_array
+from facets_client.core.channel import error_info, status_code
 from facets_client.core.convert import to_matches, to_model_version, to_span, total_timings
-from facets_client.core.payloads import check_text, from_payload, to_payload
 from facets_client.core.results import Span
-from facets_client.core.statuses import error_info, status_code
+from facets_client.core.values import check_text, from_payload, to_payload
 from facets_client.documents import results
 from facets_client.texts.convert import to_token_stats
 

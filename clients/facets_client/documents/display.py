@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Sequence
+from html import escape
 
-from facets_client.core.html import escape, fragment, marked, met
+from facets_client.core.html import fragment, marked, met
 from facets_client.core.results import Span
 from facets_client.documents.hits import SearchHit
-
-__all__ = ["results_html", "results_text", "shown_part"]
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+|\n+")
 _TEXT_CHARS = 300

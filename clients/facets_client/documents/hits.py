@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from facets_client.core.results import FacetMatch, Span
 
-__all__ = ["SearchHit"]
-
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:

@@ -9,19 +9,6 @@ from facets_client.documents import display
 from facets_client.documents.hits import SearchHit
 from facets_client.texts.results import TokenStats
 
-__all__ = [
-    "Collection",
-    "Document",
-    "FoundDocuments",
-    "ReindexProgress",
-    "RejectedDocument",
-    "SearchHit",
-    "SearchResults",
-    "StreamAck",
-    "TruncatedDocument",
-    "WriteResult",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Collection:

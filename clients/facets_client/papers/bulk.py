@@ -14,16 +14,12 @@ from pathlib import Path
 from typing import TextIO
 
 from facets_client.client import FacetsClient
-from facets_client.core.bulk.batches import Batch, Entry, batches
-from facets_client.core.bulk.calls import CallTask
-from facets_client.core.bulk.runner import BulkSettings
-from facets_client.core.bulk.state import Place
-from facets_client.core.records import Rejection
-from facets_client.core.source import RecordSource
+from facets_client.load.batches import Batch, Entry, Place, batches
+from facets_client.load.records import Rejection
+from facets_client.load.runner import BulkSettings, CallTask
+from facets_client.load.source import RecordSource
 from facets_client.papers.records import read_papers
 from facets_client.papers.results import BulkCandidates, CandidateKind, Paper, PaperOptions
-
-__all__ = ["BulkPaperSettings", "CandidatesFile"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

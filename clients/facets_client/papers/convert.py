@@ -7,9 +7,8 @@ from facets_proto.v1 import papers_pb2 as pb
 
 from facets_client import filters
 from facets_client.core.convert import to_model_version, to_words, total_timings
-from facets_client.core.numbers import unsigned
-from facets_client.core.payloads import check_text
 from facets_client.core.results import Timings
+from facets_client.core.values import check_text, unsigned
 from facets_client.papers import results
 
 _KINDS = {"authors": pb.CANDIDATE_KIND_AUTHORS, "citations": pb.CANDIDATE_KIND_CITATIONS}

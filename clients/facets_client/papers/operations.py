@@ -7,10 +7,8 @@ from facets_proto.v1 import papers_pb2 as pb
 
 from facets_client.core.commands import Operation, move_indices
 from facets_client.core.convert import from_filter
-from facets_client.core.numbers import unsigned
-from facets_client.core.operations import RoomOperations
-from facets_client.core.payloads import check_text
-from facets_client.core.requests import least, text_bytes, with_evidence
+from facets_client.core.operations import RoomOperations, least, text_bytes, with_evidence
+from facets_client.core.values import check_text, unsigned
 from facets_client.errors import FacetsClientError
 from facets_client.filters import Filter
 from facets_client.papers import convert
@@ -26,8 +24,6 @@ from facets_client.papers.results import (
     PaperOptions,
     PaperRankings,
 )
-
-__all__ = ["PaperOperations"]
 
 # Papers of one bulk request: few enough to be answered within a timeout, enough to look candidates up rarely.
 _BULK_PAPERS = 128

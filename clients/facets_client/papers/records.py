@@ -8,15 +8,13 @@ an id where it is asked for. An author in a paper is a name or ``{"name", "id"}`
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from facets_client.core.bulk.batches import Entry
-from facets_client.core.records import Rejection, Row, read_objects
-from facets_client.core.source import RecordSource
+from facets_client.load.batches import Entry
+from facets_client.load.records import Rejection, Row, read_objects
+from facets_client.load.source import RecordSource
 from facets_client.papers.convert import from_new_author, from_paper
 from facets_client.papers.results import NewAuthor, Paper, PaperAuthor
 
 ItemT = TypeVar("ItemT")
-
-__all__ = ["new_author_of", "paper_of", "read_authors", "read_papers"]
 
 
 def read_papers(

@@ -4,28 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from facets_client.core.checks import check_sequences
 from facets_client.core.results import ModelVersion, NearestWord, Timings
+from facets_client.core.values import check_sequences
 from facets_client.filters import Filter
-
-__all__ = [
-    "AddedAuthors",
-    "AddedPapers",
-    "BulkCandidates",
-    "Candidate",
-    "CandidateEvidence",
-    "CandidateKind",
-    "CandidateRankings",
-    "FoundCandidates",
-    "NearestPaper",
-    "NewAuthor",
-    "Paper",
-    "PaperAuthor",
-    "PaperOptions",
-    "PaperRankings",
-    "RankedCandidate",
-    "RankedPaper",
-]
 
 CandidateKind = Literal["authors", "citations"]
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from facets_proto.v1 import relations_pb2
 
-from facets_client.core.numbers import unsigned
+from facets_client.core.values import unsigned
 from facets_client.relations import results
 
 EntitySource = Literal["any", "spans", "gazetteer", "ner"]

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from facets_proto.v1 import relations_pb2 as pb
 
 from facets_client.core.commands import Operation, call, call_pages
-from facets_client.core.numbers import finite_double, unsigned
-from facets_client.core.operations import RoomOperations
-from facets_client.core.requests import least, text_bytes
+from facets_client.core.operations import RoomOperations, least, text_bytes
 from facets_client.core.results import Limits
+from facets_client.core.values import finite_double, unsigned
 from facets_client.relations import convert
 from facets_client.relations.convert import EntitySource, Spans
 from facets_client.relations.results import (
@@ -19,8 +18,6 @@ from facets_client.relations.results import (
     Relation,
     TextRelations,
 )
-
-__all__ = ["RelationOperations"]
 
 _DEFAULT_TOP_K = 10  # of the server, when it is asked for all relations and no number
 

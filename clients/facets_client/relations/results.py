@@ -6,23 +6,6 @@ the head and ``$ARG2`` for the tail. Offsets count characters, as Python does.
 
 from dataclasses import dataclass
 
-__all__ = [
-    "Entailment",
-    "EntityMention",
-    "EntityPair",
-    "FacetMeeting",
-    "FacetRelations",
-    "NearRelation",
-    "PairLimits",
-    "PatternScore",
-    "RankedTail",
-    "Relation",
-    "RelationScore",
-    "SimilarPattern",
-    "TailMention",
-    "TextRelations",
-]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairLimits:

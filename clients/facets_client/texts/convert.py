@@ -8,9 +8,9 @@ from facets_proto.v1 import common_pb2, texts_pb2
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
 from facets_client.core.arrays import to_array
+from facets_client.core.channel import status_error
 from facets_client.core.convert import to_matches, to_model_version, to_span, to_words, total_timings
 from facets_client.core.results import FacetsArray
-from facets_client.core.statuses import status_error
 from facets_client.texts import results
 from facets_client.texts.similarity_method import Method
 

@@ -1,11 +1,10 @@
 """Explanations, scores and summaries as people read them: in a notebook, and as plain text."""
 
 from collections.abc import Sequence
+from html import escape
 
-from facets_client.core.html import escape, fragment, header, listed_words, met, row
+from facets_client.core.html import fragment, header, listed_words, met, row
 from facets_client.texts.parts import FacetWords, PairScore, SummarySentence, TokenAttention
-
-__all__ = ["explanation_html", "explanation_text", "scores_html", "scores_text", "summary_html"]
 
 _STRONGEST = 0.6  # opacity: the text on it must stay readable
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from facets_proto.v1 import texts_pb2
 
+from facets_client.core.channel import rpc_of
 from facets_client.core.commands import (
     Emit,
     HalfClose,
@@ -17,18 +18,14 @@ from facets_client.core.commands import (
     move_indices,
     receive,
 )
-from facets_client.core.numbers import unsigned
-from facets_client.core.operations import RoomOperations
-from facets_client.core.requests import slices, text_bytes
+from facets_client.core.operations import RoomOperations, slices, text_bytes
 from facets_client.core.results import FacetsArray
-from facets_client.core.rpc import rpc_of
+from facets_client.core.values import unsigned
 from facets_client.errors import FacetsClientError
 from facets_client.texts import convert
 from facets_client.texts.convert import DTypeName, Order, ScoreRange
 from facets_client.texts.results import Embeddings, Explanation, Scores, Summary
 from facets_client.texts.similarity_method import Method
-
-__all__ = ["TextOperations"]
 
 # Requests of an embedding stream that are under way at the same time.
 _STREAM_WINDOW = 4

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from facets_client.core.results import FacetMatch, NearestWord, Span
 
-__all__ = ["AttendedToken", "FacetWords", "PairScore", "SummarySentence", "TokenAttention"]
-
 
 @dataclass(frozen=True, slots=True)
 class AttendedToken:

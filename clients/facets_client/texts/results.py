@@ -6,20 +6,8 @@ import numpy as np
 
 from facets_client.core.results import FacetsArray, ModelVersion, Span, Timings
 from facets_client.texts import display
-from facets_client.texts.parts import AttendedToken, FacetWords, PairScore, SummarySentence, TokenAttention
-
-__all__ = [
-    "AttendedToken",
-    "Embeddings",
-    "Explanation",
-    "FacetWords",
-    "PairScore",
-    "Scores",
-    "Summary",
-    "SummarySentence",
-    "TokenAttention",
-    "TokenStats",
-]
+from facets_client.texts.parts import AttendedToken as AttendedToken
+from facets_client.texts.parts import FacetWords, PairScore, SummarySentence, TokenAttention
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
-from facets_client.core.target import DEFAULT_PORT
+from facets_client.core.channel import DEFAULT_PORT
 from facets_server.runtime.config import ServerConfig
 from test_scripts_setup import ROOT, script
 

@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from facets_client.adapters.requirement import MODULES as ADAPTED
+from facets_client.adapters import MODULES as ADAPTED
 from test_scripts_setup import ROOT, script
 
 # Not installed alone: no GPU build was tested, and `dev` and `all` are what the tests run in.

@@ -1,12 +1,9 @@
 """Commands for documents."""
 
-from facets_client.cli.documents import collections, commands, index, search
+from facets_client.cli.documents.commands import collections_app, documents_app
+from facets_client.cli.documents.index import index
+from facets_client.cli.documents.search import search
 
 __all__ = ["COMMANDS"]
 
-COMMANDS = {
-    "collections": collections.app,
-    "index": index.index,
-    "search": search.search,
-    "documents": commands.app,
-}
+COMMANDS = {"collections": collections_app, "index": index, "search": search, "documents": documents_app}

@@ -1,4 +1,4 @@
-"""``facets documents``."""
+"""``facets collections`` and ``facets documents``."""
 
 import itertools
 from typing import Annotated
@@ -6,12 +6,166 @@ from typing import Annotated
 import typer
 
 from facets_client.cli.failures import CommandError, ExitCode, Failure
-from facets_client.cli.output import documents_table, is_interactive, print_json, stdout
+from facets_client.cli.options import WhereOption, parse_where
+from facets_client.cli.output import add_row, documents_table, is_interactive, print_json, progress_bar, stdout, table
 from facets_client.cli.settings import settings_of
-from facets_client.cli.where import WhereOption, parse_where
-from facets_client.documents.results import Document
+from facets_client.documents.results import Collection, Document
 
-app = typer.Typer(invoke_without_command=True)
+collections_app = typer.Typer(invoke_without_command=True)
+
+Name = Annotated[str, typer.Argument(help="Name of the collection.", show_default=False)]
+
+
+@collections_app.callback()
+def collections(context: typer.Context) -> None:
+    """List, make, show, move and delete collections; without a subcommand: list.
+
+    \b
+    Examples:
+      facets collections
+      facets collections create news --model facets-en
+      facets collections show news
+      facets collections reindex news --model facets-minilm-en
+      facets collections delete news --yes
+    """
+    if context.invoked_subcommand is None:
+        list_collections(context)
+
+
+@collections_app.command("list")
+def list_collections(context: typer.Context) -> None:
+    """List all collections.
+
+    \b
+    Examples:
+      facets collections list
+      facets --json collections list
+    """
+    settings = settings_of(context)
+    with settings.connect() as client:
+        found = client.list_collections()
+    if settings.json:
+        print_json({"collections": found})
+    else:
+        _print_collections(found)
+
+
+@collections_app.command("create")
+def create_collection(
+    context: typer.Context,
+    name: Name,
+    model: Annotated[str, typer.Option(help="Its model; the server's default for collections when not given.")] = "",
+) -> None:
+    """Make an empty collection.
+
+    \b
+    Examples:
+      facets collections create news
+      facets collections create news --model facets-en
+    """
+    settings = settings_of(context)
+    with settings.connect() as client:
+        made = client.create_collection(name, model=model)
+    if settings.json:
+        print_json(made)
+    else:
+        settings.note(f"made collection {made.name} with model {made.model} (space {made.space})")
+
+
+@collections_app.command("show")
+def show_collection(context: typer.Context, name: Name) -> None:
+    """Show one collection.
+
+    \b
+    Examples:
+      facets collections show news
+    """
+    settings = settings_of(context)
+    with settings.connect() as client:
+        found = client.get_collection(name)
+    if settings.json:
+        print_json(found)
+    else:
+        _print_collections([found])
+
+
+@collections_app.command("reindex")
+def reindex_collection(
+    context: typer.Context,
+    name: Name,
+    model: Annotated[str, typer.Option(help="Model to move to; the served revision of its own when not given.")] = "",
+    progress: Annotated[bool | None, typer.Option(help="Progress bar; by default only on a terminal.")] = None,
+) -> None:
+    """Move a collection to another model, or to the served revision of its own.
+
+    Its texts are encoded anew. Meanwhile it is searched and written as it was. When this is interrupted, run it again:
+    it goes on where it ended.
+
+    \b
+    Examples:
+      facets collections reindex news
+      facets collections reindex news --model facets-minilm-en
+    """
+    settings = settings_of(context)
+    with settings.connect(watched=False) as client, progress_bar(shown=progress, counted="documents") as bar:
+        task = bar.add_task("", total=None)
+        for step in client.reindex_collection(name, model=model):
+            moved = step.collection
+            bar.update(task, completed=step.num_encoded, total=moved.num_documents)
+    if settings.json:
+        print_json(moved)
+    else:
+        settings.note(f"collection {name} with {moved.num_documents} documents is of model {moved.model} now")
+
+
+@collections_app.command("delete")
+def delete_collection(
+    context: typer.Context,
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete a collection with all its documents.
+
+    \b
+    Examples:
+      facets collections delete news
+      facets collections delete news --yes
+    """
+    settings = settings_of(context)
+    with settings.connect() as client:
+        if not yes:
+            found = client.get_collection(name)
+            question = f"Delete collection {name} with its {found.num_documents} documents?"
+            if not is_interactive():
+                raise typer.BadParameter("--yes is needed where nobody can be asked")
+            typer.confirm(question, abort=True, err=True)
+        done = client.delete_collection(name)
+    if settings.json:
+        print_json({"name": name, "num_documents": done.num_documents})
+    else:
+        settings.note(f"deleted collection {name} with {done.num_documents} documents")
+
+
+def _print_collections(found: list[Collection]) -> None:
+    columns = ("collection", "documents", "model", "space", "facets", "dim", "index", "made")
+    shown = table(*columns, right=("documents", "facets", "dim"))
+    for item in found:
+        made = item.create_time.strftime("%Y-%m-%d %H:%M") if item.create_time else ""
+        add_row(
+            shown,
+            item.name,
+            f"{item.num_documents} ({item.num_damaged} damaged)" if item.num_damaged else item.num_documents,
+            item.model,
+            item.space,
+            item.num_facets,
+            item.dim,
+            item.index_kind,
+            made,
+        )
+    stdout().print(shown)
+
+
+documents_app = typer.Typer(invoke_without_command=True)
 
 CollectionOption = Annotated[
     str, typer.Option("--collection", "-c", help="Name of the collection.", show_default=False)
@@ -19,7 +173,7 @@ CollectionOption = Annotated[
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents.", show_default=False)]
 
 
-@app.callback()
+@documents_app.callback()
 def documents(context: typer.Context) -> None:
     """Get, list, count and delete documents.
 
@@ -33,8 +187,8 @@ def documents(context: typer.Context) -> None:
         raise typer.Exit(ExitCode.USAGE)
 
 
-@app.command()
-def get(
+@documents_app.command("get")
+def get_documents(
     context: typer.Context,
     ids: Ids,
     collection: CollectionOption,
@@ -54,14 +208,14 @@ def get(
         documents = [_as_json(document) for document in found.documents]
         print_json({"documents": documents, "missing_ids": found.missing_ids})
     elif found.documents:
-        _print_table(list(found.documents), text_chars=2_000)
+        _print_documents(list(found.documents), text_chars=2_000)
     if found.missing_ids:
         missing = ", ".join(found.missing_ids)
         sentence = f"collection {collection} has no document {missing}"
         raise CommandError(Failure(sentence=sentence, exit_code=ExitCode.USAGE, code="NOT_FOUND"))
 
 
-@app.command("list")
+@documents_app.command("list")
 def list_documents(
     context: typer.Context,
     collection: CollectionOption,
@@ -84,11 +238,11 @@ def list_documents(
             for document in documents:
                 print_json(_as_json(document))
         else:
-            _print_table(list(documents), text_chars=120)
+            _print_documents(list(documents), text_chars=120)
 
 
-@app.command()
-def count(context: typer.Context, collection: CollectionOption, where: WhereOption = None) -> None:
+@documents_app.command("count")
+def count_documents(context: typer.Context, collection: CollectionOption, where: WhereOption = None) -> None:
     """Count documents.
 
     \b
@@ -105,8 +259,8 @@ def count(context: typer.Context, collection: CollectionOption, where: WhereOpti
         typer.echo(str(number))
 
 
-@app.command()
-def delete(
+@documents_app.command("delete")
+def delete_documents(
     context: typer.Context,
     collection: CollectionOption,
     ids: Annotated[
@@ -151,6 +305,6 @@ def _as_json(document: Document) -> dict[str, object]:
     return fields
 
 
-def _print_table(documents: list[Document], *, text_chars: int) -> None:
+def _print_documents(documents: list[Document], *, text_chars: int) -> None:
     rows = ((document.id, document.text, document.payload) for document in documents)
     stdout().print(documents_table(rows, text_chars=text_chars))

@@ -21,17 +21,13 @@ from facets_client.cli.bulk import (
 from facets_client.cli.output import documents_table, print_json, stdout
 from facets_client.cli.settings import settings_of
 from facets_client.client import FacetsClient
-from facets_client.core.bulk.rejected import RejectedFile
-from facets_client.core.bulk.runner import BulkReport, BulkSettings, call_patiently, check_batches
-from facets_client.core.bulk.state import Place, StateFile, default_state_path
-from facets_client.core.records import Record, Rejection
 from facets_client.documents.bulk import IndexTask, document_batches
-from facets_client.documents.readers.columns import ColumnChoice, MadeIds
-from facets_client.documents.readers.documents import DocumentFiles
-from facets_client.documents.readers.finding import find_files
-from facets_client.documents.readers.formats import FormatName
-from facets_client.documents.readers.options import ReadOptions
 from facets_client.errors import AlreadyExistsError, NotFoundError
+from facets_client.load.batches import Place, RejectedFile, StateFile, default_state_path
+from facets_client.load.files import ColumnChoice, DocumentFiles, MadeIds
+from facets_client.load.formats import FormatName, find_files
+from facets_client.load.records import ReadOptions, Record, Rejection
+from facets_client.load.runner import BulkReport, BulkSettings, call_patiently, check_batches
 
 _FIRST_DOCUMENTS = 3  # that a dry run shows
 _MAX_NOTES = 20  # about files, of thousands of which each may need one

@@ -4,19 +4,53 @@ from collections.abc import Callable
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
-from facets_client.cli.inputs import text_of_file
-from facets_client.cli.output import clean, print_json, shortened, stdout
-from facets_client.cli.papers.add import PapersModelOption, add_authors, add_papers
-from facets_client.cli.papers.bulk import bulk
-from facets_client.cli.papers.output import TITLE_CHARS, print_item
+from facets_client.cli.options import WhereOption, parse_where, text_of_file
+from facets_client.cli.output import clean, print_json, shortened, stdout, words
+from facets_client.cli.papers.load import PapersModelOption, add_authors, add_papers, bulk
 from facets_client.cli.settings import settings_of
-from facets_client.cli.where import WhereOption, parse_where
-from facets_client.core.records import Rejection
-from facets_client.core.source import InputError, RecordSource
+from facets_client.load.records import Rejection
+from facets_client.load.source import InputError, RecordSource
 from facets_client.papers.records import paper_of, read_papers
-from facets_client.papers.results import CandidateKind, Paper, PaperOptions, PaperRankings
+from facets_client.papers.results import (
+    CandidateEvidence,
+    CandidateKind,
+    Paper,
+    PaperOptions,
+    PaperRankings,
+    RankedCandidate,
+    RankedPaper,
+)
+
+TITLE_CHARS = 90
+
+
+def print_item(console: Console, rank: int, item: RankedCandidate | RankedPaper, name: str) -> None:
+    """Rank, score, id and name; below, why."""
+    head = Text(f"{rank:>3}  ")
+    head.append(f"{item.score:.4f}", style="bold")
+    head.append(f"  {clean(item.id)}", style="cyan")
+    if name and name != item.id:
+        head.append(f"  {shortened(name, TITLE_CHARS)}")
+    console.print(head)
+    if item.evidence is not None:
+        _print_evidence(console, item.evidence, item)
+
+
+def _print_evidence(console: Console, evidence: CandidateEvidence, item: RankedCandidate | RankedPaper) -> None:
+    line = Text(style="dim")
+    line.append(clean(f"facet {evidence.facet} ({words(evidence.nearest_words)})"))
+    line.append(f", facets {item.facet_score:.3f}, documents {item.document_score:.3f}")
+    lines = [line]
+    for paper in evidence.nearest_papers:
+        line_of_paper = f"{paper.cosine:.2f}  {clean(paper.id)}  {shortened(paper.title, TITLE_CHARS)}"
+        lines.append(Text(line_of_paper.rstrip(), style="dim"))
+    for shown in lines:
+        console.print(Padding(shown, (0, 0, 0, 5)))
+
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from facets_client import Document, FacetsClient
 from facets_client.cli import app
+from facets_client.cli.options import parse_where
 from facets_client.cli.output import clean, shortened
-from facets_client.cli.where import parse_where
-from facets_client.core.rpc import SERVICES
+from facets_client.core.channel import SERVICES
 from facets_client.filters import AllOf, Contains, Equals, Exists, NoneOf, OneOf, Range
 from fake_world import DIM, NUM_FACETS, fake_facets
 from typer.testing import CliRunner

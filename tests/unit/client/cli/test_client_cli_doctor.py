@@ -11,9 +11,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from facets_client.cli import app, diagnosis
-from facets_client.cli.diagnosis import Finding, examine_machine, worst_of
-from facets_client.cli.profiles import config_file
+from facets_client.cli import app
+from facets_client.cli import doctor as diagnosis
+from facets_client.cli.doctor import Finding, examine_machine, worst_of
+from facets_client.cli.settings import config_file
 from typer.testing import CliRunner
 
 GIGABYTE = 10**9

@@ -9,8 +9,8 @@ import grpc
 import pytest
 from facets_client import Document, FacetsClient
 from facets_client.cli import app
-from facets_client.core.records import Rejection
-from facets_client.core.source import RecordSource
+from facets_client.load.records import Rejection
+from facets_client.load.source import RecordSource
 from facets_client.papers.records import read_authors, read_papers
 from fake_papers import AUTHORS, fake_score
 from fake_world import status_of

@@ -3,7 +3,7 @@
 import pytest
 from facets_client import Document, FacetsClient
 from facets_client.cli import app
-from facets_client.cli.profiles import Profile, config_file, profile_names, read_profile
+from facets_client.cli.settings import Profile, config_file, profile_names, read_profile
 from typer.testing import CliRunner
 
 

@@ -3,7 +3,7 @@
 import io
 import threading
 
-from facets_client.cli.waiting import Waiting, WatchedClient
+from facets_client.cli.settings import Waiting, WatchedClient
 
 
 class Screen(io.StringIO):

@@ -13,7 +13,7 @@ from facets_client import (
     UnauthenticatedError,
     UnavailableError,
 )
-from facets_client.core.rpc import SERVICES
+from facets_client.core.channel import SERVICES
 from facets_client.filters import AllOf, AnyOf, Contains, Equals, Exists, NoneOf, OneOf, Range
 from facets_proto.v1 import documents_pb2
 from fake_world import DIM, NUM_FACETS, fake_facets, status_of

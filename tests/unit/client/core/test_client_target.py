@@ -2,7 +2,7 @@
 
 import pytest
 from facets_client import AsyncFacetsClient, FacetsClient
-from facets_client.core.target import parse_target
+from facets_client.core.channel import parse_target
 
 
 @pytest.mark.parametrize(

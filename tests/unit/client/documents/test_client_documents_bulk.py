@@ -5,12 +5,11 @@ import threading
 
 import pytest
 from facets_client import FacetsClient, NotFoundError, ServerError, UnavailableError
-from facets_client.core.bulk.rejected import RejectedFile
-from facets_client.core.bulk.runner import BulkRunner, BulkSettings, check_batches
-from facets_client.core.bulk.state import Place, StateFile
-from facets_client.core.records import RecordFormat, Row, read_objects, to_record
-from facets_client.core.source import RecordSource
 from facets_client.documents.bulk import IndexTask, document_batches
+from facets_client.load.batches import Place, RejectedFile, StateFile
+from facets_client.load.records import RecordFormat, Row, read_objects, to_record
+from facets_client.load.runner import BulkRunner, BulkSettings, check_batches
+from facets_client.load.source import RecordSource
 from fake_server import FakeServer
 from fake_world import Pace
 

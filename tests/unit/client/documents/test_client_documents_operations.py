@@ -2,7 +2,7 @@
 
 from facets_client import Document
 from facets_client.core.commands import Call, Emit, HalfClose, Receive, Send, TakeInput
-from facets_client.core.requests import ENVELOPE_BYTES
+from facets_client.core.operations import ENVELOPE_BYTES
 from facets_client.documents.operations import DocumentOperations
 from facets_proto.v1 import documents_pb2, models_pb2
 

@@ -4,17 +4,8 @@ from operator import methodcaller
 from xml.etree import ElementTree
 
 from facets_client.core.results import FacetMatch, ModelVersion, NearestWord, Timings
-from facets_client.texts.results import (
-    AttendedToken,
-    Explanation,
-    FacetWords,
-    PairScore,
-    Scores,
-    Summary,
-    SummarySentence,
-    TokenAttention,
-    TokenStats,
-)
+from facets_client.texts.parts import AttendedToken, FacetWords, PairScore, SummarySentence, TokenAttention
+from facets_client.texts.results import Explanation, Scores, Summary, TokenStats
 
 TOKENS = (TokenAttention("R&D", 0, 3, 2.0, True), TokenAttention("<b>", 4, 7, 0.5, True))
 WORDS = (NearestWord("labs<", 0.5),)

@@ -8,10 +8,9 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from facets_client.cli import app
 from facets_client.core.results import FacetMatch, NearestWord
-from facets_client.texts.pairing import paired_rows
-from facets_client.texts.picture import explanation_picture, pair_picture
-from facets_client.texts.plot import plot
-from facets_client.texts.results import AttendedToken, Explanation, FacetWords, TokenAttention, TokenStats
+from facets_client.texts.parts import AttendedToken, FacetWords, TokenAttention
+from facets_client.texts.picture import explanation_picture, pair_picture, paired_rows, plot
+from facets_client.texts.results import Explanation, TokenStats
 from typer.testing import CliRunner
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"

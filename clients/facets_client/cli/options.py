@@ -1,0 +1,155 @@
+"""What people type for several commands: texts and pairs, their files, conditions on payloads."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from facets_client.filters import AllOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range, Scalar
+from facets_client.load.source import InputError
+
+Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts.", show_default=False)]
+FileOption = Annotated[
+    str | None, typer.Option("--file", "-f", help="One text a line (UTF-8); - reads standard input.")
+]
+ModelOption = Annotated[str, typer.Option(help="Model; the server's default when not given.")]
+WordsOption = Annotated[int, typer.Option(help="Nearest words for each facet.", min=1)]
+
+
+def texts_from(texts: list[str] | None, file: str | None) -> Iterator[str]:
+    """The texts of the command line or of a file."""
+    if bool(texts) == (file is not None):
+        raise typer.BadParameter("expected texts, or --file FILE")
+    return iter(texts) if texts else (line.strip() for _, line in _lines(file or "-"))
+
+
+def text_of_file(name: str) -> str:
+    """A whole file as one text; ``-`` is standard input."""
+    if name == "-":
+        return _decode(sys.stdin.buffer.read(), name)
+    with _open(name) as stream:
+        return _decode(stream.read(), name)
+
+
+def pairs_from(first: str | None, second: str | None, file: str | None) -> list[tuple[str, str]]:
+    """The pair of the command line or the pairs of a file."""
+    if file is None:
+        if first is None or second is None:
+            raise typer.BadParameter("expected two texts, or --file FILE")
+        return [(first, second)]
+    if first is not None:
+        raise typer.BadParameter("expected two texts or --file FILE, got both")
+    pairs = []
+    for where, line in _lines(file, blanks=" "):
+        fields = line.split("\t")
+        if len(fields) != 2:
+            raise InputError(f"{where}: expected two texts with a tab between, got {len(fields)} fields")
+        for side, text in zip(("first", "second"), fields, strict=True):
+            if not text.strip():
+                raise InputError(f"{where}: expected a {side} text, got an empty one")
+        pairs.append((fields[0], fields[1]))
+    return pairs
+
+
+def _lines(name: str, *, blanks: str | None = None) -> Iterator[tuple[str, str]]:
+    """Lines that are not blank with where they stand, one at a time.
+
+    Args:
+        name: The file; ``-`` is standard input.
+        blanks: Characters of which blank lines consist; None: any white space.
+
+    Raises:
+        InputError: The file cannot be read, a line is not UTF-8, or no line has a text.
+    """
+    stream = sys.stdin.buffer if name == "-" else _open(name)
+    is_empty = True
+    with stream:
+        for number, line in enumerate(stream, start=1):
+            text = _decode(line, f"{name}, line {number}").rstrip("\r\n")
+            if text.strip(blanks):
+                is_empty = False
+                yield f"{name}, line {number}", text
+    if is_empty:
+        raise InputError(f"{name}: expected at least one line with text, got none")
+
+
+def _open(name: str) -> BinaryIO:
+    try:
+        return Path(name).open("rb")
+    except OSError as error:
+        raise InputError(f"{name}: cannot be opened: {error.strerror}") from error
+
+
+def _decode(raw: bytes, where: str) -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: invalid UTF-8: byte 0x{raw[error.start]:02x}") from error
+
+
+_CONDITION = re.compile(r"(?P<field>[^=!<>~]+?)\s*(?P<operator>!=|<=|>=|=|<|>|~)\s*(?P<value>.*)", re.S)
+_BOUNDS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
+
+WhereOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        "-w",
+        metavar="CONDITION",
+        help="FIELD=VALUE, !=, <, <=, >, >=; FIELD=A|B: one of these; FIELD~VALUE: list has it; FIELD: is there; "
+        "!FIELD: is missing. Repeat for all of several.",
+        show_default=False,
+    ),
+]
+
+
+def parse_where(conditions: Sequence[str] | None) -> Filter | None:
+    """All conditions together; None without any.
+
+    A value that reads as a JSON number, true, false or null is one; anything else is a string, and so is
+    whatever stands in double quotes.
+    """
+    if not conditions:
+        return None
+    parsed = tuple(_parse(condition.strip()) for condition in conditions)
+    return parsed[0] if len(parsed) == 1 else AllOf(parsed)
+
+
+def _parse(condition: str) -> Filter:
+    found = _CONDITION.fullmatch(condition)
+    if not found:
+        field = condition.removeprefix("!").strip()
+        if not field or not re.fullmatch(r"[^=!<>~\s]+", field):
+            raise typer.BadParameter(f"--where expects FIELD=VALUE or the like, got {condition!r}")
+        return Exists(field, not condition.startswith("!"))
+    field, operator, value = found["field"], found["operator"], found["value"]
+    if operator in _BOUNDS:
+        return _range(field, operator, value)
+    if operator == "~":
+        return Contains(field, _scalar(value))
+    values = _alternatives(value)
+    equal: Filter = Equals(field, values[0]) if len(values) == 1 else OneOf(field, values)
+    return equal if operator == "=" else NoneOf((equal,))
+
+
+def _range(field: str, operator: str, value: str) -> Filter:
+    bound = _scalar(value)
+    if bound is None or isinstance(bound, bool):
+        raise typer.BadParameter(f"--where {field}{operator} expects a number or a string, got {value!r}")
+    return Range(field, **{_BOUNDS[operator]: bound})
+
+
+def _alternatives(value: str) -> list[Scalar]:
+    return [_scalar(value)] if value.startswith('"') else [_scalar(part) for part in value.split("|")]
+
+
+def _scalar(text: str) -> Scalar:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, str | int | float | bool | None) else text

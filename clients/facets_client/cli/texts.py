@@ -1,0 +1,340 @@
+"""``facets embed``, ``explain``, ``similarity``, ``summarize``."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from facets_client.cli.options import FileOption, ModelOption, Texts, WordsOption, pairs_from, text_of_file, texts_from
+from facets_client.cli.output import (
+    add_row,
+    clean,
+    facets_shape,
+    match_line,
+    print_explanation,
+    print_json,
+    progress_bar,
+    shaded,
+    shortened,
+    stdout,
+    table,
+)
+from facets_client.cli.settings import settings_of
+from facets_client.core.results import FacetMatch, FacetsArray
+from facets_client.texts.convert import Order, ScoreRange
+from facets_client.texts.parts import FacetWords, PairScore
+from facets_client.texts.picture import (
+    FORMATS,
+    Format,
+    Picture,
+    explanation_picture,
+    pair_picture,
+    paired_rows,
+    plot,
+    require_matplotlib,
+)
+from facets_client.texts.results import Explanation
+from facets_client.texts.similarity_method import Method
+
+_MEETINGS_SHOWN = 5
+
+
+def embed(
+    context: typer.Context,
+    texts: Texts = None,
+    file: FileOption = None,
+    model: ModelOption = "",
+    normalize: Annotated[bool, typer.Option("--normalize", help="Scale facets to unit length.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Write one array [texts, facets, dim] to this .npy file.")] = None,
+    progress: Annotated[bool | None, typer.Option(help="Progress bar; by default only on a terminal.")] = None,
+) -> None:
+    """Turn texts into facet embeddings.
+
+    With --json: one object a line, {"text", "facet_embeddings": [facets][dim]}. With --out: an .npy file,
+    held in memory until it is written.
+
+    \b
+    Examples:
+      facets embed "The striker scored in extra time."
+      facets --json embed "first text" "second text" > facets.jsonl
+      facets embed --file sentences.txt --out sentences.npy
+    """
+    settings = settings_of(context)
+    if out and out.suffix != ".npy":
+        raise typer.BadParameter(f"--out must end in .npy, got {str(out)!r}")
+    source = texts_from(texts, file)
+    shown = table("#", "text", "facets", "length of facets", right=("#",))
+    kept: list[FacetsArray] = []
+    with settings.connect(watched=False) as client, progress_bar(shown=progress, counted="texts") as bar:
+        task = bar.add_task("", total=None)
+        sent: list[str] = []
+        stream = client.embed_stream(_remember(source, sent), model=model, normalize=normalize)
+        for number, facets in enumerate(stream):
+            text = sent.pop(0)
+            bar.advance(task)
+            if out:
+                kept.append(facets)
+            elif settings.json:
+                print_json({"text": text, "facet_embeddings": facets})
+            else:
+                lengths = np.linalg.norm(facets, axis=1)
+                spread = f"{lengths.min():.2f} to {lengths.max():.2f}"
+                add_row(shown, number + 1, shortened(text, 60), facets_shape(facets), spread)
+    if out:
+        np.save(out, np.stack(kept))
+        written = {"file": str(out), "shape": [len(kept), *kept[0].shape]}
+        print_json(written) if settings.json else settings.note(f"wrote {len(kept)} texts to {out}")
+    elif not settings.json:
+        stdout().print(shown)
+
+
+def _remember(source: Iterator[str], sent: list[str]) -> Iterator[str]:
+    """Hands texts on and keeps those whose answer is still to come."""
+    for text in source:
+        sent.append(text)
+        yield text
+
+
+def similarity(
+    context: typer.Context,
+    first: Annotated[str | None, typer.Argument(help="First text.", show_default=False)] = None,
+    second: Annotated[str | None, typer.Argument(help="Second text.", show_default=False)] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", help="Pairs, tab between them; - reads standard input.")
+    ] = None,
+    method: Annotated[
+        Method | None, typer.Option(help="How to score; by default what agrees best with people for the model.")
+    ] = None,
+    attention: Annotated[
+        bool, typer.Option("--attention", help="Weigh words by their closest facet (word-based methods).")
+    ] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show which facet met which.")] = False,
+    calibrated: Annotated[bool, typer.Option("--calibrated", help="Also the score as people would give it.")] = False,
+    score_range: Annotated[
+        ScoreRange, typer.Option("--range", help="Its scale, from unrelated to equivalent.")
+    ] = "0..1",
+    model: ModelOption = "",
+    num_words: WordsOption = 5,
+) -> None:
+    """Score how alike two texts are; higher is more alike.
+
+    \b
+    Examples:
+      facets similarity "A dog barks." "A puppy makes noise."
+      facets similarity --method sif --attention "A dog barks." "A puppy makes noise."
+      facets similarity --explain "A dog barks." "A puppy makes noise."
+      facets similarity --calibrated --range 0..5 "A dog barks." "A puppy makes noise."
+      facets --json similarity --file pairs.tsv
+    """
+    settings = settings_of(context)
+    pairs = pairs_from(first, second, file)
+    with settings.connect() as client:
+        scores = client.score(
+            pairs,
+            method=method,
+            attention=attention,
+            model=model,
+            explain=explain,
+            calibrated=calibrated,
+            score_range=score_range,
+            num_words=num_words,
+        )
+    if settings.json:
+        print_json(scores)
+        return
+    columns = ["score", *(["calibrated"] if calibrated else []), "first", "second"]
+    shown = table(*columns, right=("score", "calibrated"))
+    for (one, other), pair in zip(pairs, scores.pairs, strict=True):
+        mapped = [] if pair.calibrated_score is None else [f"{pair.calibrated_score:.3f}"]
+        add_row(shown, f"{pair.score:.4f}", *mapped, shortened(one, 60), shortened(other, 60))
+    console = stdout()
+    console.print(shown)
+    if explain:
+        for pair in scores.pairs:
+            _print_meetings(console, pair)
+
+
+def _print_meetings(console: Console, pair: PairScore) -> None:
+    """The tokens of both texts by weight or attention, then the facets that met, by what they contribute."""
+    console.print(shaded(pair.first_tokens, console))
+    console.print(shaded(pair.second_tokens, console))
+    for match in pair.matches[:_MEETINGS_SHOWN]:
+        line = Text(f"{match.contribution:>4.0%}  ")
+        console.print(line.append_text(match_line(match, "1st", "2nd")))
+    console.print()
+
+
+def summarize(
+    context: typer.Context,
+    text: Annotated[str | None, typer.Argument(help="The text.", show_default=False)] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", help="The text's file (UTF-8); - reads standard input.")
+    ] = None,
+    sentences: Annotated[int | None, typer.Option(help="Exactly this many sentences.", min=1)] = None,
+    words: Annotated[int | None, typer.Option(help="At most this many words, instead.", min=1)] = None,
+    order: Annotated[Order, typer.Option(help="Order of the sentences.")] = "original",
+    query: Annotated[str, typer.Option(help="What the reader looks for.")] = "",
+    model: ModelOption = "",
+) -> None:
+    """Pick the sentences that cover a text best.
+
+    \b
+    Examples:
+      facets summarize --file article.txt --sentences 3
+      facets summarize --file article.txt --words 100 --query "effect on prices"
+      curl -s https://example.org/a.txt | facets --json summarize --file -
+    """
+    settings = settings_of(context)
+    if sentences and words:
+        raise typer.BadParameter("--sentences and --words exclude each other, got both")
+    if (text is None) == (file is None):
+        raise typer.BadParameter("expected one text, or --file FILE")
+    document = text if text is not None else text_of_file(file or "-")
+    with settings.connect() as client:
+        summary = client.summarize(
+            [document],
+            num_sentences=sentences,
+            max_words=words,
+            order=order,
+            query=query,
+            model=model,
+        )[0]
+    if settings.json:
+        print_json(summary)
+        return
+    shown = table("sentence", "gain", "text", right=("sentence", "gain"))
+    for sentence in summary.sentences:
+        add_row(shown, sentence.sentence + 1, f"{sentence.gain:.3f}", " ".join(sentence.text.split()))
+    stdout().print(shown)
+    note = f"{len(summary.sentences)} of {summary.num_sentences_in_document} sentences, {summary.num_words} words"
+    stdout().print(Text(note, style="dim"))
+
+
+_FURTHER_MEETINGS = 10
+
+
+def explain(
+    context: typer.Context,
+    texts: Texts = None,
+    file: FileOption = None,
+    model: ModelOption = "",
+    num_words: WordsOption = 5,
+    pair: Annotated[
+        bool, typer.Option("--pair", help="Show two texts side by side, and which facet met which.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write a picture to this .svg or .png file: of one text, or of a pair.")
+    ] = None,
+) -> None:
+    """Show what the model sees: tokens shaded by attention, facets with their nearest words.
+
+    Where there is no colour, each token carries its attention relative to the strongest one, 0 to 9.
+    With --pair and --json: one object {"texts", "explanations", "score", "matches"}.
+
+    \b
+    Examples:
+      facets explain "A dog chased the mailman down the street."
+      facets explain --pair "A man is lifting weights in a garage." "A man is lifting weights."
+      facets explain --pair "A dog barks." "A puppy makes noise." --out pair.svg
+      facets --json explain --num-words 10 "A dog chased the mailman."
+    """
+    settings = settings_of(context)
+    listed = list(texts_from(texts, file))
+    if pair and len(listed) != 2:
+        raise typer.BadParameter(f"--pair expects two texts, got {len(listed)}")
+    if out and not pair and len(listed) != 1:
+        raise typer.BadParameter(f"--out expects one text, or --pair and two, got {len(listed)} texts")
+    form = _format_of(out) if out else None
+    with settings.connect() as client:
+        explanations = client.explain(listed, model=model, num_words=num_words)
+        first_pair = [(listed[0], listed[1])] if pair else []
+        scores = client.score(first_pair, model=model, explain=True, num_words=num_words).pairs if pair else ()
+    if out and form:
+        out.write_bytes(plot(_picture(listed, explanations, scores), form))
+        print_json({"file": str(out)}) if settings.json else settings.note(f"wrote {out}")
+    elif not pair:
+        _show_each(listed, explanations, as_json=settings.json)
+    elif settings.json:
+        (met,) = scores
+        print_json(
+            {"texts": listed, "explanations": explanations, "score": met.score, "matches": met.matches},
+        )
+    else:
+        _show_pair(stdout(), explanations, scores[0])
+
+
+def _show_each(texts: Sequence[str], explanations: Sequence[Explanation], *, as_json: bool) -> None:
+    console = stdout()
+    for text, explanation in zip(texts, explanations, strict=True):
+        if as_json:
+            print_json({"text": text, "explanation": explanation})
+        else:
+            print_explanation(console, explanation)
+
+
+def _show_pair(console: Console, explanations: Sequence[Explanation], met: PairScore) -> None:
+    """Both texts shaded on one scale, the facets side by side, then the meetings that are no row."""
+    first, second = explanations
+    strongest = max((token.attention for item in explanations for token in item.tokens), default=0.0)
+    for item in explanations:
+        console.print(shaded(item.tokens, console, strongest=strongest))
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("facets of the first", ratio=1)
+    shown.add_column("met", justify="center")
+    shown.add_column("facets of the second", ratio=1)
+    rows = paired_rows(met.matches, len(first.facets), len(second.facets))
+    for row in rows:
+        cosine = f"-- {row.match.cosine:.2f} --" if row.match else ""
+        shown.add_row(
+            _facet_line(first.facets, row.first_facet), Text(cosine), _facet_line(second.facets, row.second_facet)
+        )
+    console.print(shown)
+    in_rows = {(row.first_facet, row.second_facet) for row in rows if row.match}
+    further = [match for match in met.matches if (match.first_facet, match.second_facet) not in in_rows]
+    if further:
+        listed = ", ".join(_meeting(match) for match in further[:_FURTHER_MEETINGS])
+        console.print(Text(f"also met: {listed}", style="dim"))
+    console.print(Text(f"codebook score {met.score:.4f}", style="dim"))
+
+
+def _facet_line(facets: Sequence[FacetWords], facet: int | None) -> Text:
+    if facet is None:
+        return Text("")
+    nearest = ", ".join(f"{word.word} {word.cosine:.2f}" for word in facets[facet].words)
+    return Text(clean(f"{facet:>2}  {nearest}"))
+
+
+def _meeting(match: FacetMatch) -> str:
+    return f"{match.first_facet}-{match.second_facet} ({match.cosine:.2f})"
+
+
+def _picture(texts: Sequence[str], explanations: Sequence[Explanation], scores: Sequence[PairScore]) -> Picture:
+    if not scores:
+        return explanation_picture(texts[0], explanations[0])
+    return pair_picture((texts[0], texts[1]), (explanations[0], explanations[1]), scores[0].matches)
+
+
+def _format_of(file: Path) -> Format:
+    """The format of a picture that can be painted here."""
+    form = next((form for form in FORMATS if file.suffix == f".{form}"), None)
+    if form is None:
+        raise typer.BadParameter(f"--out must end in .svg or .png, got {str(file)!r}")
+    try:
+        require_matplotlib()
+    except ImportError as error:
+        raise typer.BadParameter(str(error)) from error
+    return form
+
+
+COMMANDS = {
+    "embed": embed,
+    "explain": explain,
+    "similarity": similarity,
+    "summarize": summarize,
+}

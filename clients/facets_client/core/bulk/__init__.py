@@ -1,1 +1,0 @@
-"""One runner for everything that goes through a long input: documents, recommendations, additions."""

@@ -1,0 +1,143 @@
+"""Values of the caller's: checked, and as messages carry them."""
+
+import math
+from collections.abc import Iterable, Mapping
+
+from google.protobuf import struct_pb2
+
+
+def check_sequences(**arguments: object) -> None:
+    """Refuses one string where many are expected.
+
+    Raises:
+        TypeError: With what was meant.
+    """
+    for name, items in arguments.items():
+        if isinstance(items, str | bytes):
+            raise TypeError(f"{name} must be a sequence, got one {type(items).__name__}: try [{items[:20]!r}]")
+
+
+def check_pairs(**arguments: Iterable[object]) -> None:
+    """Refuses one string where pairs are expected, and pairs that are a string.
+
+    Raises:
+        TypeError: With what was meant.
+    """
+    check_sequences(**arguments)
+    for name, items in arguments.items():
+        for place, item in enumerate(items):
+            if isinstance(item, str | bytes):
+                kind = type(item).__name__
+                raise TypeError(f"{name}[{place}] must be a pair, got one {kind}: try [({item[:20]!r}, ...)]")
+
+
+def unsigned(value: int | None, name: str, *, bits: int = 32) -> int | None:
+    """Returns a number that fits an unsigned field of ``bits`` bits; None stays None.
+
+    Raises:
+        ValueError: It does not fit; the limits of the server are the server's to check.
+    """
+    if value is not None and not 0 <= value < 2**bits:
+        raise ValueError(f"{name} must be 0 to {2**bits - 1}, got {value}")
+    return value
+
+
+def finite_double(value: float, name: str) -> float:
+    """Returns a number as the double that messages carry.
+
+    Raises:
+        ValueError: An integer beyond every double.
+    """
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ValueError(f"{name} must fit a double, got an integer of {int(value).bit_length()} bits") from error
+
+
+# Beyond these, a double does not hold every integer.
+MAX_EXACT_INTEGER = 2**53
+# A message may be nested 100 deep; each level of JSON takes three.
+MAX_PAYLOAD_DEPTH = 20
+
+
+def check_payload(payload: Mapping[str, object]) -> None:
+    """Refuses what JSON in protobuf cannot carry without loss.
+
+    Raises:
+        ValueError: For a number that is not finite, an integer beyond 2**53, a key that is no string,
+            half of a surrogate pair, or more than 20 levels.
+        TypeError: For a value that JSON does not have.
+    """
+    level: list[object] = [payload]
+    for _ in range(MAX_PAYLOAD_DEPTH + 1):
+        inner: list[object] = []
+        for value in level:
+            inner.extend(_check_value(value))
+        if not inner:
+            return
+        level = inner
+    raise ValueError(f"payload is nested more than {MAX_PAYLOAD_DEPTH} levels deep")
+
+
+def _check_value(value: object) -> Iterable[object]:
+    """Checks one value and returns the values inside it."""
+    if isinstance(value, str):
+        if not value.isascii():
+            check_text(value)
+    elif isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise ValueError(f"payload has a key of type {type(key).__name__}, expected a string")
+            check_text(key)
+        return value.values()
+    elif isinstance(value, list | tuple):
+        return value
+    elif isinstance(value, bool) or value is None:
+        pass
+    elif isinstance(value, int):
+        if abs(value) > MAX_EXACT_INTEGER:
+            shown = str(value) if value.bit_length() <= 256 else f"of {value.bit_length()} bits"
+            raise ValueError(f"payload has the integer {shown}, beyond 2**53: give it as a string")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"payload has the number {value}, expected a finite one")
+    else:
+        raise TypeError(f"payload has a value of type {type(value).__name__}, which JSON does not have")
+    return ()
+
+
+def check_text(value: str) -> None:
+    """Refuses half of a surrogate pair, which no UTF-8 can carry (ValueError)."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError("text holds half of a surrogate pair, which is no character") from error
+
+
+def from_payload(payload: Mapping[str, object]) -> struct_pb2.Struct:
+    """A JSON object as a message, see ``check_payload`` for what it cannot carry."""
+    check_payload(payload)
+    message = struct_pb2.Struct()
+    message.update(dict(payload))  # type: ignore[arg-type]
+    return message
+
+
+def to_payload(message: struct_pb2.Struct) -> dict[str, object]:
+    """A JSON object; whole numbers come back as ``int``."""
+    return {key: _to_value(value) for key, value in message.fields.items()}
+
+
+def _to_value(value: struct_pb2.Value) -> object:
+    kind = value.WhichOneof("kind")
+    if kind == "number_value":
+        number = value.number_value
+        return int(number) if number.is_integer() and abs(number) <= MAX_EXACT_INTEGER else number
+    if kind == "string_value":
+        return value.string_value
+    if kind == "bool_value":
+        return value.bool_value
+    if kind == "struct_value":
+        return to_payload(value.struct_value)
+    if kind == "list_value":
+        return [_to_value(item) for item in value.list_value.values]
+    return None

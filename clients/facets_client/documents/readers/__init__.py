@@ -1,1 +1,0 @@
-"""Documents from files as people have them: tables, arrays, texts, pages."""

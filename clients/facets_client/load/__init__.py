@@ -1,0 +1,1 @@
+"""Long inputs: files as people have them, opened, read, cut into batches and worked through."""
