@@ -21,7 +21,7 @@ ALLOWED_PACKAGES = {
 # Typer brings a click of its own; the package `click` is no dependency of ours.
 FORBIDDEN_ROOTS = {
     "facets": {"grpc", "google", "grpc_health", "grpc_reflection", "click"},
-    "facets_proto": {"torch", "numpy", "click"},
+    "facets_proto": {"torch", "click"},
     "facets_server": {"torch", "faiss", "spacy", "sqlite3", "click"},
     "facets_client": {"torch", "faiss", "spacy", "scipy", "transformers", "sentence_transformers", "pydantic", "click"},
 }
