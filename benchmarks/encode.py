@@ -21,8 +21,8 @@ import torch
 import facets
 from benchmarks.runtimes import compare_runtimes
 from facets.extras import require_extra
+from facets.language.tokenizer import Tokenizer
 from facets.model import FacetModel
-from facets.text.tokenizer import Tokenizer
 
 
 def main() -> None:

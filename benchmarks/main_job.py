@@ -21,8 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from facets_client import FacetsClient, FacetsClientError
-
-from facets.training.corpus import expand_files, read_documents
+from facets_lab.training.corpus import expand_files, read_documents
 
 _COLLECTION = "paragraphs"
 _START_S = 600.0

@@ -26,12 +26,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from facets.language.vectors import WordVectors, unit_rows
+from facets.language.vocabulary import Vocabulary
 from facets.papers.engine import PaperEngine
 from facets.papers.inputs import Author, CandidateKind, Paper, PaperOptions
 from facets.papers.records import read_papers
 from facets.papers.results import PaperFacets
-from facets.text.vocabulary import Vocabulary
-from facets.words.vectors import WordVectors, unit_rows
 
 _SUBJECTS = 4000
 _PAPERS_OF_AN_AUTHOR = 3

@@ -18,30 +18,30 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from facets_lab.documents.evaluation.baselines import sentence_facets
+from facets_lab.documents.evaluation.beir import RetrievalData, limit_documents, limit_queries, read_beir
+from facets_lab.documents.evaluation.metrics import DEPTH, query_metrics
+from facets_lab.documents.evaluation.scorers import FacetScorer, best_rows
+from facets_lab.documents.evaluation.windows import window_means
+from facets_lab.documents.training.config import PassageTrainingConfig
+from facets_lab.documents.training.teacher import Teacher, vectors_of
+from facets_lab.documents.training.trainer import PassageBatch, PassageTrainer
+from facets_lab.training.config import OptimizerConfig
+from facets_lab.training.loop import TrainingLoop
+from facets_lab.training.runs import use_bfloat16
+from facets_lab.training.trainer import LOSS
 from numpy.typing import NDArray
 from torch import Tensor
 
 import facets
 from benchmarks.passage_networks import FreeDecoder, MultiClsNetwork
 from facets.config import PassageNetworkConfig
-from facets.documents.evaluation.baselines import sentence_facets
-from facets.documents.evaluation.beir import RetrievalData, limit_documents, limit_queries, read_beir
-from facets.documents.evaluation.metrics import DEPTH, query_metrics
-from facets.documents.evaluation.scorers import FacetScorer, best_rows
-from facets.documents.evaluation.windows import window_means
-from facets.documents.training.config import PassageTrainingConfig
-from facets.documents.training.teacher import Teacher, vectors_of
-from facets.documents.training.trainer import PassageBatch, PassageTrainer
+from facets.language.tokenizer import Tokenizer
+from facets.language.vectors import unit_rows
 from facets.model import PassageModel
 from facets.model.passage_network import PassageNetwork
 from facets.model.passage_windows import length_batches
 from facets.model.sentence_encoder import RaggedBatch, SentenceEncoder, average_states
-from facets.text.tokenizer import Tokenizer
-from facets.training.config import OptimizerConfig
-from facets.training.loop import TrainingLoop
-from facets.training.runs import use_bfloat16
-from facets.training.trainer import LOSS
-from facets.words.vectors import unit_rows
 
 _MAX_TOKENS, _MAX_SENTENCE_TOKENS, _BATCH_TOKENS = 256, 96, 4096
 

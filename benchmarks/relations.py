@@ -15,12 +15,12 @@ from pathlib import Path
 
 import spacy
 import torch
+from facets_lab.relations.training.mining import mine_cells
+from facets_lab.relations.training.mining_documents import bare_name, distinctive_names, read_titled_documents
+from facets_lab.training.corpus import expand_files
 from spacy.matcher import PhraseMatcher
 
 from facets.relations.engine import RelationEngine
-from facets.relations.training.mining import mine_cells
-from facets.relations.training.mining_documents import bare_name, distinctive_names, read_titled_documents
-from facets.training.corpus import expand_files
 
 _SENTENCE_WORDS = 21  # of the corpus, on average; to compare with spaCy, which splits no sentences here
 

@@ -19,13 +19,13 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from facets_lab.documents.evaluation.beir import RetrievalData, limit_documents, limit_queries, read_beir
+from facets_lab.documents.evaluation.metrics import DEPTH, query_metrics
+from facets_lab.documents.evaluation.scorers import VectorScorer, best_rows
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from facets.documents.evaluation.beir import RetrievalData, limit_documents, limit_queries, read_beir
-from facets.documents.evaluation.metrics import DEPTH, query_metrics
-from facets.documents.evaluation.scorers import VectorScorer, best_rows
 from facets.model.facet_model import FacetModel
 from facets.model.half_weights import HalfWeightLinear
 from facets.model.loading import load

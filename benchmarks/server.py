@@ -27,11 +27,11 @@ from grpc_health.v1 import health_pb2
 
 from benchmarks.callers import Load, call_all
 from facets.config import FacetModelConfig
+from facets.language.vectors import WordVectors
+from facets.language.vocabulary import Vocabulary
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.facet_model import FacetModel, new_model
 from facets.model.loading import load
-from facets.text.vocabulary import Vocabulary
-from facets.words.vectors import WordVectors
 
 _START_S = 120.0
 _VOCABULARY = 50_000

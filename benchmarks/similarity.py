@@ -20,12 +20,12 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from facets_lab.evaluation.embedders import minilm
+from facets_lab.texts.evaluation.pair_systems import PAIR_METHODS, EmbeddingPairs, FacetPairs, PairSystem
+from facets_lab.texts.evaluation.sts import read_sts
 
 import facets
-from facets.evaluation.embedders import minilm
 from facets.model import FacetModel
-from facets.texts.evaluation.pair_systems import PAIR_METHODS, EmbeddingPairs, FacetPairs, PairSystem
-from facets.texts.evaluation.sts import read_sts
 
 Pairs = Sequence[tuple[str, str]]
 Seconds = dict[str, float]  # "wall", "cpu"
@@ -90,7 +90,7 @@ def _command(pairs: Pairs, methods: Sequence[str], options: argparse.Namespace) 
         data = Path(folder) / "pairs.tsv"
         lines = [f"{row % 6}\t{first}\t{second}\n" for row, (first, second) in enumerate(pairs)]
         data.write_text("".join(lines), encoding="utf-8")
-        command = [sys.executable, "-m", "facets.evaluation", "sts", str(data), "--methods", *methods]
+        command = [sys.executable, "-m", "facets_lab.evaluation", "sts", str(data), "--methods", *methods]
         command += ["--model", options.model] if options.model else []
         environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads)}
         before, wall = os.times(), time.perf_counter()

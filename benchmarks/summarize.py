@@ -17,13 +17,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
+from facets_lab.texts.evaluation.summaries import read_summaries
+from facets_lab.texts.evaluation.summarizers import by_graph
 
 import facets
+from facets.language.tokenizer import Tokenizer
 from facets.model import FacetModel
-from facets.text.tokenizer import Tokenizer
 from facets.texts.coverage import CoverageConfig
-from facets.texts.evaluation.summaries import read_summaries
-from facets.texts.evaluation.summarizers import by_graph
 from facets.texts.summarization import summarize
 
 Document = Sequence[str]

@@ -1,6 +1,6 @@
 """Sentences per second of a training step, with the share of each part, beside the same step done plainly.
 
-``python -m benchmarks.train --config configs/facets-en.toml [--steps 40]``
+``python -m benchmarks.train --config lab/configs/facets-en.toml [--steps 40]``
 
 The baseline is the same model and optimizer without the work that made training fast: float32, batches of
 random lengths padded to the longest, and the fused attention kernel.
@@ -14,18 +14,18 @@ from tempfile import TemporaryDirectory
 from unittest import mock
 
 import numpy as np
+from facets_lab.texts.training.config import SentenceTrainingConfig
+from facets_lab.texts.training.sentences import SentenceStream
+from facets_lab.texts.training.trainer import SentenceTrainer
+from facets_lab.training.loop import TrainingLoop
 
 from facets.model import transformer
-from facets.texts.training.config import SentenceTrainingConfig
-from facets.texts.training.sentences import SentenceStream
-from facets.texts.training.trainer import SentenceTrainer
-from facets.training.loop import TrainingLoop
 
 
 def main() -> None:
     """Measures and prints one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--config", type=Path, default=Path("configs/facets-en.toml"))
+    parser.add_argument("--config", type=Path, default=Path("lab/configs/facets-en.toml"))
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()

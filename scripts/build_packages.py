@@ -1,6 +1,6 @@
-"""Builds every distribution of Facets: client, server, library, and a package of each shipped model.
+"""Builds every distribution of Facets: client, server, laboratory, library, and a package of each shipped model.
 
-The first three have a ``pyproject.toml`` of their own; the packages of models are filled into a template, and hold the
+The first four have a ``pyproject.toml`` of their own; the packages of models are filled into a template, and hold the
 folder ``models/NAME`` as it is. A model that borrows from another one requires that one's package.
 
     python scripts/build_packages.py [--out dist] [--wheels] [NAME ...]     # NAME: multifacet-client, facets-en ...
@@ -24,7 +24,12 @@ __all__ = ["CODE", "borrows", "main", "model_names", "stage_model"]
 ROOT = Path(__file__).resolve().parents[1]
 TEMPLATE = ROOT / "scripts" / "model_package.toml"
 # Distribution -> folder of its pyproject.toml.
-CODE = {"multifacet-client": ROOT / "clients", "multifacet-server": ROOT / "server", "multifacet": ROOT}
+CODE = {
+    "multifacet-client": ROOT / "clients",
+    "multifacet-server": ROOT / "server",
+    "multifacet-lab": ROOT / "lab",
+    "multifacet": ROOT,
+}
 GROUP = "facets.models"  # as in facets/model/shipped.py, which needs the library's packages to be imported
 # Settings that name another model's folder: file, then keys.
 _BORROWING = (("config.json", "words"), ("config.json", "encoder_of"), ("recommendation.json", "sentences", "encoder"))

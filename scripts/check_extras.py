@@ -73,11 +73,6 @@ class Part:
     torch: bool = False
 
 
-def _needs(extra: str, *programs: str) -> list[Check]:
-    """Programs that end at once, naming the extra."""
-    return [Check((program,), f"multifacet[{extra}]", None) for program in programs]
-
-
 _ENCODE = "import facets; print(facets.load({}).encode(['A dog barks.']).shape)"
 _WITHOUT_HEAVY = f"import importlib.util as u, facets_client; print([name for name in {HEAVY} if u.find_spec(name)])"
 _FIND = (
@@ -118,11 +113,9 @@ CHECKS: dict[str, list[Check]] = {
     "files": [_python("import ijson, pypdf, bs4"), Check(("facets", "index", "--help"), "Parquet")],
     "library": [
         _python("import facets; facets.load()", "multifacet[model]", None),
-        *_needs("train", "facets-train", "facets-eval"),
     ],
     "model": [
         _python("import facets; facets.load()", "pip install multifacet-model-en", None),
-        *_needs("train", "facets-train", "facets-eval"),
     ],
     "models": [*_MODEL, _python(_SHIPPED, "all here")],
     "server": [
@@ -131,7 +124,6 @@ CHECKS: dict[str, list[Check]] = {
         Check(("facets-server", "--version")),
         Check(("facets-server", "--no-such-flag"), "--no-such-flag", 2),
         Check(("facets", "--help"), "Usage"),
-        *_needs("train", "facets-train", "facets-eval"),
     ],
     "gateway": [
         _python("from facets_server.gateway.serving import Gateway; print(Gateway.__name__)", "Gateway"),

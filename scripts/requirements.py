@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["main", "requirements"]
 
-_FILES = ("pyproject.toml", "clients/pyproject.toml", "server/pyproject.toml")
+_FILES = ("pyproject.toml", "clients/pyproject.toml", "server/pyproject.toml", "lab/pyproject.toml")
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[(?P<extras>[\w,-]+)\])?(?:==[\w.]+)?")
 
 

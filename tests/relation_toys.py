@@ -3,14 +3,14 @@
 import json
 from pathlib import Path
 
+from facets_lab.relations.training.config import FactorizationConfig, RelationTrainingConfig
+from facets_lab.relations.training.export import export_relation_model
+from facets_lab.relations.training.trainer import RelationTrainer
+from facets_lab.training.config import OptimizerConfig
+from facets_lab.training.loop import train
 from toys import toy_passage_model
 
 from facets.config import PatternNetworkConfig
-from facets.relations.training.config import FactorizationConfig, RelationTrainingConfig
-from facets.relations.training.export import export_relation_model
-from facets.relations.training.trainer import RelationTrainer
-from facets.training.config import OptimizerConfig
-from facets.training.loop import train
 
 TOY_RELATIONS = {
     "birthPlace": ("$ARG1 was born in $ARG2", "$ARG1 , a native of $ARG2", "$ARG1 grew up in $ARG2"),

@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
     "facets": ROOT / "facets",
+    "facets_lab": ROOT / "lab" / "facets_lab",
     "facets_proto": ROOT / "proto" / "facets_proto",
     "facets_server": ROOT / "server" / "facets_server",
     "facets_client": ROOT / "clients" / "facets_client",
@@ -79,7 +80,7 @@ class Module:
 
 
 def room_of(name: str) -> str:
-    """``facets.papers.training.data`` lies in the room ``papers``."""
+    """``facets_lab.papers.training.data`` lies in the room ``papers``."""
     return [*name.split("."), ""][1]
 
 

@@ -5,12 +5,12 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+from facets_lab.papers.training.config import PaperTrainingConfig
+from facets_lab.papers.training.export import train_papers
+from facets_lab.papers.training.sentences import add_sentences
 from toys import toy_passage_model
 
 from facets.papers.model import PaperModel
-from facets.papers.training.config import PaperTrainingConfig
-from facets.papers.training.export import train_papers
-from facets.papers.training.sentences import add_sentences
 
 SUBJECTS = {
     "parsing": "parsing grammar treebank syntax dependency tree parser constituent phrase chart rule head".split(),

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import numpy as np
+from facets_lab.texts.training.config import SentenceTrainingConfig
+from facets_lab.training.config import OptimizerConfig
+from facets_lab.training.packing import pack_corpus
 
 from facets.config import FacetModelConfig
-from facets.texts.training.config import SentenceTrainingConfig
-from facets.training.config import OptimizerConfig
-from facets.training.packing import pack_corpus
-from facets.words.vectors import WordVectors
+from facets.language.vectors import WordVectors
 
 
 def make_toy_corpus(folder: Path) -> Path:

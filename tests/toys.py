@@ -6,12 +6,12 @@ import torch
 from tokenizers import models, normalizers, pre_tokenizers
 
 from facets.config import FacetModelConfig, PassageNetworkConfig, SentenceEncoderConfig
+from facets.language.vectors import WordVectors
+from facets.language.vocabulary import Vocabulary
 from facets.model import CheckpointConfig, FacetModel, PassageModel, new_model
 from facets.model.passage_checkpoint import PassageModelConfig
 from facets.model.passage_network import PassageNetwork
 from facets.model.word_pieces import WordPieces
-from facets.text.vocabulary import Vocabulary
-from facets.words.vectors import WordVectors
 
 WORDS = ["the", "a", "man", "garage", "lifting", "weights", "dog", "plays", "guitar", "music"]
 

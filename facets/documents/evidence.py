@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from facets.documents.lexical_terms import hash_terms
 from facets.documents.types import FacetMatch, Span
-from facets.text.terms import QueryTerms, is_stop_word, located_terms
-from facets.text.tokenizer import Sentence, Tokenizer
+from facets.language.terms import QueryTerms, is_stop_word, located_terms
+from facets.language.tokenizer import Sentence, Tokenizer
 
 __all__ = ["answer_of", "matches_of"]
 

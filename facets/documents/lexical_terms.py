@@ -8,7 +8,7 @@ import numpy as np
 
 from facets.errors import DamagedError
 from facets.index.lexical import TermCounts
-from facets.text.terms import QueryTerms, terms
+from facets.language.terms import QueryTerms, terms
 
 __all__ = ["contained_phrases", "count_terms", "hash_terms", "matched_words", "read_terms", "write_terms"]
 

@@ -20,8 +20,8 @@ from facets.documents.types import Hit, SearchMode
 from facets.documents.views import StoreView
 from facets.index.candidates import Meetings, meet
 from facets.index.lexical import LexicalFound
-from facets.text.interruption import check_interrupted
-from facets.text.terms import QueryTerms, is_stop_word
+from facets.language.interruption import check_interrupted
+from facets.language.terms import QueryTerms, is_stop_word
 
 __all__ = ["Found", "LexicalSide", "Wanted", "rank"]
 

@@ -22,7 +22,7 @@ from facets.documents.types import SearchMode, SearchResult
 from facets.documents.word_search import WordSearch
 from facets.errors import InvalidInputError
 from facets.index.config import MAX_TEXT_BYTES, MAX_TOP_K
-from facets.text.terms import QueryTerms, query_terms
+from facets.language.terms import QueryTerms, query_terms
 
 __all__ = ["Query", "Searcher", "check_query", "check_wanted", "weighted_queries"]
 

@@ -9,8 +9,8 @@ from facets.documents.lexical_terms import contained_phrases, hash_terms
 from facets.documents.ranking import LexicalSide
 from facets.documents.views import StoreView
 from facets.index.lexical import LexicalIndex
-from facets.text.interruption import check_interrupted
-from facets.text.terms import QueryTerms
+from facets.language.interruption import check_interrupted
+from facets.language.terms import QueryTerms
 
 __all__ = ["WordSearch"]
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from facets.errors import InvalidInputError
+from facets.language.tokenizer import Tokenizer
+from facets.language.vectors import WordVectors
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.network import FacetNetwork
-from facets.text.tokenizer import Tokenizer
-from facets.words.vectors import WordVectors
 
 __all__ = ["CheckpointModel", "FacetNetworkModel"]
 

@@ -27,10 +27,10 @@ from torch import Tensor, nn
 
 from facets.config import FacetModelConfig
 from facets.errors import CheckpointError, ConfigError, NotFoundError
+from facets.language.vectors import WordVectors
 from facets.model.half_weights import use_half_weights
 from facets.model.shipped import borrowed_folder
 from facets.storage import write_atomically
-from facets.words.vectors import WordVectors
 
 __all__ = [
     "CheckpointConfig",

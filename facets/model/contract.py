@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.text.tokenizer import Tokenizer
-from facets.words.vectors import WordVectors
+from facets.language.tokenizer import Tokenizer
+from facets.language.vectors import WordVectors
 
 __all__ = ["Model", "ModelInfo", "SentenceModel", "TextEncoder", "TextModel"]
 

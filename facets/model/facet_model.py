@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from facets.language.vectors import WordVectors
 from facets.model.backbone import BackboneEncoder
 from facets.model.base import FacetNetworkModel
 from facets.model.checkpoint import (
@@ -25,7 +26,6 @@ from facets.model.checkpoint import (
 )
 from facets.model.network import FacetNetwork
 from facets.model.score_curves import ScoreCurves, read_score_curves
-from facets.words.vectors import WordVectors
 
 __all__ = ["FacetModel", "new_model"]
 

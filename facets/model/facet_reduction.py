@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.words.vectors import unit_rows
+from facets.language.vectors import unit_rows
 
 __all__ = ["Reduced", "reduce_facets"]
 

@@ -20,11 +20,11 @@ from torch import Tensor
 
 from facets.config import PassageNetworkConfig
 from facets.errors import CheckpointError, ConfigError
+from facets.language.quantization import dequantize, quantize
+from facets.language.vectors import WordVectors
 from facets.model.checkpoint import read_settings, read_weights, reading_settings, write_parts
 from facets.model.word_pieces import WordPieces
 from facets.storage import write_atomically
-from facets.words.quantization import dequantize, quantize
-from facets.words.vectors import WordVectors
 
 __all__ = [
     "PASSAGE_FILES",

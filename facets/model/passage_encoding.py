@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from facets.language.vectors import unit_rows
 from facets.model.facet_reduction import reduce_facets
 from facets.model.passage_checkpoint import PassageModelConfig
 from facets.model.passage_network import PassageNetwork
@@ -19,7 +20,6 @@ from facets.model.passage_windows import Window, cut_windows, length_batches
 from facets.model.sentence_encoder import RaggedBatch, average_states
 from facets.model.spans import attended_runs, widen_to_words
 from facets.model.word_pieces import Pieces, WordPieces
-from facets.words.vectors import unit_rows
 
 __all__ = ["PassageEncoder", "TextFacets", "WindowFacets"]
 

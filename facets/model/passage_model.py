@@ -13,6 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError
+from facets.language.tokenizer import Tokenizer
+from facets.language.vectors import WordVectors
 from facets.model.checkpoint import FilesRead, fit_weights
 from facets.model.passage_checkpoint import (
     PASSAGE_FILES,
@@ -30,8 +32,6 @@ from facets.model.precision import fastest_precision
 from facets.model.query_facets import QueryFacets, join_parts, query_parts
 from facets.model.score_curves import ScoreCurves, read_score_curves
 from facets.model.word_pieces import Pieces, WordPieces
-from facets.text.tokenizer import Tokenizer
-from facets.words.vectors import WordVectors
 
 __all__ = ["PassageFacets", "PassageModel"]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.language.tokenizer import Sentence
 from facets.model.word_pieces import Pieces
-from facets.text.tokenizer import Sentence
 
 __all__ = ["MAX_QUERY_FACETS", "QueryFacets", "join_parts", "query_parts"]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
 from facets.errors import CheckpointError
-from facets.text.checks import check_sequence
-from facets.text.vocabulary import PIECE_MARK
+from facets.language.checks import check_sequence
+from facets.language.vocabulary import PIECE_MARK
 
 __all__ = ["Pieces", "WordPieces"]
 

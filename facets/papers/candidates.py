@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.language.near_names import NearNames
 from facets.papers.growing import LayeredMap
-from facets.text.near_names import NearNames
 
 __all__ = ["CandidateTable", "PaperBank", "build_table", "labels_of", "summaries"]
 

@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.language.vectors import unit_rows
 from facets.papers.candidates import CandidateTable, PaperBank
 from facets.papers.contract import PaperEncoder
 from facets.papers.results import CandidateEvidence
-from facets.words.vectors import unit_rows
 
 __all__ = ["EvidenceFinder"]
 

@@ -13,6 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from facets.errors import CheckpointError, InvalidInputError
+from facets.language.checks import check_sequence
+from facets.language.vectors import WordVectors
 from facets.model.base import CheckpointModel
 from facets.model.checkpoint import (
     CheckpointConfig,
@@ -37,8 +39,6 @@ from facets.papers.tables import (
     write_sentence_vectors,
 )
 from facets.papers.typed_rows import typed_rows
-from facets.text.checks import check_sequence
-from facets.words.vectors import WordVectors
 
 __all__ = ["PaperModel"]
 

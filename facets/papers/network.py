@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from facets.config import FacetModelConfig
+from facets.language.singular import rarity_weights
 from facets.model.encoders import RecurrentEncoder, TransformerEncoder, padding_mask
 from facets.model.network import FacetDecoder
 from facets.model.transformer import Block
-from facets.words.singular import rarity_weights
 
 __all__ = ["EncodedPapers", "PaperNetwork"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.language.vectors import unit_rows
 from facets.papers.candidates import CandidateTable, PaperBank
 from facets.papers.scoring import relevance_score
-from facets.words.vectors import unit_rows
 
 __all__ = ["HybridScores", "best_columns", "example_scores", "hybrid_scores"]
 

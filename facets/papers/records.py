@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from facets.errors import InvalidInputError
+from facets.language.files import read_lines
 from facets.papers.inputs import Author, Paper
-from facets.text.files import read_lines
 
 __all__ = ["paper_from_record", "read_papers", "year_of_id"]
 

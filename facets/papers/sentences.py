@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.language.vectors import unit_rows
 from facets.model.passage_model import PassageModel
 from facets.papers.typed_rows import MAX_TITLE_CHARS
-from facets.words.vectors import unit_rows
 
 __all__ = ["SentenceSide", "SentenceVectors", "document_vectors", "sentence_texts"]
 

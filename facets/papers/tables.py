@@ -25,10 +25,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save, save_file
 
 from facets.errors import CheckpointError
+from facets.language.quantization import dequantize, quantize
 from facets.papers.sentences import SentenceVectors
 from facets.papers.typed_rows import MAX_ABSTRACT_CHARS
 from facets.storage import write_atomically
-from facets.words.quantization import dequantize, quantize
 
 __all__ = [
     "KINDS",

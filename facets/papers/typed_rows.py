@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.text.tokenizer import Tokenizer
-from facets.text.vocabulary import Vocabulary
+from facets.language.tokenizer import Tokenizer
+from facets.language.vocabulary import Vocabulary
 
 __all__ = ["MAX_ABSTRACT_CHARS", "MAX_TITLE_CHARS", "typed_rows"]
 

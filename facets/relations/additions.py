@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import ConflictError, InvalidInputError, NotFoundError
+from facets.language.near_names import NearNames
 from facets.relations.contract import PatternEncoder
 from facets.relations.details import RelationDetails
 from facets.relations.fitting import fitted_facets
@@ -16,7 +17,6 @@ from facets.relations.ranking import RelationFacets
 from facets.relations.results import RelationInfo
 from facets.relations.store import AddedRelation, AddedRelationStore
 from facets.relations.tables import RelationTable
-from facets.text.near_names import NearNames
 
 __all__ = ["Additions"]
 

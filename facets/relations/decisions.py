@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.language.vectors import unit_rows
 from facets.relations.assertion import Assertion, AssertionStatus
 from facets.relations.details import RelationDetails
 from facets.relations.evidence import TrainingPatterns
 from facets.relations.ranking import RelationFacets, ScoreArrays
 from facets.relations.results import Evidence, FacetMeeting, NearRelation, PatternScores, RelationScore
-from facets.words.vectors import unit_rows
 
 __all__ = ["PatternDecisions"]
 

@@ -10,6 +10,8 @@ import numpy as np
 from torch import Tensor
 
 from facets.errors import InvalidInputError
+from facets.language.checks import check_text
+from facets.language.interruption import check_interrupted
 from facets.model.loading import load
 from facets.relations.additions import Additions
 from facets.relations.assertion import AssertionStatus, assertion_of
@@ -27,8 +29,6 @@ from facets.relations.pattern_cache import PatternCache
 from facets.relations.patterns import PatternLimits, mirrored, tokenize_patterns
 from facets.relations.ranking import RelationFacets, ScoreArrays, score_arrays
 from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
-from facets.text.checks import check_text
-from facets.text.interruption import check_interrupted
 
 __all__ = ["RelationEngine"]
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from facets.errors import InvalidInputError
+from facets.language.interruption import check_interrupted
+from facets.language.tokenizer import Sentence, Tokenizer
 from facets.relations.assertion import Assertion, assertion_of, quotations
 from facets.relations.entities import EntityFinder, EntitySpan, check_spans
 from facets.relations.entity_types import EntityType
@@ -21,8 +23,6 @@ from facets.relations.patterns import (
 )
 from facets.relations.results import EntityMention, PairRelations, PatternScores, RankedTail
 from facets.relations.signatures import VALUES
-from facets.text.interruption import check_interrupted
-from facets.text.tokenizer import Sentence, Tokenizer
 
 __all__ = ["PairMention", "group_tails", "head_spans", "pair_mentions", "resolve_spans"]
 

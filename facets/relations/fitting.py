@@ -6,7 +6,7 @@ Shape suffixes: E examples, K pattern facets, J relation facets, D dimensions.
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.words.vectors import unit_rows
+from facets.language.vectors import unit_rows
 
 __all__ = ["fitted_facets"]
 

@@ -14,6 +14,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from facets.errors import CheckpointError
+from facets.language.interruption import check_interrupted
+from facets.language.tokenizer import Tokenizer
+from facets.language.vectors import WordVectors, unit_rows
 from facets.model.checkpoint import FilesRead, fit_weights
 from facets.model.passage_checkpoint import (
     read_passage_config,
@@ -36,9 +39,6 @@ from facets.relations.network import PatternNetwork
 from facets.relations.pattern_pieces import PatternPieces
 from facets.relations.patterns import tokenize_patterns
 from facets.relations.tables import PatternTable, RelationTable, read_tables, write_tables
-from facets.text.interruption import check_interrupted
-from facets.text.tokenizer import Tokenizer
-from facets.words.vectors import WordVectors, unit_rows
 
 __all__ = ["RelationModel"]
 

@@ -14,12 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from facets.language.interruption import check_interrupted
 from facets.relations.contract import PatternEncoder
 from facets.relations.entailment_weights import FEATURES, WORD_FEATURES
 from facets.relations.scoring import asymmetric_score, generality_score
 from facets.relations.wording import Wording, read_wording
 from facets.relations.wordnet import WordNet, wordnet
-from facets.text.interruption import check_interrupted
 
 __all__ = ["PairFeatures", "pair_features", "word_features"]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from facets.errors import ConfigError, ErrorPath, InvalidInputError, path_text
+from facets.language.tokenizer import Sentence, Tokenizer
 from facets.relations.entities import EntitySpan
-from facets.text.tokenizer import Sentence, Tokenizer
 
 __all__ = [
     "ARG1",

@@ -10,11 +10,11 @@ from spacy.tokens import Doc
 
 from facets.errors import InvalidInputError, NotFoundError
 from facets.extras import install_command
+from facets.language.interruption import check_interrupted
+from facets.language.tokenizer import Tokenizer
 from facets.relations.clauses import clauses_of, is_adjunct
 from facets.relations.entities import EntitySpan
 from facets.relations.names import names_of
-from facets.text.interruption import check_interrupted
-from facets.text.tokenizer import Tokenizer
 
 __all__ = ["SpacyEntities"]
 

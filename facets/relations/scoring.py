@@ -6,8 +6,8 @@ Shape suffixes: P pairs, B patterns, R relations, K and J facets, M facets of ot
 import torch
 from torch import Tensor
 
+from facets.language.interruption import check_interrupted
 from facets.scoring.facet_match import unit_facets
-from facets.text.interruption import check_interrupted
 
 __all__ = [
     "asymmetric_score",

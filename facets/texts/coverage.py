@@ -14,8 +14,8 @@ from torch import Tensor
 
 from facets import scoring
 from facets.errors import ConfigError
+from facets.language.vocabulary import Vocabulary
 from facets.model.contract import TextModel
-from facets.text.vocabulary import Vocabulary
 from facets.texts.words import known_rows
 
 __all__ = [

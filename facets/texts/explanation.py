@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from facets import scoring
 from facets.errors import InvalidInputError
+from facets.language.checks import check_text
+from facets.language.tokenizer import Token
+from facets.language.vectors import unit_rows
 from facets.model.contract import TextModel
-from facets.text.checks import check_text
-from facets.text.tokenizer import Token
-from facets.words.vectors import unit_rows
 
 __all__ = [
     "FacetExplanation",

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from facets import scoring
 from facets.errors import ConfigError, ErrorPath, InvalidInputError
+from facets.language.checks import check_text
 from facets.model.contract import TextEncoder, TextModel
-from facets.text.checks import check_text
 from facets.texts.words import COMPONENT_KEYS, TextWords
 
 __all__ = ["PairTexts", "Weighting"]

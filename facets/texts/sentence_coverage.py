@@ -15,12 +15,12 @@ from torch import Tensor
 
 from facets import scoring
 from facets.errors import ConfigError
+from facets.language.tokenizer import Sentence
+from facets.language.vectors import unit_rows
 from facets.model.contract import TextEncoder, TextModel
 from facets.model.facet_reduction import reduce_facets
-from facets.text.tokenizer import Sentence
 from facets.texts.coverage import KEPT_COSINES, MAX_WORDS
 from facets.texts.selection import Covered
-from facets.words.vectors import unit_rows
 
 __all__ = ["SentenceCoverageConfig", "sentence_coverages"]
 

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from facets import scoring
 from facets.errors import ErrorPath, InvalidInputError
+from facets.language.checks import check_text
+from facets.language.tokenizer import Sentence
 from facets.model.contract import TextEncoder, TextModel
-from facets.text.checks import check_text
-from facets.text.tokenizer import Sentence
 from facets.texts.coverage import CoverageConfig, DocumentWords, block_coverage, word_weights
 from facets.texts.selection import Covered, Selected, select_sentences
 from facets.texts.sentence_coverage import SentenceCoverageConfig, sentence_coverages

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets import scoring
+from facets.language.vocabulary import Vocabulary
 from facets.model.contract import TextModel
-from facets.text.vocabulary import Vocabulary
 
 __all__ = ["COMPONENT_KEYS", "TextWords", "fit_common_components", "known_rows"]
 

@@ -139,10 +139,10 @@ def wait_until_serving(channel, alive=lambda: True, log=lambda: "") -> None:
 def make_toy_checkpoint(folder: Path, *, name: str = "toy", num_facets: int = 4, seed: int = 5) -> Path:
     """A seeded, untrained checkpoint that is small and fast."""
     from facets.config import FacetModelConfig
+    from facets.language.vectors import WordVectors
+    from facets.language.vocabulary import Vocabulary
     from facets.model.checkpoint import CheckpointConfig
     from facets.model.facet_model import new_model
-    from facets.text.vocabulary import Vocabulary
-    from facets.words.vectors import WordVectors
 
     random = np.random.default_rng(11)
     vectors = random.normal(size=(len(TOY_WORDS), 32)).astype(np.float32)

@@ -18,8 +18,8 @@ SERVED = ("facets-passages-small-en", "facets-en")
 PROGRAMS = {
     "facets": "facets_client.cli",
     "facets-server": "facets_server.__main__",
-    "facets-train": "facets.training.__main__",
-    "facets-eval": "facets.evaluation.__main__",
+    "facets-train": "facets_lab.training.__main__",
+    "facets-eval": "facets_lab.evaluation.__main__",
 }
 
 
@@ -34,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """A folder with what a guide may name, as in a checkout, and the four programs; its servers end with it."""
-    for name in ("examples", "samples", "models", "configs"):
+    for name in ("examples", "samples", "models", "lab"):
         if (ROOT / name).is_dir():
             (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / ".bin").mkdir()

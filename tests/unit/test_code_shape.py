@@ -20,8 +20,8 @@ MANY_POSITIONAL = {"facets/model/transformer.py forward"}
 # Commands: their parameters are options of the command line.
 COMMANDS = (
     "clients/facets_client/cli/",
-    "facets/training/",
-    "facets/evaluation/",
+    "lab/facets_lab/training/",
+    "lab/facets_lab/evaluation/",
 )
 
 
@@ -63,7 +63,7 @@ def test_no_file_is_too_long() -> None:
 
 def tracked_files() -> list[Path]:
     """Files of the checkout, generated ones and build leftovers aside."""
-    folders = ("facets", "proto", "server", "clients", "tests", "benchmarks", "scripts", "docs", ".ci")
+    folders = ("facets", "lab", "proto", "server", "clients", "tests", "benchmarks", "scripts", "docs", ".ci")
     found = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
     found += [path for path in ROOT.iterdir() if path.is_file()]
     left_out = {"__pycache__", "node_modules"}

@@ -60,7 +60,7 @@ def test_figures_of_similarity_come_again() -> None:
     models = sorted({model for model, _ in shown})
     options = [part for model in models for part in ("--model", model)]
     done = subprocess.run(
-        [sys.executable, "-m", "facets.evaluation", "sts", str(DATA), "--skip-wmd", *options],
+        [sys.executable, "-m", "facets_lab.evaluation", "sts", str(DATA), "--skip-wmd", *options],
         capture_output=True,
         text=True,
         check=True,

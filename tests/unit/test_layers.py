@@ -12,6 +12,7 @@ from source_tree import PACKAGES, ROOT, TASK_ROOMS, Import, Module, module_of, m
 # Package -> the packages of ours that it may import.
 ALLOWED_PACKAGES = {
     "facets": {"facets"},
+    "facets_lab": {"facets", "facets_lab"},
     "facets_proto": {"facets_proto"},
     "facets_server": {"facets", "facets_proto", "facets_server"},
     "facets_client": {"facets_client", "facets_proto"},
@@ -21,6 +22,7 @@ ALLOWED_PACKAGES = {
 # Typer brings a click of its own; the package `click` is no dependency of ours.
 FORBIDDEN_ROOTS = {
     "facets": {"grpc", "google", "grpc_health", "grpc_reflection", "click"},
+    "facets_lab": {"grpc", "google", "grpc_health", "grpc_reflection", "click"},
     "facets_proto": {"torch", "click"},
     "facets_server": {"torch", "faiss", "spacy", "sqlite3", "click"},
     "facets_client": {"torch", "faiss", "spacy", "scipy", "transformers", "sentence_transformers", "pydantic", "click"},
@@ -28,11 +30,9 @@ FORBIDDEN_ROOTS = {
 
 # What every room of the library may import.
 _BASE = {"errors", "extras", "config", "devices", "storage"}
-_SHARED = _BASE | {"text", "words", "coding", "scoring", "losses", "model"}
-_TRAINED = [task for task in TASK_ROOMS if (PACKAGES["facets"] / task / "training").is_dir()]
+_SHARED = _BASE | {"language", "coding", "scoring", "model"}
 
 # Room of the library -> the rooms it may import, besides itself. "" is facets/__init__.py, which imports lazily.
-# The training and evaluation of a room are rooms of their own, imported by the programs alone.
 LIBRARY_ROOMS = {
     "": {"errors", "extras", "model"},
     "errors": set(),
@@ -40,32 +40,29 @@ LIBRARY_ROOMS = {
     "config": {"errors"},
     "devices": {"errors"},
     "storage": {"errors"},
-    "text": _BASE,
-    "words": _BASE | {"text"},
+    "language": _BASE,
     "coding": _BASE,
     "scoring": _BASE | {"coding"},
-    "losses": _BASE | {"coding"},
-    "model": _BASE | {"text", "words"},
+    "model": _BASE | {"language"},
     "index": _BASE,
     **dict.fromkeys(TASK_ROOMS, _SHARED),
-    "documents": _BASE | {"text", "index"},
+    "documents": _BASE | {"language", "index"},
     "papers": _SHARED | {"index"},
-    "training": _BASE | {"text", "words"},
-    "evaluation": _BASE | {"text", "words"},
-    **{f"{task}.training": _SHARED | {task, "training"} for task in _TRAINED},
-    **{f"{task}.evaluation": _SHARED | {task, "evaluation"} for task in _TRAINED},
-    "documents.evaluation": _SHARED | {"index", "documents", "evaluation"},
-    "words.training": _BASE | {"text", "words", "training"},
-    "words.evaluation": _BASE | {"text", "words", "evaluation"},
-    "program": {"errors", "extras"},
-    **{
-        f"{program}.commands": _BASE
-        | {"text", "words", program}
-        | {f"{room}.{program}" for room in ("words", "documents", *_TRAINED)}
-        for program in ("training", "evaluation")
-    },
-    **{f"{program}.__main__": {"program", f"{program}.commands"} for program in ("training", "evaluation")},
 }
+
+# The same for the laboratory: its task rooms know the library and the shared rooms, not each other.
+_LAB_SHARED = {"losses", "training", "evaluation"}
+LAB_ROOMS = {
+    "": set(),
+    "program": set(),
+    "losses": set(),
+    "training": {"program"},
+    "evaluation": {"program"},
+    **dict.fromkeys((*TASK_ROOMS, "language"), _LAB_SHARED),
+}
+# The two programs, and their commands: they are made of all rooms.
+_FRONT_PARTS = ("__main__", "commands")
+_LAB_FRONT = tuple(f"facets_lab.{program}.{part}" for program in ("training", "evaluation") for part in _FRONT_PARTS)
 
 # The same for the task rooms of server and client: what a task room may import of its own package, besides itself.
 # Documents hold facets of texts; papers of a collection are documents.
@@ -133,7 +130,7 @@ def test_rooms_of_the_library_import_only_what_the_table_allows() -> None:
     for module, found in of_package("facets"):
         target = module_of(found.name)
         if target.startswith("facets."):
-            room, imported = library_room(module.name), library_room(target)
+            room, imported = module.room, room_of(target)
             if imported not in LIBRARY_ROOMS[room] | {room} and not is_loader(module, found):
                 wrong.append(f"{module.place(found.line)}: {room or 'facets'} must not import {imported}")
     assert not wrong
@@ -143,16 +140,20 @@ def is_loader(module: Module, found: Import) -> bool:
     return found.by_string and module.name == "facets.model.loading"
 
 
-def library_room(name: str) -> str:
-    """Room of the table: ``papers.training`` where the table has it, else ``papers``."""
-    inner = ".".join(name.split(".")[1:3])
-    return inner if inner in LIBRARY_ROOMS else room_of(name)
+def test_rooms_of_the_laboratory_import_only_what_the_table_allows() -> None:
+    wrong = []
+    for module, found in of_package("facets_lab"):
+        target = module_of(found.name)
+        if target.startswith("facets_lab.") and not module.name.startswith(_LAB_FRONT):
+            imported = room_of(target)
+            if imported not in LAB_ROOMS[module.room] | {module.room}:
+                wrong.append(f"{module.place(found.line)}: {module.room} must not import {imported}")
+    assert not wrong
 
 
 def test_every_room_is_in_the_table() -> None:
-    assert {library_room(name) for name, module in modules().items() if module.package == "facets"} == set(
-        LIBRARY_ROOMS
-    )
+    for package, table in (("facets", LIBRARY_ROOMS), ("facets_lab", LAB_ROOMS)):
+        assert {module.room for module in modules().values() if module.package == package} == set(table)
     for package, table in (("facets_server", SERVER_TASK_ROOMS), ("facets_client", CLIENT_TASK_ROOMS)):
         assert set(TASK_ROOMS) == set(table) <= {module.room for module in modules().values() if package in module.name}
 

@@ -26,9 +26,10 @@ pytest.importorskip("hatchling", reason="hatchling (extra dev) builds the wheels
 ROOT = Path(__file__).parents[2]
 # Distribution -> folder of its pyproject.toml, its packages, its programs.
 DISTRIBUTIONS = {
-    "multifacet": (ROOT, {"facets"}, {"facets-train", "facets-eval"}),
+    "multifacet": (ROOT, {"facets"}, set()),
     "multifacet-client": (ROOT / "clients", {"facets_client", "facets_proto"}, {"facets"}),
     "multifacet-server": (ROOT / "server", {"facets_server"}, {"facets-server"}),
+    "multifacet-lab": (ROOT / "lab", {"facets_lab"}, {"facets-train", "facets-eval"}),
 }
 HEAVY = {"torch", "faiss-cpu", "spacy", "scipy", "sentence-transformers", "transformers", "safetensors"}
 MAX_CLIENT_WHEEL_BYTES = 1_000_000
@@ -201,7 +202,7 @@ def test_hints_name_distributions_and_extras_that_exist() -> None:
 
 
 def hinting_files() -> list[Path]:
-    folders = ("facets", "server", "clients", "scripts", "docs", "benchmarks", "models", "proto")
+    folders = ("facets", "lab", "server", "clients", "scripts", "docs", "benchmarks", "models", "proto")
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in TEXTS]
     paths += [path for path in ROOT.iterdir() if path.suffix in TEXTS or path.name in ("Makefile", "Dockerfile")]
     return [path for path in paths if "node_modules" not in path.parts]
@@ -219,8 +220,8 @@ def test_installed_library_finds_models_of_packages_and_what_they_borrow(install
 def test_programs_of_a_distribution_that_is_installed_alone_start_or_say_what_they_need(
     name: str, wheels: dict[str, Path], tmp_path: Path
 ) -> None:
-    needs = {"multifacet-server": ["multifacet", "multifacet-client"]}.get(name, [])
+    needs = {"multifacet-server": ["multifacet", "multifacet-client"], "multifacet-lab": ["multifacet"]}.get(name, [])
     alone = environment(tmp_path, *(wheels[one] for one in [name, *needs]))
-    assert set(project(name)["scripts"]) == DISTRIBUTIONS[name][2]
+    assert set(project(name).get("scripts", ())) == DISTRIBUTIONS[name][2]
     for program in DISTRIBUTIONS[name][2]:
         assert "usage" in run(alone, program, "--help").stdout.lower()

@@ -13,7 +13,7 @@ ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "proto" / "README.md"]
 BASE = {"errors", "extras", "config", "devices", "storage"}
-SHARED = {"text", "words", "coding", "scoring", "losses", "model"}
+SHARED = {"language", "coding", "scoring", "model"}
 # A path of ours in backticks: it begins with a folder of the checkout and names a file.
 PATH = re.compile(r"`((?:facets|server|clients|proto|tests|scripts|benchmarks|configs|docs|samples)/[\w./-]+\.\w+)`")
 

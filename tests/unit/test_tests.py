@@ -11,6 +11,7 @@ from source_tree import PACKAGES, ROOT
 TESTS = ROOT / "tests"
 UNIT_FOLDERS = {
     "facets": PACKAGES["facets"],
+    "lab": PACKAGES["facets_lab"],
     "server": PACKAGES["facets_server"],
     "client": PACKAGES["facets_client"],
     "proto": ROOT / "proto",
@@ -37,7 +38,7 @@ def test_unit_tests_mirror_the_tree() -> None:
         if not path.name.startswith("test_") or path.parent == TESTS / "unit" or TESTS / "unit" not in path.parents:
             continue
         first, *rooms = path.parent.relative_to(TESTS / "unit").parts
-        expected = "_".join(["test", *(rooms if first == "facets" else [first])])
+        expected = "_".join(["test", *(rooms if first in ("facets", "lab") else [first])])
         if not UNIT_FOLDERS[first].joinpath(*rooms).exists() or not path.stem.startswith(expected):
             wrong.append(f"{path.relative_to(ROOT)}: expected the folder of a room and a name like {expected}_FILE.py")
     assert not wrong

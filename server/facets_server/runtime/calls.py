@@ -21,7 +21,7 @@ import grpc
 from google.protobuf.message import Message
 
 from facets.errors import FacetsError
-from facets.text.interruption import interrupted_by
+from facets.language.interruption import interrupted_by
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import AdmissionConfig

@@ -3,18 +3,18 @@
 from pathlib import Path
 
 import pytest
+from facets_lab.documents.training.config import PassageDataConfig, PassageTrainingConfig
+from facets_lab.papers.training.config import PaperTrainingConfig
+from facets_lab.relations.training.catalogue import RelationCatalogue
+from facets_lab.relations.training.config import RelationTrainingConfig
+from facets_lab.texts.training.config import SentenceTrainingConfig
+from facets_lab.training.config import TrainingConfig
 
 from facets.config import FacetModelConfig, Settings
-from facets.documents.training.config import PassageDataConfig, PassageTrainingConfig
 from facets.errors import ConfigError
 from facets.model.checkpoint import read_config, read_settings
 from facets.model.passage_checkpoint import read_passage_config
-from facets.papers.training.config import PaperTrainingConfig
 from facets.relations.checkpoint import read_relation_config
-from facets.relations.training.catalogue import RelationCatalogue
-from facets.relations.training.config import RelationTrainingConfig
-from facets.texts.training.config import SentenceTrainingConfig
-from facets.training.config import TrainingConfig
 
 ROOT = Path(__file__).parents[3]
 SENTENCES = 'corpus = "c"\nwords = "w"\n'
@@ -98,7 +98,7 @@ def test_papers_have_no_backbone() -> None:
         PaperTrainingConfig(data="d", model=shape)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted((ROOT / "lab" / "configs").glob("*.toml")), ids=lambda path: path.stem)
 def test_our_own_configurations_load(path: Path) -> None:
     if path.stem == "passages-data":
         assert PassageDataConfig.from_toml(path).sources

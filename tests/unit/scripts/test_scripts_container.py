@@ -83,7 +83,7 @@ def test_the_default_models_and_those_that_they_borrow_from_are_in_it() -> None:
     built = set(re.split(r"&&", build.partition("build_packages.py")[2])[0].split())
     wanted = {DEFAULT_MODEL, *(entry.default for entry in TASKS.values())}
     wanted |= {lender for name in wanted for lender in builder.borrows(ROOT / "models" / name)}
-    assert built - {"--wheels", "--out", "/wheels"} == wanted | set(builder.CODE)
+    assert built - {"--wheels", "--out", "/wheels"} == wanted | set(builder.CODE) - {"multifacet-lab"}
 
 
 def test_it_runs_without_rights_and_keeps_documents_in_its_volume() -> None:

@@ -31,7 +31,7 @@ def test_a_part_comes_behind_the_one_that_it_extends() -> None:
 
 def test_every_program_starts_with_what_brings_it() -> None:
     checks = [check for part in script("check_extras").CHECKS.values() for check in part]
-    for program in {program for project in projects() for program in project["scripts"]}:
+    for program in {program for project in projects() for program in project.get("scripts", ())}:
         assert any(check.command == (program, "--help") and check.status == 0 for check in checks)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from facets.documents import CollectionEngine, Document, Hit, Span
-from facets.text.terms import located_terms
+from facets.language.terms import located_terms
 
 TEXT = (
     "Na\u00efve caf\u00e9s sell tea to students. The pump of the engine failed in May. "

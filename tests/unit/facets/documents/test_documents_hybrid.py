@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from facets.documents import CollectionEngine, Document, EncodedTexts, EngineConfig, Equals, SearchMode, TargetModel
 from facets.documents.fusion import fuse
 from facets.errors import FacetsError, InvalidInputError
-from facets.text.interruption import interrupted_by
+from facets.language.interruption import interrupted_by
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 OpenEngine = Callable[..., CollectionEngine]

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from facets_lab.documents.evaluation.beir import RetrievalData
+from facets_lab.documents.evaluation.collection import indexed, load_searched
 
 from facets.documents import read_relevance
 from facets.documents.confidence import FEATURES
-from facets.documents.evaluation.beir import RetrievalData
-from facets.documents.evaluation.collection import indexed, load_searched
 from facets.model.shipped import find_model
 
 ROOT = Path(__file__).resolve().parents[4]

@@ -5,10 +5,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from facets_lab.documents.evaluation.beir import RetrievalData
+from facets_lab.documents.evaluation.collection import indexed, load_searched
 
 from facets.documents import SearchMode
-from facets.documents.evaluation.beir import RetrievalData
-from facets.documents.evaluation.collection import indexed, load_searched
 
 ROOT = Path(__file__).resolve().parents[4]
 MODES: tuple[SearchMode, ...] = ("facets", "lexical", "hybrid")

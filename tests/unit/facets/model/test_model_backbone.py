@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import facets
+from facets.language.vectors import unit_rows
 from facets.model.facet_model import FacetModel
-from facets.words.vectors import unit_rows
 
 TEXTS = ["A man is lifting weights in a garage.", "Vaccines protect against disease.", "weights"]
 

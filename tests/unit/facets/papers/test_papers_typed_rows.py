@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from facets.language.tokenizer import Tokenizer
+from facets.language.vocabulary import Vocabulary
 from facets.papers.typed_rows import typed_rows
-from facets.text.tokenizer import Tokenizer
-from facets.text.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary(["the", "of", "parser", "tree"], np.array([4, 3, 2, 1]))
 

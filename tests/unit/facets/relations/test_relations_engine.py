@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from facets_lab.relations.evaluation.confidence import with_confidence
 from relation_toys import TOY_RELATION_THRESHOLD
 
 from facets.errors import InvalidInputError, NotFoundError
@@ -10,7 +11,6 @@ from facets.relations.confidence import Confidence
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import EntailmentLabel
 from facets.relations.entities import EntitySpan, Gazetteer
-from facets.relations.evaluation.confidence import with_confidence
 from facets.relations.ranking import combined_scores
 
 NAMES = Gazetteer(["Ann", "Bob", "Paris", "London", "Acme"])

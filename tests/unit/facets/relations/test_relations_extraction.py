@@ -3,10 +3,10 @@
 import pytest
 
 from facets.errors import FacetsError
+from facets.language.interruption import interrupted_by
 from facets.relations import EntitySpan, EntityType, Gazetteer, RelationEngine
 from facets.relations.assertion import AssertionStatus
 from facets.relations.extraction import head_spans
-from facets.text.interruption import interrupted_by
 
 NAMES = Gazetteer(["Ann", "Ann Lee", "Bob", "Paris", "London", "Acme"])
 

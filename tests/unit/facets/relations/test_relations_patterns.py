@@ -3,11 +3,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facets.errors import ConfigError, InvalidInputError, NotFoundError
+from facets.language.tokenizer import Tokenizer
 from facets.relations.entities import EntitySpan, Gazetteer, check_spans
 from facets.relations.negation import negation_cue
 from facets.relations.patterns import PatternLimits, mirrored, sentence_groups, sentence_patterns, tokenize_patterns
 from facets.relations.recognizer import SpacyEntities
-from facets.text.tokenizer import Tokenizer
 
 TOKENIZER = Tokenizer()
 

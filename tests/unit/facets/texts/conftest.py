@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from facets.text.tokenizer import Tokenizer
-from facets.text.vocabulary import Vocabulary
-from facets.words.vectors import WordVectors, unit_rows
+from facets.language.tokenizer import Tokenizer
+from facets.language.vectors import WordVectors, unit_rows
+from facets.language.vocabulary import Vocabulary
 
 NUM_FACETS = 3
 TOKENIZER = Tokenizer()  # takes a while to make

@@ -7,8 +7,8 @@ import pytest
 
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
+from facets.language.tokenizer import Sentence
 from facets.model.contract import TextModel
-from facets.text.tokenizer import Sentence
 from facets.texts import sentence_coverage
 from facets.texts.coverage import CoverageConfig
 from facets.texts.sentence_coverage import SentenceCoverageConfig, sentence_coverages

@@ -7,13 +7,13 @@ from toys import toy_passage_model
 
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
+from facets.language.vectors import WordVectors
+from facets.language.vocabulary import Vocabulary
 from facets.model.contract import TextModel
-from facets.text.vocabulary import Vocabulary
 from facets.texts.explanation import explain
 from facets.texts.similarity import PairScorer, score_pairs
 from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, default_method
 from facets.texts.words import TextWords, fit_common_components
-from facets.words.vectors import WordVectors
 
 TEXTS = ["the cat is a dog", "kitten puppy", "truck on the road", "piano concert music", "violin, music."]
 CASES = [(method, False) for method in SimilarityMethod] + [(m, True) for m in SimilarityMethod if m in WORD_METHODS]

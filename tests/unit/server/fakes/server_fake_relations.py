@@ -8,6 +8,7 @@ from facets_server.relations.served import ServedRelations
 from server_fakes import FakeInfo
 
 from facets.errors import ConflictError, InvalidInputError, NotFoundError
+from facets.language.tokenizer import Tokenizer
 from facets.relations.assertion import assertion_of
 from facets.relations.entailment import EntailmentLabel, EntailmentResult
 from facets.relations.entities import check_spans
@@ -23,7 +24,6 @@ from facets.relations.results import (
     RelationInfo,
     RelationScore,
 )
-from facets.text.tokenizer import Tokenizer
 
 TRAINED = {
     "birthPlace": ("$ARG1 was born in $ARG2", "$ARG1 , a native of $ARG2"),

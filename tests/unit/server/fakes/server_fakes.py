@@ -8,9 +8,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.text.tokenizer import Tokenizer
-from facets.text.vocabulary import Vocabulary
-from facets.words.vectors import WordVectors
+from facets.language.tokenizer import Tokenizer
+from facets.language.vectors import WordVectors
+from facets.language.vocabulary import Vocabulary
 
 WORDS = (
     "the a of and in to is cat dog kitten puppy animal car truck engine wheel road river sea water boat ship "

@@ -1,0 +1,177 @@
+"""Static word vectors: the target space of sentences and phrases, and the words nearest to a vector."""
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save_file
+
+from facets.errors import CheckpointError, InvalidInputError
+from facets.language.quantization import dequantize, quantize
+from facets.language.vocabulary import Vocabulary
+from facets.storage import write_atomically
+
+__all__ = ["WordVectors", "unit_rows"]
+
+_TENSOR = "vectors"
+_SCALES = "vectors.scales"
+_VECTORS_FILE = "vectors.safetensors"
+_VOCABULARY_FILE = "vocabulary.tsv"
+# Queries are compared with all words in blocks of about this many scores (64 MiB).
+SCORES_AT_A_TIME = 16_000_000
+
+
+class WordVectors:
+    """One vector a word of a vocabulary.
+
+    Attributes:
+        vocabulary: The ``V`` words.
+        vectors: ``[V, D]``, float32, C-contiguous; row ``i`` belongs to ``vocabulary.words[i]``.
+
+    Example:
+        >>> vocabulary = Vocabulary(["cat", "dog", "car"], np.array([3, 2, 1]))
+        >>> words = WordVectors(vocabulary, np.array([[1.0, 0.1], [1.0, 0.2], [0.0, 1.0]]))
+        >>> [[word for word, _ in nearest] for nearest in words.nearest(words.vectors[:1], top_k=2)]
+        [['cat', 'dog']]
+    """
+
+    def __init__(self, vocabulary: Vocabulary, vectors: NDArray[np.floating]) -> None:
+        """Checks and keeps the vectors.
+
+        Raises:
+            InvalidInputError: The shape does not fit the vocabulary, or a value is not finite.
+        """
+        self.vocabulary = vocabulary
+        self.vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+        if self.vectors.ndim != 2 or len(self.vectors) != len(vocabulary):
+            raise InvalidInputError(f"vectors must have shape ({len(vocabulary)}, D), got {self.vectors.shape}")
+        finite = np.isfinite(self.vectors).all(axis=1)
+        if not finite.all():
+            word = vocabulary.words[int(np.argmin(finite))]
+            raise InvalidInputError(f"vectors must be finite, got NaN or infinity for the word {word!r}")
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of a vector."""
+        return int(self.vectors.shape[1])
+
+    @cached_property
+    def unit_vectors(self) -> NDArray[np.float32]:
+        """``[V, D]``, words at unit length, zero vectors as they are; pieces of words keep their length.
+
+        A piece such as ``##s`` hardly changes the word it ends; its short vector says so.
+        """
+        is_piece = self.vocabulary.is_piece[:-1]
+        return (
+            np.where(is_piece[:, None], self.vectors, unit_rows(self.vectors))
+            if is_piece.any()
+            else unit_rows(self.vectors)
+        )
+
+    def nearest(
+        self, queries: NDArray[np.floating], top_k: int, *, exclude_stop_words: bool = False
+    ) -> list[list[tuple[str, float]]]:
+        """Words whose vectors have the highest cosine with each query.
+
+        Args:
+            queries: ``[N, D]``, of any length; a zero vector scores 0 with every word. Pieces never come back.
+            top_k: Words a query, at least 1; fewer come back when there are fewer words.
+            exclude_stop_words: Leave out stop words and tokens without a letter or digit.
+
+        Returns:
+            ``N`` lists of ``(word, cosine)``, best first, ties in vocabulary order.
+
+        Raises:
+            InvalidInputError: Wrong shape, values that are not finite, or ``top_k`` below 1.
+        """
+        queries = np.asarray(queries, dtype=np.float32)
+        if queries.ndim != 2 or queries.shape[1] != self.dim:
+            raise InvalidInputError(f"queries must have shape (N, {self.dim}), got {queries.shape}")
+        if not np.isfinite(queries).all():
+            raise InvalidInputError("queries must be finite, got NaN or infinity")
+        if top_k < 1:
+            raise InvalidInputError(f"top_k must be >= 1, got {top_k}")
+        excluded = self.vocabulary.is_piece[:-1]
+        if exclude_stop_words:
+            excluded = excluded | self.vocabulary.is_stop[:-1]
+        units = unit_rows(queries)
+        step = max(1, SCORES_AT_A_TIME // max(len(self), 1))
+        result: list[list[tuple[str, float]]] = []
+        for start in range(0, len(units), step):
+            result += self._nearest_block(units[start : start + step], top_k, excluded)
+        return result
+
+    def _nearest_block(
+        self, units: NDArray[np.float32], top_k: int, excluded: NDArray[np.bool_]
+    ) -> list[list[tuple[str, float]]]:
+        scores = units @ self.unit_vectors.T  # [N, V]
+        scores[:, excluded] = -np.inf
+        top_k = min(top_k, int(np.count_nonzero(~excluded)))
+        if top_k == 0:
+            return [[] for _ in units]
+        # Everything at least as good as the k-th best, so that ties are broken by row and not by chance.
+        kth_best = np.partition(scores, -top_k, axis=1)[:, -top_k]
+        result = []
+        for row_scores, threshold in zip(scores, kth_best, strict=True):
+            candidates = np.flatnonzero(row_scores >= threshold)
+            best = candidates[np.argsort(-row_scores[candidates], kind="stable")][:top_k]
+            result.append([(self.vocabulary.words[row], float(row_scores[row])) for row in best])
+        return result
+
+    def save(self, folder: Path, *, quantized: bool = False) -> None:
+        """Writes ``vectors.safetensors`` and ``vocabulary.tsv`` into a folder.
+
+        Args:
+            folder: Made when absent.
+            quantized: One byte a number instead of two (``words.quantization``).
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        if quantized:
+            values, scales = quantize(self.vectors)
+            tensors: dict[str, NDArray[np.generic]] = {_TENSOR: values, _SCALES: scales}
+        else:
+            tensors = {_TENSOR: self.vectors.astype(np.float16)}
+        with write_atomically(folder / _VECTORS_FILE, durable=False) as part:
+            save_file(tensors, part)
+            part.chmod(0o644)  # safetensors makes it private to the user
+        self.vocabulary.save(folder / _VOCABULARY_FILE)
+
+    @classmethod
+    def load(cls, folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> "WordVectors":
+        """Reads what ``save`` wrote; ``read`` gives the content of a file.
+
+        Raises:
+            CheckpointError: A file is missing, damaged, or does not fit the other.
+        """
+        path = folder / _VECTORS_FILE
+        vocabulary = Vocabulary.load(folder / _VOCABULARY_FILE, read=read)
+        try:
+            tensors = load(read(path))
+        except OSError as error:
+            raise CheckpointError(f"cannot read the word vectors {path}: {error}") from error
+        except (SafetensorError, ValueError) as error:
+            raise CheckpointError(f"{path}: expected a safetensors file, got a damaged one: {error}") from error
+        if _TENSOR not in tensors:
+            raise CheckpointError(f"{path}: expected a tensor named {_TENSOR!r}, got {sorted(tensors)}")
+        try:
+            vectors = tensors[_TENSOR]
+            return cls(vocabulary, dequantize(vectors, tensors[_SCALES]) if _SCALES in tensors else vectors)
+        except ValueError as error:  # InvalidInputError too
+            raise CheckpointError(f"{path}: {error}") from error
+
+
+def unit_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Rows at unit length, float32; zero rows stay zero.
+
+    Example:
+        >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+        [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
+    """
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, norms, out=np.zeros_like(vectors, dtype=np.float32), where=norms > 0)

@@ -1,0 +1,45 @@
+"""What the two programs share: errors in one line, the exit code."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import typer
+
+from facets.errors import FacetsError
+
+__all__ = ["make_program", "run_program"]
+
+
+def make_program(help: str, commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:
+    """A program of one command a function, by name; help and completion come from their signatures."""
+    program = typer.Typer(no_args_is_help=True, help=help, rich_markup_mode=None)
+    for name, function in commands.items():
+        program.command(name)(function)
+    return program
+
+
+def run_program(
+    name: str,
+    program: typer.Typer,
+    arguments: Sequence[str] | None,
+    *,
+    log_level: int = logging.WARNING,
+) -> int:
+    """Runs a program and returns its exit code: 0, 1 after an error of one line, 2 for wrong usage.
+
+    Args:
+        name: As users type it.
+        program: The commands.
+        arguments: Of the command line; None: those of this process.
+        log_level: Of messages on standard error.
+    """
+    logging.basicConfig(level=log_level, format="%(levelname)s %(message)s")
+    try:
+        program(arguments, prog_name=name)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except (FacetsError, ImportError) as error:
+        typer.echo(f"error: {error}", err=True)
+        return 1
+    return 0

@@ -1,0 +1,1 @@
+"""Training and evaluation of patterns and relations."""

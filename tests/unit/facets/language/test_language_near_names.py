@@ -1,0 +1,50 @@
+"""Names that a mistyped one may stand for."""
+
+import pytest
+
+from facets.language.near_names import NearNames
+
+NAMES = ["Noam Chomsky", "Karen Sp\u00e4rck Jones", "Kevin Knight", "Kathleen McKeown", "birthPlace", "placeOfBirth"]
+NEAR = NearNames(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Noam Chomski", "Noam Chomsky"),
+        ("KNIGHT, KEVIN", "Kevin Knight"),
+        ("K. Knight", "Kevin Knight"),
+        ("knight", "Kevin Knight"),
+        ("karen sparck-jones", "Karen Sp\u00e4rck Jones"),
+        ("kathleen mckeown", "Kathleen McKeown"),
+        ("birth_place", "birthPlace"),
+        ("place of birth", "placeOfBirth"),
+    ],
+)
+def test_the_meant_name_comes_first(text: str, expected: str) -> None:
+    assert NAMES[NEAR.find(text, top_k=3)[0]] == expected
+
+
+@pytest.mark.parametrize("text", ["", "  ", "!?", "zzzz", "qwxv 17"])
+def test_nothing_is_like_nothing(text: str) -> None:
+    assert NEAR.find(text, top_k=3) == []
+
+
+def test_at_most_top_k_names_come_back_in_their_order() -> None:
+    near = NearNames(["Lee A", "Lee A", "Lee B", "Lee C"])
+    assert near.find("Lee A", top_k=2) == [0, 1]
+    assert NearNames([]).find("Lee", top_k=2) == []
+
+
+def test_broken_characters_are_compared_too() -> None:
+    assert NearNames(["a\ud800b", "\u5b83\u4e0b"]).find("\u5b83\u4e0b", top_k=1) == [1]
+
+
+def test_extended_names_are_found_and_the_first_ones_stay_as_they_were() -> None:
+    first = NearNames(["Kevin Knight"])
+    assert first.find("knight", top_k=3) == [0]
+    longer = first.extended(["Noam Chomsky"])
+    assert (longer.find("chomsky", top_k=3), first.find("chomsky", top_k=3)) == ([1], [])
+    assert longer.name(1) == "Noam Chomsky"
+    # The names of a change that came to nothing are written over.
+    assert first.extended(["Karen Jones"]).find("chomsky jones", top_k=3) == [1]

@@ -1,0 +1,52 @@
+"""Word vectors from the tf-idf matrix of a corpus, against the dense decomposition."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from facets.errors import InvalidInputError
+from facets.language.singular import rarity_weights, singular_word_vectors, word_counts
+
+NUM_WORDS = 12
+
+
+def corpus() -> tuple[np.ndarray, np.ndarray]:
+    """Typed rows of 40 texts, unknown words and an empty text among them."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 9, 40)
+    lengths[7] = 0
+    return rng.integers(0, 2 * (NUM_WORDS + 1), lengths.sum()).astype(np.uint16), np.concatenate(
+        [[0], lengths.cumsum()]
+    )
+
+
+def test_counts_are_those_of_each_text_whatever_the_type() -> None:
+    rows, offsets = corpus()
+    counts = word_counts(rows, offsets, NUM_WORDS).toarray()
+    for text in range(len(offsets) - 1):
+        words = Counter(int(row) % (NUM_WORDS + 1) for row in rows[offsets[text] : offsets[text + 1]])
+        assert counts[text].tolist() == [words[word] for word in range(NUM_WORDS)]
+
+
+def test_vectors_are_the_singular_vectors_of_the_dense_matrix() -> None:
+    counts = word_counts(*corpus(), NUM_WORDS)
+    dense = counts.toarray().astype(np.float64)
+    weighted = np.where(dense > 0, 1 + np.log(np.maximum(dense, 1)), 0.0)
+    weighted *= np.log(len(dense) / (1 + (dense > 0).sum(axis=0))).clip(min=0)
+    weighted /= np.maximum(np.linalg.norm(weighted, axis=1, keepdims=True), 1e-9)
+    expected = np.linalg.svd(weighted)[2][:4].T
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    found = singular_word_vectors(counts, 4)
+    # Axes have no sign: compare what words are to each other.
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=0.05)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-5)
+
+
+def test_more_dimensions_than_words_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="40 and 12, got 12"):
+        singular_word_vectors(word_counts(*corpus(), NUM_WORDS), NUM_WORDS)
+
+
+def test_rare_words_weigh_more() -> None:
+    np.testing.assert_allclose(rarity_weights(np.array([0.0, 1e-4, 1.0])), [1.0, 0.5, 1e-4 / (1 + 1e-4)], rtol=1e-5)

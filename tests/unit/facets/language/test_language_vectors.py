@@ -1,0 +1,111 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from facets.errors import CheckpointError, InvalidInputError
+from facets.language.vectors import WordVectors, unit_rows
+from facets.language.vocabulary import Vocabulary
+
+WORDS = ["the", ",", "cat", "dog", "car", "bus"]
+
+
+@pytest.fixture
+def words() -> WordVectors:
+    random = np.random.default_rng(3)
+    vectors = random.normal(size=(len(WORDS), 8)).astype(np.float32)
+    return WordVectors(Vocabulary(WORDS, np.arange(len(WORDS), 0, -1)), vectors)
+
+
+def test_nearest_is_what_sorting_all_cosines_gives(words: WordVectors) -> None:
+    queries = np.random.default_rng(4).normal(size=(5, 8))
+    found = words.nearest(queries, 4)
+    for query, best in zip(queries, found, strict=True):
+        cosines = words.vectors @ query / np.linalg.norm(words.vectors, axis=1) / np.linalg.norm(query)
+        order = np.argsort(-cosines)[:4]
+        assert [word for word, _ in best] == [WORDS[row] for row in order]
+        np.testing.assert_allclose([score for _, score in best], cosines[order], atol=1e-5)
+
+
+def test_nearest_is_the_same_in_blocks(words: WordVectors, monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = np.random.default_rng(5).normal(size=(7, 8))
+    whole = words.nearest(queries, 3)
+    monkeypatch.setattr("facets.language.vectors.SCORES_AT_A_TIME", 2 * len(WORDS))
+    blocks = words.nearest(queries, 3)
+    assert [[word for word, _ in row] for row in blocks] == [[word for word, _ in row] for row in whole]
+
+
+def test_nearest_leaves_out_stop_words(words: WordVectors) -> None:
+    [found] = words.nearest(words.vectors[:1], 10, exclude_stop_words=True)
+    assert {word for word, _ in found} == {"cat", "dog", "car", "bus"}
+    assert words.nearest(words.vectors[:1], 1)[0][0][0] == "the"
+
+
+def test_nearest_breaks_ties_by_row() -> None:
+    vectors = np.tile([[1.0, 0.0]], (5, 1))
+    words = WordVectors(Vocabulary(["e", "d", "c", "b", "a"], np.ones(5, dtype=int)), vectors)
+    assert [word for word, _ in words.nearest(vectors[:1], 3)[0]] == ["e", "d", "c"]
+    assert [score for _, score in words.nearest(np.zeros((1, 2)), 2)[0]] == [0.0, 0.0]
+
+
+def test_nearest_without_candidates_or_queries_is_empty() -> None:
+    only_stops = WordVectors(Vocabulary(["the", "of"], np.array([2, 1])), np.eye(2))
+    assert only_stops.nearest(np.eye(2), 3, exclude_stop_words=True) == [[], []]
+    assert only_stops.nearest(np.empty((0, 2)), 3) == []
+
+
+@pytest.mark.parametrize(
+    ("queries", "top_k", "message"),
+    [
+        (np.ones(8), 1, "shape"),
+        (np.ones((1, 7)), 1, r"\(N, 8\), got \(1, 7\)"),
+        (np.full((1, 8), np.nan), 1, "finite"),
+        (np.ones((1, 8)), 0, "top_k must be >= 1, got 0"),
+    ],
+)
+def test_nearest_refuses_bad_queries(words: WordVectors, queries: np.ndarray, top_k: int, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        words.nearest(queries, top_k)
+
+
+def test_bad_vectors_are_refused() -> None:
+    vocabulary = Vocabulary(["a", "b"], np.array([1, 1]))
+    with pytest.raises(InvalidInputError, match="shape"):
+        WordVectors(vocabulary, np.ones((3, 2)))
+    with pytest.raises(InvalidInputError, match="infinity for the word 'b'"):
+        WordVectors(vocabulary, np.array([[1.0, 0.0], [np.inf, 0.0]]))
+
+
+def test_unit_rows_keeps_zero_rows() -> None:
+    units = unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    np.testing.assert_allclose(units, [[0.6, 0.8], [0.0, 0.0]], rtol=1e-6)
+    assert units.dtype == np.float32
+
+
+def test_saved_and_loaded_is_the_same_in_half_precision(words: WordVectors, tmp_path: Path) -> None:
+    words.save(tmp_path / "new" / "folder")
+    loaded = WordVectors.load(tmp_path / "new" / "folder")
+    np.testing.assert_array_equal(loaded.vectors, words.vectors.astype(np.float16).astype(np.float32))
+    assert loaded.vocabulary.words == words.vocabulary.words and loaded.vectors.dtype == np.float32
+
+
+def test_damaged_folder_is_refused(words: WordVectors, tmp_path: Path) -> None:
+    words.save(tmp_path)
+    path = tmp_path / "vectors.safetensors"
+    content = path.read_bytes()
+    path.write_bytes(content[:-20])
+    with pytest.raises(CheckpointError, match=r"vectors\.safetensors.*damaged"):
+        WordVectors.load(tmp_path)
+    save_file({"other": np.zeros((6, 8), dtype=np.float16)}, path)
+    with pytest.raises(CheckpointError, match="'vectors', got \\['other'\\]"):
+        WordVectors.load(tmp_path)
+    save_file({"vectors": np.zeros((5, 8), dtype=np.float16)}, path)
+    with pytest.raises(CheckpointError, match=r"shape \(6, D\), got \(5, 8\)"):
+        WordVectors.load(tmp_path)
+    save_file({"vectors": np.full((6, 8), np.nan, dtype=np.float16)}, path)
+    with pytest.raises(CheckpointError, match="finite"):
+        WordVectors.load(tmp_path)
+    path.unlink()
+    with pytest.raises(CheckpointError, match="cannot read"):
+        WordVectors.load(tmp_path)

@@ -1,0 +1,156 @@
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from facets.errors import CheckpointError, InvalidInputError
+from facets.language.vocabulary import Vocabulary
+
+
+@pytest.fixture
+def vocabulary() -> Vocabulary:
+    return Vocabulary(["the", ",", "cat", "42", "n't"], np.array([50, 30, 12, 5, 3]), total_count=200)
+
+
+def test_rows_and_unknown_words(vocabulary: Vocabulary) -> None:
+    rows = vocabulary.rows(["cat", "dog", "the", "Cat"])
+    assert rows.tolist() == [2, 5, 0, 5] and rows.dtype == np.int64
+    assert vocabulary.rows([]).shape == (0,)
+    assert vocabulary.row("42") == 3 and vocabulary.row("dog") == vocabulary.unknown_row == 5
+    assert "cat" in vocabulary and "dog" not in vocabulary and len(vocabulary) == 5
+
+
+def test_probabilities_are_shares_of_the_whole_corpus(vocabulary: Vocabulary) -> None:
+    np.testing.assert_allclose(vocabulary.probabilities, [0.25, 0.15, 0.06, 0.025, 0.015])
+
+
+def test_stop_words_are_function_words_and_tokens_without_letter_or_digit(vocabulary: Vocabulary) -> None:
+    assert vocabulary.is_stop.tolist() == [True, True, False, False, True, True]
+
+
+def test_saved_and_loaded_is_the_same(vocabulary: Vocabulary, tmp_path: Path) -> None:
+    vocabulary.save(tmp_path / "vocabulary.tsv")
+    loaded = Vocabulary.load(tmp_path / "vocabulary.tsv")
+    assert loaded.words == vocabulary.words and loaded.total_count == 200
+    np.testing.assert_array_equal(loaded.counts, vocabulary.counts)
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")), min_size=1), unique=True))
+def test_any_words_survive_a_file(words: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "vocabulary.tsv"
+        Vocabulary(words, np.arange(len(words))).save(path)
+        assert Vocabulary.load(path).words == tuple(words)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "line 1"),
+        (b"the\t5\n", "line 1: expected #total"),
+        (b"#total\t9\nthe\t5\ncat\n", "line 3: expected word<TAB>count"),
+        (b"#total\t9\nthe\tfive\n", "line 2: expected word<TAB>count"),
+        (b"#total\t9\nthe\t-5\n", "line 2"),
+        (b"#total\t9\n\t5\n", "line 2"),
+        (b"#total\t9\nthe\t5\nca", "line 3: expected a newline"),
+        (b"#total\t9\nthe\t5\nthe\t2\n", "'the' twice"),
+        (b"#total\t3\nthe\t5\n", "total_count must be >= 5"),
+        (b"#total\t9\nth\xff\t5\n", "UTF-8"),
+    ],
+)
+def test_damaged_file_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.tsv"
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=message):
+        Vocabulary.load(path)
+
+
+def test_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="cannot read"):
+        Vocabulary.load(tmp_path / "vocabulary.tsv")
+
+
+def test_wrong_counts_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="shape"):
+        Vocabulary(["a", "b"], np.array([1]))
+    with pytest.raises(InvalidInputError, match=">= 0"):
+        Vocabulary(["a"], np.array([-1]))
+    with pytest.raises(InvalidInputError, match="distinct"):
+        Vocabulary(["a", "a"], np.array([1, 1]))
+
+
+@pytest.fixture
+def with_pieces() -> Vocabulary:
+    words = ["the", "goat", "ox", "##herd", "##s", "k##", "##y", "##yan"]
+    return Vocabulary(words, np.array([9, 5, 3, 1, 1, 1, 1, 1]))
+
+
+@pytest.mark.parametrize(
+    ("token", "rows"),
+    [
+        ("goat", [1]),
+        ("goatherds", [1, 3, 4]),
+        ("kyans", [5, 7, 4]),  # the longest continuation first
+        ("ky", [5, 6]),
+        ("oxs", [8]),  # two letters are no beginning without a mark of their own
+        ("goatx", [8]),  # no piece fits the end
+        ("##herd", [8]),  # a piece is no word
+    ],
+)
+def test_unknown_words_are_read_as_pieces(with_pieces: Vocabulary, token: str, rows: list[int]) -> None:
+    assert list(with_pieces.split(token)) == rows
+    assert list(with_pieces.split(token)) == rows  # from the cache
+
+
+def test_split_rows_counts_the_pieces_of_each_token(with_pieces: Vocabulary) -> None:
+    rows, counts = with_pieces.split_rows(["the", "goatherd", "zebra"])
+    assert rows.tolist() == [0, 1, 3, 8] and counts.tolist() == [1, 2, 1]
+    assert with_pieces.split_rows([])[0].shape == (0,)
+
+
+def test_a_vocabulary_without_pieces_splits_nothing(vocabulary: Vocabulary) -> None:
+    assert vocabulary.split("cats") == (vocabulary.unknown_row,)
+    assert vocabulary.num_words == len(vocabulary) == 5
+
+
+def test_pieces_are_marked_and_survive_saving(with_pieces: Vocabulary, tmp_path: Path) -> None:
+    with_pieces.save(tmp_path / "vocabulary.tsv")
+    loaded = Vocabulary.load(tmp_path / "vocabulary.tsv")
+    assert loaded.is_piece.tolist() == [False] * 3 + [True] * 5 + [False]
+    assert loaded.num_words == 3 and loaded.split("goats") == (1, 4)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text(min_size=1, max_size=30))
+def test_any_token_has_at_least_one_row_within_range(token: str) -> None:
+    vocabulary = Vocabulary(["goat", "##s", "g##"], np.array([3, 1, 1]))
+    rows = vocabulary.split(token)
+    assert rows and all(0 <= row <= vocabulary.unknown_row for row in rows)
+
+
+def test_a_very_long_token_is_split_in_time_linear_in_its_length() -> None:
+    vocabulary = Vocabulary(["goat", "##s", "g##"], np.array([3, 1, 1]))
+    assert len(vocabulary.split("g" + "s" * 200_000)) == 200_001
+
+
+def test_a_word_longer_than_every_piece_begins_another() -> None:
+    vocabulary = Vocabulary(["representation", "re##", "##al"], np.array([3, 1, 1]))
+    assert vocabulary.split("representational") == (0, 2)
+
+
+def test_without_pieces_no_word_begins_another() -> None:
+    vocabulary = Vocabulary(["parser", "s"], np.array([2, 1]))
+    assert vocabulary.split("parsers") == (vocabulary.unknown_row,)
+
+
+def test_a_file_that_cannot_be_written_to_the_end_leaves_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.tsv"
+    Vocabulary(["cat"], np.array([3])).save(path)
+    with pytest.raises(UnicodeEncodeError):
+        Vocabulary(["dog", "\ud800"], np.array([3, 1])).save(path)
+    assert Vocabulary.load(path).words == ("cat",)
+    assert [file.name for file in tmp_path.iterdir()] == ["vocabulary.tsv"]

@@ -1,0 +1,101 @@
+"""The loss of author and citation prediction against a loop over eq. 3.12, and its gradient."""
+
+import pytest
+import torch
+from facets_lab.losses.papers import best_products, softmax_loss, squared_loss
+
+
+def example(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    facets = torch.randn(4, 3, 5, generator=generator, dtype=dtype)
+    table = torch.randn(3, 5, generator=generator, dtype=dtype)
+    positives = torch.tensor([[0, 0], [1, 0], [2, 1], [0, 2]])
+    weights = torch.tensor([0.5, 0.5, 1.0, 2.0], dtype=dtype)
+    return facets, table, positives, weights
+
+
+def test_squared_loss_equals_a_loop_over_pairs() -> None:
+    facets, table, positives, weights = example()
+    scores = torch.stack([torch.stack([(paper @ vector).max() for vector in table]) for paper in facets])
+    right = {(int(i), int(j)) for i, j in positives}
+    total = torch.zeros(())
+    for (i, j), weight in zip(positives.tolist(), weights.tolist(), strict=True):
+        total += weight * (scores[i, j] - 1) ** 2
+        others = [row for row in range(len(facets)) if (row, j) not in right]
+        for row in others:
+            total += 7.0 * weight / len(others) * scores[row, j].clamp_min(0) ** 2
+    expected = total / weights.sum()
+    torch.testing.assert_close(squared_loss(facets, table, positives, weights, negative_weight=7.0), expected)
+
+
+def test_gradient_is_right() -> None:
+    facets, table, positives, weights = example(torch.float64)
+    facets.requires_grad_()
+    assert torch.autograd.gradcheck(lambda f: squared_loss(f, table, positives, weights), facets)
+
+
+def test_own_vectors_replace_those_of_the_positive_pairs_only() -> None:
+    facets, table, positives, weights = example()
+    own = table[positives[:, 1]]
+    plain = squared_loss(facets, table, positives, weights)
+    torch.testing.assert_close(squared_loss(facets, table, positives, weights, own_PD=own), plain)
+    assert squared_loss(facets, table, positives, weights, own_PD=own * 0) != pytest.approx(float(plain))
+
+
+def test_a_positive_on_the_wrong_side_still_has_a_gradient() -> None:
+    facets = torch.tensor([[[-1.0, 0.0]], [[0.0, 1.0]]], requires_grad=True)
+    loss = squared_loss(facets, torch.tensor([[1.0, 0.0]]), torch.tensor([[0, 0]]), torch.ones(1))
+    loss.backward()
+    assert facets.grad is not None
+    assert float(facets.grad[0, 0, 0]) < 0
+
+
+def test_a_pair_of_weight_zero_counts_nothing() -> None:
+    facets, table, positives, weights = example()
+    weights[2] = 0.0
+    without = squared_loss(facets, table, positives[[0, 1, 3]], weights[[0, 1, 3]])
+    torch.testing.assert_close(squared_loss(facets, table, positives, weights), without)
+
+
+def test_no_pair_gives_zero() -> None:
+    facets, table, _, _ = example()
+    loss = squared_loss(facets, table, torch.empty((0, 2), dtype=torch.int64), torch.empty(0))
+    assert float(loss) == 0.0
+
+
+def test_best_products_do_not_depend_on_the_order_of_facets() -> None:
+    facets, table, _, _ = example()
+    torch.testing.assert_close(best_products(facets.flip(1), table), best_products(facets, table))
+
+
+def test_softmax_loss_equals_a_loop_over_pairs() -> None:
+    facets, table, positives, weights = example()
+    scores = torch.stack([torch.stack([(paper @ vector).max() for vector in table]) for paper in facets]) / 0.5
+    right = {(int(i), int(j)) for i, j in positives}
+    total = torch.zeros(())
+    for (i, j), weight in zip(positives.tolist(), weights.tolist(), strict=True):
+        column = [scores[row, j] for row in range(len(facets)) if (row, j) not in right]
+        row = [scores[i, other] for other in range(len(table)) if (i, other) not in right]
+        for share, others in ((1.0, column), (0.3, row)):
+            total += share * weight * -torch.log_softmax(torch.stack([scores[i, j], *others]), dim=0)[0]
+    found = softmax_loss(facets, table, positives, weights, temperature=0.5, paper_weight=0.3)
+    torch.testing.assert_close(found, total / weights.sum())
+
+
+def test_gradient_of_the_softmax_loss_is_right() -> None:
+    facets, table, positives, weights = example(torch.float64)
+    facets.requires_grad_()
+    assert torch.autograd.gradcheck(lambda f: softmax_loss(f, table, positives, weights), facets)
+
+
+def test_softmax_loss_scores_a_pair_by_its_own_vector() -> None:
+    facets, table, positives, weights = example()
+    plain = softmax_loss(facets, table, positives, weights)
+    torch.testing.assert_close(softmax_loss(facets, table, positives, weights, own_PD=table[positives[:, 1]]), plain)
+    assert softmax_loss(facets, table, positives, weights, own_PD=table[positives[:, 1]] * 2) < plain
+
+
+def test_softmax_loss_without_pairs_or_weight_is_zero() -> None:
+    facets, table, positives, weights = example()
+    assert float(softmax_loss(facets, table, torch.empty((0, 2), dtype=torch.int64), torch.empty(0))) == 0.0
+    assert float(softmax_loss(facets, table, positives, weights * 0)) == 0.0

@@ -1,0 +1,103 @@
+"""The loss against the formula of eq. 3.1 and 3.2 written with residuals."""
+
+from functools import partial
+
+import pytest
+import torch
+from facets_lab.losses.sparse_coding import sparse_coding_loss
+from torch import Tensor
+
+from facets.coding import gram_and_correlations, kmeans_coefficients, solve_coefficients
+
+L1_WEIGHT = 0.2
+sparse_loss = partial(sparse_coding_loss, l1_weight=L1_WEIGHT, tolerance=1e-6, max_sweeps=2000)
+
+
+def _batch(seed: int = 1) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Facets ``[4, 3, 8]``, targets ``[4, 6, 8]``, their mask (one text without any), negatives."""
+    generator = torch.Generator().manual_seed(seed)
+    facets = torch.randn(4, 3, 8, generator=generator) / 3
+    targets = torch.nn.functional.normalize(torch.randn(4, 6, 8, generator=generator), dim=-1)
+    mask = torch.arange(6) < torch.tensor([6, 3, 0, 1])[:, None]
+    return facets, targets, mask, torch.tensor([1, 2, 3, 0])
+
+
+def _naive_loss(facets: Tensor, targets: Tensor, mask: Tensor, negatives: Tensor, *, kmeans: bool) -> Tensor:
+    total = torch.zeros(())
+    for text, negative in enumerate(negatives.tolist()):
+        for row, sign in ((text, 1.0), (negative, -1.0)):
+            words = targets[row][mask[row]]
+            if len(words):
+                gram, correlations = gram_and_correlations(facets[text : text + 1], words[None])
+                solve = (
+                    kmeans_coefficients if kmeans else partial(solve_coefficients, l1_weight=L1_WEIGHT, tolerance=1e-6)
+                )
+                residuals = solve(gram, correlations)[0].T @ facets[text] - words
+                total = total + sign * residuals.square().sum() / len(words)
+    return total / len(facets)
+
+
+@pytest.mark.parametrize("kmeans", [False, True])
+def test_loss_equals_the_naive_formula(kmeans: bool) -> None:
+    batch = _batch()
+    loss = sparse_loss(*batch, kmeans=kmeans)
+    torch.testing.assert_close(loss, _naive_loss(*batch, kmeans=kmeans), atol=1e-5, rtol=1e-5)
+
+
+def test_sparse_coding_and_kmeans_differ() -> None:
+    batch = _batch()
+    assert abs(sparse_loss(*batch) - sparse_loss(*batch, kmeans=True)) > 1e-4
+
+
+def test_masked_targets_add_nothing() -> None:
+    facets, targets, mask, negatives = _batch()
+    loss = sparse_loss(facets, targets, mask, negatives)
+    other = torch.where(mask.unsqueeze(-1), targets, 5.0 * torch.ones_like(targets))
+    torch.testing.assert_close(sparse_loss(facets, other, mask, negatives), loss)
+
+
+def test_order_of_facets_does_not_matter() -> None:
+    facets, targets, mask, negatives = _batch()
+    loss = sparse_loss(facets, targets, mask, negatives)
+    turned = sparse_loss(facets[:, [2, 0, 1]], targets, mask, negatives)
+    torch.testing.assert_close(turned, loss, atol=1e-6, rtol=0)
+
+
+def test_facets_that_reconstruct_only_their_own_words_reach_the_lower_bound() -> None:
+    targets = torch.eye(4)[None].repeat(2, 1, 1)[:, :2]
+    targets[1] = torch.eye(4)[2:]
+    mask = torch.ones(2, 2, dtype=torch.bool)
+    loss = sparse_loss(targets.clone(), targets, mask, torch.tensor([1, 0]), l1_weight=0.0)
+    assert loss.item() == pytest.approx(-1.0)
+
+
+def test_a_text_as_its_own_negative_gives_zero() -> None:
+    facets, targets, mask, _ = _batch()
+    assert sparse_loss(facets, targets, mask, torch.arange(4)).item() == pytest.approx(0, abs=1e-6)
+
+
+def test_gradient_is_that_of_constant_coefficients() -> None:
+    facets, targets, mask, negatives = _batch()
+    facets.requires_grad_()
+    sparse_loss(facets, targets, mask, negatives).backward()
+    gradient = facets.grad
+    facets.grad = None
+    _naive_loss(facets, targets, mask, negatives, kmeans=False).backward()
+    assert gradient is not None and facets.grad is not None
+    torch.testing.assert_close(gradient, facets.grad, atol=1e-5, rtol=1e-4)
+    assert gradient.abs().sum() > 0
+
+
+def test_without_shrinking_the_gradient_is_exact() -> None:
+    """With lambda 0 the coefficients minimise the error itself, so holding them constant loses nothing."""
+    facets, targets, mask, negatives = _batch()
+
+    def loss(facets: Tensor) -> Tensor:
+        return sparse_loss(facets, targets, mask, negatives, l1_weight=0.0)
+
+    facets.requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(facets), facets)
+    direction = torch.randn(facets.shape, generator=torch.Generator().manual_seed(2))
+    step = 1e-2
+    slope = (loss(facets + step * direction) - loss(facets - step * direction)) / (2 * step)
+    assert slope.item() == pytest.approx(float((gradient * direction).sum()), rel=2e-2)

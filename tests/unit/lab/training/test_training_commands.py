@@ -1,0 +1,86 @@
+"""``facets-train`` from settings to a model folder, for every kind of model."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from facets_lab.training.__main__ import main
+from relation_toys import toy_relation_config
+from toy_papers import toy_paper_config, write_toy_papers
+from toy_texts import make_toy_corpus, toy_sentence_config
+
+import facets
+from facets.config import Settings
+from facets.language.vectors import WordVectors
+from facets.language.vocabulary import Vocabulary
+
+
+def config_of(kind: str, folder: Path) -> Settings:
+    if kind == "sentences":
+        return toy_sentence_config(make_toy_corpus(folder), num_steps=4)
+    if kind == "relations":
+        return toy_relation_config(folder, num_steps=4)
+    return toy_paper_config(write_toy_papers(folder / "papers.jsonl"))
+
+
+def write_toml(path: Path, config: Settings) -> Path:
+    """Values of TOML are written as those of JSON."""
+    path.write_text("\n".join(_lines(config.to_dict())), encoding="utf-8")
+    return path
+
+
+def _lines(values: dict[str, Any], section: str = "") -> Iterator[str]:
+    for name, value in values.items():
+        if not isinstance(value, dict):
+            yield f"{name} = {json.dumps(value)}"
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield f"[{section}{name}]"
+            yield from _lines(value, f"{section}{name}.")
+
+
+@pytest.mark.parametrize("kind", ["sentences", "relations", "papers"])
+def test_a_run_gives_a_model_and_is_not_overwritten(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [kind, "--config", str(write_toml(tmp_path / "toy.toml", config_of(kind, tmp_path)))]
+    arguments += ["--out", str(tmp_path / "run")]
+    assert main([*arguments, "--resume"]) == 1
+    assert "error: nothing to resume" in capsys.readouterr().err
+    assert main(arguments) == 0
+    assert facets.load(tmp_path / "run" / "model").task == kind
+    capsys.readouterr()
+    assert main(arguments) == 1
+    assert "holds a run already: give --resume, or another --out" in capsys.readouterr().err
+    assert main([*arguments, "--resume"]) == 0
+
+
+def test_a_bad_setting_ends_the_command_before_any_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text('corpus = "c"\nwords = "w"\n[model]\ncross_attention = "no"', encoding="utf-8")
+    assert main(["sentences", "--config", str(path), "--out", str(tmp_path / "run")]) == 1
+    assert capsys.readouterr().err == f'error: {path}: model.cross_attention must be a boolean, got "no"\n'
+    assert not (tmp_path / "run").exists()
+
+
+def test_relations_without_settings_say_what_is_needed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["relations", "--out", str(tmp_path / "run")]) == 1
+    assert "--config FILE to train, or --mine FILES" in capsys.readouterr().err
+
+
+def test_a_corpus_packed_with_the_words_of_vectors_can_be_trained_on(tmp_path: Path) -> None:
+    folder = make_toy_corpus(tmp_path)
+    words = WordVectors.load(folder / "words")
+    pieces = [*words.vocabulary.words, "to##", "##pic"]
+    counts = np.append(words.vocabulary.counts, [1, 1])
+    vectors = np.concatenate([words.vectors, np.ones((2, words.dim), dtype=np.float32)])
+    WordVectors(Vocabulary(pieces, counts), vectors).save(folder / "with-pieces")
+    packed = folder / "packed-again"
+    main(["pack", str(folder / "corpus.txt"), "--words", str(folder / "with-pieces"), "--out", str(packed)])
+    config = toy_sentence_config(folder, num_steps=4, corpus=str(packed), words=str(folder / "with-pieces"))
+    path = write_toml(tmp_path / "config.toml", config)
+    main(["sentences", "--config", str(path), "--out", str(tmp_path / "run")])
+    assert facets.load(tmp_path / "run" / "model").encode(["Topic0word1."]).shape == (1, 3, 32)

@@ -1,0 +1,225 @@
+import gzip
+import json
+import lzma
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from facets_lab.training.corpus import PackedCorpus, expand_files, read_documents
+from facets_lab.training.packing import clean_paragraph, pack_corpus
+
+from facets.errors import CheckpointError, ConfigError, InvalidInputError
+from facets.language.tokenizer import Tokenizer
+
+FIRST = """# Cats
+The cat sat on the mat. The cat slept there.
+Dogs chase the cat<br>in the [[garden]].
+
+# Empty
+
+# Numbers
+1 2 3 4 5 6 7 = 8 9.
+No.
+The dog of Dr. Lee ran away.
+"""
+SECOND = "Another text has no title. It is short &amp; sweet.\n\nHere is one more document.\n"
+SENTENCES = [  # documents, paragraphs, sentences
+    [["the cat sat on the mat .", "the cat slept there ."], ["dogs chase the cat in the garden ."]],
+    [["the dog of dr. lee ran away ."]],
+    [["another text has no title .", "it is short & sweet ."]],
+    [["here is one more document ."]],
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    first, second = tmp_path / "a.txt.xz", tmp_path / "b.txt.gz"
+    first.write_bytes(lzma.compress(FIRST.encode()))
+    second.write_bytes(gzip.compress(SECOND.encode()))
+    return [first, second]
+
+
+@pytest.fixture
+def packed(files: list[Path], tmp_path: Path) -> PackedCorpus:
+    return pack_corpus(files, tmp_path / "packed", min_count=1, num_workers=1, show_progress=False)
+
+
+def spans(offsets: np.ndarray) -> list[range]:
+    return [range(start, end) for start, end in pairwise(offsets)]
+
+
+def test_packed_corpus_holds_the_text_in_order(packed: PackedCorpus) -> None:
+    words = packed.vocabulary.words
+    sentences = [" ".join(words[row] for row in packed.sentence(i)) for i in range(packed.num_sentences)]
+    assert sentences == [s for document in SENTENCES for paragraph in document for s in paragraph]
+    paragraphs = [[sentences[i] for i in span] for span in spans(packed.paragraph_offsets)]
+    assert paragraphs == [paragraph for document in SENTENCES for paragraph in document]
+    documents = [[sentences[i] for i in span] for span in spans(packed.document_offsets)]
+    assert documents == [[s for paragraph in document for s in paragraph] for document in SENTENCES]
+
+
+def test_vocabulary_counts_all_tokens_most_frequent_first(packed: PackedCorpus) -> None:
+    counts = Counter(w for document in SENTENCES for p in document for s in p for w in s.split())
+    assert dict(zip(packed.vocabulary.words, packed.vocabulary.counts.tolist(), strict=True)) == counts
+    assert packed.vocabulary.total_count == counts.total() == len(packed.tokens)
+    keys = [(-count, word) for word, count in zip(packed.vocabulary.words, packed.vocabulary.counts, strict=True)]
+    assert keys == sorted(keys)
+
+
+def test_rare_words_become_unknown(files: list[Path], tmp_path: Path) -> None:
+    packed = pack_corpus(files, tmp_path / "p", min_count=2, max_words=4, num_workers=1, show_progress=False)
+    assert packed.vocabulary.words == (".", "the", "cat", "is")
+    assert [packed.vocabulary.words[row] if row < 4 else "?" for row in packed.sentence(1)] == [
+        "the", "cat", "?", "?", ".",
+    ]  # fmt: skip
+    assert packed.meta.num_unknown == np.count_nonzero(packed.tokens == 4) > 0
+    assert packed.vocabulary.total_count == len(packed.tokens)
+
+
+def test_meta_shows_origin_and_counts(packed: PackedCorpus, files: list[Path]) -> None:
+    meta = packed.meta
+    assert [name for name, _ in meta.files] == ["a.txt.xz", "b.txt.gz"]
+    assert all(len(digest) == 64 for _, digest in meta.files)
+    assert (meta.num_documents, meta.num_paragraphs, meta.num_sentences) == (4, 5, 7)
+    assert meta.num_dropped_sentences == 2  # the numbers, and "No."
+
+
+def test_number_of_workers_and_blocks_changes_nothing(
+    files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = pack_corpus(files, tmp_path / "one", min_count=1, num_workers=1, show_progress=False)
+    monkeypatch.setattr("facets_lab.training.packing.BLOCK_CHARS", 10)  # a document a block
+    two = pack_corpus(files, tmp_path / "two", min_count=1, num_workers=2, show_progress=False)
+    for name in ("tokens", "sentence_offsets", "paragraph_offsets", "document_offsets"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    assert one.vocabulary.words == two.vocabulary.words and one.meta == two.meta
+    assert not list((tmp_path / "two").glob(".packing*"))
+
+
+@pytest.mark.slow
+def test_long_vocabulary_needs_four_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_text("".join(f"words like a{i}a and b{i}b here\n" for i in range(33_000)))
+    packed = pack_corpus([path], tmp_path / "p", min_count=1, max_words=70_000, num_workers=1, show_progress=False)
+    assert packed.tokens.dtype == np.uint32 and len(packed.vocabulary) == 66_004
+    packed = pack_corpus([path], tmp_path / "p", min_count=1, max_words=65_534, num_workers=1, show_progress=False)
+    assert packed.tokens.dtype == np.uint16 and packed.tokens.max() == 65_534
+
+
+def test_bad_utf8_is_refused_with_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "bad.txt"
+    path.write_bytes(b"# Title\nA good line.\nA b\xffd line.\n")
+    with pytest.raises(InvalidInputError, match=r"bad\.txt, line 3: expected UTF-8, got byte 0xff"):
+        list(read_documents(path))
+    with pytest.raises(InvalidInputError, match="line 3"):
+        pack_corpus([path], tmp_path / "p", num_workers=2, show_progress=False)
+    with pytest.raises(CheckpointError, match=r"meta\.json"):
+        PackedCorpus.open(tmp_path / "p")
+
+
+@pytest.mark.parametrize("name", ["a.txt.xz", "b.txt.gz"])
+def test_cut_files_are_refused(files: list[Path], tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(InvalidInputError, match="compressed data"):
+        list(read_documents(path))
+
+
+def test_bad_settings_and_empty_corpora_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "empty.txt"
+    path.write_text("# Title\n1 2 3\n")
+    with pytest.raises(ConfigError, match="got none in 1 files"):
+        pack_corpus([path], tmp_path / "p", num_workers=1, show_progress=False)
+    with pytest.raises(ConfigError, match="max_words must be >= 1, got 0"):
+        pack_corpus([path], tmp_path / "p", max_words=0, show_progress=False)
+    with pytest.raises(ConfigError, match="min_count must leave a word"):
+        path.write_text("Three good words.\n")
+        pack_corpus([path], tmp_path / "p", min_count=9, num_workers=1, show_progress=False)
+    with pytest.raises(ConfigError, match="cannot read"):
+        list(read_documents(tmp_path / "missing.txt"))
+
+
+def test_globs_give_sorted_files_once(tmp_path: Path) -> None:
+    for name in ("b.txt", "a.txt"):
+        (tmp_path / name).write_text("x")
+    found = expand_files([f"{tmp_path}/*.txt", str(tmp_path / "b.txt")])
+    assert [path.name for path in found] == ["a.txt", "b.txt"]
+    with pytest.raises(ConfigError, match="matches no file"):
+        expand_files([f"{tmp_path}/*.json"])
+
+
+def damage(folder: Path, name: str) -> None:
+    path = folder / name
+    if name == "meta.json":
+        path.write_text(json.dumps({**json.loads(path.read_text()), "num_tokens": 3}))
+    elif name == "vocabulary.tsv":
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    else:
+        path.write_bytes(path.read_bytes()[:-9])
+
+
+NAMES = [
+    "meta.json",
+    "vocabulary.tsv",
+    "tokens.npy",
+    "sentence_offsets.npy",
+    "paragraph_offsets.npy",
+    "document_offsets.npy",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_damaged_and_missing_parts_are_refused(packed: PackedCorpus, name: str) -> None:
+    damage(packed.path, name)
+    with pytest.raises(CheckpointError, match="expected"):
+        PackedCorpus.open(packed.path)
+    (packed.path / name).unlink()
+    with pytest.raises(CheckpointError, match="cannot read"):
+        PackedCorpus.open(packed.path)
+
+
+def test_wrong_offsets_and_rows_are_refused(packed: PackedCorpus, tmp_path: Path) -> None:
+    offsets = np.array(packed.sentence_offsets)
+    np.save(packed.path / "sentence_offsets.npy", offsets[[0, 2, 1, *range(3, len(offsets))]])
+    with pytest.raises(CheckpointError, match="offsets growing from 0"):
+        PackedCorpus.open(packed.path)
+    np.save(packed.path / "sentence_offsets.npy", offsets)
+    np.save(packed.path / "tokens.npy", np.full(len(packed.tokens), 999, dtype=np.uint16))
+    with pytest.raises(CheckpointError, match="got 999"):
+        PackedCorpus.open(packed.path)
+    with pytest.raises(ConfigError, match="is none"):
+        PackedCorpus.open(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("a<br>b <br/> c</div>d", "a b c d"),
+        ("see [[this]] {{cite web|x=1}} and that", "see this and that"),
+        ("x < 3 and y > 4", "x < 3 and y > 4"),
+        ("the .NET platform", "the .NET platform"),
+        ("where formula_12 is codice_3", "where is"),
+        ("'''bold''' it's", "bold it's"),
+        ("a\u00a0b\t c &lt;3 &nbsp;d", "a b c <3 d"),
+        ("", ""),
+    ],
+)
+def test_markup_crumbs_are_removed(text: str, cleaned: str) -> None:
+    assert clean_paragraph(text) == cleaned
+
+
+def test_shared_corpus_sample_packs_into_what_the_tokenizer_gives(tmp_path: Path) -> None:
+    shard = Path(__file__).parents[5] / "shared/data/corpus/shard-05.txt.xz"
+    if not shard.exists():
+        pytest.skip("the shared corpus is not beside the checkout")
+    path = tmp_path / "sample.txt"
+    with lzma.open(shard) as file:
+        path.write_bytes(b"".join(next(file) for _ in range(100)))
+    packed = pack_corpus([path], tmp_path / "p", min_count=1, num_workers=1, show_progress=False)
+    document = next(iter(read_documents(path)))
+    tokenizer = Tokenizer()
+    texts = [sentence.text for sentence in tokenizer.sentences(clean_paragraph(document[0]))]
+    first = [packed.vocabulary.words[row] for row in packed.sentence(0)]
+    assert first in tokenizer.words(texts) and packed.num_sentences > 100
