@@ -6,11 +6,14 @@ setting is wrong or the port is in use. Each failure is one sentence on standard
 
 import logging
 import os
+import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,6 +29,8 @@ __all__ = ["main"]
 
 logger = logging.getLogger("facets_server")
 
+_SHORTEST_S = 1.0
+_MOST_FOR_CLOSING_S = 2.0
 EXIT_OK, EXIT_CANNOT_OPEN, EXIT_BAD_SETTING = 0, 1, 2
 _MODULES = ("torch", "faiss", "spacy", "pydantic", "grpc_health", "grpc_reflection", "prometheus_client")
 _HTTP_MODULES = ("grpc", "pydantic", "starlette", "uvicorn", "prometheus_client")
@@ -161,7 +166,7 @@ def gateway(
     flags = {"http.port": http_port, "host": host, "metrics_port": metrics_port}
     try:
         require_extra("gateway", *_HTTP_MODULES)
-        from facets_server.gateway.beside import run_beside
+        from facets_server.gateway.process import run_beside
         from facets_server.runtime.config import load_config
 
         settings = load_config(config, os.environ, flags)
@@ -201,12 +206,11 @@ def _serve(config: "ServerConfig") -> None:
 
     from facets.documents import CollectionEngine
     from facets_server.runtime.app import create_server
-    from facets_server.runtime.listening import exposure
-    from facets_server.runtime.loading import load_models
+    from facets_server.runtime.front import exposure
     from facets_server.runtime.metrics import BatchMetrics
-    from facets_server.runtime.shutdown import Shutdown
+    from facets_server.runtime.rooms import load_models
 
-    shutdown = Shutdown(config.drain_s)
+    shutdown = _Shutdown(config.drain_s)
     shutdown.install()
     for warning in exposure(config):
         logger.warning("%s", warning)
@@ -229,6 +233,60 @@ def _serve(config: "ServerConfig") -> None:
             server.stop(shutdown.grace_s)
     logger.info("stopped")
     shutdown.end()
+
+
+class _Shutdown:
+    """Waits for SIGTERM or SIGINT; from then on the process has ``drain_s`` seconds to end by itself.
+
+    After these it is ended, whatever still runs: acknowledged writes are on disk, indexes catch up at the next start.
+    """
+
+    def __init__(self, drain_s: float) -> None:
+        self._drain_s = max(drain_s, _SHORTEST_S)
+        self._asked = threading.Event()
+        self._deadline = float("inf")
+
+    def install(self) -> None:
+        """Takes the signals over; called by the main thread."""
+        # Started now: later there may be no room for another thread.
+        threading.Thread(target=self._watch, name="shutdown", daemon=True).start()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._handle)
+
+    @property
+    def is_asked(self) -> bool:
+        """True once a signal has come."""
+        return self._asked.is_set()
+
+    def wait(self) -> None:
+        """Waits for a signal."""
+        self._asked.wait()
+
+    @property
+    def grace_s(self) -> float:
+        """Seconds that calls may still take; some time is kept for closing files."""
+        closing_s = min(_MOST_FOR_CLOSING_S, self._drain_s / 4)
+        return max(0.0, self._deadline - closing_s - time.monotonic()) if self.is_asked else 0.0
+
+    def end(self) -> None:
+        """Ends the process now that everything is closed; taking the interpreter apart may take seconds."""
+        if self.is_asked:
+            logging.shutdown()
+            sys.stdout.flush()
+            os._exit(0)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if not self._asked.is_set():
+            self._deadline = time.monotonic() + self._drain_s
+            # The kernel's own: it ends the process even if no Python runs any more.
+            signal.setitimer(signal.ITIMER_REAL, self._drain_s + _SHORTEST_S)
+            self._asked.set()
+
+    def _watch(self) -> None:
+        self._asked.wait()
+        time.sleep(max(0.0, self._deadline - time.monotonic()))
+        logger.warning("what still runs after %.0f s is left behind: acknowledged writes are on disk", self._drain_s)
+        os._exit(0)
 
 
 def _check_port(config: "ServerConfig") -> None:

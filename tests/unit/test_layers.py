@@ -86,11 +86,11 @@ _CLIENT_FRONT = {
 _PROTOBUF_ROOTS = ("facets_proto", "google.protobuf", "google.rpc", "grpc_health.v1.health_pb2")
 SERVER_MESSAGE_MODULES = ("service", "requests", "replies")
 SERVER_RUNTIME_MESSAGE_MODULES = {
-    *("arrays", "calls", "errors", "messages", "model_service", "probes", "replies"),
+    *("arrays", "calls", "errors", "health", "messages", "replies", "services"),
 }
 # The gateway turns messages into JSON: modules of it that do.
 SERVER_GATEWAY_MESSAGE_MODULES = {
-    *("embeddings", "failures", "openai_routes", "openapi", "probes", "rpc_routes", "rpcs", "transcoding"),
+    *("app", "embedding_routes", "failures", "openapi", "rpc_routes", "transcoding"),
 }
 CLIENT_MESSAGE_MODULES = {"convert", "operations"}
 
@@ -99,7 +99,7 @@ STRING_IMPORTERS = {
     "facets.model.loading",
     "facets.model.backbone",
     "facets_server.runtime.rooms",
-    "facets_server.gateway.rpcs",  # as many modules as proto files
+    "facets_server.gateway.transcoding",  # as many modules as proto files
     "facets_server.gateway.process",  # runs a module
     "facets_client.cli.main",
 }

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, CollectionRecord, Document, JsonValue, UpsertResult, check_facets
 from facets.errors import ErrorPath, InvalidInputError
-from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.checks import raise_first, text_problem
+from facets_server.runtime.call_context import CallContext, Stages
 from facets_server.runtime.errors import ModelMismatchError
-from facets_server.runtime.stages import Stages
+from facets_server.runtime.limits import raise_first, text_problem
 from facets_server.texts.served import Encoded, PendingTexts, ServedTexts, TextModels, TextStats
 
 __all__ = [

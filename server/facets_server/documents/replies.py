@@ -13,7 +13,7 @@ from facets_server.documents.stream_store import OpenStream
 from facets_server.runtime.arrays import array_to_proto
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import status_of
-from facets_server.runtime.paging import Page
+from facets_server.runtime.limits import Page
 from facets_server.runtime.replies import nearest_to_proto, spans_to_proto, timings_to_proto, version_to_proto
 
 __all__ = [

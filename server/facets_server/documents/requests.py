@@ -13,8 +13,7 @@ from facets_server.documents.filter_requests import filter_from_proto
 from facets_server.documents.ingest import IncomingDocument
 from facets_server.documents.searching import SearchQuery
 from facets_server.runtime.arrays import array_from_proto
-from facets_server.runtime.checks import check_count, check_number, check_texts
-from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.limits import LimitsConfig, check_count, check_number, check_texts
 from facets_server.runtime.replies import num_words_of
 
 __all__ = ["incoming_from_proto", "payload_from_proto", "search_from_proto"]

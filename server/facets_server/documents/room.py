@@ -5,7 +5,7 @@ from facets_server.documents.recall import RecallSampler
 from facets_server.documents.service import CollectionService, DocumentService
 from facets_server.documents.stream_store import SCHEMA as STREAMS
 from facets_server.documents.stream_store import StreamStore
-from facets_server.runtime.room import Room, ServerParts
+from facets_server.runtime.rooms import Room, ServerParts
 from facets_server.texts.served import text_models
 
 __all__ = ["ROOM"]

@@ -24,9 +24,7 @@ from facets_server.documents.stream_service import IngestStream
 from facets_server.documents.stream_store import StreamStore
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.checks import check_count
-from facets_server.runtime.config import LimitsConfig
-from facets_server.runtime.paging import page_of, page_size_of
+from facets_server.runtime.limits import LimitsConfig, check_count, page_of, page_size_of
 from facets_server.texts.served import TextModels
 
 __all__ = ["CollectionService", "DocumentService"]

@@ -17,10 +17,9 @@ from facets_server.documents.requests import incoming_from_proto
 from facets_server.documents.stream_store import OpenStream, StreamStore
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.checks import check_count
-from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import SequenceGapError
-from facets_server.runtime.streams import read_ahead
+from facets_server.runtime.limits import LimitsConfig, check_count
+from facets_server.runtime.messages import read_ahead
 from facets_server.texts.served import TextModels
 
 __all__ = ["IngestStream"]

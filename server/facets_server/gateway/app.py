@@ -1,34 +1,237 @@
-"""Puts the gateway together: an ASGI application."""
+"""Puts the gateway together, an ASGI application: routes, probes, playground, and what is around each request.
 
-from collections.abc import Mapping
+Every request gets an id, a line in the log, its place in the metrics, and headers. Names of hosts are checked: a web
+page elsewhere can make its own name lead to this machine, and then its scripts count as ours in the browser (DNS
+rebinding); their requests still carry that name.
+"""
+
+import logging
+import time
+import traceback
+from collections.abc import Collection, Mapping
 from functools import partial
+from pathlib import Path
+from typing import Any
 
-from prometheus_client import CollectorRegistry
+import grpc
+from grpc_health.v1 import health_pb2
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from facets_server.gateway.bodies import BodyReader
+from facets_server.gateway.embedding_routes import OpenAIRoutes, TeiRoutes
 from facets_server.gateway.failures import CallFailedError, bad_request
-from facets_server.gateway.hosts import HostCheck
-from facets_server.gateway.observing import HttpMetrics, Observed
-from facets_server.gateway.openai_routes import OpenAIRoutes
 from facets_server.gateway.openapi import openapi
-from facets_server.gateway.pages import PLAYGROUND, Pages
-from facets_server.gateway.probes import ProbeRoutes
 from facets_server.gateway.rpc_routes import RpcRoutes, failed, internal_error, not_found
-from facets_server.gateway.tei_routes import TeiRoutes
-from facets_server.gateway.upstream import Upstream
+from facets_server.gateway.upstream import Upstream, caller_of, request_id_of
 from facets_server.runtime.config import HttpConfig, ServerConfig
+from facets_server.runtime.front import is_loopback
 
-__all__ = ["create_app"]
+__all__ = ["PLAYGROUND", "HostCheck", "HttpMetrics", "Observed", "Pages", "ProbeRoutes", "create_app"]
 
+logger = logging.getLogger(__name__)
+
+PLAYGROUND = Path(__file__).parent / "playground"
+
+# By the end of the name; the tables of the machine differ, and browsers run no script of another type.
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".txt": "text/plain; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".webp": "image/webp",
+    ".ico": "image/x-icon",
+    ".woff2": "font/woff2",
+}
+_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data: blob:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+_PAGE_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-cache",  # asked for again by their ETag
+}
+_HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 _EXPOSED = ("X-Request-Id", "Retry-After")
+
+_CHECK = "/grpc.health.v1.Health/Check"
+_CHECK_TIMEOUT_S = 5.0
+_ANY = "*"
+_TIME_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_GONE = 499  # in log and metrics: nobody was there to read a status
+
+
+class Pages(StaticFiles):
+    """Serves a folder with the right types, ETags and a policy that allows its own files only."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """A file; ``index.html`` of a folder."""
+        response = await super().get_response(path, scope)
+        name = "index.html" if path in (".", "") else path
+        known = _TYPES.get(Path(name).suffix)
+        if known is not None and "content-type" in response.headers:
+            response.headers["content-type"] = known
+        response.headers.update(_PAGE_HEADERS)
+        return response
+
+
+class ProbeRoutes:
+    """``/healthz``, ``/readyz`` and TEI's ``/health``; they need no key."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+
+    def routes(self) -> list[Route]:
+        """The routes."""
+        return [
+            Route("/healthz", self._live, methods=["GET"]),
+            Route("/readyz", self._ready, methods=["GET"]),
+            Route("/health", self._ready, methods=["GET"]),
+        ]
+
+    async def _live(self, request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def _ready(self, request: Request) -> Response:
+        caller = caller_of(request, timeout_s=_CHECK_TIMEOUT_S)
+        try:
+            reply = await self._upstream.call(_CHECK, health_pb2.HealthCheckRequest().SerializeToString(), caller)
+        except CallFailedError as failure:
+            return JSONResponse({"status": "not ready", "reason": failure.message}, status_code=503)
+        is_serving = health_pb2.HealthCheckResponse.FromString(reply).status == health_pb2.HealthCheckResponse.SERVING
+        return JSONResponse({"status": "ok" if is_serving else "not ready"}, status_code=200 if is_serving else 503)
+
+
+class HostCheck:
+    """Refuses requests for names that are not ours."""
+
+    def __init__(self, app: ASGIApp, config: ServerConfig) -> None:
+        self._app = app
+        self._names = frozenset(name.lower() for name in config.http.allowed_hosts)
+        self._any = _ANY in self._names or (not self._names and not is_loopback(config.host))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] == "http" and not self._any and not self._is_ours(Request(scope)):
+            message = "the host that the request names is not this server's; http.allowed_hosts may name it"
+            failure = CallFailedError(grpc.StatusCode.PERMISSION_DENIED, message, status=421)
+            await failed(failure)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _is_ours(self, request: Request) -> bool:
+        host = request.headers.get("host", "").lower()
+        name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
+        return name in self._names if self._names else is_loopback(name)
+
+
+class HttpMetrics:
+    """What callers of the gateway see."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._requests = Counter(
+            "facets_http_requests", "HTTP requests by route and status", ["route", "status"], registry=registry
+        )
+        self._seconds = Histogram(
+            "facets_http_request_seconds",
+            "Time of an HTTP request in the gateway",
+            ["route"],
+            buckets=_TIME_BUCKETS,
+            registry=registry,
+        )
+        self.running = Gauge("facets_http_running_requests", "HTTP requests worked on now", registry=registry)
+
+    def ended(self, route: str, status: int, seconds: float) -> None:
+        """Counts one request."""
+        self._requests.labels(route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+
+class Observed:
+    """Watches an application."""
+
+    def __init__(self, app: ASGIApp, metrics: HttpMetrics, *, routes: Collection[str]) -> None:
+        """Nothing is counted yet.
+
+        Args:
+            app: The application.
+            metrics: Where requests are counted.
+            routes: Paths that have a line of their own in the metrics; all others share ``pages``.
+        """
+        self._app = app
+        self._metrics = metrics
+        self._routes = frozenset(routes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        seen = _Seen(scope, send)
+        started = time.monotonic()
+        self._metrics.running.inc()
+        try:
+            await self._app(scope, receive, seen.send)
+        except Exception as error:
+            await seen.answer_bug(error, receive)
+        finally:
+            self._metrics.running.dec()
+            seconds = time.monotonic() - started
+            path = scope["path"]
+            route = path if path in self._routes else "pages"
+            self._metrics.ended(route, seen.status, seconds)
+            logger.info("%s HTTP %s %d total_ms=%.1f", seen.request_id, route, seen.status, seconds * 1000)
+
+
+class _Seen:
+    """What is sent in answer to one request."""
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self.request_id = request_id_of(Request(scope))
+        self.status = _GONE
+        self._scope = scope
+        self._send = send
+        self._is_started = self._is_finished = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._is_started = True
+            self.status = message["status"]
+            MutableHeaders(scope=message).update({**_HEADERS, "X-Request-Id": self.request_id})
+        await self._send(message)
+        self._is_finished = message["type"] == "http.response.body" and not message.get("more_body")
+
+    async def answer_bug(self, error: Exception, receive: Receive) -> None:
+        """Our own bug: neither the caller nor the log gets the message, which may hold a caller's words."""
+        stack: Any = "".join(traceback.format_tb(error.__traceback__))
+        logger.error("%s HTTP %s: %s\n%s", self.request_id, self._scope["path"], type(error).__name__, stack)
+        if not self._is_started:
+            await internal_error()(self._scope, receive, self.send)
+        elif not self._is_finished:
+            raise ConnectionAbortedError from None  # the server closes the connection
 
 
 def create_app(upstream: Upstream, config: ServerConfig, *, registry: CollectorRegistry) -> ASGIApp:

@@ -1,9 +1,11 @@
-"""The gateway beside the server, in a process of its own: the server starts it, watches it and ends it.
+"""The gateway in a process of its own: the server's, which it starts, watches and ends; and one started by hand.
 
 Reading HTTP and JSON costs processor time in Python, which in the server's own process would stop its loop and threads
 for as long. The server binds the port, so that a busy one is found at start, and starts the gateway again when it dies.
+One started by hand may stand on another machine.
 """
 
+import asyncio
 import json
 import logging
 import subprocess
@@ -11,15 +13,19 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
-from prometheus_client import Metric
+import grpc
+from prometheus_client import CollectorRegistry, Metric, start_http_server
 from prometheus_client.parser import text_string_to_metric_families
 
 from facets.errors import ConfigError
-from facets_server.gateway.serving import listen
+from facets_server.gateway.serving import Gateway, listen
 from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.front import exposure
+from facets_server.runtime.keys import read_token
 
-__all__ = ["GatewayProcess"]
+__all__ = ["GatewayProcess", "run_beside"]
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +33,7 @@ _COMMAND = (sys.executable, "-P", "-m", "facets_server.gateway")
 _AGAIN_AFTER_S = 1.0
 _SCRAPE_S = 2.0
 _KILL_AFTER_S = 1.0
+_DEFAULT_PORT = 8080
 
 
 class GatewayProcess:
@@ -128,3 +135,44 @@ class GatewayProcess:
             logger.error("the HTTP gateway ended with status %d and is started again", code)
             if not self._stopping.wait(_AGAIN_AFTER_S):
                 self._run()
+
+
+def run_beside(target: str, config: ServerConfig, *, ca_file: Path | None) -> None:
+    """Serves until SIGTERM or SIGINT.
+
+    Args:
+        target: ``HOST:PORT`` of the gRPC server.
+        config: Settings of the gateway; its port is 8080 where none is set.
+        ca_file: Certificates to trust, PEM; None: the server speaks no TLS.
+
+    Raises:
+        ConfigError: A port or a file cannot be used.
+    """
+    http = config.http if config.http.port >= 0 else config.http.model_copy(update={"port": _DEFAULT_PORT})
+    token = "" if http.token_file is None else read_token(http.token_file)
+    registry = CollectorRegistry()
+    gateway = Gateway(target, config, token=token, credentials=_credentials(ca_file), registry=registry)
+    with listen(config.host, http) as bound:
+        if config.metrics_port >= 0:
+            _serve_metrics(config, registry)
+        for warning in exposure(config):
+            logger.warning("%s", warning)
+        logger.info("HTTP on port %d of %s, for the server at %s", bound.getsockname()[1], config.host, target)
+        asyncio.run(gateway.serve_until_signal(bound))
+
+
+def _serve_metrics(config: ServerConfig, registry: CollectorRegistry) -> None:
+    try:
+        start_http_server(config.metrics_port, addr=config.host.strip("[]"), registry=registry)
+    except OSError as error:
+        problem = f"metrics_port {config.metrics_port} on {config.host} cannot be used: {error.strerror}"
+        raise ConfigError(problem) from error
+
+
+def _credentials(ca_file: Path | None) -> grpc.ChannelCredentials | None:
+    if ca_file is None:
+        return None
+    try:
+        return grpc.ssl_channel_credentials(ca_file.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"--target-ca {ca_file} cannot be read: {error.strerror}") from error

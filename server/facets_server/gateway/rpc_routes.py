@@ -14,10 +14,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from facets_server.gateway.failures import CallFailedError, bad_request, connect_error, headers_of, http_status_of
-from facets_server.gateway.route_set import RouteSet
-from facets_server.gateway.rpcs import Rpc, rpcs
-from facets_server.gateway.transcoding import json_of, message_of_json, message_of_proto
-from facets_server.gateway.upstream import caller_of, unless_gone
+from facets_server.gateway.transcoding import Rpc, json_of, message_of_json, message_of_proto, rpcs
+from facets_server.gateway.upstream import RouteSet, caller_of, unless_gone
 
 __all__ = ["JSON", "LINES", "PROTO", "RpcRoutes", "failed"]
 

@@ -3,17 +3,20 @@
 import asyncio
 import re
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import grpc
 from starlette.requests import ClientDisconnect, Request
+from starlette.routing import Route
 
+from facets_server.gateway.bodies import BodyReader
 from facets_server.gateway.failures import bad_request, failure_of
-from facets_server.runtime.gateway_trust import ADDRESS_METADATA, TOKEN_METADATA
+from facets_server.runtime.keys import ADDRESS_METADATA, TOKEN_METADATA
 
-__all__ = ["Caller", "Upstream", "caller_of", "unless_gone"]
+__all__ = ["Caller", "RouteSet", "Upstream", "caller_of", "unless_gone"]
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _FORWARDED = ("authorization", "traceparent", "tracestate")
@@ -160,3 +163,23 @@ async def _until_gone(request: Request, body_is_read: asyncio.Event | None) -> N
         await body_is_read.wait()
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+class RouteSet(ABC):
+    """Routes that answer with calls of the gRPC server."""
+
+    def __init__(self, upstream: Upstream, reader: BodyReader, *, timeout_s: float) -> None:
+        """Makes no call yet.
+
+        Args:
+            upstream: The gRPC server.
+            reader: Reads bodies.
+            timeout_s: Deadline of calls that name none.
+        """
+        self._upstream = upstream
+        self._reader = reader
+        self._timeout_s = timeout_s
+
+    @abstractmethod
+    def routes(self) -> list[Route]:
+        """The routes."""

@@ -8,8 +8,7 @@ from facets.papers.inputs import MAX_EXAMPLE_WEIGHT, Author, CandidateKind, NewA
 from facets_server.documents.filter_requests import filter_from_proto
 from facets_server.papers.checks import check_author, check_distinct, check_ids, check_papers
 from facets_server.papers.ranking import CandidateQuery, NameQuery, PaperQuery
-from facets_server.runtime.checks import check_count, check_number
-from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.limits import LimitsConfig, check_count, check_number
 
 __all__ = [
     "added_papers_from_proto",

@@ -11,7 +11,7 @@ from facets_server.papers.served import ServedPapers
 from facets_server.papers.service import RecommendationService
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics
-from facets_server.runtime.room import Room, ServerParts, task_folder
+from facets_server.runtime.rooms import Room, ServerParts, task_folder
 
 __all__ = ["ROOM"]
 

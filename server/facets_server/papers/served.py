@@ -7,9 +7,8 @@ from facets.model.contract import ModelInfo
 from facets.papers.engine import PaperEngine
 from facets.papers.inputs import CandidateKind, Paper, PaperOptions
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.fair_lock import FairLock
-from facets_server.runtime.model_registry import TaskModels
-from facets_server.runtime.served_model import ServedModel
+from facets_server.runtime.fair_queue import FairLock
+from facets_server.runtime.models import ServedModel, TaskModels
 
 __all__ = ["PaperModels", "ServedPapers"]
 

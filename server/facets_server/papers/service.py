@@ -23,7 +23,7 @@ from facets_server.papers.requests import (
 )
 from facets_server.papers.served import PaperModels
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.limits import LimitsConfig
 
 __all__ = ["RecommendationService"]
 

@@ -12,9 +12,8 @@ from facets.relations.entity_types import EntityType
 from facets.relations.patterns import PatternLimits
 from facets_server.relations.entities import EntityFinders, EntitySource
 from facets_server.relations.served import FIELDS, Entities
-from facets_server.runtime.checks import check_count, check_number, check_texts
-from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.field_names import in_request
+from facets_server.runtime.limits import LimitsConfig, check_count, check_number, check_texts
 
 __all__ = [
     "TYPES_TO_PROTO",

@@ -13,8 +13,7 @@ from facets.relations.patterns import PatternLimits
 from facets.relations.results import EntityMention, PairRelations, PatternScores, RankedTail, RelationInfo
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.field_names import ITEM, FieldNames, in_request
-from facets_server.runtime.model_registry import TaskModels
-from facets_server.runtime.served_model import ServedModel
+from facets_server.runtime.models import ServedModel, TaskModels
 
 __all__ = ["FIELDS", "Entities", "ReadText", "RelationModels", "ServedRelations"]
 

@@ -22,8 +22,7 @@ from facets_server.relations.requests import (
 )
 from facets_server.relations.served import ReadText, RelationModels, ServedRelations
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.config import LimitsConfig
-from facets_server.runtime.paging import page_of
+from facets_server.runtime.limits import LimitsConfig, page_of
 from facets_server.runtime.replies import version_to_proto
 
 __all__ = ["RelationService"]

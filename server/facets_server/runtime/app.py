@@ -19,20 +19,14 @@ from facets.model.contract import ModelInfo
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.calls import Calls
 from facets_server.runtime.config import SecurityConfig, ServerConfig
-from facets_server.runtime.front import Front
-from facets_server.runtime.gateway_trust import GatewayTrust, gateway_tokens
-from facets_server.runtime.health import HealthMonitor
-from facets_server.runtime.keys import Keys, read_keys
-from facets_server.runtime.listening import bind, local_address, options
-from facets_server.runtime.metrics import CallMetrics, RecallMetrics, measure_process
-from facets_server.runtime.model_registry import ModelRegistry
-from facets_server.runtime.observers import make_observers
-from facets_server.runtime.probes import HealthBoard, probe_handlers
-from facets_server.runtime.room import ServerParts
-from facets_server.runtime.served_model import ServedModel
-from facets_server.runtime.service_table import Service, services
-from facets_server.runtime.tracing import Tracing
-from facets_server.runtime.usage import watch_data
+from facets_server.runtime.front import Front, bind, local_address, options
+from facets_server.runtime.health import HealthBoard, HealthMonitor, probe_handlers
+from facets_server.runtime.keys import GatewayTrust, Keys, gateway_tokens, read_keys
+from facets_server.runtime.metrics import CallMetrics, RecallMetrics, measure_process, watch_data
+from facets_server.runtime.models import ModelRegistry, ServedModel
+from facets_server.runtime.observers import Tracing, make_observers
+from facets_server.runtime.rooms import ServerParts
+from facets_server.runtime.services import Service, services
 
 if TYPE_CHECKING:
     from facets_server.gateway.process import GatewayProcess

@@ -30,9 +30,9 @@ from facets.errors import NotReadyError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, ModelFailureError
-from facets_server.runtime.failures import Failures
 from facets_server.runtime.fair_queue import FairQueue, Waiter
 from facets_server.runtime.metrics import BatchMetrics
+from facets_server.runtime.models import Failures
 
 __all__ = ["BatchLane", "Batcher", "Columns", "EncodedRows", "PendingRows"]
 

@@ -1,8 +1,12 @@
 """What happens around every call: key, request id, message, admission, worker, errors, metrics, one line in the log.
 
 Handlers of ``facets.v1`` run on worker threads, get a ``CallContext`` in place of gRPC's context, may block and may
-raise any exception. Until the message of a call has come and admission has let it in, the call holds no thread; small
-calls of some methods never hold one (``quick_calls``).
+raise any exception. Until the message of a call has come and admission has let it in, the call holds no thread.
+
+Small calls that a model answers never hold one. A handler of such a method gives a ``PendingReply`` in place of its
+reply: the work is in the model's queue, and the reply is made when the model has answered. Whoever called the handler
+waits: a worker thread for a large request, the event loop itself for a small one, which saves two changes of threads
+and half of a call's processor time.
 """
 
 import asyncio
@@ -14,8 +18,9 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import grpc
 from google.protobuf.message import Message
@@ -23,29 +28,56 @@ from google.protobuf.message import Message
 from facets.errors import FacetsError
 from facets.language.interruption import interrupted_by
 from facets_server.runtime.admission import Admission
-from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.config import AdmissionConfig
+from facets_server.runtime.call_context import CallContext, Stages
 from facets_server.runtime.errors import code_of, grpc_status_of, reason_of
-from facets_server.runtime.gateway_trust import GatewayTrust
-from facets_server.runtime.keys import Key, Keys
-from facets_server.runtime.messages import decoded, first_message, metadata_of, next_message
+from facets_server.runtime.fair_queue import Waiter
+from facets_server.runtime.keys import GatewayTrust, Key, Keys
+from facets_server.runtime.limits import AdmissionConfig
+from facets_server.runtime.messages import StreamBridge, WaitLimit, decoded, first_message, metadata_of, next_message
 from facets_server.runtime.metrics import CallMetrics
 from facets_server.runtime.observers import Observers
-from facets_server.runtime.quick_calls import MAX_QUICK_BYTES, IsQuick, PendingReply
 from facets_server.runtime.rights import collection_of, right_of
-from facets_server.runtime.stages import Stages
-from facets_server.runtime.stream_bridge import StreamBridge
-from facets_server.runtime.wait_limit import WaitLimit
 
-__all__ = ["Calls"]
+__all__ = ["MAX_QUICK_BYTES", "Calls", "HasQuickCalls", "IsQuick", "PendingReply"]
 
 logger = logging.getLogger(__name__)
 
+MAX_QUICK_BYTES = 2048  # of a request: what is read on the event loop keeps no other call for long
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _LONGEST_DEADLINE_S = 365 * 24 * 3600.0  # gRPC returns a huge number when the caller has set none
 
 Handler = Any  # grpc.RpcMethodHandler; its four behaviours have four types
 Context = Any  # grpc.aio.ServicerContext
+IsQuick = Callable[[Any], bool]  # a request of no more than MAX_QUICK_BYTES -> whether beginning it never waits
+
+
+@runtime_checkable
+class HasQuickCalls(Protocol):
+    """A servicer with such methods.
+
+    Attributes:
+        quick_calls: Name of each -> which of its small requests never wait for a lock or a disk when they begin.
+    """
+
+    quick_calls: Mapping[str, IsQuick]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingReply:
+    """A reply for which a model is still at work.
+
+    Attributes:
+        waiter: Ends when the model has answered or the call has ended.
+        finish: Makes the message after that; raises what the model raised.
+    """
+
+    waiter: Waiter
+    finish: Callable[[], Any]
+
+    def result(self) -> Any:
+        """Waits for the reply; raises what ``Waiter.wait`` raises."""
+        self.waiter.wait()
+        return self.finish()
 
 
 class Calls:

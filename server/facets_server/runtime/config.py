@@ -13,16 +13,15 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, TypeAdapter, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
 
-from facets.config import AtLeastOne, NonNegative, NonNegativeInt, Positive, Settings
+from facets.config import AtLeastOne, NonNegative, Positive, Settings
 from facets.errors import ConfigError
-from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_PAGE_SIZE, MAX_TEXT_BYTES, MAX_TOP_K, EngineConfig
+from facets.index.config import EngineConfig
+from facets_server.runtime.limits import AdmissionConfig, LimitsConfig
 
 __all__ = [
     "ENVIRONMENT_PREFIX",
-    "AdmissionConfig",
     "BatcherConfig",
     "HttpConfig",
-    "LimitsConfig",
     "ObservabilityConfig",
     "RelationsConfig",
     "SecurityConfig",
@@ -38,28 +37,6 @@ Names = Annotated[tuple[str, ...], Field(strict=False)]  # a list in TOML
 Port = Annotated[int, Field(ge=0, le=65535)]
 
 
-class LimitsConfig(Settings):
-    """What one request may hold, no more than the engine allows; ModelService returns the same names."""
-
-    max_texts_per_request: AtLeastOne = 512
-    max_text_bytes: Annotated[int, Field(ge=1, le=MAX_TEXT_BYTES)] = 32_768
-    max_message_bytes: Annotated[int, Field(ge=4096)] = 16 * 1024 * 1024
-    max_pairs_per_request: AtLeastOne = 256
-    max_document_bytes: AtLeastOne = 1_048_576
-    max_sentences_per_document: AtLeastOne = 16_384  # given, or found in a raw text; some seconds of one core
-    max_documents_per_upsert: Annotated[int, Field(ge=1, le=MAX_BATCH_DOCUMENTS)] = 512
-    max_queries_per_search: AtLeastOne = 64
-    max_top_k: Annotated[int, Field(ge=1, le=MAX_TOP_K)] = MAX_TOP_K
-    max_page_size: Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE)] = MAX_PAGE_SIZE
-    max_nearest_words: AtLeastOne = 100
-    max_evidence_hits: AtLeastOne = 1000  # queries x top_k of a search with evidence
-    max_patterns_per_request: AtLeastOne = 4096
-    max_gazetteer_names: AtLeastOne = 100_000
-    max_slots_per_request: AtLeastOne = 64
-    max_relation_scores: AtLeastOne = 500_000  # patterns or pairs of entities x relations returned of each
-    max_ranked_papers: AtLeastOne = 50_000  # papers of a collection that RankPapers compares; so many stay in memory
-
-
 class BatcherConfig(Settings):
     """How texts of different calls are fused into one forward pass."""
 
@@ -71,23 +48,6 @@ class BatcherConfig(Settings):
     patience: NonNegative = (
         0.5  # in times of the batch before: how long its callers are waited for, until half are back
     )
-
-
-class AdmissionConfig(Settings):
-    """How many calls are worked on and how many may wait."""
-
-    max_concurrent_requests: AtLeastOne = 96
-    max_queued_requests: NonNegativeInt = 192
-    max_streams: AtLeastOne = 32
-    max_stream_window: AtLeastOne = 8  # requests of one stream read ahead
-    max_stream_bytes: AtLeastOne = 8_388_608  # of these; one alone may have more
-    max_requests_per_caller: AtLeastOne = 216  # worked on and waiting, of one key, or of one address where no key is
-    max_streams_per_caller: AtLeastOne = 24
-    max_request_bytes: AtLeastOne = 268_435_456  # of all requests worked on and waiting; one alone may have more
-    message_timeout_s: Positive = 30.0  # how long a call may take to send its message, a stream its first
-    stream_idle_s: Positive = 600.0  # how long an open stream may be silent
-    max_silent_calls: AtLeastOne = 512  # calls whose message has not come; one more, and the oldest is ended
-    max_calls_per_connection: AtLeastOne = 320  # open at once; clients hold further ones back, or HTTP/2 refuses them
 
 
 class SecurityConfig(Settings):

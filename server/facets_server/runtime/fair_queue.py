@@ -1,14 +1,19 @@
-"""The one queue behind every wait of the server: for a permit, for the fair lock, for the model.
+"""The one queue behind every wait of the server, for a permit or for the model, and the fair lock that is made of it.
 
 Calls wait in the order of asking. Whoever has more to do than one share goes to the end again (round-robin), so that
 a bulk request does not hold up a single question. Nobody waits past the end of the call: a waiter ends once, by
 whoever comes first, the owner of the queue or the call itself, and a waiter that gave up is no longer in the queue.
+
+The lock is for what only a few calls may do at a time: a model whose work is one library call rather than rows that a
+batcher could fuse, and the permits of admission control. Long work takes the lock several times.
 """
 
 import asyncio
 import threading
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar, Generic, TypeVar
 from weakref import WeakKeyDictionary, ref
 
@@ -16,7 +21,7 @@ from facets.errors import FacetsError, NotReadyError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import CallCancelledError
 
-__all__ = ["FairQueue", "QueueFullError", "Waiter"]
+__all__ = ["FairLock", "FairQueue", "QueueFullError", "Waiter"]
 
 
 class QueueFullError(FacetsError):
@@ -249,3 +254,106 @@ class FairQueue(Generic[WaiterT]):
             self._waiters.remove(waiter)
         if self._on_leave is not None:
             self._on_leave(waiter)
+
+
+class FairLock:
+    """A lock that up to ``num_holders`` calls hold at a time."""
+
+    def __init__(self, num_holders: int = 1) -> None:
+        self._most = num_holders
+        self._num_held = 0
+        self._queue: FairQueue[Waiter] = FairQueue()
+
+    @property
+    def num_held(self) -> int:
+        """Calls that hold the lock now."""
+        return self._num_held
+
+    @property
+    def num_waiting(self) -> int:
+        """Calls that wait for it now."""
+        return len(self._queue)
+
+    def is_idle(self) -> bool:
+        """True when nobody holds the lock or waits."""
+        with self._queue.changed:
+            return not (self._num_held or len(self._queue))
+
+    @contextmanager
+    def hold(self, call: CallContext) -> Iterator[None]:
+        """Waits for the lock and gives it back at the end; adds both times to the call.
+
+        Raises:
+            DeadlineExceededError: The deadline passed first.
+            CallCancelledError: The caller cancelled first.
+            NotReadyError: Closed.
+        """
+        self.acquire(call)
+        started = time.monotonic()
+        try:
+            call.check()
+            yield
+        finally:
+            seconds = time.monotonic() - started
+            call.inference_ms += seconds * 1000
+            call.stages.add("model", started, seconds)
+            self.release()
+
+    def acquire(self, call: CallContext, *, max_waiting: int | None = None) -> None:
+        """Takes the lock; adds the time it took to the call's. Whoever takes it calls ``release``.
+
+        Args:
+            call: For whom.
+            max_waiting: Refused instead of waiting when so many wait; None: never.
+
+        Raises:
+            QueueFullError: ``max_waiting`` calls wait.
+            DeadlineExceededError, CallCancelledError, NotReadyError: As for ``hold``.
+        """
+        asked = time.monotonic()
+        waiter = self._ask(call, max_waiting)
+        if waiter is not None:
+            waiter.wait()
+        _count_wait(call, asked)
+
+    async def acquired(self, call: CallContext, *, max_waiting: int | None = None) -> None:
+        """``acquire`` on an event loop, which stays free."""
+        asked = time.monotonic()
+        waiter = self._ask(call, max_waiting)
+        if waiter is not None:
+            try:
+                await waiter.ended()
+            except asyncio.CancelledError:
+                if waiter.was_granted():  # and nobody is there to take it
+                    self.release()
+                raise
+        _count_wait(call, asked)
+
+    def _ask(self, call: CallContext, max_waiting: int | None) -> Waiter | None:
+        """Takes the lock when it is free, else joins the queue and returns the waiter."""
+        with self._queue.changed:
+            if self._num_held < self._most and not len(self._queue) and not self._queue.is_closed:
+                self._num_held += 1
+                return None
+            waiter = Waiter(call)
+            self._queue.put(waiter, max_waiting=max_waiting)
+            return waiter
+
+    def release(self) -> None:
+        """Gives the lock back; it goes straight to whoever has waited longest."""
+        with self._queue.changed:
+            while (waiter := self._queue.take()) is not None:
+                if waiter.end():
+                    return
+            self._num_held -= 1
+
+    def close(self) -> None:
+        """Refuses everybody from now on; whoever holds the lock keeps it to the end."""
+        self._queue.close()
+        self._queue.fail_all(NotReadyError("the server is shutting down"))
+
+
+def _count_wait(call: CallContext, asked: float) -> None:
+    seconds = time.monotonic() - asked
+    call.queue_ms += seconds * 1000
+    call.stages.add("queue", asked, seconds)

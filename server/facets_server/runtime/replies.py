@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 import facets
 from facets.model.contract import ModelInfo
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.checks import check_number
-from facets_server.runtime.config import LimitsConfig, ServerConfig
-from facets_server.runtime.room import ServerParts
-from facets_server.runtime.usage import Disk
+from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.limits import LimitsConfig, check_number
+from facets_server.runtime.metrics import Disk
+from facets_server.runtime.rooms import ServerParts
 
 __all__ = [
     "model_to_proto",

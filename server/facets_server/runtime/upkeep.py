@@ -19,7 +19,7 @@ from facets.storage import (
     problems_of,
     restore,
 )
-from facets_server.runtime.rooms import ROOMS
+from facets_server.runtime.rooms import rooms
 
 __all__ = ["back_up_directory", "restore_directory", "verify_directory"]
 
@@ -98,6 +98,6 @@ def verify_directory(directory: Path, say: Say) -> bool:
 
 def _stores(directory: Path) -> Iterator[tuple[Path, Schema]]:
     """Every store that is there, positions in a store before the store, as a backup must copy them."""
-    for room in ROOMS:
+    for room in rooms():
         for pattern, schema in room.stores.items():
             yield from ((path, schema) for path in sorted(directory.glob(pattern)))

@@ -9,8 +9,7 @@ from facets.errors import ErrorPath, InvalidInputError
 from facets.texts.score_curves import ScoreRange
 from facets.texts.similarity_methods import SimilarityMethod
 from facets.texts.summarization import Order
-from facets_server.runtime.checks import check_count, check_texts
-from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.limits import LimitsConfig, check_count, check_texts
 from facets_server.runtime.replies import (
     num_words_of,
 )

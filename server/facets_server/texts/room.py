@@ -8,7 +8,7 @@ from facets.model.loading import load
 from facets.model.passage_model import PassageModel
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics
-from facets_server.runtime.room import Room, ServerParts
+from facets_server.runtime.rooms import Room, ServerParts
 from facets_server.texts.passages import ServedPassages
 from facets_server.texts.served import ServedSentences, ServedTexts, text_models
 from facets_server.texts.service import EmbeddingService, SimilarityService, SummarizationService

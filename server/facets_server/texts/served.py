@@ -15,8 +15,7 @@ from facets_server.runtime.batcher import Batcher, BatchLane, Columns, PendingRo
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.metrics import BatchMetrics
-from facets_server.runtime.model_registry import ModelRegistry, TaskModels
-from facets_server.runtime.served_model import ServedModel
+from facets_server.runtime.models import ModelRegistry, ServedModel, TaskModels
 
 __all__ = [
     "CallEncoder",

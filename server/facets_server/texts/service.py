@@ -12,12 +12,11 @@ from facets.texts.similarity_methods import default_method
 from facets.texts.summarization import Summary, summarize
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.checks import check_count, check_num_sentences, check_texts
-from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.calls import PendingReply
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, status_of
-from facets_server.runtime.quick_calls import PendingReply
+from facets_server.runtime.limits import LimitsConfig, check_count, check_num_sentences, check_texts
+from facets_server.runtime.messages import read_ahead
 from facets_server.runtime.replies import num_words_of
-from facets_server.runtime.streams import read_ahead
 from facets_server.texts.replies import embeddings_to_proto, explanations_to_proto, scores_to_proto, summaries_to_proto
 from facets_server.texts.requests import ScoringQuery, SummarizingQuery, scoring_from_proto, summarizing_from_proto
 from facets_server.texts.served import CallEncoder, Encoded, PendingTexts, ServedTexts, TextModels

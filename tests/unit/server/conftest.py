@@ -7,10 +7,11 @@ from pathlib import Path
 import grpc
 import pytest
 from facets_server.runtime.app import FacetsServer, create_server
-from facets_server.runtime.config import AdmissionConfig, BatcherConfig, LimitsConfig, ServerConfig
+from facets_server.runtime.config import BatcherConfig, ServerConfig
+from facets_server.runtime.limits import AdmissionConfig, LimitsConfig
 from facets_server.runtime.metrics import BatchMetrics
-from facets_server.runtime.served_model import ServedModel
-from facets_server.runtime.tracing import Tracing
+from facets_server.runtime.models import ServedModel
+from facets_server.runtime.observers import Tracing
 from facets_server.texts.served import ServedSentences
 from prometheus_client import CollectorRegistry
 from server_fakes import FakeModel

@@ -1,8 +1,8 @@
 """Pages, probes, names of hosts, other origins."""
 
 import pytest
+from facets_server.gateway.app import PLAYGROUND
 from facets_server.gateway.failures import CallFailedError
-from facets_server.gateway.pages import PLAYGROUND
 from grpc import StatusCode
 from grpc_health.v1 import health_pb2
 from server_gateway_fakes import browser

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from facets_proto.v1 import common_pb2, models_pb2, texts_pb2
-from facets_server.gateway.rpcs import rpcs
+from facets_server.gateway.transcoding import rpcs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from server_gateway_fakes import browser

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 from facets_proto.generate import PACKAGE_FOLDER
-from facets_server.gateway.openapi import openapi
-from facets_server.gateway.proto_comments import proto_comments
-from facets_server.gateway.rpcs import rpcs
+from facets_server.gateway.openapi import openapi, proto_comments
+from facets_server.gateway.transcoding import rpcs
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorSet
 from server_gateway_fakes import browser
 

@@ -8,7 +8,7 @@ import grpc
 import pytest
 from facets_proto.v1 import common_pb2, texts_pb2
 from facets_server.gateway.failures import CallFailedError, failure_of
-from facets_server.gateway.rpcs import rpcs
+from facets_server.gateway.transcoding import rpcs
 from facets_server.runtime.errors import status_of
 from google.rpc import error_details_pb2
 from proto_files import SERVICES

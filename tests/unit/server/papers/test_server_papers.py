@@ -12,7 +12,7 @@ from facets_proto.v1 import (
     texts_pb2,
     texts_pb2_grpc,
 )
-from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.limits import LimitsConfig
 from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status

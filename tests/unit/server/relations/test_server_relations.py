@@ -5,7 +5,8 @@ import threading
 import grpc
 import pytest
 from facets_proto.v1 import models_pb2, models_pb2_grpc, relations_pb2, relations_pb2_grpc
-from facets_server.runtime.config import LimitsConfig, RelationsConfig, ServerConfig
+from facets_server.runtime.config import RelationsConfig, ServerConfig
+from facets_server.runtime.limits import LimitsConfig
 from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status

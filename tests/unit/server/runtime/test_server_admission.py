@@ -3,9 +3,9 @@ import asyncio
 import pytest
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.config import AdmissionConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
-from facets_server.runtime.wait_limit import WaitLimit
+from facets_server.runtime.limits import AdmissionConfig
+from facets_server.runtime.messages import WaitLimit
 
 from facets.errors import OverloadedError
 

@@ -6,8 +6,9 @@ import torch
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.batcher import Batcher, BatchLane
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.config import AdmissionConfig, BatcherConfig
+from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, ModelFailureError
+from facets_server.runtime.limits import AdmissionConfig
 from facets_server.runtime.metrics import BatchMetrics
 from prometheus_client import CollectorRegistry
 

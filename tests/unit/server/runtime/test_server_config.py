@@ -1,7 +1,8 @@
 from pathlib import Path
 
 import pytest
-from facets_server.runtime.config import LimitsConfig, ServerConfig, load_config
+from facets_server.runtime.config import ServerConfig, load_config
+from facets_server.runtime.limits import LimitsConfig
 
 from facets.errors import ConfigError
 from facets.index.config import MAX_TOP_K, EngineConfig

@@ -13,8 +13,8 @@ from facets_proto.v1 import (
     texts_pb2,
     texts_pb2_grpc,
 )
-from facets_server.runtime.config import AdmissionConfig, LimitsConfig
 from facets_server.runtime.errors import DOMAIN, code_of, status_of
+from facets_server.runtime.limits import AdmissionConfig, LimitsConfig
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 from server_fakes import FakeModel

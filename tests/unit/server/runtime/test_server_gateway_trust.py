@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from facets_server.runtime.config import HttpConfig
 from facets_server.runtime.errors import UnauthenticatedError
-from facets_server.runtime.gateway_trust import ADDRESS_METADATA, TOKEN_METADATA, GatewayTrust, gateway_tokens
+from facets_server.runtime.keys import ADDRESS_METADATA, TOKEN_METADATA, GatewayTrust, gateway_tokens
 
 from facets.errors import ConfigError
 

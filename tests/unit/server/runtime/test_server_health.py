@@ -4,10 +4,8 @@ import threading
 import grpc
 import pytest
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
-from facets_server.runtime.health import HealthMonitor
-from facets_server.runtime.model_registry import ModelRegistry
-from facets_server.runtime.probes import HealthBoard
-from facets_server.runtime.served_model import ServedModel
+from facets_server.runtime.health import HealthBoard, HealthMonitor
+from facets_server.runtime.models import ModelRegistry, ServedModel
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from proto_files import SERVICES as OUR_SERVICES

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc, texts_pb2, texts_pb2_grpc
+from facets_server.runtime.call_context import STAGES
 from facets_server.runtime.metrics import BatchMetrics, RecallMetrics
-from facets_server.runtime.stages import STAGES
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from waiting import wait_until

@@ -6,7 +6,7 @@ import uuid
 import grpc
 import pytest
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
-from facets_server.runtime.quick_calls import MAX_QUICK_BYTES
+from facets_server.runtime.calls import MAX_QUICK_BYTES
 from waiting import wait_until
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 from facets_server.runtime.admission import Admission
-from facets_server.runtime.config import AdmissionConfig
-from facets_server.runtime.streams import read_ahead
+from facets_server.runtime.limits import AdmissionConfig
+from facets_server.runtime.messages import read_ahead
 from waiting import wait_until
 
 

@@ -5,7 +5,7 @@ from facets_proto.v1 import (
     texts_pb2,
     texts_pb2_grpc,
 )
-from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.limits import LimitsConfig
 
 from facets.texts.similarity import score_pairs
 from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod
