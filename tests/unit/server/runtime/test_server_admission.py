@@ -1,3 +1,5 @@
+"""Who is let in, and who is refused."""
+
 import asyncio
 
 import pytest
@@ -5,7 +7,6 @@ from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
 from facets_server.runtime.limits import AdmissionConfig
-from facets_server.runtime.messages import WaitLimit
 
 from facets.errors import OverloadedError
 
@@ -70,31 +71,3 @@ def test_who_stops_waiting_on_the_loop_leaves_nothing_behind(end):
 
     asyncio.run(run())
     assert admission.is_idle()
-
-
-def test_the_oldest_wait_gives_way_to_the_newest():
-    async def run():
-        waits = WaitLimit("a message", most=2, timeout_s=None)
-        tasks = [asyncio.ensure_future(waits.wait(asyncio.Event().wait())) for _ in range(3)]
-        done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        assert done == {tasks[0]}
-        with pytest.raises(OverloadedError):
-            tasks[0].result()
-        for task in pending:
-            task.cancel()
-        assert all(
-            isinstance(e, asyncio.CancelledError) for e in await asyncio.gather(*pending, return_exceptions=True)
-        )
-        assert not len(waits)
-
-    asyncio.run(run())
-
-
-def test_a_wait_ends_after_its_time():
-    async def run():
-        waits = WaitLimit("a message", most=9, timeout_s=0.02)
-        with pytest.raises(DeadlineExceededError, match="a message"):
-            await waits.wait(asyncio.Event().wait())
-        assert await waits.wait(asyncio.sleep(0, "came")) == "came"
-
-    asyncio.run(run())

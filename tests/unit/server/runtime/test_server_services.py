@@ -1,12 +1,15 @@
-"""GetServerStatus: what the server says of itself."""
+"""The services of the server, and what it says of itself."""
 
 import json
 import time
 
+import pytest
 from facets_proto.v1 import models_pb2, models_pb2_grpc, texts_pb2, texts_pb2_grpc
+from facets_server.runtime import app
 from waiting import wait_until
 
 import facets
+from facets.errors import StorageError
 
 
 def status(running):
@@ -51,3 +54,16 @@ def test_the_last_backup_is_known(running):
     made = "2026-05-04T03:02:01+00:00"
     (running.config.data_dir / "last-backup.json").write_text(json.dumps({"made": made, "folder": "b"}))
     assert status(running).last_backup_time.ToJsonString() == "2026-05-04T03:02:01Z"
+
+
+def test_what_was_opened_is_closed_when_the_server_cannot_be_made(make_server, monkeypatch):
+    closed = []
+
+    def services(parts):
+        parts.closing.callback(closed.append, "streams")
+        raise StorageError("no room for the next one")
+
+    monkeypatch.setattr(app, "services", services)
+    with pytest.raises(StorageError, match="no room"):
+        make_server()
+    assert closed == ["streams"]

@@ -1,13 +1,17 @@
-"""How far a stream is read ahead: in requests and in bytes."""
+"""Waiting for messages, and reading streams ahead, within bounds."""
 
+import asyncio
 import itertools
 from dataclasses import dataclass
 
 import pytest
 from facets_server.runtime.admission import Admission
+from facets_server.runtime.errors import DeadlineExceededError
 from facets_server.runtime.limits import AdmissionConfig
-from facets_server.runtime.messages import read_ahead
+from facets_server.runtime.messages import WaitLimit, read_ahead
 from waiting import wait_until
+
+from facets.errors import OverloadedError
 
 
 @dataclass(frozen=True)
@@ -62,3 +66,31 @@ def test_everything_is_answered_in_order_whatever_the_sizes():
     admission = Admission(AdmissionConfig(max_stream_bytes=100))
     works = read_ahead(iter(requests), lambda one: one.number, window=4, num_bytes=size_of, admission=admission)
     assert list(works) == list(range(200))
+
+
+def test_the_oldest_wait_gives_way_to_the_newest():
+    async def run():
+        waits = WaitLimit("a message", most=2, timeout_s=None)
+        tasks = [asyncio.ensure_future(waits.wait(asyncio.Event().wait())) for _ in range(3)]
+        done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        assert done == {tasks[0]}
+        with pytest.raises(OverloadedError):
+            tasks[0].result()
+        for task in pending:
+            task.cancel()
+        assert all(
+            isinstance(e, asyncio.CancelledError) for e in await asyncio.gather(*pending, return_exceptions=True)
+        )
+        assert not len(waits)
+
+    asyncio.run(run())
+
+
+def test_a_wait_ends_after_its_time():
+    async def run():
+        waits = WaitLimit("a message", most=9, timeout_s=0.02)
+        with pytest.raises(DeadlineExceededError, match="a message"):
+            await waits.wait(asyncio.Event().wait())
+        assert await waits.wait(asyncio.sleep(0, "came")) == "came"
+
+    asyncio.run(run())

@@ -1,13 +1,59 @@
-"""Whom the server believes on whose behalf a call comes."""
+"""Keys, and whom the server believes on whose behalf he calls."""
 
 from pathlib import Path
 
+import grpc
 import pytest
-from facets_server.runtime.config import HttpConfig
+from facets_proto.v1 import models_pb2, models_pb2_grpc
+from facets_server.runtime.config import HttpConfig, SecurityConfig, ServerConfig
 from facets_server.runtime.errors import UnauthenticatedError
 from facets_server.runtime.keys import ADDRESS_METADATA, TOKEN_METADATA, GatewayTrust, gateway_tokens
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from facets.errors import ConfigError
+
+
+@pytest.fixture
+def keyed(make_server, tmp_path):
+    file = tmp_path / "keys"
+    file.write_text("first-key\nsecond-key\n")
+    return make_server(config=ServerConfig(security=SecurityConfig(api_keys_file=file)))
+
+
+@pytest.mark.parametrize("key", ["first-key", "second-key"])
+def test_known_keys_are_let_in(keyed, key):
+    stub = models_pb2_grpc.ModelServiceStub(keyed.channel)
+    reply = stub.ListModels(models_pb2.ListModelsRequest(), timeout=60, metadata=(("authorization", f"Bearer {key}"),))
+    assert len(reply.models) == 1
+
+
+@pytest.mark.parametrize(
+    "metadata", [(), (("authorization", "Bearer wrong"),), (("authorization", "Basic first-key"),)]
+)
+def test_others_are_not(keyed, metadata):
+    stub = models_pb2_grpc.ModelServiceStub(keyed.channel)
+    with pytest.raises(grpc.RpcError) as raised:
+        stub.ListModels(models_pb2.ListModelsRequest(), timeout=60, metadata=metadata)
+    assert raised.value.code() == grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_health_needs_no_key(keyed):
+    stub = health_pb2_grpc.HealthStub(keyed.channel)
+    assert stub.Check(health_pb2.HealthCheckRequest(), timeout=60).status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_an_empty_key_file_is_an_error(make_server, tmp_path):
+    file = tmp_path / "keys"
+    file.write_text("\n")
+    with pytest.raises(ConfigError, match="holds no key"):
+        make_server(config=ServerConfig(security=SecurityConfig(api_keys_file=file)))
+
+
+def test_keys_that_are_not_utf_8_are_an_error(make_server, tmp_path):
+    file = tmp_path / "keys"
+    file.write_bytes(b"key\xff\n")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        make_server(config=ServerConfig(security=SecurityConfig(api_keys_file=file)))
 
 
 class FakeContext:

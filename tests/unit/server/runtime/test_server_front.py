@@ -1,3 +1,5 @@
+"""Ports: where the server listens, with which certificates."""
+
 import shutil
 import socket
 import subprocess
@@ -8,45 +10,8 @@ import pytest
 from facets_proto.v1 import models_pb2, models_pb2_grpc
 from facets_server.runtime.config import SecurityConfig, ServerConfig
 from facets_server.runtime.front import exposure
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from facets.errors import ConfigError
-
-
-@pytest.fixture
-def keyed(make_server, tmp_path):
-    file = tmp_path / "keys"
-    file.write_text("first-key\nsecond-key\n")
-    return make_server(config=ServerConfig(security=SecurityConfig(api_keys_file=file)))
-
-
-@pytest.mark.parametrize("key", ["first-key", "second-key"])
-def test_known_keys_are_let_in(keyed, key):
-    stub = models_pb2_grpc.ModelServiceStub(keyed.channel)
-    reply = stub.ListModels(models_pb2.ListModelsRequest(), timeout=60, metadata=(("authorization", f"Bearer {key}"),))
-    assert len(reply.models) == 1
-
-
-@pytest.mark.parametrize(
-    "metadata", [(), (("authorization", "Bearer wrong"),), (("authorization", "Basic first-key"),)]
-)
-def test_others_are_not(keyed, metadata):
-    stub = models_pb2_grpc.ModelServiceStub(keyed.channel)
-    with pytest.raises(grpc.RpcError) as raised:
-        stub.ListModels(models_pb2.ListModelsRequest(), timeout=60, metadata=metadata)
-    assert raised.value.code() == grpc.StatusCode.UNAUTHENTICATED
-
-
-def test_health_needs_no_key(keyed):
-    stub = health_pb2_grpc.HealthStub(keyed.channel)
-    assert stub.Check(health_pb2.HealthCheckRequest(), timeout=60).status == health_pb2.HealthCheckResponse.SERVING
-
-
-def test_an_empty_key_file_is_an_error(make_server, tmp_path):
-    file = tmp_path / "keys"
-    file.write_text("\n")
-    with pytest.raises(ConfigError, match="holds no key"):
-        make_server(config=ServerConfig(security=SecurityConfig(api_keys_file=file)))
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
@@ -102,13 +67,6 @@ def test_junk_in_place_of_a_certificate_is_an_error_that_names_the_setting(
     files = {"tls_certificate": pair[0], "tls_key": pair[1], setting: junk}
     with pytest.raises(ConfigError, match=f"{setting} {junk}"):
         make_server(config=ServerConfig(security=SecurityConfig(**files)))
-
-
-def test_keys_that_are_not_utf_8_are_an_error(make_server, tmp_path):
-    file = tmp_path / "keys"
-    file.write_bytes(b"key\xff\n")
-    with pytest.raises(ConfigError, match="not UTF-8"):
-        make_server(config=ServerConfig(security=SecurityConfig(api_keys_file=file)))
 
 
 def test_a_server_listens_on_this_machine_only_unless_told_otherwise():
