@@ -9,9 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from facets.config import PassageNetworkConfig
-from facets.model.passage_network import PassageNetwork
-from facets.model.sentence_encoder import RaggedBatch, average_states
-from facets.model.transformer import sinusoidal_positions
+from facets.model.network import sinusoidal_positions
+from facets.model.passage_network import PassageNetwork, RaggedBatch, average_states
 
 _PLACES = 64  # that a facet of a text can have
 _STEP = 64  # few different shapes: half precision keeps a kernel for each it has met

@@ -39,9 +39,8 @@ from facets.config import PassageNetworkConfig
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import unit_rows
 from facets.model import PassageModel
-from facets.model.passage_network import PassageNetwork
-from facets.model.passage_windows import length_batches
-from facets.model.sentence_encoder import RaggedBatch, SentenceEncoder, average_states
+from facets.model.passage_encoding import length_batches
+from facets.model.passage_network import PassageNetwork, RaggedBatch, SentenceEncoder, average_states
 
 _MAX_TOKENS, _MAX_SENTENCE_TOKENS, _BATCH_TOKENS = 256, 96, 4096
 

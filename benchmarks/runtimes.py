@@ -27,13 +27,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from facets.model.facet_model import FacetModel
-from facets.model.half_weights import HalfWeightLinear
 from facets.model.loading import load
 from facets.model.network import FacetNetwork
 from facets.model.passage_checkpoint import read_passage_weights
 from facets.model.passage_model import PassageModel
-from facets.model.precision import fastest_precision
-from facets.model.sentence_encoder import RaggedBatch, SentenceEncoder
+from facets.model.passage_network import RaggedBatch, SentenceEncoder
+from facets.model.precision import HalfWeightLinear, fastest_precision
 from facets.model.shipped import find_model
 
 __all__ = ["compare_runtimes"]

@@ -19,7 +19,7 @@ from facets_lab.texts.training.sentences import SentenceStream
 from facets_lab.texts.training.trainer import SentenceTrainer
 from facets_lab.training.loop import TrainingLoop
 
-from facets.model import transformer
+from facets.model import network as transformer
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from facets.errors import ConfigError
 __all__ = [
     "AtLeastOne",
     "FacetModelConfig",
+    "Name",
     "NonNegative",
     "NonNegativeInt",
     "PassageNetworkConfig",
@@ -32,6 +33,7 @@ Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Probability = Annotated[float, Field(ge=0, lt=1)]  # of leaving something out: never everything
+Name = Annotated[str, Field(min_length=1)]
 VectorWidth = Annotated[int, Field(ge=32, multiple_of=32)]  # vector units and FAISS need it
 
 # What a value must be, by pydantic's name of the error; the placeholders are pydantic's.
@@ -44,6 +46,7 @@ _RULES = {
     "string_type": "text",
     "list_type": "a list",
     "tuple_type": "a list",
+    "string_too_short": "text of at least {min_length} character(s)",
     "too_short": "a list of at least {min_length}",
     "model_type": "a table of settings",
     "model_attributes_type": "a table of settings",

@@ -4,9 +4,9 @@ Shape suffixes: B texts, L tokens, K facets, D dimensions.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -22,12 +22,43 @@ from facets.model.network import FacetNetwork
 __all__ = ["CheckpointModel", "FacetNetworkModel"]
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
+SettingsT = TypeVar("SettingsT", bound="ModelSettings")
+RowT = TypeVar("RowT", bound=Sized)
 
 # Tokens of one forward pass, padding included: large enough for full matrix products, small enough for the cache.
 _BATCH_TOKENS = 4096
 
 
-class CheckpointModel(Generic[NetworkT]):
+class ModelSettings(Protocol):
+    """What ``config.json`` of every task says."""
+
+    @property
+    def name(self) -> str:
+        """Name of the checkpoint."""
+        ...
+
+    @property
+    def task(self) -> str:
+        """What the model was trained for."""
+        ...
+
+    @property
+    def num_facets(self) -> int:
+        """K."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """D."""
+        ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens that are read at once."""
+        ...
+
+
+class CheckpointModel(Generic[NetworkT, SettingsT]):
     """A model as its checkpoint folder describes it, on one device; what ``ModelInfo`` promises.
 
     Attributes:
@@ -39,14 +70,21 @@ class CheckpointModel(Generic[NetworkT]):
     """
 
     def __init__(
-        self, network: NetworkT, words: WordVectors, *, config: CheckpointConfig, revision: str, device: str
+        self,
+        network: NetworkT,
+        words: WordVectors,
+        *,
+        config: SettingsT,
+        revision: str,
+        device: str,
+        precision: Callable[[torch.device], torch.dtype] = lambda _: torch.float32,
     ) -> None:
+        self._device = torch.device(device)
         self.config = config
-        self.network = network.to(torch.device(device)).eval().requires_grad_(False)
+        self.network = network.to(self._device, precision(self._device)).eval().requires_grad_(False)
         self.words = words
         self.tokenizer = Tokenizer()
         self.revision = revision
-        self._device = torch.device(device)
 
     @property
     def name(self) -> str:
@@ -65,26 +103,34 @@ class CheckpointModel(Generic[NetworkT]):
 
     @property
     def num_facets(self) -> int:
-        """K, the number of facets of every text."""
-        return self.config.model.num_facets
+        """K, the number of facets of every text, or the most that one has."""
+        return self.config.num_facets
 
     @property
     def dim(self) -> int:
         """D, the width of a facet."""
-        return self.config.model.dim
+        return self.config.dim
 
     @property
     def max_tokens(self) -> int:
-        """Tokens of a text that are read; the rest is cut."""
-        return self.config.model.max_tokens
+        """Tokens of a text that are read at once."""
+        return self.config.max_tokens
 
     @property
     def vocabulary_size(self) -> int:
         """Words the model knows, pieces of words not counted."""
         return self.words.vocabulary.num_words
 
+    @staticmethod
+    def _nonempty(rows: list[RowT]) -> list[RowT]:
+        """Tokens of texts that must have some."""
+        for position, row in enumerate(rows):
+            if len(row) == 0:
+                raise InvalidInputError("has no words, expected at least one", path=("texts", position))
+        return rows
 
-class FacetNetworkModel(CheckpointModel[FacetNetwork], ABC):
+
+class FacetNetworkModel(CheckpointModel[FacetNetwork, CheckpointConfig], ABC):
     """A model around a ``FacetNetwork``: rows of tokens in, facets out. A subclass says how a text becomes rows."""
 
     @abstractmethod
@@ -123,11 +169,7 @@ class FacetNetworkModel(CheckpointModel[FacetNetwork], ABC):
             InvalidInputError: A text has no word at all.
             TypeError: ``texts`` is one ``str``.
         """
-        rows = self.tokenize(texts)
-        for position, tokens in enumerate(rows):
-            if len(tokens) == 0:
-                raise InvalidInputError("has no words, expected at least one", path=("texts", position))
-        return rows
+        return self._nonempty(self.tokenize(texts))
 
     @torch.inference_mode()
     def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:

@@ -13,22 +13,20 @@ r"""The checkpoint folder: everything a model needs, loaded from its path alone,
 
 import hashlib
 import json
-import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from pydantic import Field
 from safetensors import SafetensorError
 from safetensors.torch import load, save_file
 from torch import Tensor, nn
 
-from facets.config import FacetModelConfig
+from facets.config import FacetModelConfig, Name, NonNegative, Settings
 from facets.errors import CheckpointError, ConfigError, NotFoundError
 from facets.language.vectors import WordVectors
-from facets.model.half_weights import use_half_weights
+from facets.model.precision import use_half_weights
 from facets.model.shipped import borrowed_folder
 from facets.storage import write_atomically
 
@@ -41,13 +39,13 @@ __all__ = [
     "read_settings",
     "read_weights",
     "read_words",
-    "reading_settings",
     "words_folder",
     "write_checkpoint",
     "write_parts",
 ]
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
+ConfigT = TypeVar("ConfigT", bound=Settings)
 
 _FORMAT = 1
 # What sentence-transformers reads to find the module that encodes.
@@ -57,9 +55,8 @@ _SENTENCE_TRANSFORMERS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CheckpointConfig:
-    """What ``config.json`` holds.
+class CheckpointConfig(Settings):
+    """What ``config.json`` of a model of sentences or papers holds.
 
     Attributes:
         name: The model's name, unique among the models of a server.
@@ -70,18 +67,27 @@ class CheckpointConfig:
         training: Facts about the training run, for people.
     """
 
-    name: str
+    name: Name
     task: str
     model: FacetModelConfig
-    l1_weight: float = 0.4
+    l1_weight: NonNegative = 0.4
     words: str = "."
-    training: dict[str, Any] = field(default_factory=dict)
+    training: dict[str, Any] = Field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        if not self.name:
-            raise ConfigError("name is empty, expected the model's name")
-        if not 0 <= self.l1_weight < math.inf:
-            raise ConfigError(f"l1_weight must be finite and >= 0, got {self.l1_weight}")
+    @property
+    def num_facets(self) -> int:
+        """K, the number of facets of every text."""
+        return self.model.num_facets
+
+    @property
+    def dim(self) -> int:
+        """D, the width of a facet."""
+        return self.model.dim
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens of a text that are read; the rest is cut."""
+        return self.model.max_tokens
 
 
 def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, Tensor]) -> None:
@@ -93,20 +99,12 @@ def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, 
         tensors: Named weights; floating point ones are stored in half precision.
     """
     halves = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
-    settings = {
-        "name": config.name,
-        "task": config.task,
-        "model": config.model.to_dict(),
-        "l1_weight": config.l1_weight,
-        "words": config.words,
-        "training": config.training,
-    }
-    write_parts(folder, settings, halves, others=_SENTENCE_TRANSFORMERS)
+    write_parts(folder, config, halves, others=_SENTENCE_TRANSFORMERS)
 
 
 def write_parts(
     folder: Path,
-    settings: Mapping[str, object],
+    config: Settings,
     tensors: Mapping[str, Tensor],
     *,
     others: Mapping[str, object] | None = None,
@@ -115,7 +113,7 @@ def write_parts(
 
     Args:
         folder: Made when absent.
-        settings: What ``read_settings`` gives back, the format aside.
+        config: What ``read_config`` gives back.
         tensors: Weights, stored as they are.
         others: Content by name of the file.
     """
@@ -123,7 +121,7 @@ def write_parts(
     with write_atomically(folder / "model.safetensors", durable=False) as part:
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, part)
         part.chmod(0o644)  # safetensors makes it private to the user
-    for name, content in {**(others or {}), "config.json": {"format": _FORMAT, **settings}}.items():
+    for name, content in {**(others or {}), "config.json": {"format": _FORMAT, **config.to_dict()}}.items():
         with write_atomically(folder / name, durable=False) as part:
             part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
@@ -162,7 +160,7 @@ def read_checkpoint(
         NotFoundError: There is no such folder.
         CheckpointError: A file is missing or damaged, or the format is unknown.
     """
-    return read_config(folder, read=read), read_weights(folder, read=read)
+    return read_config(folder, CheckpointConfig, read=read), read_weights(folder, read=read)
 
 
 def read_weights(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> dict[str, Tensor]:
@@ -225,34 +223,26 @@ def fit_weights(folder: Path, build: Callable[[], NetworkT], tensors: dict[str, 
     return network
 
 
-def read_config(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> CheckpointConfig:
+def read_config(folder: Path, kind: type[ConfigT], *, read: Callable[[Path], bytes] = Path.read_bytes) -> ConfigT:
     """Reads what a checkpoint says about itself, without its weights.
+
+    Args:
+        folder: The checkpoint.
+        kind: The settings of its task.
+        read: Gives the content of a file, as ``FilesRead`` does.
 
     Raises:
         NotFoundError: There is no such folder.
-        CheckpointError: The file is missing or damaged, or the format is unknown.
+        CheckpointError: The file is missing or damaged, the format is unknown, or the model is for another task.
     """
     values = read_settings(folder, read=read)
-    with reading_settings(folder):
-        return CheckpointConfig(
-            name=str(values["name"]),
-            task=str(values["task"]),
-            model=FacetModelConfig.from_dict(values["model"], section="model"),
-            l1_weight=float(values["l1_weight"]),
-            words=str(values["words"]),
-            training=dict(values["training"]),
-        )
-
-
-@contextmanager
-def reading_settings(folder: Path) -> Iterator[None]:
-    """Whatever is wrong with a setting of ``config.json`` is a CheckpointError that names the file."""
     path = folder / "config.json"
+    task, expected = values.get("task"), kind.model_fields["task"]
+    if not expected.is_required() and task != expected.default:
+        raise CheckpointError(f"{folder}: expected a model for {expected.default}, got one for {task!r}")
     try:
-        yield
-    except KeyError as error:
-        raise CheckpointError(f"{path}: setting {error} is missing") from error
-    except (ConfigError, TypeError, ValueError) as error:
+        return kind.from_dict({name: value for name, value in values.items() if name != "format"})
+    except ConfigError as error:
         raise CheckpointError(f"{path}: {error}") from error
 
 

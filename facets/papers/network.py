@@ -12,9 +12,7 @@ from torch.nn import functional
 
 from facets.config import FacetModelConfig
 from facets.language.singular import rarity_weights
-from facets.model.encoders import RecurrentEncoder, TransformerEncoder, padding_mask
-from facets.model.network import FacetDecoder
-from facets.model.transformer import Block
+from facets.model.network import Block, FacetDecoder, RecurrentEncoder, TransformerEncoder, padding_mask
 
 __all__ = ["EncodedPapers", "PaperNetwork"]
 

@@ -9,33 +9,29 @@ r"""The checkpoint folder of a relation model; word pieces and words are those o
     README.md            model card
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import Field
 from torch import Tensor
 
-from facets.config import PatternNetworkConfig
-from facets.errors import CheckpointError, ConfigError
-from facets.model.checkpoint import read_settings, reading_settings, write_parts
-from facets.model.passage_checkpoint import PASSAGE_FILES, packed_weights, read_passage_weights
+from facets.config import Name, PatternNetworkConfig, Settings
+from facets.errors import CheckpointError
+from facets.model.passage_checkpoint import PASSAGE_FILES, read_passage_weights
 
 __all__ = [
     "TASK",
     "RelationModelConfig",
     "encoder_files",
     "encoder_pieces",
-    "read_relation_config",
-    "write_relation_checkpoint",
 ]
 
-TASK = "relations"
+TASK: Literal["relations"] = "relations"
 _PIECES = "encoder.pieces.weight"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RelationModelConfig:
+class RelationModelConfig(Settings):
     """What ``config.json`` holds.
 
     Attributes:
@@ -45,51 +41,26 @@ class RelationModelConfig:
         training: Facts about the training run, for people.
     """
 
-    name: str
-    encoder_of: str
-    network: PatternNetworkConfig = field(default_factory=PatternNetworkConfig)
-    training: dict[str, Any] = field(default_factory=dict)
+    name: Name
+    task: Literal["relations"] = TASK
+    encoder_of: Name
+    network: PatternNetworkConfig = PatternNetworkConfig()
+    training: dict[str, Any] = Field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        for name in ("name", "encoder_of"):
-            if not getattr(self, name):
-                raise ConfigError(f"{name} is empty, expected a name")
+    @property
+    def num_facets(self) -> int:
+        """K, the number of facets of every pattern."""
+        return self.network.num_facets
 
+    @property
+    def dim(self) -> int:
+        """D, the width of a facet."""
+        return self.network.dim
 
-def write_relation_checkpoint(folder: Path, config: RelationModelConfig, weights: Mapping[str, Tensor]) -> None:
-    """Writes configuration and weights; each file appears whole or not at all."""
-    settings = {
-        "name": config.name,
-        "task": TASK,
-        "encoder_of": config.encoder_of,
-        "network": config.network.to_dict(),
-        "training": config.training,
-    }
-    write_parts(folder, settings, packed_weights(weights))
-
-
-def read_relation_config(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> RelationModelConfig:
-    """Reads what a checkpoint says about itself, without its weights.
-
-    Raises:
-        NotFoundError: There is no such folder.
-        CheckpointError: The file is missing or damaged, the format is unknown, or the model is for another task.
-    """
-    values = read_settings(folder, read=read)
-    if values.get("task") != TASK:
-        raise CheckpointError(f"{folder}: expected a model for {TASK}, got one for {values.get('task')!r}")
-    if "encoder_of" not in values:
-        raise CheckpointError(
-            f"{folder}: expected a relation model with the encoder of a model of passages, got one of an older kind: "
-            "train it again"
-        )
-    with reading_settings(folder):
-        return RelationModelConfig(
-            name=str(values["name"]),
-            encoder_of=str(values["encoder_of"]),
-            network=PatternNetworkConfig.from_dict(values["network"], section="network"),
-            training=dict(values["training"]),
-        )
+    @property
+    def max_tokens(self) -> int:
+        """Word pieces of a pattern that are read, two special ones included; a longer one loses its middle."""
+        return self.network.max_tokens
 
 
 def encoder_pieces(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> Tensor:

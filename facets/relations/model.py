@@ -15,25 +15,23 @@ from torch.nn import functional
 
 from facets.errors import CheckpointError
 from facets.language.interruption import check_interrupted
-from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors, unit_rows
-from facets.model.checkpoint import FilesRead, fit_weights
+from facets.model.base import CheckpointModel
+from facets.model.checkpoint import FilesRead, fit_weights, read_config, write_parts
 from facets.model.passage_checkpoint import (
-    read_passage_config,
+    PassageModelConfig,
+    packed_weights,
     read_passage_weights,
     read_passage_words,
     read_word_pieces,
 )
-from facets.model.passage_windows import length_batches
+from facets.model.passage_encoding import length_batches
 from facets.model.precision import fastest_precision
 from facets.model.shipped import borrowed_folder
 from facets.relations.checkpoint import (
-    TASK,
     RelationModelConfig,
     encoder_files,
     encoder_pieces,
-    read_relation_config,
-    write_relation_checkpoint,
 )
 from facets.relations.network import PatternNetwork
 from facets.relations.pattern_pieces import PatternPieces
@@ -47,7 +45,7 @@ _TYPES = "relations.types"
 _BATCH_TOKENS = 4096
 
 
-class RelationModel:
+class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
     """A model whose texts are patterns; its target space is that of entity pairs.
 
     It meets ``facets.model.contract.Model``.
@@ -75,55 +73,15 @@ class RelationModel:
         revision: str = "unsaved",
         device: str = "cpu",
     ) -> None:
-        place = torch.device(device)
-        self.config = config
-        self.network = network.to(place, fastest_precision(place)).eval().requires_grad_(False)
-        self.words = words
+        super().__init__(network, words, config=config, revision=revision, device=device, precision=fastest_precision)
         self.pieces = pieces
-        self.tokenizer = Tokenizer()
-        self.revision = revision
         self.relations = relations
         self.table = table
-
-    @property
-    def name(self) -> str:
-        """Name of the checkpoint."""
-        return self.config.name
-
-    @property
-    def task(self) -> str:
-        """What the model was trained for."""
-        return TASK
-
-    @property
-    def space(self) -> str:
-        """Its own: no other model has vectors that may be compared with its."""
-        return f"{self.name}@{self.revision}"
-
-    @property
-    def num_facets(self) -> int:
-        """K, the number of facets of every pattern."""
-        return self.config.network.num_facets
 
     @property
     def num_relation_facets(self) -> int:
         """K_rel, the number of facets of every relation."""
         return int(self.relations.facets.shape[1])
-
-    @property
-    def dim(self) -> int:
-        """D, the width of a facet."""
-        return self.config.network.dim
-
-    @property
-    def max_tokens(self) -> int:
-        """Word pieces of a pattern that are read, two special ones included; a longer one loses its middle."""
-        return self.config.network.max_tokens
-
-    @property
-    def vocabulary_size(self) -> int:
-        """Words with vectors."""
-        return self.words.vocabulary.num_words
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facets of patterns as people write them.
@@ -175,7 +133,7 @@ class RelationModel:
             tensors[name] = torch.from_numpy(vectors).flatten(0, -2)
         if self.relations.type_log_odds is not None:
             tensors[_TYPES] = torch.from_numpy(self.relations.type_log_odds).flatten(0, 1)
-        write_relation_checkpoint(folder, self.config, tensors)
+        write_parts(folder, self.config, packed_weights(tensors))
         write_tables(folder, self.relations, self.table)
 
     @classmethod
@@ -187,9 +145,9 @@ class RelationModel:
             CheckpointError: It is incomplete, damaged, of another task, or its encoder's folder is.
         """
         files = FilesRead()
-        config = read_relation_config(folder, read=files)
+        config = read_config(folder, RelationModelConfig, read=files)
         source = borrowed_folder(folder, config.encoder_of)
-        passages = read_passage_config(source, read=files)
+        passages = read_config(source, PassageModelConfig, read=files)
         if passages.network.encoder != config.network.encoder:
             raise CheckpointError(f"{source}: expected the encoder that {folder} was made from, got another shape")
         pieces = PatternPieces(read_word_pieces(source, passages, read=files), config.network.max_tokens)

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from facets.config import FacetModelConfig, PatternNetworkConfig
 from facets.model.network import FacetDecoder
-from facets.model.sentence_encoder import RaggedBatch, SentenceEncoder
+from facets.model.passage_network import RaggedBatch, SentenceEncoder
 from facets.relations.pattern_pieces import NUM_PLACEHOLDERS
 
 __all__ = ["PatternEmbedding", "PatternNetwork", "PatternStates"]

@@ -18,7 +18,7 @@ from facets.errors import ConfigError
 from facets.language.tokenizer import Sentence
 from facets.language.vectors import unit_rows
 from facets.model.contract import TextEncoder, TextModel
-from facets.model.facet_reduction import reduce_facets
+from facets.model.passage_encoding import reduce_facets
 from facets.texts.coverage import KEPT_COSINES, MAX_WORDS
 from facets.texts.selection import Covered
 

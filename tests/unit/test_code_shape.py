@@ -16,7 +16,7 @@ MAX_HANDLER_LINES = 10
 MAX_POSITIONAL = 3  # four where all are required
 
 # A PyTorch layer: its parameters are the tensors of the equation, and cross-attention may be left out.
-MANY_POSITIONAL = {"facets/model/transformer.py forward"}
+MANY_POSITIONAL = {"facets/model/network.py forward"}
 # Commands: their parameters are options of the command line.
 COMMANDS = (
     "clients/facets_client/cli/",

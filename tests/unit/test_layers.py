@@ -97,7 +97,7 @@ CLIENT_MESSAGE_MODULES = {"convert", "operations"}
 # Modules that may import by a string: the tables of loaders, of sentence encoders, of rooms.
 STRING_IMPORTERS = {
     "facets.model.loading",
-    "facets.model.backbone",
+    "facets.model.network",
     "facets_server.runtime.rooms",
     "facets_server.gateway.transcoding",  # as many modules as proto files
     "facets_server.gateway.process",  # runs a module

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents import RelevanceCurve
-from facets.model.passage_model import PassageModel
-from facets.model.query_facets import MAX_QUERY_FACETS
+from facets.model.passage_model import MAX_QUERY_FACETS, PassageModel
 from facets_server.runtime.batcher import BatchLane, Columns
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig

@@ -12,9 +12,9 @@ from facets_lab.training.config import TrainingConfig
 
 from facets.config import FacetModelConfig, Settings
 from facets.errors import ConfigError
-from facets.model.checkpoint import read_config, read_settings
-from facets.model.passage_checkpoint import read_passage_config
-from facets.relations.checkpoint import read_relation_config
+from facets.model.checkpoint import CheckpointConfig, read_config, read_settings
+from facets.model.passage_checkpoint import PassageModelConfig
+from facets.relations.checkpoint import RelationModelConfig
 
 ROOT = Path(__file__).parents[3]
 SENTENCES = 'corpus = "c"\nwords = "w"\n'
@@ -119,8 +119,8 @@ def test_our_own_configurations_load(path: Path) -> None:
 def test_shipped_models_say_the_same_about_themselves_as_before(path: Path) -> None:
     match read_settings(path.parent)["task"]:
         case "passages":
-            assert isinstance(read_passage_config(path.parent).network, Settings)
+            assert isinstance(read_config(path.parent, PassageModelConfig).network, Settings)
         case "relations":
-            assert isinstance(read_relation_config(path.parent).network, Settings)
+            assert isinstance(read_config(path.parent, RelationModelConfig).network, Settings)
         case _:
-            assert isinstance(read_config(path.parent).model, Settings)
+            assert isinstance(read_config(path.parent, CheckpointConfig).model, Settings)

@@ -20,8 +20,7 @@ from facets.model.checkpoint import read_settings
 from facets.model.facet_model import FacetModel
 from facets.model.loading import TASKS, load
 from facets.model.passage_checkpoint import TASK
-from facets.model.passage_model import PassageFacets, PassageModel
-from facets.model.query_facets import QueryFacets
+from facets.model.passage_model import PassageFacets, PassageModel, QueryFacets
 from facets.model.shipped import find_model
 from facets_lab.documents.evaluation.beir import RetrievalData
 

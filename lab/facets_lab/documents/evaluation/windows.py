@@ -64,8 +64,8 @@ def minilm_windows() -> EmbedGroups:
     from safetensors.torch import load_file
     from tokenizers import Tokenizer
 
+    from facets.model.passage_network import RaggedBatch, SentenceEncoder, from_bert
     from facets.model.precision import fastest_precision
-    from facets.model.sentence_encoder import RaggedBatch, SentenceEncoder, from_bert
 
     folder = Path(get_model_path())
     encoder = SentenceEncoder(SentenceEncoderConfig())

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from facets.errors import CheckpointError, ConfigError
 from facets.language.tokenizer import Tokenizer
-from facets.model.sentence_encoder import SentenceEncoder
+from facets.model.passage_network import SentenceEncoder
 from facets.storage import write_atomically
 from facets_lab.documents.training.config import PassageDataConfig
 from facets_lab.documents.training.sources import Passage, read_groups

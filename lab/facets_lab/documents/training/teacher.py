@@ -12,8 +12,8 @@ from tokenizers import Tokenizer
 
 from facets.config import SentenceEncoderConfig
 from facets.errors import CheckpointError
-from facets.model.backbone import backbone_folder
-from facets.model.sentence_encoder import RaggedBatch, SentenceEncoder, average_states, from_bert
+from facets.model.network import backbone_folder
+from facets.model.passage_network import RaggedBatch, SentenceEncoder, average_states, from_bert
 
 __all__ = ["Teacher", "vectors_of"]
 

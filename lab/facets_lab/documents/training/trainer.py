@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from facets.errors import CheckpointError, ConfigError
 from facets.language.vectors import unit_rows
-from facets.model.passage_network import PassageNetwork
-from facets.model.sentence_encoder import RaggedBatch, average_states
+from facets.model.passage_network import PassageNetwork, RaggedBatch, average_states
 from facets_lab.documents.training.config import PassageTrainingConfig
 from facets_lab.documents.training.preparing import PreparedPassages, Texts
 from facets_lab.documents.training.teacher import Teacher

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.language.vectors import unit_rows
-from facets.model.passage_checkpoint import read_passage_config, read_passage_words
+from facets.model.checkpoint import read_config
+from facets.model.passage_checkpoint import PassageModelConfig, read_passage_words
 from facets.relations.checkpoint import RelationModelConfig
 from facets.relations.confidence import Confidence
 from facets.relations.details import RelationDetails
@@ -70,7 +71,7 @@ def relation_model(
     facets = trainer.network.relations.detach().float().cpu().numpy()
     return RelationModel(
         trainer.network.patterns,
-        read_passage_words(source, read_passage_config(source)),
+        read_passage_words(source, read_config(source, PassageModelConfig)),
         pieces=trainer.pieces,
         config=RelationModelConfig(
             name=config.name,

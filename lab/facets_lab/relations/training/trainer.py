@@ -16,8 +16,9 @@ from torch.nn import functional
 
 from facets.errors import ConfigError
 from facets.language.files import read_lines
-from facets.model.passage_checkpoint import read_passage_config, read_passage_weights, read_word_pieces
-from facets.model.passage_windows import length_batches
+from facets.model.checkpoint import read_config
+from facets.model.passage_checkpoint import PassageModelConfig, read_passage_weights, read_word_pieces
+from facets.model.passage_encoding import length_batches
 from facets.relations.checkpoint import encoder_pieces
 from facets.relations.network import PatternNetwork
 from facets.relations.pattern_pieces import PatternPieces
@@ -102,7 +103,7 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
 
     def _pattern_network(self, folder: Path) -> PatternNetwork:
         """The network around the encoder of a model of passages."""
-        passages = read_passage_config(folder)
+        passages = read_config(folder, PassageModelConfig)
         if passages.network.encoder != self.config.model.encoder:
             raise ConfigError(
                 f"model.encoder must be the shape of the encoder of {folder}, {passages.network.encoder.to_dict()}, "

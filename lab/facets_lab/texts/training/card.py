@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from facets.config import FacetModelConfig
 from facets.model import FacetModel, load
-from facets.model.backbone import BackboneEncoder
+from facets.model.network import BackboneEncoder
 from facets_lab.texts.training.config import SentenceTrainingConfig
 from facets_lab.texts.training.sentences import SentenceStream
 from facets_lab.texts.training.word_pieces import WordPieceTable

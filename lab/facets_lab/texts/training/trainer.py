@@ -11,8 +11,7 @@ from torch import Tensor
 from facets.errors import ConfigError
 from facets.language.pieces import remove_pieces
 from facets.language.vectors import WordVectors
-from facets.model.backbone import BackboneEncoder
-from facets.model.network import FacetNetwork
+from facets.model.network import BackboneEncoder, FacetNetwork
 from facets_lab.losses.sparse_coding import sparse_coding_loss
 from facets_lab.texts.training.config import SentenceTrainingConfig
 from facets_lab.texts.training.phrases import PhraseStream

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.language.vocabulary import Vocabulary
-from facets.model.backbone import BackboneEncoder
+from facets.model.network import BackboneEncoder
 
 __all__ = ["PieceDropout", "WordPieceTable"]
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toys import toy_model
 
-from facets.model.encoders import padding_mask
+from facets.model.network import padding_mask
 
 ENCODERS = ["transformer", "lstm", "gru"]
 

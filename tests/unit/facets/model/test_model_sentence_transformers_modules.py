@@ -9,7 +9,7 @@ import facets
 from facets.model import PassageModel
 
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="the backbone extra is not installed")
-from facets.model.sentence_transformers_modules import PassageFacetsModule, PassageVectorModule  # noqa: E402
+from facets.model.multi_vector import PassageFacetsModule, PassageVectorModule  # noqa: E402
 
 MODEL = ROOT / "models" / "facets-passages-small-en"
 SAMPLES = (ROOT / "samples" / "wikipedia.jsonl").read_text(encoding="utf-8").splitlines()[:12]

@@ -24,7 +24,7 @@ from facets.config import PassageNetworkConfig, SentenceEncoderConfig
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
 from facets.model import load
 from facets.model.passage_model import PassageModel
-from facets.model.sentence_encoder import RaggedBatch
+from facets.model.passage_network import RaggedBatch
 
 ENCODER = SentenceEncoderConfig(
     num_layers=1, width=32, num_heads=4, feedforward_dim=48, vocabulary_size=27, max_tokens=64

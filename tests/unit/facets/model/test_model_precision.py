@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from facets.model.half_weights import HalfWeightLinear, use_half_weights
+from facets.model.precision import HalfWeightLinear, use_half_weights
 
 pytestmark = pytest.mark.skipif(
     "fbgemm" not in torch.backends.quantized.supported_engines, reason="the processor has no such products"
