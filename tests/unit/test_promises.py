@@ -23,7 +23,7 @@ def test_the_same_rooms_are_in_every_package() -> None:
     folders += [PACKAGES["facets_client"] / "cli"]
     folders += [ROOT / "tests" / "unit" / name for name in ("facets", "server", "client")]
     for folder in folders:
-        assert set(TASK_ROOMS) <= {path.name for path in folder.iterdir() if path.is_dir()}, folder
+        assert set(TASK_ROOMS) <= {path.stem for path in folder.iterdir()}, folder
 
 
 def test_the_table_of_imports_is_the_one_that_is_checked() -> None:
