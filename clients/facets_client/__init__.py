@@ -5,7 +5,7 @@ Importing this package reads and sends nothing; the connection opens with the fi
 
 from facets_client.client import AsyncFacetsClient, FacetsClient
 from facets_client.core.channel import TlsConfig
-from facets_client.documents.results import Document
+from facets_client.documents.types import Document
 from facets_client.errors import (
     AlreadyExistsError,
     DeadlineExceededError,
@@ -20,8 +20,9 @@ from facets_client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from facets_client.papers.results import NewAuthor, Paper, PaperAuthor, PaperOptions
-from facets_client.relations.results import PairLimits
+from facets_client.papers.operations import PaperOptions
+from facets_client.papers.types import NewAuthor, Paper, PaperAuthor
+from facets_client.relations.types import PairLimits
 
 __all__ = [
     "AlreadyExistsError",

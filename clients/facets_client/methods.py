@@ -10,41 +10,37 @@ from numpy.typing import NDArray
 
 from facets_client.core.asynchronous import AsyncRunner
 from facets_client.core.blocking import BlockingRunner
-from facets_client.core.operations import ModelOperations
-from facets_client.core.results import FacetsArray, Model, ServerStatus
-from facets_client.core.values import check_pairs, check_sequences
-from facets_client.documents.convert import SearchMode
+from facets_client.core.operations import ModelOperations, ServerStatus
+from facets_client.core.types import DTypeName, Model
+from facets_client.core.values import FacetsArray, check_pairs, check_sequences
 from facets_client.documents.operations import CollectionOperations, DocumentOperations
-from facets_client.documents.results import (
-    Collection,
-    Document,
-    FoundDocuments,
-    ReindexProgress,
-    SearchResults,
-    StreamAck,
-    WriteResult,
-)
+from facets_client.documents.results import SearchResults, StreamAck, WriteResult
+from facets_client.documents.types import Collection, Document, FoundDocuments, ReindexProgress, SearchMode
 from facets_client.filters import Filter
-from facets_client.papers.operations import PaperOperations
-from facets_client.papers.results import (
+from facets_client.papers.operations import BulkCandidates, PaperOperations, PaperOptions
+from facets_client.papers.types import (
     AddedAuthors,
     AddedPapers,
-    BulkCandidates,
     CandidateKind,
     CandidateRankings,
     FoundCandidates,
     NewAuthor,
     Paper,
-    PaperOptions,
     PaperRankings,
 )
-from facets_client.relations.convert import EntitySource, Spans
-from facets_client.relations.operations import RelationOperations
-from facets_client.relations.results import Entailment, PairLimits, PatternScore, RankedTail, Relation, TextRelations
-from facets_client.texts.convert import DTypeName, Order, ScoreRange
+from facets_client.relations.operations import RelationOperations, Spans
+from facets_client.relations.types import (
+    Entailment,
+    EntitySource,
+    PairLimits,
+    PatternScore,
+    RankedTail,
+    Relation,
+    TextRelations,
+)
 from facets_client.texts.operations import TextOperations
-from facets_client.texts.results import Embeddings, Explanation, Scores, Summary
-from facets_client.texts.similarity_method import Method
+from facets_client.texts.results import Embeddings, Explanation, ScoreRange, Scores, Summary
+from facets_client.texts.types import Method, Order
 
 __all__ = ["AsyncMethods", "BlockingMethods", "Operations"]
 

@@ -9,7 +9,7 @@ import pytest
 from facets_client import Document, FacetsClient
 from facets_client.adapters.exported import join_norms, split_norms, whole
 from facets_client.adapters.vespa import read_vespa, schema, write_vespa
-from facets_client.core.results import Span
+from facets_client.core.types import Span
 
 # A long text has more facets than others; each Unicode plane, nesting, large and small numbers in the payload.
 PAYLOADS = [

@@ -92,7 +92,7 @@ SERVER_RUNTIME_MESSAGE_MODULES = {
 SERVER_GATEWAY_MESSAGE_MODULES = {
     *("app", "embedding_routes", "failures", "openapi", "rpc_routes", "transcoding"),
 }
-CLIENT_MESSAGE_MODULES = {"convert", "operations"}
+CLIENT_MESSAGE_MODULES = {"operations", "generate"}
 
 # Modules that may import by a string: the tables of loaders, of sentence encoders, of rooms.
 STRING_IMPORTERS = {

@@ -13,8 +13,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from facets_client.core.results import Span
-from facets_client.documents.results import Document
+from facets_client.core.types import Span
+from facets_client.documents.types import Document
 
 T = TypeVar("T")
 

@@ -19,9 +19,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 
 from facets_client.adapters.retrieval import HIT_KEY, Retrieval, metadata_of  # noqa: E402
 from facets_client.client import AsyncFacetsClient, FacetsClient  # noqa: E402
-from facets_client.documents.convert import SearchMode  # noqa: E402
-from facets_client.documents.hits import SearchHit  # noqa: E402
-from facets_client.documents.results import Document  # noqa: E402
+from facets_client.documents.types import Document, SearchHit, SearchMode  # noqa: E402
 from facets_client.filters import Filter  # noqa: E402
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from facets_client.adapters import require
 from facets_client.adapters.exported import batches, from_json, from_spans, to_json, to_spans, whole
-from facets_client.documents.results import Document
+from facets_client.documents.types import Document
 
 require("parquet")
 import pyarrow as pa  # noqa: E402

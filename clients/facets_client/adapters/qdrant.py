@@ -12,7 +12,7 @@ import numpy as np
 
 from facets_client.adapters import require
 from facets_client.adapters.exported import batches, facets_of, from_spans, join_norms, split_norms, to_spans
-from facets_client.documents.results import Document
+from facets_client.documents.types import Document
 
 require("qdrant")
 from qdrant_client import QdrantClient, models  # noqa: E402

@@ -4,8 +4,7 @@ import hashlib
 from dataclasses import asdict, dataclass
 
 from facets_client.client import AsyncFacetsClient, FacetsClient
-from facets_client.documents.convert import SearchMode
-from facets_client.documents.hits import SearchHit
+from facets_client.documents.types import SearchHit, SearchMode
 from facets_client.filters import Filter
 
 HIT_KEY = "facets_hit"  # of the metadata; everything else in there is the document's payload

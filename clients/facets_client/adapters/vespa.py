@@ -20,7 +20,7 @@ from facets_client.adapters.exported import (
     to_spans,
     whole,
 )
-from facets_client.documents.results import Document
+from facets_client.documents.types import Document
 
 _SCHEMA = """\
 schema %(name)s {

@@ -26,8 +26,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from facets_client.core.results import FacetMatch, NearestWord
-from facets_client.texts.parts import TokenAttention
+from facets_client.core.types import FacetMatch, NearestWord, TokenAttention
 from facets_client.texts.results import Explanation
 
 _PIPED_WIDTH = 120

@@ -15,11 +15,12 @@ from facets_client.cli.options import ModelOption, pairs_from, texts_from
 from facets_client.cli.output import add_row, clean, print_json, shortened, stdout, table
 from facets_client.cli.settings import Settings, settings_of
 from facets_client.load.source import InputError
-from facets_client.relations.convert import EntitySource, Spans
-from facets_client.relations.results import (
+from facets_client.relations.operations import Spans
+from facets_client.relations.types import (
     Entailment,
     EntityMention,
     EntityPair,
+    EntitySource,
     PatternScore,
     RankedTail,
     Relation,

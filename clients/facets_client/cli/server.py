@@ -15,8 +15,9 @@ from facets_client.cli.failures import CommandError, ExitCode, Failure
 from facets_client.cli.output import add_row, print_json, stdout, table
 from facets_client.cli.settings import settings_of
 from facets_client.core.extras import INSTALL_SERVER
-from facets_client.core.results import Model, ServerStatus
-from facets_client.documents.results import Collection
+from facets_client.core.operations import ServerStatus
+from facets_client.core.types import Model
+from facets_client.documents.types import Collection
 
 _NOT_SERVED = "SERVICE_UNKNOWN"
 

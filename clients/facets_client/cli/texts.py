@@ -26,9 +26,8 @@ from facets_client.cli.output import (
     table,
 )
 from facets_client.cli.settings import settings_of
-from facets_client.core.results import FacetMatch, FacetsArray
-from facets_client.texts.convert import Order, ScoreRange
-from facets_client.texts.parts import FacetWords, PairScore
+from facets_client.core.types import FacetMatch, FacetWords
+from facets_client.core.values import FacetsArray
 from facets_client.texts.picture import (
     FORMATS,
     Format,
@@ -39,8 +38,8 @@ from facets_client.texts.picture import (
     plot,
     require_matplotlib,
 )
-from facets_client.texts.results import Explanation
-from facets_client.texts.similarity_method import Method
+from facets_client.texts.results import Explanation, PairScore, ScoreRange
+from facets_client.texts.types import Method, Order
 
 _MEETINGS_SHOWN = 5
 

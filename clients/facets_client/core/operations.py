@@ -6,19 +6,30 @@ docstring are the operation's.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from itertools import chain
+from typing import Any, TypeVar
 
-from facets_proto.v1 import models_pb2
+import numpy as np
+from facets_proto.codec import from_message
+from facets_proto.v1 import documents_pb2, models_pb2
+from google.protobuf import struct_pb2
 from grpc_health.v1 import health_pb2
 
+from facets_client import filters
 from facets_client.core.channel import SERVICES, RequestT, ResponseT
 from facets_client.core.commands import Operation, call, call_pages, call_part
-from facets_client.core.convert import to_health, to_model, to_status
-from facets_client.core.results import Limits, Model, ServerStatus
+from facets_client.core.types import Limits, Model, Timings
+from facets_client.core.values import finite_double
 from facets_client.errors import NotFoundError
 
 # Room for the fields of a request beside its items, and for keys and lengths on the wire.
 ENVELOPE_BYTES = 4_096
 ITEM_BYTES = 16
+_SERVING = health_pb2.HealthCheckResponse.ServingStatus
+
+RecordT = TypeVar("RecordT")
 
 
 class Requests:
@@ -31,7 +42,7 @@ class Requests:
         """Limits for requests to a model; the default model without a name."""
         if model not in self._limits:
             reply = yield from call(models_pb2.GetModelRequest(name=model), models_pb2.GetModelResponse)
-            self._limits[model] = to_model(reply.model).limits
+            self._limits[model] = from_message(reply.model, Model).limits
         return self._limits[model]
 
     def call_parts(
@@ -136,6 +147,102 @@ class RoomOperations:
         self._requests = Requests()
 
 
+def join(replies: Sequence[RecordT], *, added: Sequence[str] = ()) -> RecordT:
+    """The replies to the parts of a call as one.
+
+    Lists and arrays follow each other, timings are added up, and the rest is as in the last reply.
+
+    Args:
+        replies: In the order of the parts.
+        added: Fields with numbers that are added up, too.
+    """
+    if len(replies) == 1:
+        return replies[0]
+    values = {
+        part.name: _joined([getattr(reply, part.name) for reply in replies], is_added=part.name in added)
+        for part in fields(replies[0])  # type: ignore[arg-type]
+    }
+    return type(replies[0])(**values)
+
+
+def _joined(values: Sequence[Any], *, is_added: bool) -> Any:
+    last = values[-1]
+    if is_added or isinstance(last, Timings):
+        return sum(values[1:], values[0])
+    if isinstance(last, np.ndarray):
+        return np.concatenate(values)
+    return tuple(chain.from_iterable(values)) if isinstance(last, tuple) else last
+
+
+def from_filter(where: filters.Filter | None) -> documents_pb2.Filter | None:
+    """A condition on payloads as a message; None stays None."""
+    return None if where is None else _from_filter(where)
+
+
+def _from_filter(where: filters.Filter) -> documents_pb2.Filter:
+    match where:
+        case filters.AllOf(inner):
+            return documents_pb2.Filter(all_of=_filter_list(inner))
+        case filters.AnyOf(inner):
+            return documents_pb2.Filter(any_of=_filter_list(inner))
+        case filters.NoneOf(inner):
+            return documents_pb2.Filter(none_of=_filter_list(inner))
+        case filters.Equals(field, value):
+            condition = documents_pb2.FieldCondition(field=field, equals=_from_scalar(field, value))
+        case filters.OneOf(field, values):
+            listed = struct_pb2.ListValue(values=[_from_scalar(field, value) for value in values])
+            condition = documents_pb2.FieldCondition(field=field, one_of=listed)
+        case filters.Range(field, gt, gte, lt, lte):
+            condition = _from_range(field, {"gt": gt, "gte": gte, "lt": lt, "lte": lte})
+        case filters.Contains(field, value):
+            condition = documents_pb2.FieldCondition(field=field, contains=_from_scalar(field, value))
+        case filters.Exists(field, exists):
+            condition = documents_pb2.FieldCondition(field=field, exists=exists)
+    return documents_pb2.Filter(field=condition)
+
+
+def _from_range(field: str, bounds: dict[str, float | str | None]) -> documents_pb2.FieldCondition:
+    numbers = {
+        name: finite_double(bound, f"the bound for {field}")
+        for name, bound in bounds.items()
+        if isinstance(bound, int | float)
+    }
+    strings = {name: bound for name, bound in bounds.items() if isinstance(bound, str)}
+    if strings:
+        return documents_pb2.FieldCondition(field=field, string_range=documents_pb2.StringRange(**strings))
+    return documents_pb2.FieldCondition(field=field, range=documents_pb2.NumberRange(**numbers))
+
+
+def _filter_list(inner: Sequence[filters.Filter]) -> documents_pb2.FilterList:
+    return documents_pb2.FilterList(filters=[_from_filter(item) for item in inner])
+
+
+def _from_scalar(field: str, value: filters.Scalar) -> struct_pb2.Value:
+    if value is None:
+        return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)
+    if isinstance(value, bool):
+        return struct_pb2.Value(bool_value=value)
+    if isinstance(value, str):
+        return struct_pb2.Value(string_value=value)
+    return struct_pb2.Value(number_value=finite_double(value, f"the value for {field}"))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """How a server is now."""
+
+    version: str
+    start_time: datetime
+    num_running: int  # calls worked on, the one that asked among them
+    num_queued: int  # calls waiting for admission
+    num_streams: int
+    num_waiting: dict[str, int]  # model -> texts, or calls, that wait for it
+    num_requests: dict[str, int]  # code -> calls answered since the start
+    disk_bytes: dict[str, int]  # part of the data directory -> bytes
+    free_bytes: int  # left on the disk; 0: not known
+    last_backup_time: datetime | None  # None: never, as far as the server knows
+
+
 class ModelOperations(RoomOperations):
     """Models and health."""
 
@@ -146,17 +253,23 @@ class ModelOperations(RoomOperations):
             models_pb2.ListModelsResponse,
             lambda reply: (reply.models, reply.next_page_token),
         )
-        return [to_model(model) for model in found]
+        return [from_message(model, Model) for model in found]
 
     def model(self, name: str = "") -> Operation[Model]:
         """One model with its limits; the default without a name."""
         reply = yield from call(models_pb2.GetModelRequest(name=name), models_pb2.GetModelResponse)
-        return to_model(reply.model)
+        return from_message(reply.model, Model)
 
     def status(self) -> Operation[ServerStatus]:
         """How the server is now: version, load, disk, last backup."""
         reply = yield from call(models_pb2.GetServerStatusRequest(), models_pb2.GetServerStatusResponse)
-        return to_status(reply)
+        return from_message(
+            reply,
+            ServerStatus,
+            num_waiting={queue.model: queue.num_waiting for queue in reply.model_queues},
+            num_requests={count.code: count.num_requests for count in reply.request_counts},
+            disk_bytes={use.part: use.num_bytes for use in reply.disk_uses},
+        )
 
     def health(self) -> Operation[dict[str, str]]:
         """Status of the server (under the empty name) and of each service, e.g. ``SERVING``."""
@@ -164,7 +277,10 @@ class ModelOperations(RoomOperations):
         for service in ("", *SERVICES):
             try:
                 request = health_pb2.HealthCheckRequest(service=service)
-                statuses[service] = to_health((yield from call(request, health_pb2.HealthCheckResponse)))
+                reply = yield from call(request, health_pb2.HealthCheckResponse)
             except NotFoundError:
                 statuses[service] = "SERVICE_UNKNOWN"
+            else:
+                known = reply.status in _SERVING.values()
+                statuses[service] = _SERVING.Name(reply.status) if known else "UNKNOWN"
         return statuses

@@ -1,9 +1,23 @@
-"""Values of the caller's: checked, and as messages carry them."""
+"""Values of the caller's, checked before they go into messages; and what records of every room are made of."""
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any, Self, TypeAlias, get_args
 
-from google.protobuf import struct_pb2
+import numpy as np
+from numpy.typing import NDArray
+
+FacetsArray: TypeAlias = NDArray[np.floating]  # float32, or float16 when asked for
+
+
+class Added:
+    """A record of numbers that can be added, field by field."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(self)))  # type: ignore[arg-type]
 
 
 def check_sequences(**arguments: object) -> None:
@@ -60,6 +74,24 @@ MAX_EXACT_INTEGER = 2**53
 MAX_PAYLOAD_DEPTH = 20
 
 
+def enum_name(prefix: str, value: str, choices: Any, *, name: str) -> str:
+    """The value of an enum as the protos call it, of the string that people type.
+
+    Args:
+        prefix: What the values of the enum begin with.
+        value: One of the choices; ``""`` and ``any`` stand for the unspecified one.
+        choices: A ``Literal``.
+        name: Of the argument.
+
+    Raises:
+        ValueError: It is none of the choices.
+    """
+    known = get_args(choices)
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(filter(None, known))}, got {value!r}")
+    return f"{prefix}_{'UNSPECIFIED' if value in ('', 'any') else value.upper()}"
+
+
 def check_payload(payload: Mapping[str, object]) -> None:
     """Refuses what JSON in protobuf cannot carry without loss.
 
@@ -112,32 +144,3 @@ def check_text(value: str) -> None:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ValueError("text holds half of a surrogate pair, which is no character") from error
-
-
-def from_payload(payload: Mapping[str, object]) -> struct_pb2.Struct:
-    """A JSON object as a message, see ``check_payload`` for what it cannot carry."""
-    check_payload(payload)
-    message = struct_pb2.Struct()
-    message.update(dict(payload))  # type: ignore[arg-type]
-    return message
-
-
-def to_payload(message: struct_pb2.Struct) -> dict[str, object]:
-    """A JSON object; whole numbers come back as ``int``."""
-    return {key: _to_value(value) for key, value in message.fields.items()}
-
-
-def _to_value(value: struct_pb2.Value) -> object:
-    kind = value.WhichOneof("kind")
-    if kind == "number_value":
-        number = value.number_value
-        return int(number) if number.is_integer() and abs(number) <= MAX_EXACT_INTEGER else number
-    if kind == "string_value":
-        return value.string_value
-    if kind == "bool_value":
-        return value.bool_value
-    if kind == "struct_value":
-        return to_payload(value.struct_value)
-    if kind == "list_value":
-        return [_to_value(item) for item in value.list_value.values]
-    return None

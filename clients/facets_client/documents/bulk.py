@@ -9,9 +9,9 @@ import grpc
 
 from facets_client.client import FacetsClient
 from facets_client.core.operations import ENVELOPE_BYTES, ITEM_BYTES, least
-from facets_client.documents.convert import BATCH_BYTES, DocumentMessage, from_document
-from facets_client.documents.operations import UpsertSession
-from facets_client.documents.results import Document, TruncatedDocument
+from facets_client.core.types import TruncatedDocument
+from facets_client.documents.operations import BATCH_BYTES, DocumentMessage, UpsertSession, from_document
+from facets_client.documents.types import Document
 from facets_client.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, ServerError
 from facets_client.load.batches import Batch, Entry, Place, batches
 from facets_client.load.records import EXCERPT_CHARS, Record, Rejection

@@ -2,15 +2,17 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import grpc
 import numpy as np
+from facets_proto.codec import from_message, message_of, to_message
 from facets_proto.v1 import documents_pb2 as pb
 from numpy.typing import NDArray
 
 from facets_client.core.blocking import BlockingStream
-from facets_client.core.channel import Rpc, rpc_of
+from facets_client.core.channel import Rpc, error_info, rpc_of, status_code
 from facets_client.core.commands import (
     Emit,
     HalfClose,
@@ -24,24 +26,17 @@ from facets_client.core.commands import (
     call_pages,
     receive,
 )
-from facets_client.core.convert import from_filter
-from facets_client.core.operations import RoomOperations, least, slices, text_bytes, with_evidence
-from facets_client.core.values import unsigned
-from facets_client.documents import convert
-from facets_client.documents.convert import DocumentMessage, SearchMode, stream_batch, stream_open, to_ack
-from facets_client.documents.results import (
-    Collection,
-    Document,
-    FoundDocuments,
-    ReindexProgress,
-    SearchResults,
-    StreamAck,
-    WriteResult,
-)
+from facets_client.core.operations import RoomOperations, from_filter, join, least, slices, text_bytes, with_evidence
+from facets_client.core.types import TruncatedDocument
+from facets_client.core.values import check_payload, check_text, enum_name, unsigned
+from facets_client.documents.results import RejectedDocument, SearchResults, StreamAck, WriteResult
+from facets_client.documents.types import Collection, Document, FoundDocuments, ReindexProgress, SearchHit, SearchMode
 from facets_client.errors import UnavailableError
 from facets_client.filters import Filter
 
 UPSERT_STREAM = rpc_of(pb.UpsertStreamRequest, pb.UpsertStreamResponse)
+BATCH_BYTES = 2**20  # of one batch of a stream: its acknowledgement takes the model no more than a minute
+DocumentMessage = pb.Document  # a document on the wire
 
 
 class CollectionOperations(RoomOperations):
@@ -56,12 +51,12 @@ class CollectionOperations(RoomOperations):
         """
         request = pb.CreateCollectionRequest(name=name, model=model)
         reply = yield from call(request, pb.CreateCollectionResponse)
-        return convert.to_collection(reply.collection)
+        return from_message(reply.collection, Collection)
 
     def get_collection(self, name: str) -> Operation[Collection]:
         """One collection; NotFoundError when there is none of that name."""
         reply = yield from call(pb.GetCollectionRequest(name=name), pb.GetCollectionResponse)
-        return convert.to_collection(reply.collection)
+        return from_message(reply.collection, Collection)
 
     def list_collections(self) -> Operation[list[Collection]]:
         """All collections, in the order of their names."""
@@ -70,7 +65,7 @@ class CollectionOperations(RoomOperations):
             pb.ListCollectionsResponse,
             lambda reply: (reply.collections, reply.next_page_token),
         )
-        return [convert.to_collection(collection) for collection in found]
+        return [from_message(collection, Collection) for collection in found]
 
     def delete_collection(self, name: str) -> Operation[WriteResult]:
         """Deletes a collection with its documents."""
@@ -93,9 +88,9 @@ class CollectionOperations(RoomOperations):
         done = False
         while not done:
             request = pb.ReindexCollectionRequest(name=name, model=model)
-            progress = convert.to_progress((yield from call(request, pb.ReindexCollectionResponse)))
-            done = progress.done
-            yield Emit(progress)
+            reply = yield from call(request, pb.ReindexCollectionResponse)
+            done = reply.done
+            yield Emit(from_message(reply, ReindexProgress))
 
 
 class DocumentOperations(RoomOperations):
@@ -107,7 +102,7 @@ class DocumentOperations(RoomOperations):
         Each request is stored whole or not at all; a long input takes several, and an error in a later
         one leaves the earlier ones stored.
         """
-        messages = [convert.from_document(document) for document in documents]
+        messages = [from_document(document) for document in documents]
         parts = yield from self._requests.call_parts(
             "documents",
             [message.ByteSize() for message in messages],
@@ -115,7 +110,7 @@ class DocumentOperations(RoomOperations):
             pb.UpsertResponse,
             max_items=lambda limits: limits.max_documents_per_upsert,
         )
-        return convert.to_written(parts)
+        return _to_written(parts)
 
     def upsert_stream(
         self, collection: str, documents: Items[Document], *, batch_size: int = 64, resume_token: str = ""
@@ -135,7 +130,7 @@ class DocumentOperations(RoomOperations):
         limits = yield from self._requests.limits()
         batch_size = min(batch_size, limits.max_documents_per_upsert or batch_size)
         yield Open(UPSERT_STREAM)
-        yield Send(convert.stream_open(collection, resume_token))
+        yield Send(_opening(collection, resume_token))
         opened = (yield from receive()).opened
         window = opened.max_unacked_batches or 1
         sequence = opened.last_acked_sequence
@@ -146,13 +141,13 @@ class DocumentOperations(RoomOperations):
             while more and num_under_way < window:
                 if cut:
                     sequence += 1
-                    yield Send(convert.stream_batch(sequence, cut.popleft()))
+                    yield Send(_batch(sequence, cut.popleft()))
                     num_under_way += 1
                     continue
                 batch: list[Document] = yield TakeInput(documents, batch_size)
-                messages = [convert.from_document(document) for document in batch]
+                messages = [from_document(document) for document in batch]
                 sizes = [message.ByteSize() for message in messages]
-                most = least(limits.max_message_bytes, convert.BATCH_BYTES)
+                most = least(limits.max_message_bytes, BATCH_BYTES)
                 cut += (messages[part] for part in slices(sizes, max_items=0, max_bytes=most))
                 more = bool(batch)
                 if not more:
@@ -160,7 +155,7 @@ class DocumentOperations(RoomOperations):
             if num_under_way:
                 reply = yield from receive()
                 num_under_way -= 1
-                yield Emit(convert.to_ack(reply.ack, opened.resume_token))
+                yield Emit(_to_ack(reply.ack, opened.resume_token))
 
     def get_documents(
         self, collection: str, ids: Sequence[str], *, include_facets: bool = False, min_revision: int = 0
@@ -183,7 +178,7 @@ class DocumentOperations(RoomOperations):
             pb.GetDocumentsResponse,
             max_items=lambda limits: limits.max_documents_per_upsert,
         )
-        return convert.to_found(parts)
+        return join([from_message(part, FoundDocuments) for part in parts])
 
     def delete_documents(
         self, collection: str, ids: Sequence[str] = (), *, where: Filter | None = None
@@ -248,7 +243,7 @@ class DocumentOperations(RoomOperations):
         while True:
             reply = yield from call(request, pb.ListDocumentsResponse)
             for document in reply.documents:
-                yield Emit(convert.to_document(document))
+                yield Emit(from_message(document, Document))
             if not reply.next_page_token:
                 return
             request.page_token = reply.next_page_token
@@ -290,7 +285,7 @@ class DocumentOperations(RoomOperations):
         wanted = pb.SearchRequest(
             collection=collection,
             top_k=unsigned(top_k, "top_k"),
-            mode=convert.from_mode(mode),
+            mode=enum_name("SEARCH_MODE", mode, SearchMode, name="mode"),
             filter=from_filter(where),
             exact=exact,
             min_revision=unsigned(min_revision, "min_revision", bits=64),
@@ -303,7 +298,7 @@ class DocumentOperations(RoomOperations):
         )
 
         def request(part: slice) -> pb.SearchRequest:
-            made = pb.SearchRequest(queries=[convert.from_query(query) for query in queries[part]])
+            made = message_of(pb.SearchRequest, queries=queries[part])
             made.MergeFrom(wanted)
             return made
 
@@ -316,7 +311,8 @@ class DocumentOperations(RoomOperations):
                 limits.max_queries_per_search, with_evidence(limits, evidence=evidence, top_k=top_k)
             ),
         )
-        return convert.to_search_results(parts)
+        found = join([from_message(part, SearchResults, hits=_to_hits(part)) for part in parts])
+        return replace(found, exhaustive=all(part.exhaustive for part in parts))
 
 
 class UpsertSession:
@@ -339,7 +335,7 @@ class UpsertSession:
     ) -> None:
         self._stream = open_stream(UPSERT_STREAM)
         try:
-            self._stream.send(stream_open(collection, resume_token))
+            self._stream.send(_opening(collection, resume_token))
             opened = self._receive().opened
         except BaseException:
             self._stream.close()
@@ -350,18 +346,18 @@ class UpsertSession:
         self._sequence = self.last_acked_sequence
 
     def send(self, documents: Sequence[DocumentMessage]) -> int:
-        """Sends a batch of converted documents (``documents.convert.from_document``).
+        """Sends a batch of converted documents (``from_document``).
 
         Returns:
             The number of the batch in the stream.
         """
         self._sequence += 1
-        self._stream.send(stream_batch(self._sequence, documents))
+        self._stream.send(_batch(self._sequence, documents))
         return self._sequence
 
     def receive_ack(self) -> StreamAck:
         """Waits for the ack of the oldest batch under way."""
-        return to_ack(self._receive().ack, self.resume_token)
+        return _to_ack(self._receive().ack, self.resume_token)
 
     def finish(self) -> None:
         """Ends the stream in good order, after the last ack."""
@@ -385,3 +381,56 @@ class UpsertSession:
                 grpc.StatusCode.UNAVAILABLE, "the server ended the stream before everything was acknowledged"
             )
         return reply
+
+
+def from_document(document: Document) -> DocumentMessage:
+    """A document as a message.
+
+    Raises:
+        ValueError: When its payload cannot be carried without loss, or a text is no Unicode.
+    """
+    check_text(document.id)
+    check_text(document.text)
+    check_payload(document.payload)
+    return to_message(document, DocumentMessage, revision=0, token_stats=None)
+
+
+def _opening(collection: str, resume_token: str) -> pb.UpsertStreamRequest:
+    """First request of an upsert stream; an empty token starts a new one."""
+    return pb.UpsertStreamRequest(open=pb.UpsertStreamOpen(collection=collection, resume_token=resume_token))
+
+
+def _batch(sequence: int, documents: Sequence[DocumentMessage]) -> pb.UpsertStreamRequest:
+    """One numbered batch of an upsert stream."""
+    return pb.UpsertStreamRequest(batch=pb.UpsertStreamBatch(sequence=sequence, documents=documents))
+
+
+def _to_written(parts: Sequence[pb.UpsertResponse]) -> WriteResult:
+    """The replies to the parts of a call as one result; places count over all of them."""
+    truncated: list[TruncatedDocument] = []
+    num_stored = 0
+    for part in parts:
+        for item in part.truncated_documents:
+            truncated.append(from_message(item, TruncatedDocument, position=num_stored + item.position))
+        num_stored += part.num_upserted
+    return WriteResult(num_stored, parts[-1].index_revision, tuple(truncated))
+
+
+def _to_ack(message: pb.UpsertStreamAck, resume_token: str) -> StreamAck:
+    """The server's word that a batch is durable."""
+    return from_message(
+        message,
+        StreamAck,
+        rejected=tuple(map(_to_rejected, message.rejected_documents)),
+        resume_token=resume_token,
+        truncated=tuple(from_message(item, TruncatedDocument) for item in message.truncated_documents),
+    )
+
+
+def _to_rejected(item: pb.RejectedDocument) -> RejectedDocument:
+    code, reason = status_code(item.error.code).name, error_info(item.error.details).reason
+    return RejectedDocument(item.position, item.id, code, reason, item.error.message)
+
+
+def _to_hits(reply: pb.SearchResponse) -> tuple[tuple[SearchHit, ...], ...]:
+    return tuple(tuple(from_message(hit, SearchHit) for hit in result.hits) for result in reply.results)

@@ -1,75 +1,16 @@
-"""What the calls about collections and documents take and return: plain frozen dataclasses, never protobuf."""
+"""What the calls about documents return as a whole, and how it looks in a notebook and as plain text."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
 
-from facets_client.core.results import FacetsArray, ModelVersion, Span, Timings
-from facets_client.documents import display
-from facets_client.documents.hits import SearchHit
-from facets_client.texts.results import TokenStats
+from facets_client.core.html import fragment, marked, met
+from facets_client.core.types import ModelVersion, Span, Timings, TruncatedDocument
+from facets_client.documents.types import SearchHit
 
-
-@dataclass(frozen=True, slots=True)
-class Collection:
-    """A set of documents that are searched together."""
-
-    name: str
-    model: str
-    model_revision: str
-    num_facets: int
-    dim: int
-    num_documents: int
-    num_damaged: int  # of them, left out of searches because they are damaged on disk, as far as they have been met
-    index_revision: int  # grows with every stored change of any collection
-    create_time: datetime | None
-    index_kind: str  # how it is searched now: exact, faiss-ivf-fp16, ...
-    space: str  # of its facets: any model of this space can search it
-    num_vectors: int  # in the index in memory; 0: it was not needed yet
-    snapshot_bytes: int  # of the saved index; 0: there is none
-
-
-@dataclass(frozen=True, slots=True)
-class ReindexProgress:
-    """How far a collection has moved to another model."""
-
-    num_encoded: int  # documents encoded so far
-    done: bool  # True: it has moved
-    collection: Collection  # as it was until done, then as it is
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A text with an id and whatever else belongs to it.
-
-    Attributes:
-        id: Identity in the collection, 1 to 512 bytes of UTF-8.
-        text: The text that is embedded.
-        payload: Any JSON object. Numbers travel as doubles: integers beyond 2**53 are refused.
-        facet_embeddings: ``[num_facets, dim]``, more facets where the text is long. On writes: the caller's own, the
-            server then does not encode. On reads: only when asked for.
-        revision: On reads, the index revision that stored it; ignored on writes.
-        token_stats: On reads, what the model read of the text, where known; ignored on writes.
-        facet_spans: Where each facet stands in the text, None for one that has no place. On writes only with
-            ``facet_embeddings``, one a facet; on reads only with them.
-    """
-
-    id: str
-    text: str
-    payload: Mapping[str, object] = field(default_factory=dict)
-    facet_embeddings: FacetsArray | None = None
-    revision: int = 0
-    token_stats: TokenStats | None = None
-    facet_spans: Sequence[Span | None] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TruncatedDocument:
-    """A document that is stored, but whose text was not read to its end."""
-
-    position: int  # place among the documents sent, from 0
-    id: str
-    token_stats: TokenStats
+_SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+|\n+")
+_TEXT_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +20,6 @@ class WriteResult:
     num_documents: int  # documents stored, or deleted
     index_revision: int  # give it as min_revision to read your writes
     truncated: tuple[TruncatedDocument, ...] = ()  # stored, but not read to their end
-
-
-@dataclass(frozen=True, slots=True)
-class FoundDocuments:
-    """Documents by id."""
-
-    documents: tuple[Document, ...]  # in the order of the ids
-    missing_ids: tuple[str, ...]  # ids that are not there
-    index_revision: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +34,10 @@ class SearchResults:
     timings: Timings
 
     def __str__(self) -> str:
-        return display.results_text(self.hits)
+        return results_text(self.hits)
 
     def _repr_html_(self) -> str:
-        return display.results_html(self.hits)
+        return results_html(self.hits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,3 +72,74 @@ class StreamAck:
     already_stored: bool
     resume_token: str
     truncated: tuple[TruncatedDocument, ...] = ()
+
+
+def results_html(found: Sequence[Sequence[SearchHit]]) -> str:
+    """The hits of every query as a numbered list: answer and words marked, the facets that met below."""
+    lists = []
+    for number, hits in enumerate(found):
+        head = f'<p class="dim">query {number + 1}</p>' if len(found) > 1 else ""
+        items = "".join(f"<li>{_hit_html(hit)}</li>" for hit in hits)
+        lists.append(head + (f"<ol>{items}</ol>" if hits else "<p>nothing found</p>"))
+    return fragment(*lists)
+
+
+def _hit_html(hit: SearchHit) -> str:
+    part = shown_part(hit.text, hit.answer, _TEXT_CHARS)
+    text = marked(hit.text, part, answer=hit.answer, words=hit.matched_spans) if hit.text else ""
+    title = f"<strong>{escape(_title(hit))}</strong> " if _title(hit) else ""
+    facets = "".join(f'<p class="dim">{met(match, "query", "document")}</p>' for match in hit.evidence[:1])
+    return f'{title}<code>{escape(hit.id)}</code> <span class="dim">{_sure(hit)}</span><p>{text}</p>{facets}'
+
+
+def results_text(found: Sequence[Sequence[SearchHit]]) -> str:
+    """One line a hit with rank, how sure it is, id and title, and one of its text."""
+    lines = []
+    for number, hits in enumerate(found):
+        lines += [f"query {number + 1}"] if len(found) > 1 else []
+        lines += [] if hits else ["nothing found"]
+        for rank, hit in enumerate(hits, start=1):
+            part = shown_part(hit.text, hit.answer, _TEXT_CHARS)
+            text = " ".join(hit.text[part.start : part.end].split())
+            lines += [f"{rank:>2}  {_sure(hit)}  {hit.id}  {_title(hit)}".rstrip(), f"    {text}"]
+    return "\n".join(lines)
+
+
+def _title(hit: SearchHit) -> str:
+    title = hit.payload.get("title")
+    return title if isinstance(title, str) else ""
+
+
+def _sure(hit: SearchHit) -> str:
+    return f"score {hit.score:.3f}" if hit.confidence is None else f"confidence {hit.confidence:.2f}"
+
+
+def shown_part(text: str, answer: Span | None, max_chars: int) -> Span:
+    """Whole sentences with the answer; of a longer part, the beginning of the answer with some text before it.
+
+    Args:
+        text: The whole text.
+        answer: The part that answers; None: the beginning of the text is shown.
+        max_chars: About so many characters.
+    """
+    if answer is None:
+        return Span(0, _word_end(text, 0, max_chars))
+    before = max(0, answer.start - max_chars)
+    starts = [match.end() for match in _SENTENCE_END.finditer(text, before, answer.start)]
+    end = _SENTENCE_END.search(text, max(answer.start, answer.end - 1))
+    sentence = Span(starts[-1] if starts else before, len(text) if end is None else end.start() + 1)
+    if sentence.end - sentence.start <= max_chars:
+        return sentence
+    left = max(0, max_chars - (answer.end - answer.start)) // 2
+    start = max(sentence.start, answer.start - left)
+    if start > sentence.start:
+        start = text.find(" ", start, answer.start) + 1 or answer.start
+    return Span(start, min(sentence.end, _word_end(text, start, start + max_chars)))
+
+
+def _word_end(text: str, start: int, end: int) -> int:
+    """The end of the last word that ends between two places; the second one where a word fills all between."""
+    if end >= len(text):
+        return len(text)
+    space = text.rfind(" ", start, end + 1)
+    return space if space > start else end

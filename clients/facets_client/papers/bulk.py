@@ -18,8 +18,9 @@ from facets_client.load.batches import Batch, Entry, Place, batches
 from facets_client.load.records import Rejection
 from facets_client.load.runner import BulkSettings, CallTask
 from facets_client.load.source import RecordSource
+from facets_client.papers.operations import BulkCandidates, PaperOptions
 from facets_client.papers.records import read_papers
-from facets_client.papers.results import BulkCandidates, CandidateKind, Paper, PaperOptions
+from facets_client.papers.types import CandidateKind, Paper
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,35 +1,82 @@
 """What the clients do with papers, their authors and who cites them (see ``core/operations.py``)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from facets_proto.codec import from_message, to_message
 from facets_proto.v1 import papers_pb2 as pb
 
+from facets_client import filters
 from facets_client.core.commands import Operation, move_indices
-from facets_client.core.convert import from_filter
-from facets_client.core.operations import RoomOperations, least, text_bytes, with_evidence
-from facets_client.core.values import check_text, unsigned
+from facets_client.core.operations import RoomOperations, from_filter, join, least, text_bytes, with_evidence
+from facets_client.core.types import ModelVersion, Timings
+from facets_client.core.values import check_sequences, check_text, enum_name, unsigned
 from facets_client.errors import FacetsClientError
 from facets_client.filters import Filter
-from facets_client.papers import convert
-from facets_client.papers.results import (
+from facets_client.papers.types import (
     AddedAuthors,
     AddedPapers,
-    BulkCandidates,
     CandidateKind,
     CandidateRankings,
     FoundCandidates,
     NewAuthor,
     Paper,
-    PaperOptions,
+    PaperAuthor,
     PaperRankings,
 )
 
 # Papers of one bulk request: few enough to be answered within a timeout, enough to look candidates up rarely.
 _BULK_PAPERS = 128
+_PAPER_COUNTS = ("num_papers", "num_authors", "num_citing_papers", "num_unknown_citations")
+_MAX_YEAR = 2**31 - 1
 
 RequestT = TypeVar("RequestT", pb.RecommendAuthorsRequest, pb.RecommendCitationsRequest)
 ResponseT = TypeVar("ResponseT", pb.RecommendAuthorsResponse, pb.RecommendCitationsResponse)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PaperOptions:
+    """Which candidates, and how they are scored.
+
+    Attributes:
+        top_k: Candidates for each paper.
+        exclude: Ids of candidates never recommended.
+        candidates: Only these ids; None: all. An empty list gives empty answers.
+        where: Condition on the year of a paper of the author, or of the citing paper: ``Range("year", gte=2015)``.
+            Candidates of unknown years are left out.
+        positive: Ids of candidates whose like is wanted.
+        negative: Ids of candidates whose like is not wanted.
+        example_weight: What a cosine of 1 to an example counts; None: the server's choice.
+        facet_weight: Share of the facets in the score, in [0, 1]; None: tuned for the model.
+        evidence: Say why; not for bulk calls.
+    """
+
+    top_k: int = 10
+    exclude: Sequence[str] = ()
+    candidates: Sequence[str] | None = None
+    where: Filter | None = None
+    positive: Sequence[str] = ()
+    negative: Sequence[str] = ()
+    example_weight: float | None = None
+    facet_weight: float | None = None
+    evidence: bool = False
+
+    def __post_init__(self) -> None:
+        check_sequences(
+            exclude=self.exclude, candidates=self.candidates, positive=self.positive, negative=self.negative
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BulkCandidates:
+    """Ids and scores alone; entry i belongs to papers[i]: ``(id, score)``, best first."""
+
+    results: tuple[tuple[tuple[str, float], ...], ...]
+    unknown_candidates: tuple[str, ...]  # entries of the options' candidates that nobody is known by, the first of them
+    num_unknown_candidates: int
+    model: ModelVersion
+    timings: Timings
 
 
 class PaperOperations(RoomOperations):
@@ -76,8 +123,8 @@ class PaperOperations(RoomOperations):
         model: str,
     ) -> Operation[CandidateRankings]:
         options = options or PaperOptions()
-        wanted = convert.from_options(options)
-        messages = [convert.from_paper(paper) for paper in papers]
+        wanted = _from_options(options)
+        messages = [from_paper(paper) for paper in papers]
         parts = yield from self._requests.call_parts(
             "papers",
             [message.ByteSize() for message in messages],
@@ -89,7 +136,7 @@ class PaperOperations(RoomOperations):
             model=model,
             repeated_bytes=wanted.ByteSize(),
         )
-        return convert.to_candidate_rankings(parts)
+        return join([from_message(part, CandidateRankings) for part in parts])
 
     def recommend_bulk(
         self,
@@ -107,9 +154,9 @@ class PaperOperations(RoomOperations):
             options: As for ``recommend_authors``.
             model: Name; empty: the server's default model of papers.
         """
-        number = convert.kind_number(kind)
-        wanted = convert.from_options(options or PaperOptions())
-        messages = [convert.from_paper(paper) for paper in papers]
+        number = _kind_name(kind)
+        wanted = _from_options(options or PaperOptions())
+        messages = [from_paper(paper) for paper in papers]
         parts = yield from self._requests.call_parts(
             "papers",
             [message.ByteSize() for message in messages],
@@ -119,7 +166,7 @@ class PaperOperations(RoomOperations):
             model=model,
             repeated_bytes=wanted.ByteSize(),
         )
-        return convert.to_bulk(parts)
+        return _to_bulk(parts)
 
     def rank_papers(
         self,
@@ -158,7 +205,7 @@ class PaperOperations(RoomOperations):
         for name in (*ids, *exclude):
             check_text(name)
         wanted = pb.RankPapersRequest(
-            kind=convert.kind_number(kind),
+            kind=_kind_name(kind),
             model=model,
             top_k=unsigned(top_k, "top_k"),
             excluded_ids=exclude,
@@ -168,19 +215,19 @@ class PaperOperations(RoomOperations):
         )
         if papers is not None:
             if where is not None:
-                wanted.years.CopyFrom(convert.from_years(where))
-            return convert.merged_rankings((yield from self._rank_given(wanted, ids, papers)), top_k)
+                wanted.years.CopyFrom(_from_years(where))
+            return _merged_rankings((yield from self._rank_given(wanted, ids, papers)), top_k)
         wanted.collection = collection
         condition = from_filter(where)
         if condition is not None:
             wanted.filter.CopyFrom(condition)
-        return convert.to_rankings((yield from self._rank(wanted, ids)), is_collection=True)
+        return _to_rankings((yield from self._rank(wanted, ids)), is_collection=True)
 
     def _rank_given(
         self, wanted: pb.RankPapersRequest, ids: Sequence[str], papers: Sequence[Paper]
     ) -> Operation[list[PaperRankings]]:
         """Ranks the caller's papers, some at a time."""
-        messages = [convert.from_paper(paper) for paper in papers]
+        messages = [from_paper(paper) for paper in papers]
         found: list[PaperRankings] = []
         # Papers are scored one by one: the best of all are the best among the best of each request.
         for part in (
@@ -198,7 +245,7 @@ class PaperOperations(RoomOperations):
             except FacetsClientError as error:
                 move_indices(error, "papers", part.start)
                 raise
-            found.append(convert.to_rankings(replies, is_collection=False, offset=part.start))
+            found.append(_to_rankings(replies, is_collection=False, offset=part.start))
         return found
 
     def _rank(self, wanted: pb.RankPapersRequest, ids: Sequence[str]) -> Operation[list[pb.RankPapersResponse]]:
@@ -229,7 +276,7 @@ class PaperOperations(RoomOperations):
         Each request is stored whole or not at all; a long input takes several, and an error in a later
         one leaves the earlier ones stored.
         """
-        messages = [convert.from_paper(paper) for paper in papers]
+        messages = [from_paper(paper) for paper in papers]
         parts = yield from self._requests.call_parts(
             "papers",
             [message.ByteSize() for message in messages],
@@ -238,11 +285,11 @@ class PaperOperations(RoomOperations):
             max_items=lambda limits: limits.max_documents_per_upsert,
             model=model,
         )
-        return convert.to_added_papers(parts)
+        return join([from_message(part, AddedPapers) for part in parts], added=_PAPER_COUNTS)
 
     def add_authors(self, authors: Sequence[NewAuthor], *, model: str = "") -> Operation[AddedAuthors]:
         """Adds authors by what they wrote, without training; durable on return, as ``add_papers``."""
-        messages = [convert.from_new_author(author) for author in authors]
+        messages = [from_new_author(author) for author in authors]
         most = max((len(author.papers) for author in authors), default=0) or 1
         parts = yield from self._requests.call_parts(
             "authors",
@@ -255,7 +302,7 @@ class PaperOperations(RoomOperations):
             ),
             model=model,
         )
-        return convert.to_added_authors(parts)
+        return join([from_message(part, AddedAuthors) for part in parts], added=("num_authors", "num_papers"))
 
     def find_candidates(
         self, kind: CandidateKind, texts: Sequence[str], *, top_k: int = 10, model: str = ""
@@ -270,7 +317,7 @@ class PaperOperations(RoomOperations):
         """
         for text in texts:
             check_text(text)
-        number, most = convert.kind_number(kind), unsigned(top_k, "top_k")
+        number, most = _kind_name(kind), unsigned(top_k, "top_k")
         parts = yield from self._requests.call_parts(
             "texts",
             [text_bytes(text) for text in texts],
@@ -279,4 +326,134 @@ class PaperOperations(RoomOperations):
             max_items=lambda limits: limits.max_queries_per_search,
             model=model,
         )
-        return convert.to_found(parts)
+        return join([from_message(part, FoundCandidates) for part in parts])
+
+
+def _kind_name(kind: CandidateKind) -> str:
+    return enum_name("CANDIDATE_KIND", kind, CandidateKind, name="kind")
+
+
+def from_paper(paper: Paper) -> pb.Paper:
+    """A paper as a message.
+
+    Raises:
+        TypeError: It is no paper.
+        ValueError: A text is no Unicode, or the year is none.
+    """
+    if not isinstance(paper, Paper):
+        raise TypeError(f"papers must be of class Paper, got {type(paper).__name__}")
+    for text in (paper.title, paper.abstract, paper.id, *paper.cited_by, *paper.excluded):
+        check_text(text)
+    for author in paper.authors:
+        _check_author(author)
+    _check_year(paper.year)
+    return to_message(paper, pb.Paper, cited_by_ids=paper.cited_by, excluded_ids=paper.excluded)
+
+
+def _check_author(author: PaperAuthor) -> None:
+    check_text(author.name)
+    check_text(author.id)
+
+
+def from_new_author(author: NewAuthor) -> pb.NewAuthor:
+    """An author to add, as a message."""
+    _check_author(author.author)
+    return to_message(author, pb.NewAuthor, papers=[from_paper(paper) for paper in author.papers])
+
+
+def _from_options(options: PaperOptions) -> pb.PaperOptions:
+    """Options as a message."""
+    for name in (*options.exclude, *(options.candidates or ()), *options.positive, *options.negative):
+        check_text(name)
+    return pb.PaperOptions(
+        top_k=unsigned(options.top_k, "top_k"),
+        excluded_ids=options.exclude,
+        candidates=None if options.candidates is None else pb.CandidateList(ids=options.candidates),
+        years=None if options.where is None else _from_years(options.where),
+        positive_ids=options.positive,
+        negative_ids=options.negative,
+        example_weight=options.example_weight,
+        facet_weight=options.facet_weight,
+        evidence=options.evidence,
+    )
+
+
+def _from_years(where: filters.Filter) -> pb.YearRange:
+    """A condition on the year as a message.
+
+    Raises:
+        ValueError: It is about something else, or no plain range of years.
+    """
+    made = pb.YearRange()
+    for condition in where.filters if isinstance(where, filters.AllOf) else (where,):
+        match condition:
+            case filters.Range("year", gt, gte, lt, lte):
+                lowest = [_bound(gt) + 1] if gt is not None else []
+                lowest += [_bound(gte)] if gte is not None else []
+                highest = [_bound(lt) - 1] if lt is not None else []
+                highest += [_bound(lte)] if lte is not None else []
+            case filters.Equals("year", value):
+                lowest = highest = [_bound(value)]
+            case _:
+                raise ValueError(f"expected a range of years, like Range('year', gte=2015), got {condition}")
+        if lowest:
+            made.from_year = max(lowest + ([made.from_year] if made.HasField("from_year") else []))
+        if highest:
+            made.to_year = min(highest + ([made.to_year] if made.HasField("to_year") else []))
+    return made
+
+
+def _bound(value: filters.Scalar) -> int:
+    if isinstance(value, bool) or not (isinstance(value, int) or (isinstance(value, float) and value.is_integer())):
+        raise ValueError(f"year must be compared with a whole number, got {value!r}")
+    _check_year(int(value))
+    return int(value)
+
+
+def _check_year(value: int | None) -> None:
+    if value is not None and not -_MAX_YEAR <= value <= _MAX_YEAR:
+        raise ValueError(f"year must be a year, got {value}")
+
+
+def _to_bulk(parts: Sequence[pb.RecommendBulkResponse]) -> BulkCandidates:
+    """The replies to the parts of a call as one result, in the order of the papers; each names all unknown ones."""
+    found = [from_message(part, BulkCandidates, results=_bulk_results(part)) for part in parts]
+    return replace(join(found), unknown_candidates=found[-1].unknown_candidates)
+
+
+def _bulk_results(part: pb.RecommendBulkResponse) -> tuple[tuple[tuple[str, float], ...], ...]:
+    ids = part.candidate_ids
+    return tuple(
+        tuple((ids[place], score) for place, score in zip(result.candidates, result.scores, strict=True))
+        for result in part.results
+    )
+
+
+def _to_rankings(parts: Sequence[pb.RankPapersResponse], *, is_collection: bool, offset: int = 0) -> PaperRankings:
+    """The replies to the parts of a call as one result, in the order of the ids.
+
+    Args:
+        parts: Replies for a few ids each.
+        is_collection: Whether positions mean nothing.
+        offset: Place of the first paper of the request among the caller's.
+    """
+    found = join([from_message(part, PaperRankings) for part in parts])
+    placed = (
+        tuple(replace(item, position=None if is_collection else (item.position or 0) + offset) for item in ranking)
+        for ranking in found.rankings
+    )
+    return replace(found, rankings=tuple(placed))
+
+
+def _merged_rankings(parts: Sequence[PaperRankings], top_k: int) -> PaperRankings:
+    """Rankings of different papers for the same ids as one, best first, ties by position."""
+    rankings = (
+        sorted((item for ranking in same for item in ranking), key=lambda item: (-item.score, item.position or 0))
+        for same in zip(*(part.rankings for part in parts), strict=True)
+    )
+    return replace(
+        parts[-1],
+        rankings=tuple(tuple(ranking[:top_k]) for ranking in rankings),
+        num_papers=sum(part.num_papers for part in parts),
+        timings=sum((part.timings for part in parts), Timings()),
+    )

@@ -11,8 +11,8 @@ from typing import TypeVar
 from facets_client.load.batches import Entry
 from facets_client.load.records import Rejection, Row, read_objects
 from facets_client.load.source import RecordSource
-from facets_client.papers.convert import from_new_author, from_paper
-from facets_client.papers.results import NewAuthor, Paper, PaperAuthor
+from facets_client.papers.operations import from_new_author, from_paper
+from facets_client.papers.types import NewAuthor, Paper, PaperAuthor
 
 ItemT = TypeVar("ItemT")
 

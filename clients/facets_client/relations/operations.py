@@ -1,23 +1,27 @@
 """What the clients do with relations between entities (see ``core/operations.py``)."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
+from facets_proto.codec import from_message
 from facets_proto.v1 import relations_pb2 as pb
 
 from facets_client.core.commands import Operation, call, call_pages
 from facets_client.core.operations import RoomOperations, least, text_bytes
-from facets_client.core.results import Limits
-from facets_client.core.values import finite_double, unsigned
-from facets_client.relations import convert
-from facets_client.relations.convert import EntitySource, Spans
-from facets_client.relations.results import (
+from facets_client.core.types import Limits
+from facets_client.core.values import enum_name, finite_double, unsigned
+from facets_client.relations.types import (
     Entailment,
+    EntitySource,
+    EntityType,
     PairLimits,
     PatternScore,
     RankedTail,
     Relation,
     TextRelations,
 )
+
+Spans = Sequence[Sequence[tuple[int, int] | tuple[int, int, EntityType]]]
 
 _DEFAULT_TOP_K = 10  # of the server, when it is asked for all relations and no number
 
@@ -56,13 +60,13 @@ class RelationOperations(RoomOperations):
             evidence: Say which facet met which, the relations near each facet, and the nearest training patterns.
             model: Name; empty: the server's default for relations.
         """
-        messages = convert.from_texts(texts, spans)
+        messages = _from_texts(texts, spans)
         wanted = pb.ExtractRelationsRequest(
             model=model,
-            entity_source=convert.source_number(entity_source),
+            entity_source=enum_name("ENTITY_SOURCE", entity_source, EntitySource, name="entity_source"),
             gazetteer_names=gazetteer,
             relations=relations,
-            pair_limits=convert.from_limits(pair_limits),
+            pair_limits=_from_limits(pair_limits),
             include_unrelated=include_unrelated,
             max_relations_per_pair=unsigned(max_relations_per_pair, "max_relations_per_pair"),
             top_k=unsigned(top_k, "top_k"),
@@ -83,7 +87,7 @@ class RelationOperations(RoomOperations):
             model=model,
             repeated_bytes=wanted.ByteSize(),
         )
-        return [text for part in parts for text in convert.to_text_relations(part)]
+        return [from_message(text, TextRelations) for part in parts for text in part.texts]
 
     def fill_slots(
         self,
@@ -112,11 +116,11 @@ class RelationOperations(RoomOperations):
             model: Name; empty: the server's default for relations.
         """
         wanted = pb.FillSlotsRequest(
-            texts=convert.from_texts(texts, spans),
+            texts=_from_texts(texts, spans),
             model=model,
-            entity_source=convert.source_number(entity_source),
+            entity_source=enum_name("ENTITY_SOURCE", entity_source, EntitySource, name="entity_source"),
             gazetteer_names=gazetteer,
-            pair_limits=convert.from_limits(pair_limits),
+            pair_limits=_from_limits(pair_limits),
             top_k=unsigned(top_k, "top_k"),
             evidence=evidence,
         )
@@ -135,7 +139,7 @@ class RelationOperations(RoomOperations):
             model=model,
             repeated_bytes=wanted.ByteSize(),
         )
-        return [tails for part in parts for tails in convert.to_tails(part)]
+        return [tuple(from_message(tail, RankedTail) for tail in slot.tails) for part in parts for slot in part.slots]
 
     def score_relations(
         self,
@@ -173,7 +177,7 @@ class RelationOperations(RoomOperations):
             model=model,
             repeated_bytes=sum(text_bytes(name) + 4 for name in relations),
         )
-        return [convert.to_pattern_score(score) for part in parts for score in part.scores]
+        return [from_message(score, PatternScore) for part in parts for score in part.scores]
 
     def detect_entailment(self, pairs: Sequence[tuple[str, str]], *, model: str = "") -> Operation[list[Entailment]]:
         """Whether one sentence pattern entails another, in both directions.
@@ -193,7 +197,7 @@ class RelationOperations(RoomOperations):
             max_items=lambda limits: limits.max_pairs_per_request,
             model=model,
         )
-        return [entailment for part in parts for entailment in convert.to_entailments(part)]
+        return [from_message(item, Entailment) for part in parts for item in part.entailments]
 
     def list_relations(self, *, model: str = "") -> Operation[list[Relation]]:
         """The relations a model knows, trained and added, by name."""
@@ -202,7 +206,7 @@ class RelationOperations(RoomOperations):
             pb.ListRelationsResponse,
             lambda reply: (reply.relations, reply.next_page_token),
         )
-        return [convert.to_relation(relation) for relation in found]
+        return [from_message(relation, Relation) for relation in found]
 
     def add_relation(
         self, name: str, examples: Sequence[str], *, threshold: float | None = None, model: str = ""
@@ -217,9 +221,42 @@ class RelationOperations(RoomOperations):
         """
         least_score = None if threshold is None else finite_double(threshold, "threshold")
         request = pb.AddRelationRequest(model=model, name=name, examples=examples, threshold=least_score)
-        return convert.to_relation((yield from call(request, pb.AddRelationResponse)).relation)
+        reply = yield from call(request, pb.AddRelationResponse)
+        return from_message(reply.relation, Relation)
 
     def delete_relation(self, name: str, *, model: str = "") -> Operation[Relation]:
         """Takes a relation away that was added; NotFoundError when there is none of that name."""
         reply = yield from call(pb.DeleteRelationRequest(model=model, name=name), pb.DeleteRelationResponse)
-        return convert.to_relation(reply.relation)
+        return from_message(reply.relation, Relation)
+
+
+def _from_texts(texts: Sequence[str], spans: Spans | None) -> list[pb.RelationText]:
+    """Texts with their entities.
+
+    Raises:
+        ValueError: Not one list of spans for each text, or an offset that no field holds.
+    """
+    if spans is None:
+        return [pb.RelationText(text=text) for text in texts]
+    if len(spans) != len(texts):
+        raise ValueError(f"spans must have one list for each of {len(texts)} texts, got {len(spans)}")
+    return [
+        pb.RelationText(text=text, entities=[_from_span(span, f"spans[{i}][{j}]") for j, span in enumerate(own)])
+        for i, (text, own) in enumerate(zip(texts, spans, strict=True))
+    ]
+
+
+def _from_span(span: tuple[int, int] | tuple[int, int, EntityType], name: str) -> pb.EntitySpan:
+    start, end, *kind = span
+    return pb.EntitySpan(
+        start=unsigned(start, f"{name} start"),
+        end=unsigned(end, f"{name} end"),
+        type=enum_name("ENTITY_TYPE", kind[0], EntityType, name=f"{name} type") if kind else None,
+    )
+
+
+def _from_limits(limits: PairLimits | None) -> pb.PairLimits | None:
+    """Which pairs are looked at, as a message; None stays None."""
+    if limits is None:
+        return None
+    return pb.PairLimits(**{name: unsigned(value, name) for name, value in asdict(limits).items()})

@@ -3,9 +3,11 @@
 from collections import deque
 from collections.abc import Sequence
 
+from facets_proto.codec import from_message
 from facets_proto.v1 import texts_pb2
+from facets_proto.values import array_from_message
 
-from facets_client.core.channel import rpc_of
+from facets_client.core.channel import rpc_of, status_error
 from facets_client.core.commands import (
     Emit,
     HalfClose,
@@ -18,17 +20,19 @@ from facets_client.core.commands import (
     move_indices,
     receive,
 )
-from facets_client.core.operations import RoomOperations, slices, text_bytes
-from facets_client.core.results import FacetsArray
-from facets_client.core.values import unsigned
+from facets_client.core.operations import RoomOperations, join, slices, text_bytes
+from facets_client.core.types import DTypeName
+from facets_client.core.values import FacetsArray, enum_name, unsigned
 from facets_client.errors import FacetsClientError
-from facets_client.texts import convert
-from facets_client.texts.convert import DTypeName, Order, ScoreRange
-from facets_client.texts.results import Embeddings, Explanation, Scores, Summary
-from facets_client.texts.similarity_method import Method
+from facets_client.texts.results import Embeddings, Explanation, PairScore, ScoreRange, Scores, Summary
+from facets_client.texts.types import Method, Order
 
 # Requests of an embedding stream that are under way at the same time.
 _STREAM_WINDOW = 4
+_RANGES: dict[str, texts_pb2.CalibratedRange] = {
+    "0..1": texts_pb2.CALIBRATED_RANGE_ZERO_TO_ONE,
+    "0..5": texts_pb2.CALIBRATED_RANGE_ZERO_TO_FIVE,
+}
 
 
 class TextOperations(RoomOperations):
@@ -55,7 +59,7 @@ class TextOperations(RoomOperations):
         Returns:
             Embeddings with an array ``[len(texts), num_facets, dim]``; row i belongs to texts[i].
         """
-        proto_dtype = convert.dtype_value(dtype)
+        proto_dtype = enum_name("DATA_TYPE", dtype, DTypeName, name="dtype")
         parts = yield from self._requests.call_parts(
             "texts",
             [text_bytes(text) for text in texts],
@@ -66,7 +70,7 @@ class TextOperations(RoomOperations):
             max_items=lambda limits: limits.max_texts_per_request,
             model=model,
         )
-        return convert.to_embeddings(parts)
+        return join([from_message(part, Embeddings) for part in parts])
 
     def embed_stream(
         self,
@@ -91,7 +95,7 @@ class TextOperations(RoomOperations):
         Yields:
             One array ``[num_facets, dim]`` for each text, in order.
         """
-        proto_dtype = convert.dtype_value(dtype)
+        proto_dtype = enum_name("DATA_TYPE", dtype, DTypeName, name="dtype")
         limits = yield from self._requests.limits(model)
         batch_size = min(batch_size, limits.max_texts_per_request or batch_size)
         window = min(_STREAM_WINDOW, limits.max_stream_window or _STREAM_WINDOW)
@@ -117,12 +121,13 @@ class TextOperations(RoomOperations):
             if under_way:
                 reply = yield from receive()
                 try:
-                    arrays = convert.to_stream_array(reply)
+                    if reply.WhichOneof("outcome") == "error":
+                        raise status_error(reply.error)
                 except FacetsClientError as error:
                     move_indices(error, "texts", under_way[0])
                     raise
                 under_way.popleft()
-                for array in arrays:
+                for array in array_from_message(reply.response.facet_embeddings):
                     yield Emit(array)
 
     def explain(
@@ -144,7 +149,7 @@ class TextOperations(RoomOperations):
             max_items=lambda limits: limits.max_texts_per_request,
             model=model,
         )
-        return [explanation for part in parts for explanation in convert.to_explanations(part)]
+        return [from_message(item, Explanation) for part in parts for item in part.explanations]
 
     def score(
         self,
@@ -171,7 +176,10 @@ class TextOperations(RoomOperations):
             score_range: The scale of that, ``0..1`` or ``0..5``: from unrelated to equivalent.
             num_words: Nearest words for each facet of an explanation; None: the server's choice.
         """
-        proto_method, proto_range = convert.method_value(method), convert.range_value(score_range)
+        proto_method = enum_name("SIMILARITY_METHOD", method, Method, name="method") if method else None
+        proto_range = _RANGES.get(score_range)
+        if proto_range is None:
+            raise ValueError(f"score_range must be one of {', '.join(_RANGES)}, got {score_range!r}")
         most_words = unsigned(num_words, "num_words")
         parts = yield from self._requests.call_parts(
             "pairs",
@@ -190,7 +198,7 @@ class TextOperations(RoomOperations):
             max_items=lambda limits: limits.max_pairs_per_request,
             model=model,
         )
-        return convert.to_scores(parts)
+        return join([from_message(part, Scores, pairs=tuple(map(_to_pair, part.scores))) for part in parts])
 
     def summarize(
         self,
@@ -215,7 +223,8 @@ class TextOperations(RoomOperations):
         if num_sentences is not None and max_words is not None:
             raise ValueError("num_sentences and max_words exclude each other, got both")
         most_sentences, most_words = unsigned(num_sentences, "num_sentences"), unsigned(max_words, "max_words")
-        messages = [convert.from_document(document) for document in documents]
+        proto_order = enum_name("SUMMARY_ORDER", order, Order, name="order")
+        messages = [_from_document(document) for document in documents]
         parts = yield from self._requests.call_parts(
             "documents",
             [message.ByteSize() for message in messages],
@@ -224,11 +233,23 @@ class TextOperations(RoomOperations):
                 model=model,
                 num_sentences=most_sentences,
                 max_words=most_words,
-                order=convert.order_value(order),
+                order=proto_order,
                 query=query,
             ),
             texts_pb2.SummarizeResponse,
             max_items=lambda limits: limits.max_texts_per_request,
             model=model,
         )
-        return [summary for part in parts for summary in convert.to_summaries(part)]
+        return [from_message(item, Summary) for part in parts for item in part.summaries]
+
+
+def _to_pair(item: texts_pb2.PairScore) -> PairScore:
+    calibrated = item.calibrated_score if item.HasField("calibrated_score") else None
+    return from_message(item.explanation, PairScore, score=item.score, calibrated_score=calibrated)
+
+
+def _from_document(document: str | Sequence[str]) -> texts_pb2.SummaryDocument:
+    """A document to summarize, as a raw text or as a list of sentences."""
+    if isinstance(document, str):
+        return texts_pb2.SummaryDocument(text=document)
+    return texts_pb2.SummaryDocument(sentences=texts_pb2.SentenceList(sentences=document))

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from rich.cells import cell_len, chop_cells
 
 from facets_client.core.extras import install_command
-from facets_client.core.results import FacetMatch
-from facets_client.texts.parts import FacetWords
+from facets_client.core.types import FacetMatch, FacetWords
 from facets_client.texts.results import Explanation
 
 

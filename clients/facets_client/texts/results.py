@@ -1,42 +1,26 @@
-"""What the calls about texts return: plain frozen dataclasses and NumPy arrays, never protobuf."""
+"""What the calls about texts return as a whole, and how it looks in a notebook and as plain text."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
+from typing import Literal
 
 import numpy as np
 
-from facets_client.core.results import FacetsArray, ModelVersion, Span, Timings
-from facets_client.texts import display
-from facets_client.texts.parts import AttendedToken as AttendedToken
-from facets_client.texts.parts import FacetWords, PairScore, SummarySentence, TokenAttention
+from facets_client.core.html import fragment, header, listed_words, met, row
+from facets_client.core.types import FacetMatch, ModelVersion, Timings, TokenAttention
+from facets_client.core.values import FacetsArray
+from facets_client.texts.types import EmbeddingsFields, ExplanationFields, SummaryFields
+
+ScoreRange = Literal["0..1", "0..5"]
+
+_STRONGEST = 0.6  # opacity: the text on it must stay readable
 
 
-@dataclass(frozen=True, slots=True)
-class TokenStats:
-    """What the tokenizer made of one text."""
+class Embeddings(EmbeddingsFields):
+    """Facet embeddings of some texts. ``np.asarray(embeddings)`` is the array."""
 
-    num_tokens: int  # tokens that were read
-    num_unknown_tokens: int
-    truncated: bool  # the end of the text was not read
-    num_tokens_in_text: int = 0  # tokens of the whole text; 0: the server did not say
-
-
-@dataclass(frozen=True, slots=True)
-class Embeddings:
-    """Facet embeddings of some texts. ``np.asarray(embeddings)`` is the array.
-
-    Attributes:
-        facet_embeddings: ``[len(texts), num_facets, dim]``; row i belongs to texts[i].
-        token_stats: Entry i belongs to texts[i].
-        model: The model that answered.
-        timings: Where the time went.
-        facet_spans: Entry i says where each facet of texts[i] stands in it; only when asked for.
-    """
-
-    facet_embeddings: FacetsArray
-    token_stats: tuple[TokenStats, ...]
-    model: ModelVersion
-    timings: Timings
-    facet_spans: tuple[tuple[Span | None, ...], ...] = ()
+    __slots__ = ()
 
     def __array__(self, dtype: np.dtype[np.generic] | None = None, copy: bool | None = None) -> FacetsArray:
         return np.array(self.facet_embeddings, dtype=dtype, copy=copy)
@@ -45,19 +29,51 @@ class Embeddings:
         return len(self.facet_embeddings)
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(ExplanationFields):
     """What the model saw in one text: tokens with their attention, facets with their nearest words."""
 
-    tokens: tuple[TokenAttention, ...]
-    facets: tuple[FacetWords, ...]
-    token_stats: TokenStats
+    __slots__ = ()
 
     def __str__(self) -> str:
-        return display.explanation_text(self.tokens, self.facets)
+        """The tokens, then a line a facet."""
+        lines = [" ".join(token.text for token in self.tokens)]
+        for facet in self.facets:
+            lines.append(f"{facet.facet:>2}  {', '.join(f'{word.word} {word.cosine:.2f}' for word in facet.words)}")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return display.explanation_html(self.tokens, self.facets)
+        """The text, shaded by attention, and a table of the facets with their nearest words."""
+        rows = (
+            row(
+                str(facet.facet),
+                listed_words(facet.words, with_cosine=True),
+                escape(", ".join(self.tokens[item.token].text for item in facet.tokens)),
+            )
+            for facet in self.facets
+        )
+        table = f"<table>{header('facet', 'nearest words', 'attends to')}{''.join(rows)}</table>"
+        return fragment(f"<p>{_shaded(self.tokens)}</p>", table)
+
+
+@dataclass(frozen=True, slots=True)
+class PairScore:
+    """Score of one pair of texts; higher is more alike, the range depends on the method."""
+
+    score: float
+    calibrated_score: float | None  # as people would give it, on the scale asked for; None unless asked for
+    matches: tuple[FacetMatch, ...]  # largest contribution first; empty unless asked for
+    first_tokens: tuple[TokenAttention, ...]  # tokens of the first text; empty unless asked for
+    second_tokens: tuple[TokenAttention, ...]  # tokens of the second text; empty unless asked for
+
+    def __str__(self) -> str:
+        score = f"{self.score:.4f}"
+        return score if self.calibrated_score is None else f"{self.calibrated_score:.2f} ({score})"
+
+    def _repr_html_(self) -> str:
+        """The score, its words shaded by their weight, and the facets that met."""
+        texts = [f"<p>{_shaded(tokens)}</p>" for tokens in (self.first_tokens, self.second_tokens) if tokens]
+        matches = "".join(f'<p class="dim">{met(match, "first", "second")}</p>' for match in self.matches)
+        return f"<p><strong>{self}</strong></p>{''.join(texts)}{matches}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +87,16 @@ class Scores:
     timings: Timings
 
     def __str__(self) -> str:
-        return display.scores_text(self.pairs)
+        return "\n".join(map(str, self.pairs))
 
     def _repr_html_(self) -> str:
-        return display.scores_html(self.pairs)
+        return fragment(*(pair._repr_html_() for pair in self.pairs))
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(SummaryFields):
     """The picked sentences of one document, in the order asked for."""
 
-    sentences: tuple[SummarySentence, ...]
-    num_sentences_in_document: int
-    num_words: int
+    __slots__ = ()
 
     @property
     def text(self) -> str:
@@ -94,4 +107,21 @@ class Summary:
         return self.text
 
     def _repr_html_(self) -> str:
-        return display.summary_html(self.sentences, self.num_sentences_in_document)
+        """The sentences in their order, with their place in the document and what each added."""
+        items = "".join(
+            f'<p>{escape(sentence.text)} <span class="dim">sentence {sentence.sentence + 1} of '
+            f"{self.num_sentences_in_document}, gain {sentence.gain:.3f}</span></p>"
+            for sentence in self.sentences
+        )
+        return fragment(items or "<p>no sentence</p>")
+
+
+def _shaded(tokens: Sequence[TokenAttention]) -> str:
+    """Tokens on a background that grows with attention, or with their weight in a score; the number is their title."""
+    shown = [token.attention if token.weight is None else token.weight for token in tokens]
+    strongest = max(shown, default=0.0) or 1.0
+    return " ".join(
+        f'<span style="background:rgba(220,80,40,{_STRONGEST * max(0.0, strength) / strongest:.2f})" '
+        f'title="{strength:.3f}">{escape(token.text)}</span>'
+        for token, strength in zip(tokens, shown, strict=True)
+    )

@@ -9,7 +9,7 @@ from facets_client.cli.failures import CommandError, ExitCode, Failure
 from facets_client.cli.options import WhereOption, parse_where
 from facets_client.cli.output import add_row, documents_table, is_interactive, print_json, progress_bar, stdout, table
 from facets_client.cli.settings import settings_of
-from facets_client.documents.results import Collection, Document
+from facets_client.documents.types import Collection, Document
 
 collections_app = typer.Typer(invoke_without_command=True)
 

@@ -11,11 +11,9 @@ from rich.text import Text
 from facets_client.cli.options import WhereOption, parse_where
 from facets_client.cli.output import clean, match_line, print_json, shortened, stdout
 from facets_client.cli.settings import settings_of
-from facets_client.core.results import Span
-from facets_client.documents.convert import SearchMode
-from facets_client.documents.display import shown_part
-from facets_client.documents.hits import SearchHit
-from facets_client.documents.results import SearchResults
+from facets_client.core.types import Span
+from facets_client.documents.results import SearchResults, shown_part
+from facets_client.documents.types import SearchHit, SearchMode
 
 _ANSWER, _WORD = "yellow", "bold"
 _LEFT_OUT = "..."

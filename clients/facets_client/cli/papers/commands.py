@@ -14,12 +14,12 @@ from facets_client.cli.papers.load import PapersModelOption, add_authors, add_pa
 from facets_client.cli.settings import settings_of
 from facets_client.load.records import Rejection
 from facets_client.load.source import InputError, RecordSource
+from facets_client.papers.operations import PaperOptions
 from facets_client.papers.records import paper_of, read_papers
-from facets_client.papers.results import (
+from facets_client.papers.types import (
     CandidateEvidence,
     CandidateKind,
     Paper,
-    PaperOptions,
     PaperRankings,
     RankedCandidate,
     RankedPaper,

@@ -29,8 +29,9 @@ from facets_client.load.records import Rejection
 from facets_client.load.runner import BulkReport, BulkSettings, CallTask
 from facets_client.load.source import InputError, RecordSource
 from facets_client.papers.bulk import BulkPaperSettings, CandidatesFile
+from facets_client.papers.operations import PaperOptions
 from facets_client.papers.records import read_authors, read_papers
-from facets_client.papers.results import AddedAuthors, AddedPapers, CandidateKind, NewAuthor, Paper, PaperOptions
+from facets_client.papers.types import AddedAuthors, AddedPapers, CandidateKind, NewAuthor, Paper
 
 PapersModelOption = Annotated[str, typer.Option(help="Model; the server's default model of papers when not given.")]
 

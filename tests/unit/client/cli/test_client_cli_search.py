@@ -8,8 +8,8 @@ import pytest
 from facets_client import Document, FacetsClient
 from facets_client.cli import app
 from facets_client.cli.documents.search import excerpt
-from facets_client.core.results import Span
-from facets_client.documents.hits import SearchHit
+from facets_client.core.types import Span
+from facets_client.documents.types import SearchHit
 from fake_world import status_of
 from rich.console import Console
 from typer.testing import CliRunner

@@ -10,10 +10,11 @@ from facets_client import AsyncFacetsClient, FacetsClient
 from facets_client.core import commands
 from facets_client.errors import ErrorInfo, FieldViolation, InvalidArgumentError
 from facets_client.filters import AllOf, OneOf
-from facets_client.generate import METHODS_FILE, SIMILARITY_METHOD_FILE, generate, generate_similarity_method
+from facets_client.generate import METHODS_FILE, generate, generate_types
 from facets_client.methods import AsyncMethods, BlockingMethods, Operations
-from facets_client.papers.results import NewAuthor, Paper, PaperAuthor, PaperOptions
-from facets_client.texts.similarity_method import Method
+from facets_client.papers.operations import PaperOptions
+from facets_client.papers.types import NewAuthor, Paper, PaperAuthor
+from facets_client.texts.types import Method
 from facets_proto.v1 import texts_pb2
 from grpc import StatusCode
 
@@ -37,9 +38,14 @@ def test_generated_methods_match_the_operations():
     assert generate().encode() == METHODS_FILE.read_bytes()
 
 
-def test_generated_names_of_similarity_methods_match_the_proto():
+def test_generated_records_match_the_protos():
     pytest.importorskip("ruff")
-    assert generate_similarity_method().encode() == SIMILARITY_METHOD_FILE.read_bytes()
+    pytest.importorskip("grpc_tools")
+    for file, source in generate_types().items():
+        assert source.encode() == file.read_bytes(), file
+
+
+def test_names_of_similarity_methods_match_the_proto():
     prefix = "SIMILARITY_METHOD_"
     assert [prefix + name.upper() for name in get_args(Method)] == texts_pb2.SimilarityMethod.keys()[1:]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from facets_client import Document, FacetsClient
-from facets_client.core.results import Span
+from facets_client.core.types import Span
 from fake_server import DIM, NUM_FACETS
 
 ANSWER = "It rained. The cup was won by <Ajax of Amsterdam> in May. Nobody was surprised."

@@ -3,9 +3,9 @@
 from operator import methodcaller
 from xml.etree import ElementTree
 
-from facets_client.core.results import FacetMatch, ModelVersion, NearestWord, Span, Timings
-from facets_client.documents.hits import SearchHit
+from facets_client.core.types import FacetMatch, ModelVersion, NearestWord, Span, Timings
 from facets_client.documents.results import SearchResults
+from facets_client.documents.types import SearchHit
 
 in_notebook = methodcaller("_repr_html_")  # what a notebook calls
 TEXT = 'A & B <script>alert("x")</script> were wed in 1900. Nobody came.'

@@ -3,9 +3,18 @@
 from operator import methodcaller
 from xml.etree import ElementTree
 
-from facets_client.core.results import FacetMatch, ModelVersion, NearestWord, Timings
-from facets_client.texts.parts import AttendedToken, FacetWords, PairScore, SummarySentence, TokenAttention
-from facets_client.texts.results import Explanation, Scores, Summary, TokenStats
+from facets_client.core.types import (
+    AttendedToken,
+    FacetMatch,
+    FacetWords,
+    ModelVersion,
+    NearestWord,
+    Timings,
+    TokenAttention,
+    TokenStats,
+)
+from facets_client.texts.results import Explanation, PairScore, Scores, Summary
+from facets_client.texts.types import SummarySentence
 
 TOKENS = (TokenAttention("R&D", 0, 3, 2.0, True), TokenAttention("<b>", 4, 7, 0.5, True))
 WORDS = (NearestWord("labs<", 0.5),)
@@ -20,7 +29,7 @@ def parsed(html):
 
 def test_an_explanation_shows_attention_and_nearest_words():
     facets = (FacetWords(0, WORDS, (AttendedToken(1, 0.4),)),)
-    shown = Explanation(TOKENS, facets, TokenStats(2, 0, False))
+    shown = Explanation(TOKENS, facets, TokenStats(2, 0, False, 2))
     tree = parsed(in_notebook(shown))
     spans = [(span.text, span.get("style")) for span in tree.iter("span")]
     assert spans == [("R&D", "background:rgba(220,80,40,0.60)"), ("<b>", "background:rgba(220,80,40,0.15)")]

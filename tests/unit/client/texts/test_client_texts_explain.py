@@ -7,10 +7,9 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from facets_client.cli import app
-from facets_client.core.results import FacetMatch, NearestWord
-from facets_client.texts.parts import AttendedToken, FacetWords, TokenAttention
+from facets_client.core.types import AttendedToken, FacetMatch, FacetWords, NearestWord, TokenAttention, TokenStats
 from facets_client.texts.picture import explanation_picture, pair_picture, paired_rows, plot
-from facets_client.texts.results import Explanation, TokenStats
+from facets_client.texts.results import Explanation
 from typer.testing import CliRunner
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -29,7 +28,7 @@ def explained(text: str, *, attention=None, num_facets=3, word="dog", num_words=
         start += len(part)
     words = (NearestWord(word, 0.5),) * num_words
     facets = tuple(FacetWords(k, words, (AttendedToken(0, 0.4),)) for k in range(num_facets))
-    return Explanation(tuple(tokens), facets, TokenStats(len(tokens), 0, False))
+    return Explanation(tuple(tokens), facets, TokenStats(len(tokens), 0, False, len(tokens)))
 
 
 def met(first: int, second: int, contribution: float, cosine: float = 0.5) -> FacetMatch:
