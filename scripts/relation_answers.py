@@ -1,4 +1,4 @@
-"""Prints what plain sentences are taken to say, as the table of docs/relations.md: good answers and bad ones.
+"""Prints what plain sentences are taken to say, as the table of docs/measure/relations.md: good answers and bad ones.
 
     python scripts/relation_answers.py [--model NAME|FOLDER] [FILE]     # a sentence a line
 

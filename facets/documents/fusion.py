@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 __all__ = ["FACETS_SHARE", "FACETS_SHARES", "fuse", "share_of"]
 
-# Both tuned on squad, covid-qa, bioasq and quora together, see docs/search.md
+# Both tuned on squad, covid-qa, bioasq and quora together, see docs/use/search.md
 FACETS_SHARE = 0.2  # of word spaces
 FACETS_SHARES = {"all-MiniLM-L6-v2": 0.5}
 """Share of the facets by the space they lie in, where it is another one: sentence vectors lie where questions lie."""

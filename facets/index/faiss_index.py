@@ -29,7 +29,7 @@ _TUNE_TOP_K = 10
 _SPARE_ROOM = 1 / 8  # of a list that is filled at once
 MOVED_BYTES = 8 * 1024 * 1024  # of lists that grow while searches wait: a few milliseconds
 _SUM_WIDTH = 8  # with several query facets, so many times top_k documents are candidates and ...
-_SUM_PROBES = 2  # ... so many times the lists are probed: recall 0.985 of the best 10, see docs/search.md
+_SUM_PROBES = 2  # ... so many times the lists are probed: recall 0.985 of the best 10, see docs/use/search.md
 
 
 def duplicate_facets(facets_NKD: NDArray[np.floating]) -> NDArray[np.bool_]:

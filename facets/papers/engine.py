@@ -36,7 +36,7 @@ __all__ = ["PaperEngine"]
 # Scores computed at a time, papers times candidates: 64 MiB an array.
 _SCORES_AT_A_TIME = 16_000_000
 # Candidates that the index is asked for, for each facet: many, because it knows the average of a candidate's papers and
-# not the greatest cosine (docs/papers.md has the recall).
+# not the greatest cosine (docs/measure/papers.md has the recall).
 _FOUND_AT_LEAST, _FOUND_FOR_EACH = 80, 8
 # More papers than this are compared with every candidate: one matrix product beats as many searches.
 _MAX_SEARCHES = 8

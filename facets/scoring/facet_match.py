@@ -50,7 +50,7 @@ def closest_facet_weight(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor 
 
     Where ``attention`` (eq. 3.6) adds up the facets, this asks whether any of them is about the word. A word that
     all facets are a little alike then weighs no more than one that a single facet is made of; scores agree better
-    with people (docs/similarity.md).
+    with people (docs/use/similarity.md).
 
     Args:
         words_BLD: As for ``attention``.

@@ -38,7 +38,7 @@ COSINES_AT_A_TIME = 8_000_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CoverageConfig:
-    """What counts as covering a document; the defaults were chosen on dev documents (``docs/summarization.md``).
+    """What counts as covering a document; the defaults were chosen on dev documents (``docs/use/summarization.md``).
 
     A sentence t covers a word w of the document by
     ``c_t(w) = (1 - word_share) * facet ** power + word_share * word ** power``, where ``facet`` is the cosine of w

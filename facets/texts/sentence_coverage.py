@@ -31,7 +31,7 @@ _WORD_CHARACTER = re.compile(r"\w")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SentenceCoverageConfig:
-    """What counts as covering a document; the defaults were chosen on dev documents (``docs/summarization.md``).
+    """What counts as covering a document; the defaults were chosen on dev documents (``docs/use/summarization.md``).
 
     A sentence t covers a word of the document wholly when it holds it, else not, and a sentence s of the document by
     ``max(0, t . s) ** power``. A summary covers ``(sum_t c_t ** (1 / repetition)) ** repetition`` of each. A word

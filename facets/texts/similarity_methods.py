@@ -241,7 +241,7 @@ _DEFAULTS = {"sentences": SimilarityMethod.CODEBOOK, "passages": SimilarityMetho
 
 
 def default_method(task: str) -> SimilarityMethod:
-    """How models of a task score when nothing is said: what agrees best with people (``docs/similarity.md``)."""
+    """How models of a task score when nothing is said: what agrees best with people (``docs/use/similarity.md``)."""
     return _DEFAULTS.get(task, SimilarityMethod.CODEBOOK)
 
 
@@ -258,7 +258,7 @@ def method_named(name: str) -> SimilarityMethod:
 
 
 def methods_table() -> str:
-    """The methods as a table in Markdown, as docs/similarity.md has it."""
+    """The methods as a table in Markdown, as docs/use/similarity.md has it."""
     lines = ["| method | compares | what | range | a text with itself |", "|---|---|---|---|---|"]
     for method in SimilarityMethod:
         row = method.row

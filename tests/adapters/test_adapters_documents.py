@@ -1,4 +1,4 @@
-"""Every example of docs/adapters.md runs as it is printed, in at most ten lines, where its framework is installed."""
+"""Every example of docs/use/adapters.md runs as printed, in at most ten lines, where its framework is installed."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from facets_client import FacetsClient
 from facets_client.adapters import MODULES
 from integration.server_process import ROOT
 
-PAGE = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "use" / "adapters.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"^## ([^\n]+)\n\n```python\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))
 IMPORTS = {
     "LangChain": MODULES["langchain"],

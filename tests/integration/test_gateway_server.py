@@ -27,7 +27,7 @@ from waiting import wait_until
 
 pytest.importorskip("starlette", reason="needs the extra gateway")
 
-PAGE = ROOT / "docs" / "http.md"
+PAGE = ROOT / "docs" / "use" / "http.md"
 SMALL = ROOT / "models" / "facets-passages-small-en"
 PAGE_ADDRESS = "http://127.0.0.1:8080"
 EMBED = "/facets.v1.EmbeddingService/Embed"

@@ -14,8 +14,11 @@ from server_process import ROOT, SHIPPED_MODEL, ServerProcess
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 QUICKSTARTS = README.partition("## Quickstarts")[2].partition("\n## ")[0]
 MAX_LINES = 8
-PAGES = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-PAGES += sorted(path for folder in ("docs", "models", "samples", "proto") for path in (ROOT / folder).glob("*.md"))
+PAGES = [
+    ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "models/README.md")
+]
+PAGES += [ROOT / "models" / "README.md"]
+PAGES += sorted(path for folder in ("docs", "samples", "proto") for path in (ROOT / folder).rglob("*.md"))
 
 
 def block(after: str) -> str:

@@ -1,4 +1,4 @@
-"""docs/figures.md: every figure says how it comes again, none stands twice, and those of similarity do come again."""
+"""docs/measure/figures.md: every figure says how it comes again, none stands twice, and similarity does come again."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import sys
 import pytest
 from source_tree import PACKAGES, ROOT
 
-PAGE = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "measure" / "figures.md").read_text(encoding="utf-8")
 SECTIONS = {part.partition("\n")[0]: part for part in PAGE.split("\n## ")[1:]}
 SIMILARITY = "Sentence similarity (Chang 2022, table 3.2)"
 DATA = ROOT.parent / "shared" / "data" / "sts" / "stsb-dev.tsv"

@@ -11,7 +11,7 @@ from test_layers import LIBRARY_ROOMS, strongly_connected
 
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "proto" / "README.md"]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "proto" / "README.md"]
 BASE = {"errors", "extras", "config", "devices", "storage"}
 SHARED = {"language", "coding", "scoring", "model"}
 # A path of ours in backticks: it begins with a folder of the checkout and names a file.

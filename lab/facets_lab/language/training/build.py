@@ -25,7 +25,7 @@ __all__ = ["WordVectorsConfig", "build_word_vectors", "read_texts", "sample_sent
 
 
 class WordVectorsConfig(Settings):
-    """Settings of the whole recipe; the defaults are those of ``docs/word-vectors.md``."""
+    """Settings of the whole recipe; the defaults are those of ``docs/change/word-vectors.md``."""
 
     dim: AtLeastOne = 256
     num_sentences: NonNegativeInt = 12_000  # of the corpus, encoded for the distillation

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class DistillConfig(Settings):
-    """Settings of the distillation; the defaults are those of ``docs/word-vectors.md``."""
+    """Settings of the distillation; the defaults are those of ``docs/change/word-vectors.md``."""
 
     dim: AtLeastOne = 256  # at most the encoder's
     sif_alpha: Positive = 1e-4  # a word counts alpha / (alpha + p(w)) in its sentence's average

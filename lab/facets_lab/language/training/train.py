@@ -22,7 +22,7 @@ _CONTEXTS_AT_A_TIME = 20_000
 
 
 class CbowConfig(Settings):
-    """Settings of the training; the defaults are those of ``docs/word-vectors.md``."""
+    """Settings of the training; the defaults are those of ``docs/change/word-vectors.md``."""
 
     dim: AtLeastOne = 256
     window: AtLeastOne = 10  # words to each side; wide, so that words of one topic come close

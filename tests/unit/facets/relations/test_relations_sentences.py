@@ -77,4 +77,4 @@ def test_the_answers_of_the_page_are_those_of_the_model() -> None:
     root = ANSWERS.parents[1]
     command = [sys.executable, str(root / "scripts" / "relation_answers.py")]
     printed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
-    assert printed in (root / "docs" / "relations.md").read_text(encoding="utf-8")
+    assert printed in (root / "docs" / "measure" / "relations.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from facets_proto.v1 import texts_pb2
 
 from facets.texts.similarity_methods import MethodKind, SimilarityMethod, methods_table
 
-DOCUMENTATION = Path(__file__).parents[4] / "docs" / "similarity.md"
+DOCUMENTATION = Path(__file__).parents[4] / "docs" / "use" / "similarity.md"
 
 
 def test_the_proto_and_the_client_have_the_methods_of_the_table() -> None:

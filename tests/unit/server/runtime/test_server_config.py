@@ -129,7 +129,7 @@ def test_a_missing_file_is_reported(tmp_path):
 
 
 def test_the_documented_file_loads_and_shows_the_defaults(tmp_path):
-    document = (Path(__file__).parents[4] / "docs" / "server.md").read_text()
+    document = (Path(__file__).parents[4] / "docs" / "run" / "server.md").read_text()
     file = tmp_path / "server.toml"
     file.write_text(document.split("```toml\n")[1].split("```")[0])
     config = load_config(file)

@@ -18,7 +18,7 @@ from facets.relations.store import AddedRelation, AddedRelationStore
 from facets.storage import last_backup
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
-GUIDE = Path(__file__).resolve().parents[4] / "docs" / "operations.md"
+GUIDE = Path(__file__).resolve().parents[4] / "docs" / "run" / "operations.md"
 NUM_DOCUMENTS = 300
 
 

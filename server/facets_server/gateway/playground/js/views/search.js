@@ -7,7 +7,7 @@ import { panel } from "../panel.js";
 import { collectionField, withoutCollections } from "../served.js";
 import { excerpt, glow, marked, span, Text } from "../text.js";
 
-const UNLIKELY = 0.05; // below it, a query is taken not to be answered: see docs/search.md
+const UNLIKELY = 0.05; // below it, a query is taken not to be answered: see docs/use/search.md
 const SAMPLED = 100;
 const MODES = [
   ["", "Facets and words"],
