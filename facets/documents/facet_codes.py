@@ -103,14 +103,10 @@ def row_of_part(number: int) -> int:
 def read_codes(
     blobs: Sequence[bytes], norms_T: NDArray[np.float32], starts_N1: NDArray[np.int64], *, dim: int, code: FacetCode
 ) -> Codes | None:
-    """The reverse of :func:`write_codes`, ``[T, D]``; None when a blob has another length.
-
-    Stores of earlier versions hold zero facets too; their blobs are of full length.
-    """
+    """The reverse of :func:`write_codes`, ``[T, D]``; None when a blob has another length."""
     width = _TYPES[code].itemsize * dim
     sizes_N = np.fromiter(map(len, blobs), dtype=np.int64, count=len(blobs))
-    counts_N = np.diff(starts_N1)
-    kept_T = (norms_T > 0) | np.repeat(sizes_N == counts_N * width, counts_N)
+    kept_T = norms_T > 0
     if not (np.diff(np.concatenate([[0], np.cumsum(kept_T)])[starts_N1]) * width == sizes_N).all():
         return None
     codes_TD = no_codes((len(norms_T), dim), code)

@@ -49,7 +49,6 @@ class IndexManager:
         self._backend = make_backend(config)
         self._live: dict[int, LiveIndex] = {}
         self._lexical: dict[int, LexicalIndex] = {}
-        self._terms_until: int | None = 0  # the row up to which the store has terms; None: everywhere
         self._records: dict[int, CollectionRecord] = {}
         self._collection_locks: dict[int, threading.RLock] = {}
         self._maintenance_lock = threading.Lock()
@@ -213,8 +212,6 @@ class IndexManager:
         with self._maintenance_lock:
             while not self._closing.is_set() and self._store.delete_retired(_RETIRED_CHUNK):
                 pass
-            while not self._closing.is_set() and self._terms_until is not None:
-                self._terms_until = self._store.add_missing_terms(self._terms_until, _RETIRED_CHUNK)
             for number, live in list(self._live.items()):
                 record = self._records.get(number)
                 if record is None or self._closing.is_set():

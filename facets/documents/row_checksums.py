@@ -4,7 +4,7 @@ import zlib
 
 from facets.storage import row_checksum
 
-__all__ = ["document_checksum", "facets_checksum", "is_whole", "placed"]
+__all__ = ["document_checksum", "facets_checksum", "placed"]
 
 
 def document_checksum(id: str, payload: str, text: str, reading: tuple[int | None, int | None]) -> int:
@@ -19,10 +19,5 @@ def facets_checksum(norms: bytes, units: bytes, spans: bytes | None) -> int:
 
 
 def placed(checksum: int, *place: int) -> int:
-    """A checksum that covers where its line belongs, too: negative, so that it is told from those without."""
-    return -1 - row_checksum(checksum, *place)
-
-
-def is_whole(stored: object, checksum: int, *place: int) -> bool:
-    """Whether a line is what was written, where it was written; lines of older versions do not say where."""
-    return isinstance(stored, int) and stored == (checksum if stored >= 0 else placed(checksum, *place))
+    """A checksum that covers where its line belongs, too."""
+    return row_checksum(checksum, *place)

@@ -15,7 +15,6 @@ __all__ = [
     "AMONG",
     "COLLECTION_COLUMNS",
     "PARTS_AMONG",
-    "WITHOUT_TERMS",
     "changed",
     "collection_from",
     "condition",
@@ -29,7 +28,6 @@ __all__ = [
     "rows_of",
 ]
 
-WITHOUT_TERMS = "NOT EXISTS (SELECT 1 FROM terms WHERE terms.row = documents.row)"
 AMONG = "row IN (SELECT value FROM json_each(?))"
 _PARTS_OF = "CROSS JOIN facet_parts ON part BETWEEN {row} * 4096 AND {row} * 4096 + 4095"  # see the schema
 PARTS_AMONG = f"json_each(?) AS wanted {_PARTS_OF.format(row='wanted.value')}"

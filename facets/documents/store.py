@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 from facets.documents.encoding import EncodedBatch
 from facets.documents.facet_codes import FacetCode
 from facets.documents.filters import Filter
-from facets.documents.lexical_terms import count_terms, write_terms
 from facets.documents.quarantine import Quarantine
 from facets.documents.records import CollectionRecord, CollectionState, StoreWrite
 from facets.documents.statements import (
     AMONG,
     COLLECTION_COLUMNS,
-    WITHOUT_TERMS,
     changed,
     collection_from,
     delete_collection,
@@ -202,23 +200,6 @@ class DocumentStore:
         """Gives a collection up: nobody sees it any more, and :meth:`delete_retired` deletes it by and by."""
         with self._database.write() as connection:
             _retire(connection, record)
-
-    def add_missing_terms(self, after: int, limit: int) -> int | None:
-        """Counts the terms of up to ``limit`` documents that an earlier version stored, beyond a row.
-
-        Returns:
-            The row to go on after; None when no document lacks its terms.
-        """
-        with self.view() as view:
-            if not view.lacks_terms(after):
-                return None
-        with self._database.write() as connection:
-            statement = f"SELECT row, text FROM documents WHERE row > ? AND {WITHOUT_TERMS} ORDER BY row LIMIT ?"
-            lines = [
-                (row, write_terms(count_terms(text))) for row, text in connection.execute(statement, (after, limit))
-            ]
-            connection.executemany("INSERT INTO terms (row, terms) VALUES (?, ?)", lines)
-        return int(lines[-1][0]) if lines else None
 
     def delete_retired(self, limit: int) -> bool:
         """Deletes up to ``limit`` documents of a retired collection, at last itself; False when there is none."""

@@ -16,12 +16,11 @@ from facets.documents.filters import Filter
 from facets.documents.lexical_terms import count_terms, read_terms
 from facets.documents.quarantine import Quarantine
 from facets.documents.records import CollectionRecord, CollectionState
-from facets.documents.row_checksums import document_checksum, facets_checksum, is_whole
+from facets.documents.row_checksums import document_checksum, facets_checksum, placed
 from facets.documents.statements import (
     AMONG,
     COLLECTION_COLUMNS,
     PARTS_AMONG,
-    WITHOUT_TERMS,
     collection_from,
     condition,
     meta,
@@ -198,7 +197,7 @@ class StoreView:
         for row, collection, revision, checksum, num_tokens, num_read, *texts in cursor:
             id, payload, text = map(_text, texts)
             said = document_checksum(id, payload, text, (num_tokens, num_read))
-            if not is_whole(checksum, said, row, collection, revision):
+            if checksum != placed(said, row, collection, revision):
                 damaged[row] = id
                 continue
             found[row] = StoredDocument(
@@ -213,27 +212,21 @@ class StoreView:
             raise DamagedDocumentsError("the text or the payload", damaged)
         return found
 
-    def lacks_terms(self, after: int) -> bool:
-        """Whether a document beyond this row was stored by a version that did not count terms."""
-        statement = f"SELECT EXISTS (SELECT 1 FROM documents WHERE row > ? AND {WITHOUT_TERMS})"
-        return bool(self._connection.execute(statement, (after,)).fetchone()[0])
-
     def terms(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[TermCounts]]:
-        """Those of the rows that exist, ascending, and their terms; counted anew where there are none or damaged ones.
+        """Those of the rows that exist, ascending, and their terms; counted anew where they are damaged.
 
         Raises:
             DamagedDocumentsError: Neither the terms of a document nor its text is what was written.
         """
         cursor = self._connection.execute(
-            "SELECT row, CAST(terms AS BLOB), CAST(IIF(terms IS NULL, text, '') AS BLOB) FROM documents "
-            f"LEFT JOIN terms USING (row) WHERE {AMONG} ORDER BY row",
+            f"SELECT row, CAST(terms AS BLOB) FROM documents LEFT JOIN terms USING (row) WHERE {AMONG} ORDER BY row",
             (row_list(rows),),
         )
         existing, found = [], []
-        for row, blob, text in cursor.fetchall():
+        for row, blob in cursor.fetchall():
             existing.append(row)
             try:
-                found.append(count_terms(_text(text)) if blob is None else read_terms(blob))
+                found.append(read_terms(blob or b""))
             except DamagedError:  # made of the text, so they can be made again
                 found.append(count_terms(self.documents(np.array([row]))[row].text))
         return np.array(existing, dtype=np.int64), found
@@ -257,7 +250,7 @@ class StoreView:
         damaged = sorted(set(expected) - {line[0] for line in lines})
         for (row, checksum, norms, _, spans), blob in zip(lines, codes, strict=True):
             is_long_enough = len(norms or b"") >= 4 * record.num_facets
-            if not is_long_enough or not is_whole(checksum, facets_checksum(norms, blob, spans), row):
+            if not is_long_enough or checksum != placed(facets_checksum(norms, blob, spans), row):
                 damaged.append(row)
         if damaged:
             ids = self.ids(np.array(damaged))

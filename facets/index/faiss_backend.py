@@ -70,13 +70,10 @@ class FaissBackend:
             code_error=float(description["code_error"]),
             trained_documents=int(description["trained_documents"]),
         )
-        if not restored.num_vectors and len(slots):  # since version 2 of snapshots
-            content = source(4 * len(slots) * restored.num_facets)
-            if len(content) != 4 * len(slots) * restored.num_facets:
-                raise IndexFormatError(f"expected the lists of {len(slots)} documents, got {len(content)} bytes")
-            restored.restore(facets, np.frombuffer(content, dtype="<i4").reshape(len(slots), -1))
-        if restored.num_vectors > len(slots) * restored.num_facets:
-            raise IndexFormatError(f"{restored.num_vectors} facets for {len(slots)} documents")
+        content = source(4 * len(slots) * restored.num_facets)
+        if restored.num_vectors or len(content) != 4 * len(slots) * restored.num_facets:
+            raise IndexFormatError(f"expected the lists of {len(slots)} documents, got {len(content)} bytes")
+        restored.restore(facets, np.frombuffer(content, dtype="<i4").reshape(len(slots), restored.num_facets))
         return restored
 
     def enter_background(self) -> None:

@@ -1,7 +1,7 @@
 """Snapshots of indexes: one file, verified before a byte of it is believed.
 
-Version 2: magic, version and header length (``<8sII``); the header, JSON in UTF-8; the row number of every slot,
-int64 little-endian; what the index wrote; SHA-256 of all that. In version 1 the index wrote the facets too.
+Magic, version and header length (``<8sII``); the header, JSON in UTF-8; the row number of every slot, int64
+little-endian; what the index wrote; SHA-256 of all that.
 """
 
 import hashlib
@@ -25,8 +25,7 @@ __all__ = ["SnapshotIdentity", "check_snapshot", "load_snapshot", "read_snapshot
 logger = logging.getLogger(__name__)
 
 _MAGIC = b"FACETSIX"
-_VERSION = 2
-_READ_VERSIONS = (1, 2)
+_VERSION = 1
 _PREFIX = struct.Struct("<8sII")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _BUFFER = 1024 * 1024
@@ -90,7 +89,7 @@ def read_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend,
     with open(path, "rb", buffering=_BUFFER) as file:
         body_bytes = _verify(file)
         magic, version, header_bytes = _PREFIX.unpack(file.read(_PREFIX.size))
-        if magic != _MAGIC or version not in _READ_VERSIONS:
+        if magic != _MAGIC or version != _VERSION:
             raise IndexFormatError(f"snapshot has version {version}, expected {_VERSION}")
         header = json.loads(file.read(header_bytes))
         description = header["index"]

@@ -1,6 +1,6 @@
 """Writes the golden data directory of a format version; run once per version, never to mend a test.
 
-python tests/golden/make_index.py index_v4
+python tests/golden/make_index.py index_v1
 """
 
 import json

@@ -1,6 +1,6 @@
 """Writes a golden file of a small store; run once per version, never to mend a test.
 
-python tests/golden/make_stores.py papers_v3|relations_v2|streams_v2|backup_v1
+python tests/golden/make_stores.py papers_v3|relations_v2|streams_v1|backup_v1
 """
 
 import shutil
@@ -9,12 +9,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from facets_server.documents.stream_store import StreamStore
+from facets_server.documents.stream_store import SCHEMA as STREAMS
 from facets_server.runtime.upkeep import back_up_directory
 
 from facets.papers.inputs import Author, CandidateKind, Paper
 from facets.papers.store import AddedVector, AdditionStore
 from facets.relations.store import AddedRelation, AddedRelationStore
+from facets.storage import Database
 
 HERE = Path(__file__).resolve().parent
 
@@ -39,18 +40,22 @@ def write_relations(folder: Path) -> None:
 
 
 def write_streams(folder: Path) -> None:
-    shutil.copy(HERE / "streams_v1" / "ingest-streams.sqlite3", folder)  # the token cannot be chosen
-    StreamStore(folder / "ingest-streams.sqlite3").close()
+    database = Database(folder / "ingest-streams.sqlite3", STREAMS)  # the store would choose the token and the time
+    with database.write() as connection:
+        connection.execute(
+            "INSERT INTO streams (token, collection, collection_created, last_sequence, updated) "
+            "VALUES (?, ?, ?, ?, ?)",
+            ("golden-token", "news", "2026-01-01T00:00:00+00:00", 7, 1e11),
+        )
+    database.close()
 
 
 def write_backup(folder: Path) -> None:
     folder.rmdir()
     with TemporaryDirectory() as temporary:
         data = Path(temporary) / "data"
-        shutil.copytree(HERE / "index_v5" / "directory", data)
-        shutil.copytree(HERE / "papers_v2", data / "papers" / "toy")
-        shutil.copytree(HERE / "relations_v2", data / "relations" / "toy")
-        shutil.copy(HERE / "streams_v2" / "ingest-streams.sqlite3", data)
+        shutil.copytree(HERE / "index_v1" / "directory", data)
+        shutil.copy(HERE / "streams_v1" / "ingest-streams.sqlite3", data)
         assert back_up_directory(data, folder, print)
 
 

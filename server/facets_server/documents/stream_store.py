@@ -6,6 +6,7 @@ one batch is stored twice under the same ids, which changes nothing.
 """
 
 import logging
+import sqlite3
 import threading
 import time
 import uuid
@@ -19,7 +20,7 @@ __all__ = ["SCHEMA", "OpenStream", "StreamStore"]
 
 logger = logging.getLogger(__name__)
 
-_VERSION_1 = """
+_TABLE = """
 CREATE TABLE streams (
     token TEXT PRIMARY KEY,
     collection TEXT NOT NULL,
@@ -28,11 +29,17 @@ CREATE TABLE streams (
     updated REAL NOT NULL
 ) WITHOUT ROWID
 """
+
+
+def _version_1(connection: sqlite3.Connection) -> None:
+    connection.execute(_TABLE)
+    add_checksums(connection, "streams")
+
+
 SCHEMA = Schema(
     title="file of ingest streams",
     application_id=0x46415354,  # "FAST"
-    migrations=(_VERSION_1, lambda connection: add_checksums(connection, "streams")),
-    unmarked_tables=frozenset({"streams"}),
+    migrations=(_version_1,),
     checked=("streams",),
 )
 _KEEP_S = 30 * 24 * 3600.0  # tokens not used for this long are forgotten when the server starts

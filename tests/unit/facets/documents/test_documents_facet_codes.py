@@ -60,17 +60,6 @@ def test_codes_come_back_and_zero_facets_take_no_room(seed: int, code: FacetCode
     np.testing.assert_array_equal(again, codes)
 
 
-def test_zero_facets_of_earlier_versions_are_read() -> None:
-    units = unit_facets(3, 2, 8, seed=0)
-    units[1, 0] = 0
-    norms = np.ones(6, dtype=np.float32)
-    norms[2] = 0
-    whole = [document.astype("<f2").tobytes() for document in units]
-    again = read_codes(whole, norms, starts_of([2, 2, 2]), dim=8, code="fp16")
-    assert again is not None
-    np.testing.assert_array_equal(again, units.reshape(6, 8).astype(np.float16))
-
-
 def test_blob_of_another_length_is_refused() -> None:
     norms = np.ones(2, dtype=np.float32)
     assert read_codes([b"123"], norms, starts_of([2]), dim=8, code="int8") is None

@@ -1,6 +1,5 @@
 """Search by words, and by words and facets together."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document, EncodedTexts, EngineConfig, Equals, SearchMode, TargetModel
+from facets.documents import CollectionEngine, Document, EncodedTexts, Equals, SearchMode, TargetModel
 from facets.documents.fusion import fuse
 from facets.errors import FacetsError, InvalidInputError
 from facets.language.interruption import interrupted_by
@@ -171,20 +170,6 @@ def test_words_move_with_a_reindexed_collection(engine: CollectionEngine) -> Non
     assert found(engine, "cats") == ["cat"]
     engine.delete("docs", ids=["cat"])
     assert found(engine, "cats") == []
-
-
-@pytest.mark.parametrize("version", ["index_v1", "index_v2", "index_v3", "index_v4", "index_v5"])
-@pytest.mark.parametrize("maintained", [False, True])
-def test_directories_made_before_are_searched_by_words(version: str, maintained: bool, tmp_path: Path) -> None:
-    shutil.copytree(GOLDEN / version / "directory", tmp_path / "data")
-    config = EngineConfig(background=False)
-    with CollectionEngine.open(tmp_path / "data", config) as old:
-        if maintained:
-            old.maintain()
-        hits = old.search("golden", texts=["text 31"], mode="lexical", top_k=3).hits[0]
-        assert hits[0].id == "d31"
-    with CollectionEngine.open(tmp_path / "data", config) as again:
-        assert again.search("golden", texts=["31"], mode="lexical", top_k=3).hits[0][0].id == "d31"
 
 
 def test_mode_without_what_it_needs_is_refused(engine: CollectionEngine) -> None:
