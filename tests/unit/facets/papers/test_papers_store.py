@@ -1,7 +1,6 @@
 """The file of added papers: what is read is what was written, or an error."""
 
 import shutil
-import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +9,7 @@ from damage import DAMAGES, flipped_copies
 
 from facets.errors import DamagedError, StorageError
 from facets.papers.inputs import Author, CandidateKind, Paper
-from facets.papers.store import SCHEMA, AddedVector, AdditionStore
-from facets.storage import problems_of
+from facets.papers.store import AddedVector, AdditionStore
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 NUM_FLIPS = 60
@@ -94,19 +92,3 @@ def test_additions_written_by_earlier_versions_are_read(tmp_path: Path, version:
         sentences = {key: vector.tolist() for key, vector in store.sentences().items()}
         assert sentences == ({"p1": [0.5, -1.0]} if version == "papers_v3" else {})
         store.close()
-
-
-def test_a_file_of_an_earlier_version_is_compared_as_far_as_it_has_checksums(tmp_path: Path) -> None:
-    for version in ("papers_v1", "papers_v2"):
-        shutil.copytree(GOLDEN / version, tmp_path / version)
-    without, path = (tmp_path / version / "recommendation.sqlite3" for version in ("papers_v1", "papers_v2"))
-    assert list(problems_of(path, SCHEMA)) == []
-    with sqlite3.connect(path) as connection:
-        for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-            connection.execute(f"DROP TRIGGER {trigger}")
-        connection.execute("UPDATE papers SET record = '{}'")
-    connection.close()
-    [problem] = problems_of(path, SCHEMA)
-    assert "papers 'p1'" in problem
-    [problem] = problems_of(without, SCHEMA)
-    assert "only its pages were compared" in problem
