@@ -1,7 +1,7 @@
 """Durable files: one SQLite opener, one atomic write, one lock of a directory, errors of their own."""
 
 from facets.storage.backup import BACKUP_MANIFEST, BackupFile, back_up, check_backup, last_backup, note_backup, restore
-from facets.storage.checksums import add_checksums, row_checksum
+from facets.storage.checksums import add_checksums, row_checksum, tables_with_checksums
 from facets.storage.database import Database, Migration, Schema
 from facets.storage.files import clear_errors, sync_directory, write_atomically
 from facets.storage.inspection import problems_of
@@ -29,5 +29,6 @@ __all__ = [
     "restore",
     "row_checksum",
     "sync_directory",
+    "tables_with_checksums",
     "write_atomically",
 ]

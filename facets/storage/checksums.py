@@ -5,9 +5,9 @@ SQLite itself has none on its pages: a flipped bit inside a value is read as ano
 
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-__all__ = ["add_checksums", "damaged_rows", "register_checksum", "row_checksum"]
+__all__ = ["add_checksums", "damaged_rows", "register_checksum", "row_checksum", "tables_with_checksums"]
 
 Value = None | int | float | str | bytes
 
@@ -49,6 +49,17 @@ def add_checksums(connection: sqlite3.Connection, *tables: str) -> None:
                 f"CREATE TRIGGER {table}_checksum_{event.split()[0].lower()} AFTER {event} ON {table} BEGIN "
                 f"UPDATE {table} SET checksum = row_checksum({values}) WHERE {same}; END"
             )
+
+
+def tables_with_checksums(statements: str, *tables: str) -> Callable[[sqlite3.Connection], None]:
+    """The migration that makes the tables of a new file: SQL statements, then checksums in the rows of these tables."""
+
+    def migrate(connection: sqlite3.Connection) -> None:
+        for statement in statements.split(";\n"):
+            connection.execute(statement)
+        add_checksums(connection, *tables)
+
+    return migrate
 
 
 def damaged_rows(connection: sqlite3.Connection, table: str) -> Iterator[str]:

@@ -6,7 +6,6 @@ one batch is stored twice under the same ids, which changes nothing.
 """
 
 import logging
-import sqlite3
 import threading
 import time
 import uuid
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from facets.errors import ConflictError, DamagedError, InvalidInputError, NotFoundError
-from facets.storage import Database, Schema, add_checksums, clear_errors
+from facets.storage import Database, Schema, clear_errors, tables_with_checksums
 
 __all__ = ["SCHEMA", "OpenStream", "StreamStore"]
 
@@ -31,15 +30,10 @@ CREATE TABLE streams (
 """
 
 
-def _version_1(connection: sqlite3.Connection) -> None:
-    connection.execute(_TABLE)
-    add_checksums(connection, "streams")
-
-
 SCHEMA = Schema(
     title="file of ingest streams",
     application_id=0x46415354,  # "FAST"
-    migrations=(_version_1,),
+    migrations=(tables_with_checksums(_TABLE, "streams"),),
     checked=("streams",),
 )
 _KEEP_S = 30 * 24 * 3600.0  # tokens not used for this long are forgotten when the server starts
