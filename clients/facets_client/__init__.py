@@ -21,12 +21,13 @@ from facets_client.errors import (
     UnavailableError,
 )
 from facets_client.papers.operations import PaperOptions
-from facets_client.papers.types import NewAuthor, Paper, PaperAuthor
+from facets_client.papers.types import Author, NewAuthor, Paper
 from facets_client.relations.types import PairLimits
 
 __all__ = [
     "AlreadyExistsError",
     "AsyncFacetsClient",
+    "Author",
     "DeadlineExceededError",
     "Document",
     "FacetsClient",
@@ -39,7 +40,6 @@ __all__ = [
     "OverloadedError",
     "PairLimits",
     "Paper",
-    "PaperAuthor",
     "PaperOptions",
     "PermissionDeniedError",
     "ServerError",

@@ -130,7 +130,7 @@ _ROOMS: Mapping[str, tuple[_Record | _Names, ...]] = {
     ),
     "papers": (
         _Names("CandidateKind", "CandidateKind"),
-        _Record("PaperAuthor", "PaperAuthor", given=1),
+        _Record("Author", "Author", given=1),
         _Record("Paper", "Paper", given=1),
         _Record("NewAuthor", "NewAuthor", given=1),
         *_same("NearestPaper", "CandidateEvidence", "RankedCandidate", "RankedPaper", "Candidate"),
@@ -147,8 +147,6 @@ _MAY_LACK = {
     *("Collection.create_time", "Document.facet_embeddings", "Document.token_stats", "Document.facet_spans"),
     *("RankedCandidate.evidence", "RankedPaper.evidence", "RankedPaper.position", "RelationScore.meeting"),
 }
-# Fields that have another name here.
-_RENAMED = {"Paper.cited_by_ids": "cited_by", "Paper.excluded_ids": "excluded"}
 
 _F = FieldDescriptorProto
 _SCALARS = {
@@ -372,7 +370,7 @@ def _record_source(row: _Record, protos: _Protos) -> str:
     base = f"({row.base.partition(':')[2]})" if row.base else ""
     lines = ["@dataclass(frozen=True, slots=True)", f"class {row.name}{base}:"]
     lines += _docstring(row, fields, protos)
-    names = [_name_of(field, row) for field in fields]
+    names = [field.name for field in fields]
     first_default = _first_default(row, types)
     for place, (name, kind) in enumerate(zip(names, types, strict=True)):
         lines.append(f"    {name}: {kind}{_default_of(kind) if place >= first_default else ''}")
@@ -438,13 +436,9 @@ def _docstring(row: _Record, fields: list[FieldDescriptorProto], protos: _Protos
     summary = row.summary or protos.comments[row.message]
     lines = [*textwrap.wrap(f'"""{summary}', _WIDTH - 4), "", "Attributes:"]
     for field in fields:
-        comment = f"{_name_of(field, row)}: {protos.comments[f'{row.message}.{field.name}']}"
+        comment = f"{field.name}: {protos.comments[f'{row.message}.{field.name}']}"
         lines += textwrap.wrap(comment, _WIDTH - 8, initial_indent="    ", subsequent_indent="        ")
     return [f"    {line}".rstrip() for line in [*lines, '"""']]
-
-
-def _name_of(field: FieldDescriptorProto, row: _Record) -> str:
-    return _RENAMED.get(f"{row.message}.{field.name}", field.name)
 
 
 def _formatted(source: str) -> str:

@@ -287,7 +287,7 @@ class BlockingMethods(BlockingRunner):
         papers: Sequence[Paper] | None = None,
         top_k: int = 10,
         where: Filter | None = None,
-        exclude: Sequence[str] = (),
+        excluded_ids: Sequence[str] = (),
         facet_weight: float | None = None,
         evidence: bool = False,
         min_revision: int = 0,
@@ -304,13 +304,13 @@ class BlockingMethods(BlockingRunner):
             top_k: Papers for each id.
             where: Condition on the payload of documents; on papers of the caller's one on the year alone, e.g.
                 ``Range("year", gte=2015)``.
-            exclude: Ids of papers never listed.
+            excluded_ids: Ids of papers never listed.
             facet_weight: Share of the facets in the score, in [0, 1]; None: tuned for the model.
             evidence: Say why.
             min_revision: Read only this revision of the collection or a later one; 0: any.
             model: Name; empty: the server's default model of papers.
         """
-        check_sequences(ids=ids, papers=papers, exclude=exclude)
+        check_sequences(ids=ids, papers=papers, excluded_ids=excluded_ids)
         return self._run(
             self._operations.rank_papers(
                 kind,
@@ -319,7 +319,7 @@ class BlockingMethods(BlockingRunner):
                 papers=papers,
                 top_k=top_k,
                 where=where,
-                exclude=exclude,
+                excluded_ids=excluded_ids,
                 facet_weight=facet_weight,
                 evidence=evidence,
                 min_revision=min_revision,
@@ -889,7 +889,7 @@ class AsyncMethods(AsyncRunner):
         papers: Sequence[Paper] | None = None,
         top_k: int = 10,
         where: Filter | None = None,
-        exclude: Sequence[str] = (),
+        excluded_ids: Sequence[str] = (),
         facet_weight: float | None = None,
         evidence: bool = False,
         min_revision: int = 0,
@@ -906,13 +906,13 @@ class AsyncMethods(AsyncRunner):
             top_k: Papers for each id.
             where: Condition on the payload of documents; on papers of the caller's one on the year alone, e.g.
                 ``Range("year", gte=2015)``.
-            exclude: Ids of papers never listed.
+            excluded_ids: Ids of papers never listed.
             facet_weight: Share of the facets in the score, in [0, 1]; None: tuned for the model.
             evidence: Say why.
             min_revision: Read only this revision of the collection or a later one; 0: any.
             model: Name; empty: the server's default model of papers.
         """
-        check_sequences(ids=ids, papers=papers, exclude=exclude)
+        check_sequences(ids=ids, papers=papers, excluded_ids=excluded_ids)
         return await self._run(
             self._operations.rank_papers(
                 kind,
@@ -921,7 +921,7 @@ class AsyncMethods(AsyncRunner):
                 papers=papers,
                 top_k=top_k,
                 where=where,
-                exclude=exclude,
+                excluded_ids=excluded_ids,
                 facet_weight=facet_weight,
                 evidence=evidence,
                 min_revision=min_revision,

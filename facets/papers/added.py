@@ -118,4 +118,4 @@ class AddedPapers:
 def candidates_of(paper: Paper) -> list[tuple[CandidateKind, str]]:
     """Kind and id of everybody whom a paper names."""
     authors = [(CandidateKind.AUTHORS, author.key) for author in paper.authors]
-    return authors + [(CandidateKind.CITATIONS, key) for key in paper.cited_by]
+    return authors + [(CandidateKind.CITATIONS, key) for key in paper.cited_by_ids]

@@ -69,7 +69,7 @@ class Additions:
         _check_ids(papers)
         change = Change({paper.id: paper for paper in papers})
         with self._lock:
-            named = {key: None for paper in papers for key in paper.cited_by}
+            named = {key: None for paper in papers for key in paper.cited_by_ids}
             unknown = sorted(key for key in named if not self._is_known(key) and key not in change.papers)
             result = self._add(store, change)
         return AddResult(len(papers), *result, unknown_citations=tuple(unknown))

@@ -137,7 +137,7 @@ class PaperEngine:
         state = self._additions.state
         table = state.tables[kind]
         allowed = without(table.live_rows, allowed_mask(table, options), np.empty(0, dtype=np.int64))
-        excluded = [] if isinstance(papers, PaperFacets) else [table.rows(paper.excluded) for paper in papers]
+        excluded = [] if isinstance(papers, PaperFacets) else [table.rows(paper.excluded_ids) for paper in papers]
         width = min(options.top_k, len(allowed))
         rows = np.full((len(encoded), width), -1, dtype=np.int64)
         scores = np.full((len(encoded), width), -np.inf, dtype=np.float32)
@@ -168,8 +168,9 @@ class PaperEngine:
             kind: What the ids are.
             ids: Authors (id, else name) or citing papers.
             papers: The papers to rank; a collection that is asked often is encoded once by ``encode``.
-            options: ``exclude``, ``candidates``, ``positive`` and ``negative`` are ids of ``papers`` here, and the
-                years bound their ``year``; encoded papers have neither id nor year, so all of these must be empty.
+            options: ``excluded_ids``, ``candidates``, ``positive_ids`` and ``negative_ids`` are ids of ``papers`` here,
+                and the years bound their ``year``; encoded papers have neither id nor year, so all of these must be
+                empty.
 
         Returns:
             One list an id, best first, ties by place.
@@ -209,7 +210,7 @@ class PaperEngine:
     def add_papers(self, papers: Sequence[Paper]) -> AddResult:
         """Stores papers and fits the vectors of their authors and citing papers, new and known, without retraining.
 
-        A paper of a known id is replaced. ``cited_by`` entries that are no known paper become citing papers
+        A paper of a known id is replaced. ``cited_by_ids`` entries that are no known paper become citing papers
         all the same and are reported.
 
         Raises:
@@ -242,7 +243,7 @@ class PaperEngine:
         result = []
         for number in range(len(encoded)):
             one = encoded.part(slice(number, number + 1))
-            own = () if isinstance(papers, PaperFacets) else papers[number].excluded
+            own = () if isinstance(papers, PaperFacets) else papers[number].excluded_ids
             excluded = table.rows(own)
             rows = np.empty(0, dtype=np.int64)
             if searchable and index is not None:

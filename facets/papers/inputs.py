@@ -46,18 +46,18 @@ class Paper:
         abstract: May be empty; then the title stands alone.
         id: Unique among the papers of a call; needed by ``add_papers`` and ``rank_papers`` only.
         authors: Who wrote it; used by ``add_papers``.
-        cited_by: Ids of the papers that cite it; used by ``add_papers``.
+        cited_by_ids: Ids of the papers that cite it; used by ``add_papers``.
         year: Of publication; None when unknown.
-        excluded: Candidates never recommended for this paper (conflicts of interest); ids or names.
+        excluded_ids: Candidates never recommended for this paper (conflicts of interest); ids or names.
     """
 
     title: str
     abstract: str = ""
     id: str = ""
     authors: tuple[Author, ...] = ()
-    cited_by: tuple[str, ...] = ()
+    cited_by_ids: tuple[str, ...] = ()
     year: int | None = None
-    excluded: tuple[str, ...] = ()
+    excluded_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,12 @@ class PaperOptions:
 
     Attributes:
         top_k: Most results a paper, at least 1; fewer come back when fewer candidates are left.
-        exclude: Ids of candidates that must not be recommended; unknown ids are ignored, an empty list excludes nobody.
+        excluded_ids: Ids of candidates never recommended; unknown ids are ignored, an empty list excludes nobody.
         candidates: Ids to choose from, None for all known; an empty list gives empty answers.
         from_year: Authors: with a paper of this year or later. Citing papers: published in or after. None: any.
         to_year: Likewise, up to this year. With either bound, candidates of unknown year are left out.
-        positive: Ids of candidates whose like is wanted: those near one of them in the space of candidates rise.
-        negative: Ids of candidates whose like is not wanted.
+        positive_ids: Ids of candidates whose like is wanted: those near one of them in the space of candidates rise.
+        negative_ids: Ids of candidates whose like is not wanted.
         example_weight: What a cosine of 1 to an example adds to (takes from) a score, in [0, 1000].
         facet_weight: Share of the facets in the hybrid score, in [0, 1]: 1 is facets only, 0 document similarity
             only, None the weight tuned for the model.
@@ -97,12 +97,12 @@ class PaperOptions:
     """
 
     top_k: int = 10
-    exclude: Sequence[str] = ()
+    excluded_ids: Sequence[str] = ()
     candidates: Sequence[str] | None = None
     from_year: int | None = None
     to_year: int | None = None
-    positive: Sequence[str] = ()
-    negative: Sequence[str] = ()
+    positive_ids: Sequence[str] = ()
+    negative_ids: Sequence[str] = ()
     example_weight: float = 0.25
     facet_weight: float | None = None
     evidence: bool = False
@@ -117,7 +117,7 @@ class PaperOptions:
             raise InvalidInputError(rule, path="example_weight")
         if self.from_year is not None and self.to_year is not None and self.from_year > self.to_year:
             raise InvalidInputError(f"must be <= to_year, got {self.from_year} > {self.to_year}", path="from_year")
-        for name in ("exclude", "candidates", "positive", "negative"):
+        for name in ("excluded_ids", "candidates", "positive_ids", "negative_ids"):
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} must be a sequence of ids, got one str")
 

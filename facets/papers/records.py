@@ -70,7 +70,7 @@ def paper_from_record(record: Mapping[str, object], where: str) -> Paper:
         id=paper_id,
         # An empty name is nobody: real lists have them where an author was lost.
         authors=tuple(_author(value, where) for value in _list(record, "authors", where) if value != ""),
-        cited_by=tuple(_item(value, "cited_by", where) for value in _list(record, "cited_by", where)),
+        cited_by_ids=tuple(_item(value, "cited_by", where) for value in _list(record, "cited_by", where)),
         year=year_of_id(paper_id) if year is None else year,
     )
 

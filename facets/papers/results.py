@@ -131,7 +131,7 @@ class AddResult:
         papers: Papers stored.
         authors: Authors whose vector is new or was fitted again.
         citing_papers: Citing papers whose vector is new or was fitted again.
-        unknown_citations: Entries of ``cited_by`` that are no known paper; they still count as citing papers.
+        unknown_citations: Entries of ``cited_by_ids`` that are no known paper; they still count as citing papers.
     """
 
     papers: int = 0

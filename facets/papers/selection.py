@@ -20,13 +20,13 @@ __all__ = ["allowed_mask", "allowed_papers", "example_bonus", "row_of", "without
 def allowed_mask(table: CandidateTable, options: PaperOptions) -> NDArray[np.bool_] | None:
     """``[J]``: what candidates, exclusions and years leave; None: everything."""
     years = options.from_year is not None or options.to_year is not None
-    if options.candidates is None and not options.exclude and not years:
+    if options.candidates is None and not options.excluded_ids and not years:
         return None
     mask = np.ones(table.num_rows, dtype=np.bool_)
     if options.candidates is not None:
         mask[:] = False
         mask[table.rows(options.candidates)] = True
-    mask[table.rows(options.exclude)] = False
+    mask[table.rows(options.excluded_ids)] = False
     if years:
         mask &= table.year_mask(options.from_year, options.to_year)
     return mask
@@ -45,13 +45,15 @@ def example_bonus(table: CandidateTable, options: PaperOptions) -> NDArray[np.fl
     Raises:
         InvalidInputError: An example is unknown.
     """
-    if not options.positive and not options.negative:
+    if not options.positive_ids and not options.negative_ids:
         return None
-    for name in ("positive", "negative"):
+    for name in ("positive_ids", "negative_ids"):
         for place, key in enumerate(getattr(options, name)):
             if not len(table.rows([key])):
                 raise InvalidInputError(f"is no known id: {key!r}", path=(name, place))
-    return example_scores(table, table.rows(options.positive), table.rows(options.negative), options.example_weight)
+    return example_scores(
+        table, table.rows(options.positive_ids), table.rows(options.negative_ids), options.example_weight
+    )
 
 
 def row_of(kind: CandidateKind, table: CandidateTable, key: str) -> int:
@@ -79,7 +81,7 @@ def allowed_papers(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Places of the papers left by the options, and what examples add to each paper."""
     bonus = np.zeros(len(encoded), dtype=np.float32)
-    filtered = options.candidates is not None or options.exclude or options.positive or options.negative
+    filtered = options.candidates is not None or options.excluded_ids or options.positive_ids or options.negative_ids
     if isinstance(papers, PaperFacets):
         if filtered or options.from_year is not None or options.to_year is not None:
             raise InvalidInputError("encoded papers have no ids and years to filter by, expected none of the filters")
@@ -87,7 +89,7 @@ def allowed_papers(
     places = {paper.id: place for place, paper in enumerate(papers) if paper.id}
     if len(places) != sum(bool(paper.id) for paper in papers):
         raise InvalidInputError("must have distinct ids, got one twice", path="papers")
-    for name, sign in (("positive", 1.0), ("negative", -1.0)):
+    for name, sign in (("positive_ids", 1.0), ("negative_ids", -1.0)):
         ids = getattr(options, name)
         unknown = [key for key in ids if key not in places]
         if unknown:
@@ -95,7 +97,7 @@ def allowed_papers(
         if ids:
             examples = encoded.documents[[places[key] for key in ids]]
             bonus += np.float32(sign * options.example_weight) * (encoded.documents @ examples.T).max(axis=1)
-    excluded = set(options.exclude)
+    excluded = set(options.excluded_ids)
     wanted = None if options.candidates is None else set(options.candidates)
     from_year, to_year = options.from_year, options.to_year
     allowed = [

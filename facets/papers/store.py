@@ -166,7 +166,7 @@ def _encoded(paper: Paper) -> str:
             "title": paper.title,
             "abstract": paper.abstract,
             "authors": [[author.name, author.id] for author in paper.authors],
-            "cited_by": list(paper.cited_by),
+            "cited_by": list(paper.cited_by_ids),
             "year": paper.year,
         }
     )
@@ -180,7 +180,7 @@ def _decoded(record: str, path: Path) -> Paper:
             abstract=values["abstract"],
             id=values["id"],
             authors=tuple(Author(name, key) for name, key in values["authors"]),
-            cited_by=tuple(values["cited_by"]),
+            cited_by_ids=tuple(values["cited_by"]),
             year=values["year"],
         )
     except (ValueError, KeyError, TypeError) as error:

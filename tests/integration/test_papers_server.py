@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from facets_client import (
     AsyncFacetsClient,
+    Author,
     Document,
     FacetsClient,
     InvalidArgumentError,
     NewAuthor,
     NotFoundError,
     Paper,
-    PaperAuthor,
     PaperOptions,
 )
 from facets_client.filters import Range
@@ -88,16 +88,16 @@ def test_filters(client: FacetsClient) -> None:
     everyone = client.recommend_authors([PARSING], PaperOptions(top_k=50)).results[0]
     ids = [item.id for item in everyone]
     assert len(ids) > 10
-    left = client.recommend_authors([PARSING], PaperOptions(top_k=50, exclude=[*ids[:2], "nobody"])).results[0]
+    left = client.recommend_authors([PARSING], PaperOptions(top_k=50, excluded_ids=[*ids[:2], "nobody"])).results[0]
     assert [item.id for item in left] == ids[2:]
-    own = Paper(PARSING.title, PARSING.abstract, excluded=ids[1:])
+    own = Paper(PARSING.title, PARSING.abstract, excluded_ids=ids[1:])
     assert [item.id for item in client.recommend_authors([own]).results[0]] == ids[:1]
-    assert client.recommend_authors([PARSING], PaperOptions(exclude=ids)).results == ((),)
+    assert client.recommend_authors([PARSING], PaperOptions(excluded_ids=ids)).results == ((),)
     assert client.recommend_authors([PARSING], PaperOptions(candidates=[])).results == ((),)
     some = PaperOptions(candidates=[ids[5], ids[3], "nobody"])
     assert [item.id for item in client.recommend_authors([PARSING], some).results[0]] == [ids[3], ids[5]]
     assert client.recommend_authors([PARSING], PaperOptions(where=Range("year", gte=3000))).results == ((),)
-    unlike = PaperOptions(top_k=50, negative=[ids[0]], example_weight=100.0)
+    unlike = PaperOptions(top_k=50, negative_ids=[ids[0]], example_weight=100.0)
     assert client.recommend_authors([PARSING], unlike).results[0][0].id != ids[0]
 
 
@@ -109,7 +109,7 @@ def test_facet_weight_mixes_both_scores(client: FacetsClient) -> None:
 
 
 def test_bulk_agrees_with_single_calls(client: FacetsClient) -> None:
-    papers = [PARSING, SPEECH, Paper("a pixel", excluded=["vision A", "vision B"])] * 50
+    papers = [PARSING, SPEECH, Paper("a pixel", excluded_ids=["vision A", "vision B"])] * 50
     options = PaperOptions(top_k=5)
     bulk = client.recommend_bulk("authors", papers, options).results
     single = client.recommend_authors(papers[:3], options).results
@@ -149,11 +149,11 @@ def test_what_is_wrong_is_reported(client: FacetsClient) -> None:
     with pytest.raises(InvalidArgumentError, match="toy-papers"):
         client.summarize(["A text."], model="toy-papers")
     with pytest.raises(InvalidArgumentError, match="nobody"):
-        client.recommend_authors([PARSING], PaperOptions(positive=["nobody"]))
+        client.recommend_authors([PARSING], PaperOptions(positive_ids=["nobody"]))
     with pytest.raises(InvalidArgumentError, match="as an earlier one is"):
         client.add_papers([Paper("a", id="x"), Paper("b", id="x")])
     with pytest.raises(NotFoundError, match="nope"):
-        client.add_authors([NewAuthor(PaperAuthor("Zoe"), paper_ids=["nope"])])
+        client.add_authors([NewAuthor(Author("Zoe"), paper_ids=["nope"])])
     long = Paper("syntax", "grammar rule " * 50_000)
     assert subject_of(client.recommend_authors([long]).results[0][0].id) == "parsing"
 
@@ -177,10 +177,10 @@ def test_additions_survive_a_kill(
 ) -> None:
     arguments = ["--model", str(papers_model)]
     first = spawn(arguments=arguments)
-    paper = Paper("voice signal", " ".join(SUBJECTS["speech"]), id="new-1", authors=[PaperAuthor("New One", "n-1")])
+    paper = Paper("voice signal", " ".join(SUBJECTS["speech"]), id="new-1", authors=[Author("New One", "n-1")])
     with FacetsClient(first.target, timeout_s=60) as client:
         assert client.add_papers([paper]).num_papers == 1
-        added = client.add_authors([NewAuthor(PaperAuthor("Old Salt"), papers=[PARSING], paper_ids=["P06-1057"])])
+        added = client.add_authors([NewAuthor(Author("Old Salt"), papers=[PARSING], paper_ids=["P06-1057"])])
         assert added.num_authors == 1
         before = client.recommend_authors([PARSING, SPEECH], PaperOptions(top_k=50))
     assert "n-1" in [item.id for item in before.results[1]]

@@ -145,5 +145,5 @@ class CandidatesFile:
         own = paper.authors if self._settings.own_excluded and self._settings.kind == "authors" else ()
         names = (author.id or author.name for author in own)
         # Authors and who cites the paper are for AddPapers; here they would only travel.
-        excluded = (*paper.excluded, *names, *self._settings.conflicts.get(paper.id, ()))
-        return replace(read, item=replace(paper, excluded=excluded, authors=(), cited_by=()))
+        excluded = (*paper.excluded_ids, *names, *self._settings.conflicts.get(paper.id, ()))
+        return replace(read, item=replace(paper, excluded_ids=excluded, authors=(), cited_by_ids=()))

@@ -17,12 +17,12 @@ from facets_client.filters import Filter
 from facets_client.papers.types import (
     AddedAuthors,
     AddedPapers,
+    Author,
     CandidateKind,
     CandidateRankings,
     FoundCandidates,
     NewAuthor,
     Paper,
-    PaperAuthor,
     PaperRankings,
 )
 
@@ -41,30 +41,33 @@ class PaperOptions:
 
     Attributes:
         top_k: Candidates for each paper.
-        exclude: Ids of candidates never recommended.
+        excluded_ids: Ids of candidates never recommended.
         candidates: Only these ids; None: all. An empty list gives empty answers.
         where: Condition on the year of a paper of the author, or of the citing paper: ``Range("year", gte=2015)``.
             Candidates of unknown years are left out.
-        positive: Ids of candidates whose like is wanted.
-        negative: Ids of candidates whose like is not wanted.
+        positive_ids: Ids of candidates whose like is wanted.
+        negative_ids: Ids of candidates whose like is not wanted.
         example_weight: What a cosine of 1 to an example counts; None: the server's choice.
         facet_weight: Share of the facets in the score, in [0, 1]; None: tuned for the model.
         evidence: Say why; not for bulk calls.
     """
 
     top_k: int = 10
-    exclude: Sequence[str] = ()
+    excluded_ids: Sequence[str] = ()
     candidates: Sequence[str] | None = None
     where: Filter | None = None
-    positive: Sequence[str] = ()
-    negative: Sequence[str] = ()
+    positive_ids: Sequence[str] = ()
+    negative_ids: Sequence[str] = ()
     example_weight: float | None = None
     facet_weight: float | None = None
     evidence: bool = False
 
     def __post_init__(self) -> None:
         check_sequences(
-            exclude=self.exclude, candidates=self.candidates, positive=self.positive, negative=self.negative
+            excluded_ids=self.excluded_ids,
+            candidates=self.candidates,
+            positive_ids=self.positive_ids,
+            negative_ids=self.negative_ids,
         )
 
 
@@ -177,7 +180,7 @@ class PaperOperations(RoomOperations):
         papers: Sequence[Paper] | None = None,
         top_k: int = 10,
         where: Filter | None = None,
-        exclude: Sequence[str] = (),
+        excluded_ids: Sequence[str] = (),
         facet_weight: float | None = None,
         evidence: bool = False,
         min_revision: int = 0,
@@ -194,7 +197,7 @@ class PaperOperations(RoomOperations):
             top_k: Papers for each id.
             where: Condition on the payload of documents; on papers of the caller's one on the year alone, e.g.
                 ``Range("year", gte=2015)``.
-            exclude: Ids of papers never listed.
+            excluded_ids: Ids of papers never listed.
             facet_weight: Share of the facets in the score, in [0, 1]; None: tuned for the model.
             evidence: Say why.
             min_revision: Read only this revision of the collection or a later one; 0: any.
@@ -202,20 +205,20 @@ class PaperOperations(RoomOperations):
         """
         if bool(collection) == (papers is not None):
             raise ValueError("expected collection or papers, got " + ("both" if collection else "neither"))
-        for name in (*ids, *exclude):
+        for name in (*ids, *excluded_ids):
             check_text(name)
         wanted = pb.RankPapersRequest(
             kind=_kind_name(kind),
             model=model,
             top_k=unsigned(top_k, "top_k"),
-            excluded_ids=exclude,
+            excluded_ids=excluded_ids,
             facet_weight=facet_weight,
             evidence=evidence,
             min_revision=unsigned(min_revision, "min_revision", bits=64),
         )
         if papers is not None:
             if where is not None:
-                wanted.years.CopyFrom(_from_years(where))
+                wanted.MergeFrom(pb.RankPapersRequest(**_from_years(where)))
             return _merged_rankings((yield from self._rank_given(wanted, ids, papers)), top_k)
         wanted.collection = collection
         condition = from_filter(where)
@@ -342,15 +345,15 @@ def from_paper(paper: Paper) -> pb.Paper:
     """
     if not isinstance(paper, Paper):
         raise TypeError(f"papers must be of class Paper, got {type(paper).__name__}")
-    for text in (paper.title, paper.abstract, paper.id, *paper.cited_by, *paper.excluded):
+    for text in (paper.title, paper.abstract, paper.id, *paper.cited_by_ids, *paper.excluded_ids):
         check_text(text)
     for author in paper.authors:
         _check_author(author)
     _check_year(paper.year)
-    return to_message(paper, pb.Paper, cited_by_ids=paper.cited_by, excluded_ids=paper.excluded)
+    return to_message(paper, pb.Paper)
 
 
-def _check_author(author: PaperAuthor) -> None:
+def _check_author(author: Author) -> None:
     check_text(author.name)
     check_text(author.id)
 
@@ -363,28 +366,28 @@ def from_new_author(author: NewAuthor) -> pb.NewAuthor:
 
 def _from_options(options: PaperOptions) -> pb.PaperOptions:
     """Options as a message."""
-    for name in (*options.exclude, *(options.candidates or ()), *options.positive, *options.negative):
+    for name in (*options.excluded_ids, *(options.candidates or ()), *options.positive_ids, *options.negative_ids):
         check_text(name)
     return pb.PaperOptions(
         top_k=unsigned(options.top_k, "top_k"),
-        excluded_ids=options.exclude,
+        excluded_ids=options.excluded_ids,
         candidates=None if options.candidates is None else pb.CandidateList(ids=options.candidates),
-        years=None if options.where is None else _from_years(options.where),
-        positive_ids=options.positive,
-        negative_ids=options.negative,
+        **({} if options.where is None else _from_years(options.where)),
+        positive_ids=options.positive_ids,
+        negative_ids=options.negative_ids,
         example_weight=options.example_weight,
         facet_weight=options.facet_weight,
         evidence=options.evidence,
     )
 
 
-def _from_years(where: filters.Filter) -> pb.YearRange:
-    """A condition on the year as a message.
+def _from_years(where: filters.Filter) -> dict[str, int]:
+    """A condition on the year as ``from_year`` and ``to_year``.
 
     Raises:
         ValueError: It is about something else, or no plain range of years.
     """
-    made = pb.YearRange()
+    made: dict[str, int] = {}
     for condition in where.filters if isinstance(where, filters.AllOf) else (where,):
         match condition:
             case filters.Range("year", gt, gte, lt, lte):
@@ -397,9 +400,9 @@ def _from_years(where: filters.Filter) -> pb.YearRange:
             case _:
                 raise ValueError(f"expected a range of years, like Range('year', gte=2015), got {condition}")
         if lowest:
-            made.from_year = max(lowest + ([made.from_year] if made.HasField("from_year") else []))
+            made["from_year"] = max(lowest + ([made["from_year"]] if "from_year" in made else []))
         if highest:
-            made.to_year = min(highest + ([made.to_year] if made.HasField("to_year") else []))
+            made["to_year"] = min(highest + ([made["to_year"]] if "to_year" in made else []))
     return made
 
 

@@ -12,7 +12,7 @@ from facets_client.load.batches import Entry
 from facets_client.load.records import Rejection, Row, read_objects
 from facets_client.load.source import RecordSource
 from facets_client.papers.operations import from_new_author, from_paper
-from facets_client.papers.types import NewAuthor, Paper, PaperAuthor
+from facets_client.papers.types import Author, NewAuthor, Paper
 
 ItemT = TypeVar("ItemT")
 
@@ -84,9 +84,9 @@ def paper_of(fields: Mapping[str, object], *, need_id: bool = False) -> Paper:
         abstract=_text(fields, "abstract"),
         id=paper_id,
         authors=tuple(_author(value) for value in _list(fields, "authors")),
-        cited_by=_names(fields, "cited_by"),
+        cited_by_ids=_names(fields, "cited_by"),
         year=year,
-        excluded=_names(fields, "excluded"),
+        excluded_ids=_names(fields, "excluded"),
     )
 
 
@@ -119,13 +119,13 @@ def _rejection(line: Row, reason: str, message: str) -> Rejection:
     return _entry(line, None).rejected(reason, message)
 
 
-def _author(value: object) -> PaperAuthor:
+def _author(value: object) -> Author:
     if isinstance(value, dict):
         name, author_id = _text(value, "name"), _text(value, "id")
         if name.strip() or author_id.strip():
-            return PaperAuthor(name or author_id, author_id)
+            return Author(name or author_id, author_id)
     elif isinstance(value, str) and value.strip():
-        return PaperAuthor(value)
+        return Author(value)
     raise ValueError(f"an author must be a name, or an object with a name or an id, got {_shown(value)}")
 
 

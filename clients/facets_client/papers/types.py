@@ -14,7 +14,7 @@ CandidateKind = Literal["authors", "citations"]
 
 
 @dataclass(frozen=True, slots=True)
-class PaperAuthor:
+class Author:
     """An author of a paper.
 
     Attributes:
@@ -36,22 +36,22 @@ class Paper:
             the first Model.max_tokens tokens of both.
         id: Identity, unique in the request; needed in AddPapers, else it may be empty.
         authors: Who wrote it; read by AddPapers only.
-        cited_by: Ids of the papers that cite it; read by AddPapers only.
+        cited_by_ids: Ids of the papers that cite it; read by AddPapers only.
         year: Year of publication.
-        excluded: Candidates never recommended for this paper (conflicts of interest): ids or names. Unknown ones
-            are no error.
+        excluded_ids: Candidates never recommended for this paper (conflicts of interest): ids or names. Unknown
+            ones are no error.
     """
 
     title: str
     abstract: str = ""
     id: str = ""
-    authors: Sequence[PaperAuthor] = ()
-    cited_by: Sequence[str] = ()
+    authors: Sequence[Author] = ()
+    cited_by_ids: Sequence[str] = ()
     year: int | None = None
-    excluded: Sequence[str] = ()
+    excluded_ids: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        check_sequences(authors=self.authors, cited_by=self.cited_by, excluded=self.excluded)
+        check_sequences(authors=self.authors, cited_by_ids=self.cited_by_ids, excluded_ids=self.excluded_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class NewAuthor:
         paper_ids: Papers that are known already, by id; an unknown one is NOT_FOUND.
     """
 
-    author: PaperAuthor
+    author: Author
     papers: Sequence[Paper] = ()
     paper_ids: Sequence[str] = ()
 

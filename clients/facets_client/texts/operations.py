@@ -29,9 +29,9 @@ from facets_client.texts.types import Method, Order
 
 # Requests of an embedding stream that are under way at the same time.
 _STREAM_WINDOW = 4
-_RANGES: dict[str, texts_pb2.CalibratedRange] = {
-    "0..1": texts_pb2.CALIBRATED_RANGE_ZERO_TO_ONE,
-    "0..5": texts_pb2.CALIBRATED_RANGE_ZERO_TO_FIVE,
+_RANGES: dict[str, texts_pb2.ScoreRange] = {
+    "0..1": texts_pb2.SCORE_RANGE_ZERO_TO_ONE,
+    "0..5": texts_pb2.SCORE_RANGE_ZERO_TO_FIVE,
 }
 
 
@@ -191,7 +191,7 @@ class TextOperations(RoomOperations):
                 attention=attention,
                 explain=explain,
                 calibrated=calibrated,
-                calibrated_range=proto_range,
+                score_range=proto_range,
                 num_words=most_words,
             ),
             texts_pb2.ScoreResponse,

@@ -30,13 +30,13 @@ class Paper(_message.Message):
     title: str
     abstract: str
     id: str
-    authors: _containers.RepeatedCompositeFieldContainer[PaperAuthor]
+    authors: _containers.RepeatedCompositeFieldContainer[Author]
     cited_by_ids: _containers.RepeatedScalarFieldContainer[str]
     year: int
     excluded_ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, title: _Optional[str] = ..., abstract: _Optional[str] = ..., id: _Optional[str] = ..., authors: _Optional[_Iterable[_Union[PaperAuthor, _Mapping]]] = ..., cited_by_ids: _Optional[_Iterable[str]] = ..., year: _Optional[int] = ..., excluded_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, title: _Optional[str] = ..., abstract: _Optional[str] = ..., id: _Optional[str] = ..., authors: _Optional[_Iterable[_Union[Author, _Mapping]]] = ..., cited_by_ids: _Optional[_Iterable[str]] = ..., year: _Optional[int] = ..., excluded_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
-class PaperAuthor(_message.Message):
+class Author(_message.Message):
     __slots__ = ("name", "id")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
@@ -50,20 +50,13 @@ class CandidateList(_message.Message):
     ids: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
-class YearRange(_message.Message):
-    __slots__ = ("from_year", "to_year")
-    FROM_YEAR_FIELD_NUMBER: _ClassVar[int]
-    TO_YEAR_FIELD_NUMBER: _ClassVar[int]
-    from_year: int
-    to_year: int
-    def __init__(self, from_year: _Optional[int] = ..., to_year: _Optional[int] = ...) -> None: ...
-
 class PaperOptions(_message.Message):
-    __slots__ = ("top_k", "excluded_ids", "candidates", "years", "positive_ids", "negative_ids", "example_weight", "facet_weight", "evidence")
+    __slots__ = ("top_k", "excluded_ids", "candidates", "from_year", "to_year", "positive_ids", "negative_ids", "example_weight", "facet_weight", "evidence")
     TOP_K_FIELD_NUMBER: _ClassVar[int]
     EXCLUDED_IDS_FIELD_NUMBER: _ClassVar[int]
     CANDIDATES_FIELD_NUMBER: _ClassVar[int]
-    YEARS_FIELD_NUMBER: _ClassVar[int]
+    FROM_YEAR_FIELD_NUMBER: _ClassVar[int]
+    TO_YEAR_FIELD_NUMBER: _ClassVar[int]
     POSITIVE_IDS_FIELD_NUMBER: _ClassVar[int]
     NEGATIVE_IDS_FIELD_NUMBER: _ClassVar[int]
     EXAMPLE_WEIGHT_FIELD_NUMBER: _ClassVar[int]
@@ -72,13 +65,14 @@ class PaperOptions(_message.Message):
     top_k: int
     excluded_ids: _containers.RepeatedScalarFieldContainer[str]
     candidates: CandidateList
-    years: YearRange
+    from_year: int
+    to_year: int
     positive_ids: _containers.RepeatedScalarFieldContainer[str]
     negative_ids: _containers.RepeatedScalarFieldContainer[str]
     example_weight: float
     facet_weight: float
     evidence: bool
-    def __init__(self, top_k: _Optional[int] = ..., excluded_ids: _Optional[_Iterable[str]] = ..., candidates: _Optional[_Union[CandidateList, _Mapping]] = ..., years: _Optional[_Union[YearRange, _Mapping]] = ..., positive_ids: _Optional[_Iterable[str]] = ..., negative_ids: _Optional[_Iterable[str]] = ..., example_weight: _Optional[float] = ..., facet_weight: _Optional[float] = ..., evidence: _Optional[bool] = ...) -> None: ...
+    def __init__(self, top_k: _Optional[int] = ..., excluded_ids: _Optional[_Iterable[str]] = ..., candidates: _Optional[_Union[CandidateList, _Mapping]] = ..., from_year: _Optional[int] = ..., to_year: _Optional[int] = ..., positive_ids: _Optional[_Iterable[str]] = ..., negative_ids: _Optional[_Iterable[str]] = ..., example_weight: _Optional[float] = ..., facet_weight: _Optional[float] = ..., evidence: _Optional[bool] = ...) -> None: ...
 
 class CandidateEvidence(_message.Message):
     __slots__ = ("facet", "nearest_words", "nearest_papers")
@@ -205,7 +199,7 @@ class PaperList(_message.Message):
     def __init__(self, papers: _Optional[_Iterable[_Union[Paper, _Mapping]]] = ...) -> None: ...
 
 class RankPapersRequest(_message.Message):
-    __slots__ = ("kind", "ids", "collection", "papers", "model", "top_k", "filter", "years", "excluded_ids", "facet_weight", "evidence", "min_revision")
+    __slots__ = ("kind", "ids", "collection", "papers", "model", "top_k", "filter", "from_year", "to_year", "excluded_ids", "facet_weight", "evidence", "min_revision")
     KIND_FIELD_NUMBER: _ClassVar[int]
     IDS_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
@@ -213,7 +207,8 @@ class RankPapersRequest(_message.Message):
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TOP_K_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
-    YEARS_FIELD_NUMBER: _ClassVar[int]
+    FROM_YEAR_FIELD_NUMBER: _ClassVar[int]
+    TO_YEAR_FIELD_NUMBER: _ClassVar[int]
     EXCLUDED_IDS_FIELD_NUMBER: _ClassVar[int]
     FACET_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     EVIDENCE_FIELD_NUMBER: _ClassVar[int]
@@ -225,12 +220,13 @@ class RankPapersRequest(_message.Message):
     model: str
     top_k: int
     filter: _documents_pb2.Filter
-    years: YearRange
+    from_year: int
+    to_year: int
     excluded_ids: _containers.RepeatedScalarFieldContainer[str]
     facet_weight: float
     evidence: bool
     min_revision: int
-    def __init__(self, kind: _Optional[_Union[CandidateKind, str]] = ..., ids: _Optional[_Iterable[str]] = ..., collection: _Optional[str] = ..., papers: _Optional[_Union[PaperList, _Mapping]] = ..., model: _Optional[str] = ..., top_k: _Optional[int] = ..., filter: _Optional[_Union[_documents_pb2.Filter, _Mapping]] = ..., years: _Optional[_Union[YearRange, _Mapping]] = ..., excluded_ids: _Optional[_Iterable[str]] = ..., facet_weight: _Optional[float] = ..., evidence: _Optional[bool] = ..., min_revision: _Optional[int] = ...) -> None: ...
+    def __init__(self, kind: _Optional[_Union[CandidateKind, str]] = ..., ids: _Optional[_Iterable[str]] = ..., collection: _Optional[str] = ..., papers: _Optional[_Union[PaperList, _Mapping]] = ..., model: _Optional[str] = ..., top_k: _Optional[int] = ..., filter: _Optional[_Union[_documents_pb2.Filter, _Mapping]] = ..., from_year: _Optional[int] = ..., to_year: _Optional[int] = ..., excluded_ids: _Optional[_Iterable[str]] = ..., facet_weight: _Optional[float] = ..., evidence: _Optional[bool] = ..., min_revision: _Optional[int] = ...) -> None: ...
 
 class RankPapersResponse(_message.Message):
     __slots__ = ("rankings", "num_papers", "index_revision", "model", "timings")
@@ -309,10 +305,10 @@ class NewAuthor(_message.Message):
     AUTHOR_FIELD_NUMBER: _ClassVar[int]
     PAPERS_FIELD_NUMBER: _ClassVar[int]
     PAPER_IDS_FIELD_NUMBER: _ClassVar[int]
-    author: PaperAuthor
+    author: Author
     papers: _containers.RepeatedCompositeFieldContainer[Paper]
     paper_ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, author: _Optional[_Union[PaperAuthor, _Mapping]] = ..., papers: _Optional[_Iterable[_Union[Paper, _Mapping]]] = ..., paper_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, author: _Optional[_Union[Author, _Mapping]] = ..., papers: _Optional[_Iterable[_Union[Paper, _Mapping]]] = ..., paper_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class AddAuthorsResponse(_message.Message):
     __slots__ = ("num_papers", "num_authors", "model", "timings")

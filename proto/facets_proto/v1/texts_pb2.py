@@ -26,19 +26,19 @@ from facets_proto.v1 import common_pb2 as facets__proto_dot_v1_dot_common__pb2
 from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x66\x61\x63\x65ts_proto/v1/texts.proto\x12\tfacets.v1\x1a\x1c\x66\x61\x63\x65ts_proto/v1/common.proto\x1a\x17google/rpc/status.proto\"\x93\x01\n\x0c\x45mbedRequest\x12\r\n\x05texts\x18\x01 \x03(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x11\n\tnormalize\x18\x03 \x01(\x08\x12\"\n\x05\x64type\x18\x04 \x01(\x0e\x32\x13.facets.v1.DataType\x12\x15\n\rinclude_spans\x18\x05 \x01(\x08\x12\x17\n\x0finclude_vectors\x18\x06 \x01(\x08\"\x8d\x02\n\rEmbedResponse\x12/\n\x10\x66\x61\x63\x65t_embeddings\x18\x01 \x01(\x0b\x32\x15.facets.v1.FacetArray\x12*\n\x0btoken_stats\x18\x02 \x03(\x0b\x32\x15.facets.v1.TokenStats\x12&\n\x05model\x18\x03 \x01(\x0b\x32\x17.facets.v1.ModelVersion\x12#\n\x07timings\x18\x04 \x01(\x0b\x32\x12.facets.v1.Timings\x12*\n\x0b\x66\x61\x63\x65t_spans\x18\x05 \x03(\x0b\x32\x15.facets.v1.FacetSpans\x12&\n\x07vectors\x18\x06 \x01(\x0b\x32\x15.facets.v1.FacetArray\",\n\nFacetSpans\x12\x1e\n\x05spans\x18\x01 \x03(\x0b\x32\x0f.facets.v1.Span\"P\n\x12\x45mbedStreamRequest\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12(\n\x07request\x18\x02 \x01(\x0b\x32\x17.facets.v1.EmbedRequest\"\x85\x01\n\x13\x45mbedStreamResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12,\n\x08response\x18\x02 \x01(\x0b\x32\x18.facets.v1.EmbedResponseH\x00\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"T\n\x0e\x45xplainRequest\x12\r\n\x05texts\x18\x01 \x03(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x16\n\tnum_words\x18\x03 \x01(\rH\x00\x88\x01\x01\x42\x0c\n\n_num_words\"\x90\x01\n\x0f\x45xplainResponse\x12\x30\n\x0c\x65xplanations\x18\x01 \x03(\x0b\x32\x1a.facets.v1.TextExplanation\x12&\n\x05model\x18\x02 \x01(\x0b\x32\x17.facets.v1.ModelVersion\x12#\n\x07timings\x18\x03 \x01(\x0b\x32\x12.facets.v1.Timings\"\x8f\x01\n\x0fTextExplanation\x12)\n\x06tokens\x18\x01 \x03(\x0b\x32\x19.facets.v1.TokenAttention\x12%\n\x06\x66\x61\x63\x65ts\x18\x02 \x03(\x0b\x32\x15.facets.v1.FacetWords\x12*\n\x0btoken_stats\x18\x03 \x01(\x0b\x32\x15.facets.v1.TokenStats\"\x82\x02\n\x0cScoreRequest\x12\"\n\x05pairs\x18\x01 \x03(\x0b\x32\x13.facets.v1.TextPair\x12\r\n\x05model\x18\x02 \x01(\t\x12+\n\x06method\x18\x03 \x01(\x0e\x32\x1b.facets.v1.SimilarityMethod\x12\x11\n\tattention\x18\x04 \x01(\x08\x12\x0f\n\x07\x65xplain\x18\x05 \x01(\x08\x12\x12\n\ncalibrated\x18\x06 \x01(\x08\x12\x16\n\tnum_words\x18\x07 \x01(\rH\x00\x88\x01\x01\x12\x34\n\x10\x63\x61librated_range\x18\x08 \x01(\x0e\x32\x1a.facets.v1.CalibratedRangeB\x0c\n\n_num_words\")\n\x08TextPair\x12\r\n\x05\x66irst\x18\x01 \x01(\t\x12\x0e\n\x06second\x18\x02 \x01(\t\"\xc2\x01\n\rScoreResponse\x12$\n\x06scores\x18\x01 \x03(\x0b\x32\x14.facets.v1.PairScore\x12+\n\x06method\x18\x02 \x01(\x0e\x32\x1b.facets.v1.SimilarityMethod\x12\x11\n\tattention\x18\x03 \x01(\x08\x12&\n\x05model\x18\x04 \x01(\x0b\x32\x17.facets.v1.ModelVersion\x12#\n\x07timings\x18\x05 \x01(\x0b\x32\x12.facets.v1.Timings\"\x7f\n\tPairScore\x12\r\n\x05score\x18\x01 \x01(\x01\x12\x1d\n\x10\x63\x61librated_score\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12/\n\x0b\x65xplanation\x18\x03 \x01(\x0b\x32\x1a.facets.v1.PairExplanationB\x13\n\x11_calibrated_score\"\x9c\x01\n\x0fPairExplanation\x12&\n\x07matches\x18\x01 \x03(\x0b\x32\x15.facets.v1.FacetMatch\x12/\n\x0c\x66irst_tokens\x18\x02 \x03(\x0b\x32\x19.facets.v1.TokenAttention\x12\x30\n\rsecond_tokens\x18\x03 \x03(\x0b\x32\x19.facets.v1.TokenAttention\"\xbf\x01\n\x10SummarizeRequest\x12-\n\tdocuments\x18\x01 \x03(\x0b\x32\x1a.facets.v1.SummaryDocument\x12\r\n\x05model\x18\x02 \x01(\t\x12\x17\n\rnum_sentences\x18\x03 \x01(\rH\x00\x12\x13\n\tmax_words\x18\x04 \x01(\rH\x00\x12&\n\x05order\x18\x05 \x01(\x0e\x32\x17.facets.v1.SummaryOrder\x12\r\n\x05query\x18\x06 \x01(\tB\x08\n\x06\x62udget\"Y\n\x0fSummaryDocument\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12,\n\tsentences\x18\x02 \x01(\x0b\x32\x17.facets.v1.SentenceListH\x00\x42\x08\n\x06source\"!\n\x0cSentenceList\x12\x11\n\tsentences\x18\x01 \x03(\t\"\x87\x01\n\x11SummarizeResponse\x12%\n\tsummaries\x18\x01 \x03(\x0b\x32\x12.facets.v1.Summary\x12&\n\x05model\x18\x02 \x01(\x0b\x32\x17.facets.v1.ModelVersion\x12#\n\x07timings\x18\x03 \x01(\x0b\x32\x12.facets.v1.Timings\"n\n\x07Summary\x12-\n\tsentences\x18\x01 \x03(\x0b\x32\x1a.facets.v1.SummarySentence\x12!\n\x19num_sentences_in_document\x18\x02 \x01(\r\x12\x11\n\tnum_words\x18\x03 \x01(\r\"n\n\x0fSummarySentence\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x10\n\x08sentence\x18\x02 \x01(\r\x12\r\n\x05start\x18\x03 \x01(\r\x12\x0b\n\x03\x65nd\x18\x04 \x01(\r\x12\x11\n\tselection\x18\x05 \x01(\r\x12\x0c\n\x04gain\x18\x06 \x01(\x01*\xbc\x02\n\x10SimilarityMethod\x12!\n\x1dSIMILARITY_METHOD_UNSPECIFIED\x10\x00\x12\x1e\n\x1aSIMILARITY_METHOD_CODEBOOK\x10\x01\x12\x1f\n\x1bSIMILARITY_METHOD_MAX_FACET\x10\x02\x12\x1d\n\x19SIMILARITY_METHOD_AVERAGE\x10\x03\x12)\n%SIMILARITY_METHOD_PROBABILITY_AVERAGE\x10\x04\x12\x19\n\x15SIMILARITY_METHOD_SIF\x10\x05\x12\x19\n\x15SIMILARITY_METHOD_WMD\x10\x06\x12%\n!SIMILARITY_METHOD_PROBABILITY_WMD\x10\x07\x12\x1d\n\x19SIMILARITY_METHOD_ENCODER\x10\x08*x\n\x0f\x43\x61libratedRange\x12 \n\x1c\x43\x41LIBRATED_RANGE_UNSPECIFIED\x10\x00\x12 \n\x1c\x43\x41LIBRATED_RANGE_ZERO_TO_ONE\x10\x01\x12!\n\x1d\x43\x41LIBRATED_RANGE_ZERO_TO_FIVE\x10\x02*f\n\x0cSummaryOrder\x12\x1d\n\x19SUMMARY_ORDER_UNSPECIFIED\x10\x00\x12\x1a\n\x16SUMMARY_ORDER_ORIGINAL\x10\x01\x12\x1b\n\x17SUMMARY_ORDER_SELECTION\x10\x02\x32\xe2\x01\n\x10\x45mbeddingService\x12:\n\x05\x45mbed\x12\x17.facets.v1.EmbedRequest\x1a\x18.facets.v1.EmbedResponse\x12P\n\x0b\x45mbedStream\x12\x1d.facets.v1.EmbedStreamRequest\x1a\x1e.facets.v1.EmbedStreamResponse(\x01\x30\x01\x12@\n\x07\x45xplain\x12\x19.facets.v1.ExplainRequest\x1a\x1a.facets.v1.ExplainResponse2O\n\x11SimilarityService\x12:\n\x05Score\x12\x17.facets.v1.ScoreRequest\x1a\x18.facets.v1.ScoreResponse2^\n\x14SummarizationService\x12\x46\n\tSummarize\x12\x1b.facets.v1.SummarizeRequest\x1a\x1c.facets.v1.SummarizeResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x66\x61\x63\x65ts_proto/v1/texts.proto\x12\tfacets.v1\x1a\x1c\x66\x61\x63\x65ts_proto/v1/common.proto\x1a\x17google/rpc/status.proto\"\x93\x01\n\x0c\x45mbedRequest\x12\r\n\x05texts\x18\x01 \x03(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x11\n\tnormalize\x18\x03 \x01(\x08\x12\"\n\x05\x64type\x18\x04 \x01(\x0e\x32\x13.facets.v1.DataType\x12\x15\n\rinclude_spans\x18\x05 \x01(\x08\x12\x17\n\x0finclude_vectors\x18\x06 \x01(\x08\"\x8d\x02\n\rEmbedResponse\x12/\n\x10\x66\x61\x63\x65t_embeddings\x18\x01 \x01(\x0b\x32\x15.facets.v1.FacetArray\x12*\n\x0btoken_stats\x18\x02 \x03(\x0b\x32\x15.facets.v1.TokenStats\x12&\n\x05model\x18\x03 \x01(\x0b\x32\x17.facets.v1.ModelVersion\x12#\n\x07timings\x18\x04 \x01(\x0b\x32\x12.facets.v1.Timings\x12*\n\x0b\x66\x61\x63\x65t_spans\x18\x05 \x03(\x0b\x32\x15.facets.v1.FacetSpans\x12&\n\x07vectors\x18\x06 \x01(\x0b\x32\x15.facets.v1.FacetArray\",\n\nFacetSpans\x12\x1e\n\x05spans\x18\x01 \x03(\x0b\x32\x0f.facets.v1.Span\"P\n\x12\x45mbedStreamRequest\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12(\n\x07request\x18\x02 \x01(\x0b\x32\x17.facets.v1.EmbedRequest\"\x85\x01\n\x13\x45mbedStreamResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12,\n\x08response\x18\x02 \x01(\x0b\x32\x18.facets.v1.EmbedResponseH\x00\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"T\n\x0e\x45xplainRequest\x12\r\n\x05texts\x18\x01 \x03(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x16\n\tnum_words\x18\x03 \x01(\rH\x00\x88\x01\x01\x42\x0c\n\n_num_words\"\x90\x01\n\x0f\x45xplainResponse\x12\x30\n\x0c\x65xplanations\x18\x01 \x03(\x0b\x32\x1a.facets.v1.TextExplanation\x12&\n\x05model\x18\x02 \x01(\x0b\x32\x17.facets.v1.ModelVersion\x12#\n\x07timings\x18\x03 \x01(\x0b\x32\x12.facets.v1.Timings\"\x8f\x01\n\x0fTextExplanation\x12)\n\x06tokens\x18\x01 \x03(\x0b\x32\x19.facets.v1.TokenAttention\x12%\n\x06\x66\x61\x63\x65ts\x18\x02 \x03(\x0b\x32\x15.facets.v1.FacetWords\x12*\n\x0btoken_stats\x18\x03 \x01(\x0b\x32\x15.facets.v1.TokenStats\"\xf8\x01\n\x0cScoreRequest\x12\"\n\x05pairs\x18\x01 \x03(\x0b\x32\x13.facets.v1.TextPair\x12\r\n\x05model\x18\x02 \x01(\t\x12+\n\x06method\x18\x03 \x01(\x0e\x32\x1b.facets.v1.SimilarityMethod\x12\x11\n\tattention\x18\x04 \x01(\x08\x12\x0f\n\x07\x65xplain\x18\x05 \x01(\x08\x12\x12\n\ncalibrated\x18\x06 \x01(\x08\x12\x16\n\tnum_words\x18\x07 \x01(\rH\x00\x88\x01\x01\x12*\n\x0bscore_range\x18\x08 \x01(\x0e\x32\x15.facets.v1.ScoreRangeB\x0c\n\n_num_words\")\n\x08TextPair\x12\r\n\x05\x66irst\x18\x01 \x01(\t\x12\x0e\n\x06second\x18\x02 \x01(\t\"\xc2\x01\n\rScoreResponse\x12$\n\x06scores\x18\x01 \x03(\x0b\x32\x14.facets.v1.PairScore\x12+\n\x06method\x18\x02 \x01(\x0e\x32\x1b.facets.v1.SimilarityMethod\x12\x11\n\tattention\x18\x03 \x01(\x08\x12&\n\x05model\x18\x04 \x01(\x0b\x32\x17.facets.v1.ModelVersion\x12#\n\x07timings\x18\x05 \x01(\x0b\x32\x12.facets.v1.Timings\"\x7f\n\tPairScore\x12\r\n\x05score\x18\x01 \x01(\x01\x12\x1d\n\x10\x63\x61librated_score\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12/\n\x0b\x65xplanation\x18\x03 \x01(\x0b\x32\x1a.facets.v1.PairExplanationB\x13\n\x11_calibrated_score\"\x9c\x01\n\x0fPairExplanation\x12&\n\x07matches\x18\x01 \x03(\x0b\x32\x15.facets.v1.FacetMatch\x12/\n\x0c\x66irst_tokens\x18\x02 \x03(\x0b\x32\x19.facets.v1.TokenAttention\x12\x30\n\rsecond_tokens\x18\x03 \x03(\x0b\x32\x19.facets.v1.TokenAttention\"\xbf\x01\n\x10SummarizeRequest\x12-\n\tdocuments\x18\x01 \x03(\x0b\x32\x1a.facets.v1.SummaryDocument\x12\r\n\x05model\x18\x02 \x01(\t\x12\x17\n\rnum_sentences\x18\x03 \x01(\rH\x00\x12\x13\n\tmax_words\x18\x04 \x01(\rH\x00\x12&\n\x05order\x18\x05 \x01(\x0e\x32\x17.facets.v1.SummaryOrder\x12\r\n\x05query\x18\x06 \x01(\tB\x08\n\x06\x62udget\"Y\n\x0fSummaryDocument\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12,\n\tsentences\x18\x02 \x01(\x0b\x32\x17.facets.v1.SentenceListH\x00\x42\x08\n\x06source\"!\n\x0cSentenceList\x12\x11\n\tsentences\x18\x01 \x03(\t\"\x87\x01\n\x11SummarizeResponse\x12%\n\tsummaries\x18\x01 \x03(\x0b\x32\x12.facets.v1.Summary\x12&\n\x05model\x18\x02 \x01(\x0b\x32\x17.facets.v1.ModelVersion\x12#\n\x07timings\x18\x03 \x01(\x0b\x32\x12.facets.v1.Timings\"n\n\x07Summary\x12-\n\tsentences\x18\x01 \x03(\x0b\x32\x1a.facets.v1.SummarySentence\x12!\n\x19num_sentences_in_document\x18\x02 \x01(\r\x12\x11\n\tnum_words\x18\x03 \x01(\r\"n\n\x0fSummarySentence\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x10\n\x08sentence\x18\x02 \x01(\r\x12\r\n\x05start\x18\x03 \x01(\r\x12\x0b\n\x03\x65nd\x18\x04 \x01(\r\x12\x11\n\tselection\x18\x05 \x01(\r\x12\x0c\n\x04gain\x18\x06 \x01(\x01*\xbc\x02\n\x10SimilarityMethod\x12!\n\x1dSIMILARITY_METHOD_UNSPECIFIED\x10\x00\x12\x1e\n\x1aSIMILARITY_METHOD_CODEBOOK\x10\x01\x12\x1f\n\x1bSIMILARITY_METHOD_MAX_FACET\x10\x02\x12\x1d\n\x19SIMILARITY_METHOD_AVERAGE\x10\x03\x12)\n%SIMILARITY_METHOD_PROBABILITY_AVERAGE\x10\x04\x12\x19\n\x15SIMILARITY_METHOD_SIF\x10\x05\x12\x19\n\x15SIMILARITY_METHOD_WMD\x10\x06\x12%\n!SIMILARITY_METHOD_PROBABILITY_WMD\x10\x07\x12\x1d\n\x19SIMILARITY_METHOD_ENCODER\x10\x08*d\n\nScoreRange\x12\x1b\n\x17SCORE_RANGE_UNSPECIFIED\x10\x00\x12\x1b\n\x17SCORE_RANGE_ZERO_TO_ONE\x10\x01\x12\x1c\n\x18SCORE_RANGE_ZERO_TO_FIVE\x10\x02*f\n\x0cSummaryOrder\x12\x1d\n\x19SUMMARY_ORDER_UNSPECIFIED\x10\x00\x12\x1a\n\x16SUMMARY_ORDER_ORIGINAL\x10\x01\x12\x1b\n\x17SUMMARY_ORDER_SELECTION\x10\x02\x32\xe2\x01\n\x10\x45mbeddingService\x12:\n\x05\x45mbed\x12\x17.facets.v1.EmbedRequest\x1a\x18.facets.v1.EmbedResponse\x12P\n\x0b\x45mbedStream\x12\x1d.facets.v1.EmbedStreamRequest\x1a\x1e.facets.v1.EmbedStreamResponse(\x01\x30\x01\x12@\n\x07\x45xplain\x12\x19.facets.v1.ExplainRequest\x1a\x1a.facets.v1.ExplainResponse2O\n\x11SimilarityService\x12:\n\x05Score\x12\x17.facets.v1.ScoreRequest\x1a\x18.facets.v1.ScoreResponse2^\n\x14SummarizationService\x12\x46\n\tSummarize\x12\x1b.facets.v1.SummarizeRequest\x1a\x1c.facets.v1.SummarizeResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'facets_proto.v1.texts_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SIMILARITYMETHOD']._serialized_start=2634
-  _globals['_SIMILARITYMETHOD']._serialized_end=2950
-  _globals['_CALIBRATEDRANGE']._serialized_start=2952
-  _globals['_CALIBRATEDRANGE']._serialized_end=3072
-  _globals['_SUMMARYORDER']._serialized_start=3074
-  _globals['_SUMMARYORDER']._serialized_end=3176
+  _globals['_SIMILARITYMETHOD']._serialized_start=2624
+  _globals['_SIMILARITYMETHOD']._serialized_end=2940
+  _globals['_SCORERANGE']._serialized_start=2942
+  _globals['_SCORERANGE']._serialized_end=3042
+  _globals['_SUMMARYORDER']._serialized_start=3044
+  _globals['_SUMMARYORDER']._serialized_end=3146
   _globals['_EMBEDREQUEST']._serialized_start=98
   _globals['_EMBEDREQUEST']._serialized_end=245
   _globals['_EMBEDRESPONSE']._serialized_start=248
@@ -56,31 +56,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TEXTEXPLANATION']._serialized_start=1017
   _globals['_TEXTEXPLANATION']._serialized_end=1160
   _globals['_SCOREREQUEST']._serialized_start=1163
-  _globals['_SCOREREQUEST']._serialized_end=1421
-  _globals['_TEXTPAIR']._serialized_start=1423
-  _globals['_TEXTPAIR']._serialized_end=1464
-  _globals['_SCORERESPONSE']._serialized_start=1467
-  _globals['_SCORERESPONSE']._serialized_end=1661
-  _globals['_PAIRSCORE']._serialized_start=1663
-  _globals['_PAIRSCORE']._serialized_end=1790
-  _globals['_PAIREXPLANATION']._serialized_start=1793
-  _globals['_PAIREXPLANATION']._serialized_end=1949
-  _globals['_SUMMARIZEREQUEST']._serialized_start=1952
-  _globals['_SUMMARIZEREQUEST']._serialized_end=2143
-  _globals['_SUMMARYDOCUMENT']._serialized_start=2145
-  _globals['_SUMMARYDOCUMENT']._serialized_end=2234
-  _globals['_SENTENCELIST']._serialized_start=2236
-  _globals['_SENTENCELIST']._serialized_end=2269
-  _globals['_SUMMARIZERESPONSE']._serialized_start=2272
-  _globals['_SUMMARIZERESPONSE']._serialized_end=2407
-  _globals['_SUMMARY']._serialized_start=2409
-  _globals['_SUMMARY']._serialized_end=2519
-  _globals['_SUMMARYSENTENCE']._serialized_start=2521
-  _globals['_SUMMARYSENTENCE']._serialized_end=2631
-  _globals['_EMBEDDINGSERVICE']._serialized_start=3179
-  _globals['_EMBEDDINGSERVICE']._serialized_end=3405
-  _globals['_SIMILARITYSERVICE']._serialized_start=3407
-  _globals['_SIMILARITYSERVICE']._serialized_end=3486
-  _globals['_SUMMARIZATIONSERVICE']._serialized_start=3488
-  _globals['_SUMMARIZATIONSERVICE']._serialized_end=3582
+  _globals['_SCOREREQUEST']._serialized_end=1411
+  _globals['_TEXTPAIR']._serialized_start=1413
+  _globals['_TEXTPAIR']._serialized_end=1454
+  _globals['_SCORERESPONSE']._serialized_start=1457
+  _globals['_SCORERESPONSE']._serialized_end=1651
+  _globals['_PAIRSCORE']._serialized_start=1653
+  _globals['_PAIRSCORE']._serialized_end=1780
+  _globals['_PAIREXPLANATION']._serialized_start=1783
+  _globals['_PAIREXPLANATION']._serialized_end=1939
+  _globals['_SUMMARIZEREQUEST']._serialized_start=1942
+  _globals['_SUMMARIZEREQUEST']._serialized_end=2133
+  _globals['_SUMMARYDOCUMENT']._serialized_start=2135
+  _globals['_SUMMARYDOCUMENT']._serialized_end=2224
+  _globals['_SENTENCELIST']._serialized_start=2226
+  _globals['_SENTENCELIST']._serialized_end=2259
+  _globals['_SUMMARIZERESPONSE']._serialized_start=2262
+  _globals['_SUMMARIZERESPONSE']._serialized_end=2397
+  _globals['_SUMMARY']._serialized_start=2399
+  _globals['_SUMMARY']._serialized_end=2509
+  _globals['_SUMMARYSENTENCE']._serialized_start=2511
+  _globals['_SUMMARYSENTENCE']._serialized_end=2621
+  _globals['_EMBEDDINGSERVICE']._serialized_start=3149
+  _globals['_EMBEDDINGSERVICE']._serialized_end=3375
+  _globals['_SIMILARITYSERVICE']._serialized_start=3377
+  _globals['_SIMILARITYSERVICE']._serialized_end=3456
+  _globals['_SUMMARIZATIONSERVICE']._serialized_start=3458
+  _globals['_SUMMARIZATIONSERVICE']._serialized_end=3552
 # @@protoc_insertion_point(module_scope)

@@ -21,11 +21,11 @@ class SimilarityMethod(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SIMILARITY_METHOD_PROBABILITY_WMD: _ClassVar[SimilarityMethod]
     SIMILARITY_METHOD_ENCODER: _ClassVar[SimilarityMethod]
 
-class CalibratedRange(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+class ScoreRange(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
-    CALIBRATED_RANGE_UNSPECIFIED: _ClassVar[CalibratedRange]
-    CALIBRATED_RANGE_ZERO_TO_ONE: _ClassVar[CalibratedRange]
-    CALIBRATED_RANGE_ZERO_TO_FIVE: _ClassVar[CalibratedRange]
+    SCORE_RANGE_UNSPECIFIED: _ClassVar[ScoreRange]
+    SCORE_RANGE_ZERO_TO_ONE: _ClassVar[ScoreRange]
+    SCORE_RANGE_ZERO_TO_FIVE: _ClassVar[ScoreRange]
 
 class SummaryOrder(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -41,9 +41,9 @@ SIMILARITY_METHOD_SIF: SimilarityMethod
 SIMILARITY_METHOD_WMD: SimilarityMethod
 SIMILARITY_METHOD_PROBABILITY_WMD: SimilarityMethod
 SIMILARITY_METHOD_ENCODER: SimilarityMethod
-CALIBRATED_RANGE_UNSPECIFIED: CalibratedRange
-CALIBRATED_RANGE_ZERO_TO_ONE: CalibratedRange
-CALIBRATED_RANGE_ZERO_TO_FIVE: CalibratedRange
+SCORE_RANGE_UNSPECIFIED: ScoreRange
+SCORE_RANGE_ZERO_TO_ONE: ScoreRange
+SCORE_RANGE_ZERO_TO_FIVE: ScoreRange
 SUMMARY_ORDER_UNSPECIFIED: SummaryOrder
 SUMMARY_ORDER_ORIGINAL: SummaryOrder
 SUMMARY_ORDER_SELECTION: SummaryOrder
@@ -135,7 +135,7 @@ class TextExplanation(_message.Message):
     def __init__(self, tokens: _Optional[_Iterable[_Union[_common_pb2.TokenAttention, _Mapping]]] = ..., facets: _Optional[_Iterable[_Union[_common_pb2.FacetWords, _Mapping]]] = ..., token_stats: _Optional[_Union[_common_pb2.TokenStats, _Mapping]] = ...) -> None: ...
 
 class ScoreRequest(_message.Message):
-    __slots__ = ("pairs", "model", "method", "attention", "explain", "calibrated", "num_words", "calibrated_range")
+    __slots__ = ("pairs", "model", "method", "attention", "explain", "calibrated", "num_words", "score_range")
     PAIRS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
@@ -143,7 +143,7 @@ class ScoreRequest(_message.Message):
     EXPLAIN_FIELD_NUMBER: _ClassVar[int]
     CALIBRATED_FIELD_NUMBER: _ClassVar[int]
     NUM_WORDS_FIELD_NUMBER: _ClassVar[int]
-    CALIBRATED_RANGE_FIELD_NUMBER: _ClassVar[int]
+    SCORE_RANGE_FIELD_NUMBER: _ClassVar[int]
     pairs: _containers.RepeatedCompositeFieldContainer[TextPair]
     model: str
     method: SimilarityMethod
@@ -151,8 +151,8 @@ class ScoreRequest(_message.Message):
     explain: bool
     calibrated: bool
     num_words: int
-    calibrated_range: CalibratedRange
-    def __init__(self, pairs: _Optional[_Iterable[_Union[TextPair, _Mapping]]] = ..., model: _Optional[str] = ..., method: _Optional[_Union[SimilarityMethod, str]] = ..., attention: _Optional[bool] = ..., explain: _Optional[bool] = ..., calibrated: _Optional[bool] = ..., num_words: _Optional[int] = ..., calibrated_range: _Optional[_Union[CalibratedRange, str]] = ...) -> None: ...
+    score_range: ScoreRange
+    def __init__(self, pairs: _Optional[_Iterable[_Union[TextPair, _Mapping]]] = ..., model: _Optional[str] = ..., method: _Optional[_Union[SimilarityMethod, str]] = ..., attention: _Optional[bool] = ..., explain: _Optional[bool] = ..., calibrated: _Optional[bool] = ..., num_words: _Optional[int] = ..., score_range: _Optional[_Union[ScoreRange, str]] = ...) -> None: ...
 
 class TextPair(_message.Message):
     __slots__ = ("first", "second")

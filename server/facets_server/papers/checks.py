@@ -30,7 +30,7 @@ def _paper_problems(
     if need_id and not paper.id:
         yield InvalidInputError("is empty, expected a name", path=(*path, "id"))
     names: list[tuple[ErrorPath, str]] = [((*path, "id"), paper.id)] if paper.id else []
-    names += [((*path, "cited_by_ids", i), name) for i, name in enumerate(paper.cited_by)]
+    names += [((*path, "cited_by_ids", i), name) for i, name in enumerate(paper.cited_by_ids)]
     names += [((*path, "authors", i, "name"), author.key) for i, author in enumerate(paper.authors)]
     for where, name in names:
         name_problem = _name_problem(name, where)

@@ -26,12 +26,10 @@ _BULK_PAPERS_AT_A_TIME = 128  # each turn looks up the candidates anew, so that 
 # Arguments of the library -> fields of the requests for candidates; of the request for papers.
 _CANDIDATE_FIELDS: FieldNames = {
     "papers": ("papers", ITEM),
-    "positive": ("options", "positive_ids"),
-    "negative": ("options", "negative_ids"),
-    "exclude": ("options", "excluded_ids"),
     "candidates": ("options", "candidates", "ids"),
+    **{name: ("options", name) for name in ("positive_ids", "negative_ids", "excluded_ids")},
 }
-_PAPER_FIELDS: FieldNames = {"papers": ("papers", "papers", ITEM), "exclude": ("excluded_ids",)}
+_PAPER_FIELDS: FieldNames = {"papers": ("papers", "papers", ITEM)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +50,7 @@ class PaperQuery:
         collection: Where the papers are; empty: in ``papers``.
         papers: Papers of the caller's.
         filter: Which documents of the collection; the years are part of it.
-        options: For papers of a collection without ``exclude`` and years, which are in ``excluded`` and ``filter``.
+        options: Without exclusions and years for papers of a collection, see ``excluded`` and ``filter``.
         excluded: Ids of papers never listed.
         min_revision: The read must see the writes up to this revision.
     """

@@ -78,7 +78,7 @@ def paper_query_from_proto(request: papers_pb2.RankPapersRequest, limits: Limits
             f"x ids with evidence is {top_k * len(request.ids)}, the limit is {limits.max_evidence_hits}",
             path="top_k",
         )
-    years = _years(request.years, ("years",)) if request.HasField("years") else (None, None)
+    years = _years(request, ())
     is_collection = source == "collection"
     return PaperQuery(
         kind=kind,
@@ -88,7 +88,7 @@ def paper_query_from_proto(request: papers_pb2.RankPapersRequest, limits: Limits
         filter=_paper_filter(request, years) if is_collection else None,
         options=PaperOptions(
             top_k=top_k,
-            exclude=() if is_collection else tuple(request.excluded_ids),
+            excluded_ids=() if is_collection else tuple(request.excluded_ids),
             from_year=None if is_collection else years[0],
             to_year=None if is_collection else years[1],
             facet_weight=_facet_weight(request, ("facet_weight",)),
@@ -175,30 +175,30 @@ def _paper(message: papers_pb2.Paper) -> Paper:
         abstract=message.abstract,
         id=message.id,
         authors=tuple(_author(author) for author in message.authors),
-        cited_by=tuple(message.cited_by_ids),
+        cited_by_ids=tuple(message.cited_by_ids),
         year=message.year if message.HasField("year") else None,
-        excluded=tuple(message.excluded_ids),
+        excluded_ids=tuple(message.excluded_ids),
     )
 
 
-def _author(message: papers_pb2.PaperAuthor) -> Author:
+def _author(message: papers_pb2.Author) -> Author:
     return Author(message.name, message.id)
 
 
 def _options(message: papers_pb2.PaperOptions, limits: LimitsConfig) -> PaperOptions:
-    from_year, to_year = _years(message.years, ("options", "years")) if message.HasField("years") else (None, None)
+    from_year, to_year = _years(message, ("options",))
     weight = message.example_weight if message.HasField("example_weight") else _DEFAULT_EXAMPLE_WEIGHT
     if not 0 <= weight <= MAX_EXAMPLE_WEIGHT:
         rule = f"must be in [0, {MAX_EXAMPLE_WEIGHT:g}], got {weight}"
         raise InvalidInputError(rule, path=("options", "example_weight"))
     return PaperOptions(
         top_k=_top_k(message, ("options", "top_k"), limits),
-        exclude=tuple(message.excluded_ids),
+        excluded_ids=tuple(message.excluded_ids),
         candidates=tuple(message.candidates.ids) if message.HasField("candidates") else None,
         from_year=from_year,
         to_year=to_year,
-        positive=tuple(message.positive_ids),
-        negative=tuple(message.negative_ids),
+        positive_ids=tuple(message.positive_ids),
+        negative_ids=tuple(message.negative_ids),
         example_weight=weight,
         facet_weight=_facet_weight(message, ("options", "facet_weight")),
         evidence=message.evidence,
@@ -222,11 +222,11 @@ def _facet_weight(message: papers_pb2.PaperOptions | papers_pb2.RankPapersReques
     return message.facet_weight
 
 
-def _years(message: papers_pb2.YearRange, path: ErrorPath) -> tuple[int | None, int | None]:
+def _years(
+    message: papers_pb2.PaperOptions | papers_pb2.RankPapersRequest, path: ErrorPath
+) -> tuple[int | None, int | None]:
     from_year = message.from_year if message.HasField("from_year") else None
     to_year = message.to_year if message.HasField("to_year") else None
-    if from_year is None and to_year is None:
-        raise InvalidInputError("has no bound, expected from_year, to_year or both", path=path)
     if from_year is not None and to_year is not None and from_year > to_year:
         raise InvalidInputError(f"must be <= to_year, got {from_year} > {to_year}", path=(*path, "from_year"))
     return from_year, to_year

@@ -27,9 +27,9 @@ _METHODS: dict[int, SimilarityMethod | None] = {
 
 
 _RANGES = {
-    texts_pb2.CALIBRATED_RANGE_UNSPECIFIED: ScoreRange.ZERO_TO_ONE,
-    texts_pb2.CALIBRATED_RANGE_ZERO_TO_ONE: ScoreRange.ZERO_TO_ONE,
-    texts_pb2.CALIBRATED_RANGE_ZERO_TO_FIVE: ScoreRange.ZERO_TO_FIVE,
+    texts_pb2.SCORE_RANGE_UNSPECIFIED: ScoreRange.ZERO_TO_ONE,
+    texts_pb2.SCORE_RANGE_ZERO_TO_ONE: ScoreRange.ZERO_TO_ONE,
+    texts_pb2.SCORE_RANGE_ZERO_TO_FIVE: ScoreRange.ZERO_TO_FIVE,
 }
 
 
@@ -66,15 +66,15 @@ def scoring_from_proto(request: texts_pb2.ScoreRequest, limits: LimitsConfig) ->
     )
     if request.method not in _METHODS:
         raise InvalidInputError(f"must be a known one, got number {request.method}", path="method")
-    if request.calibrated_range not in _RANGES:
-        raise InvalidInputError(f"must be a known one, got number {request.calibrated_range}", path="calibrated_range")
+    if request.score_range not in _RANGES:
+        raise InvalidInputError(f"must be a known one, got number {request.score_range}", path="score_range")
     return ScoringQuery(
         pairs=tuple((pair.first, pair.second) for pair in request.pairs),
         method=_METHODS[request.method],
         attention=request.attention,
         explain=request.explain,
         num_words=num_words_of(request, limits),
-        score_range=_RANGES[request.calibrated_range] if request.calibrated else None,
+        score_range=_RANGES[request.score_range] if request.calibrated else None,
     )
 
 

@@ -135,11 +135,11 @@ def _candidates_command(kind: CandidateKind) -> Callable[..., None]:
     ) -> None:
         options = PaperOptions(
             top_k=top_k,
-            exclude=exclude or (),
+            excluded_ids=exclude or (),
             candidates=candidate,
             where=parse_where(where),
-            positive=like or (),
-            negative=unlike or (),
+            positive_ids=like or (),
+            negative_ids=unlike or (),
             facet_weight=facet_weight,
             evidence=evidence,
         )
@@ -198,7 +198,7 @@ def papers(
             papers=given,
             top_k=top_k,
             where=parse_where(where),
-            exclude=exclude or (),
+            excluded_ids=exclude or (),
             facet_weight=facet_weight,
             evidence=evidence,
             min_revision=min_revision,

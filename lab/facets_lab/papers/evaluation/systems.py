@@ -209,4 +209,4 @@ def _by_method(scores: HybridScores) -> dict[str, NDArray[np.float32]]:
 
 
 def _keys(paper: Paper, kind: CandidateKind) -> set[str]:
-    return {author.key for author in paper.authors} if kind is CandidateKind.AUTHORS else set(paper.cited_by)
+    return {author.key for author in paper.authors} if kind is CandidateKind.AUTHORS else set(paper.cited_by_ids)

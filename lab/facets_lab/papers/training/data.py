@@ -105,7 +105,9 @@ def build_corpus(papers: Sequence[Paper], vocabulary: Vocabulary, config: PaperT
         CandidateKind.AUTHORS: _interactions(
             [tuple(author.key for author in paper.authors) for paper in papers], names, config.min_author_papers
         ),
-        CandidateKind.CITATIONS: _interactions([paper.cited_by for paper in papers], titles, config.min_cited_papers),
+        CandidateKind.CITATIONS: _interactions(
+            [paper.cited_by_ids for paper in papers], titles, config.min_cited_papers
+        ),
     }
     if not any(len(pairs.ids) for pairs in interactions.values()):
         raise InvalidInputError(

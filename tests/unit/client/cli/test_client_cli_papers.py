@@ -66,7 +66,7 @@ def test_abstract_from_a_file_and_options(facets, tmp_path, world):
     sent = world.calls[-1][1]
     assert sent.papers[0].abstract == "of many words"
     assert (sent.options.positive_ids[0], sent.options.negative_ids[0]) == ("Ann", "Bob")
-    assert sent.options.years.from_year == 2001
+    assert sent.options.from_year == 2001
 
 
 def test_papers_of_a_collection_and_of_a_file(facets, server, tmp_path):
@@ -278,7 +278,7 @@ def test_papers_of_a_file(tmp_path):
     with RecordSource(str(tmp_path / "p.jsonl")) as source:
         first, *others = list(read_papers(source, need_id=True))
     assert [(author.name, author.id) for author in first.item.authors] == [("X", ""), ("Y", "y"), ("z", "z")]
-    assert (first.item.abstract, first.item.year, first.item.cited_by) == ("", 2001, ("c",))
+    assert (first.item.abstract, first.item.year, first.item.cited_by_ids) == ("", 2001, ("c",))
     assert all(isinstance(other, Rejection) and other.reason == "invalid_paper" for other in others)
 
 

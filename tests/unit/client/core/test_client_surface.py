@@ -13,7 +13,7 @@ from facets_client.filters import AllOf, OneOf
 from facets_client.generate import METHODS_FILE, generate, generate_types
 from facets_client.methods import AsyncMethods, BlockingMethods, Operations
 from facets_client.papers.operations import PaperOptions
-from facets_client.papers.types import NewAuthor, Paper, PaperAuthor
+from facets_client.papers.types import Author, NewAuthor, Paper
 from facets_client.texts.types import Method
 from facets_proto.v1 import texts_pb2
 from grpc import StatusCode
@@ -103,9 +103,9 @@ def test_pairs_are_no_strings():
     [
         lambda: OneOf("language", "en"),
         lambda: AllOf("oops"),
-        lambda: PaperOptions(positive="Ann"),
-        lambda: Paper("a title", cited_by="oops"),
-        lambda: NewAuthor(PaperAuthor("Ann"), paper_ids="oops"),
+        lambda: PaperOptions(positive_ids="Ann"),
+        lambda: Paper("a title", cited_by_ids="oops"),
+        lambda: NewAuthor(Author("Ann"), paper_ids="oops"),
     ],
 )
 def test_one_string_in_what_a_call_takes(make):

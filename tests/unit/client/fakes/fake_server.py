@@ -102,7 +102,7 @@ class Similarity(texts_pb2_grpc.SimilarityServiceServicer):
             cosine = float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
             score = texts_pb2.PairScore(score=cosine)
             if request.calibrated:
-                is_five = request.calibrated_range == texts_pb2.CALIBRATED_RANGE_ZERO_TO_FIVE
+                is_five = request.score_range == texts_pb2.SCORE_RANGE_ZERO_TO_FIVE
                 score.calibrated_score = (cosine + 1) / 2 * (5 if is_five else 1)
             if request.explain:
                 score.explanation.matches.append(fake_match(self.world))

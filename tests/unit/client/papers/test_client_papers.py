@@ -2,12 +2,12 @@
 
 import pytest
 from facets_client import (
+    Author,
     Document,
     InvalidArgumentError,
     NewAuthor,
     NotFoundError,
     Paper,
-    PaperAuthor,
     PaperOptions,
     filters,
 )
@@ -44,23 +44,23 @@ def test_evidence_makes_requests_smaller(client, world):
 
 def test_options_travel(client, world):
     options = PaperOptions(
-        exclude=["Ann"],
+        excluded_ids=["Ann"],
         candidates=("Ann", "Bob"),
         where=filters.Range("year", gte=2000),
-        positive=["Bob"],
-        negative=["Cat"],
+        positive_ids=["Bob"],
+        negative_ids=["Cat"],
         example_weight=0.0,
         facet_weight=0.0,
     )
     found = client.recommend_authors([PAPERS[0]], options)
     assert [item.id for item in found.results[0]] == ["Bob"]
     sent = world.calls[-1][1].options
-    assert (sent.years.from_year, sent.years.HasField("to_year")) == (2000, False)
+    assert (sent.from_year, sent.HasField("to_year")) == (2000, False)
     assert sent.HasField("example_weight") and sent.HasField("facet_weight")
     assert (list(sent.positive_ids), list(sent.negative_ids)) == (["Bob"], ["Cat"])
     client.recommend_authors([PAPERS[0]])
     sent = world.calls[-1][1].options
-    assert not any(map(sent.HasField, ("candidates", "years", "example_weight", "facet_weight")))
+    assert not any(map(sent.HasField, ("candidates", "from_year", "to_year", "example_weight", "facet_weight")))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_options_travel(client, world):
 def test_conditions_on_the_year(client, world, where, years):
     client.recommend_authors([PAPERS[0]], PaperOptions(where=where))
     client.rank_papers("authors", ["Ann"], papers=PAPERS[:1], where=where)
-    for sent in (world.calls[-2][1].options.years, world.calls[-1][1].years):
+    for sent in (world.calls[-2][1].options, world.calls[-1][1]):
         found = [getattr(sent, name) if sent.HasField(name) else None for name in ("from_year", "to_year")]
         assert tuple(found) == years
 
@@ -104,7 +104,7 @@ def test_no_candidates_is_not_all_candidates(client):
 
 
 def test_bulk_gives_ids_and_scores(client):
-    conflicted = Paper("another", excluded=AUTHORS)
+    conflicted = Paper("another", excluded_ids=AUTHORS)
     found = client.recommend_bulk("authors", [*PAPERS, conflicted], PaperOptions(top_k=3))
     for paper, result in zip(PAPERS, found.results, strict=False):
         assert [name for name, _ in result] == best(paper)[:3]
@@ -114,7 +114,7 @@ def test_bulk_gives_ids_and_scores(client):
 
 def test_papers_of_a_collection(client, world):
     client.upsert("news", [Document(f"d{i}", f"text {i}") for i in range(5)])
-    found = client.rank_papers("authors", ["Ann", "Bob", "Cat"], collection="news", top_k=2, exclude=["d0"])
+    found = client.rank_papers("authors", ["Ann", "Bob", "Cat"], collection="news", top_k=2, excluded_ids=["d0"])
     assert world.count("RankPapers") == 2  # two ids a request
     assert [len(ranking) for ranking in found.rankings] == [2, 2, 2]
     assert found.rankings[0][0].position is None
@@ -132,7 +132,7 @@ def test_papers_of_the_callers(client):
 
 
 def test_many_papers_of_the_callers_take_several_requests(client, world):
-    (ranking,) = client.rank_papers("authors", ["Ann"], papers=PAPERS, top_k=3, exclude=["p1"]).rankings
+    (ranking,) = client.rank_papers("authors", ["Ann"], papers=PAPERS, top_k=3, excluded_ids=["p1"]).rankings
     left = [i for i in range(10) if i != 1]
     assert [item.position for item in ranking] == sorted(left, key=lambda i: -fake_score(PAPERS[i].title, "Ann"))[:3]
     assert world.count("RankPapers") == 3
@@ -150,12 +150,12 @@ def test_an_error_names_the_place_in_the_whole(client):
 
 
 def test_additions(client, server):
-    papers = [Paper("t", id=f"n{i}", authors=[PaperAuthor("Zoe", "z-1")], cited_by=["q"], year=2020) for i in range(6)]
+    papers = [Paper("t", id=f"n{i}", authors=[Author("Zoe", "z-1")], cited_by_ids=["q"], year=2020) for i in range(6)]
     added = client.add_papers(papers[:4])
     assert (added.num_papers, added.num_authors, added.num_unknown_citations) == (4, 4, 4)
     assert server.papers.papers["n0"].authors[0].id == "z-1"
     assert server.papers.papers["n0"].year == 2020
-    authors = [NewAuthor(PaperAuthor(f"A{i}"), papers=PAPERS[:2]) for i in range(5)]
+    authors = [NewAuthor(Author(f"A{i}"), papers=PAPERS[:2]) for i in range(5)]
     assert client.add_authors(authors).num_authors == 5
     assert server.world.count("AddAuthors") == 3  # two papers each, at most four papers a request
 
@@ -172,10 +172,10 @@ def test_candidates_by_name(client):
         (lambda client: client.recommend_authors([]), ValueError),
         (lambda client: client.recommend_authors("a title"), TypeError),
         (lambda client: client.recommend_authors(["a title"]), TypeError),
-        (lambda client: client.recommend_authors([Paper("a", excluded="Ann")]), TypeError),
+        (lambda client: client.recommend_authors([Paper("a", excluded_ids="Ann")]), TypeError),
         (lambda client: client.recommend_authors([Paper("\ud800")]), ValueError),
         (lambda client: client.recommend_authors([Paper("a", year=2**40)]), ValueError),
-        (lambda client: client.recommend_authors(PAPERS, PaperOptions(exclude="Ann")), TypeError),
+        (lambda client: client.recommend_authors(PAPERS, PaperOptions(excluded_ids="Ann")), TypeError),
         (lambda client: client.recommend_authors(PAPERS, PaperOptions(top_k=-1)), ValueError),
         (lambda client: client.recommend_bulk("readers", PAPERS), ValueError),
         (lambda client: client.rank_papers("authors", ["Ann"]), ValueError),

@@ -34,7 +34,7 @@ def test_added_paper_brings_authors_and_citing_papers(model: PaperModel, tmp_pat
         "camera depth of a scene",
         id="n1",
         authors=(Author("New One"), Author("J. Doe", "doe-7"), Author("vision A")),
-        cited_by=("stranger", "vision-citing-1", "P06-1057"),
+        cited_by_ids=("stranger", "vision-citing-1", "P06-1057"),
         year=2030,
     )
     result = engine.add_papers([paper])
@@ -95,7 +95,7 @@ def test_a_folder_of_another_model_is_refused(model: PaperModel, tmp_path: Path)
 
 def test_a_citing_paper_gets_its_title_and_year_when_it_is_added(model: PaperModel, tmp_path: Path) -> None:
     engine = PaperEngine(model, data_dir=tmp_path)
-    engine.add_papers([Paper("voice prosody", id="n1", cited_by=("stranger",))])
+    engine.add_papers([Paper("voice prosody", id="n1", cited_by_ids=("stranger",))])
     engine.add_papers([Paper("tone of a microphone", id="stranger", year=2031)])
     [hit] = engine.recommend_citations([VOICE], PaperOptions(candidates=["stranger"], from_year=2031))[0]
     assert hit.name == "tone of a microphone"

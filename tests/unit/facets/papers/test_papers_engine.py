@@ -41,8 +41,8 @@ def test_scores_are_the_mixture_of_their_parts(engine: PaperEngine) -> None:
 
 
 def test_bulk_equals_one_by_one(engine: PaperEngine) -> None:
-    options = PaperOptions(top_k=5, exclude=["speech A"])
-    papers = [PARSER, Paper(VOICE.title, excluded=("speech B", "speech C"))]
+    options = PaperOptions(top_k=5, excluded_ids=["speech A"])
+    papers = [PARSER, Paper(VOICE.title, excluded_ids=("speech B", "speech C"))]
     bulk = engine.recommend_bulk(AUTHORS, papers, options)
     for row, hits in enumerate(engine.recommend_authors(papers, options)):
         assert [bulk.candidate_ids[column] for column in bulk.rows[row]] == [hit.id for hit in hits]
@@ -69,17 +69,17 @@ def test_search_in_the_index_finds_what_comparing_all_finds(model: PaperModel, m
 
 def test_excluding_everyone_gives_empty_answers(engine: PaperEngine) -> None:
     everyone = list(engine.state.tables[AUTHORS].ids)
-    assert engine.recommend_authors([PARSER], PaperOptions(exclude=everyone)) == [[]]
+    assert engine.recommend_authors([PARSER], PaperOptions(excluded_ids=everyone)) == [[]]
     assert engine.recommend_authors([PARSER], PaperOptions(candidates=[])) == [[]]
-    bulk = engine.recommend_bulk(AUTHORS, [PARSER], PaperOptions(exclude=everyone))
+    bulk = engine.recommend_bulk(AUTHORS, [PARSER], PaperOptions(excluded_ids=everyone))
     assert bulk.rows.shape == (1, 0)
-    own = Paper(PARSER.title, excluded=tuple(everyone))
+    own = Paper(PARSER.title, excluded_ids=tuple(everyone))
     assert engine.recommend_authors([own]) == [[]]
     assert (engine.recommend_bulk(AUTHORS, [own]).rows == -1).all()
 
 
 def test_candidates_restrict_and_unknown_ones_are_passed_over(engine: PaperEngine) -> None:
-    options = PaperOptions(candidates=["vision A", "parsing A", "who?"], exclude=[])
+    options = PaperOptions(candidates=["vision A", "parsing A", "who?"], excluded_ids=[])
     assert ids(engine.recommend_authors([PARSER], options)) == [["parsing A", "vision A"]]
 
 
@@ -92,12 +92,12 @@ def test_years_bound_the_candidates(engine: PaperEngine) -> None:
 
 def test_examples_move_those_like_them(engine: PaperEngine) -> None:
     plain = {h.id: h.score for h in engine.recommend_authors([PARSER], PaperOptions(top_k=50))[0]}
-    options = PaperOptions(top_k=50, positive=["speech A"], negative=["vision A"])
+    options = PaperOptions(top_k=50, positive_ids=["speech A"], negative_ids=["vision A"])
     moved = {h.id: h.score for h in engine.recommend_authors([PARSER], options)[0]}
     assert moved["speech A"] > plain["speech A"]
     assert moved["vision A"] < plain["vision A"]
     with pytest.raises(InvalidInputError, match="no known id"):
-        engine.recommend_authors([PARSER], PaperOptions(positive=["who?"]))
+        engine.recommend_authors([PARSER], PaperOptions(positive_ids=["who?"]))
 
 
 def test_evidence_names_facet_words_and_papers(engine: PaperEngine) -> None:
@@ -121,10 +121,10 @@ def test_papers_are_ranked_for_an_author_and_for_a_citing_paper(engine: PaperEng
 def test_ranking_obeys_exclusions_years_and_examples(engine: PaperEngine) -> None:
     papers = [Paper(VOICE.title, id="v", year=2000), Paper(PARSER.title, id="p", year=2010), Paper("image", id="i")]
     rank = engine.rank_papers
-    assert ids(rank(AUTHORS, ["parsing A"], papers, options=PaperOptions(exclude=["p", "i"]))) == [["v"]]
+    assert ids(rank(AUTHORS, ["parsing A"], papers, options=PaperOptions(excluded_ids=["p", "i"]))) == [["v"]]
     assert ids(rank(AUTHORS, ["parsing A"], papers, options=PaperOptions(from_year=2005))) == [["p"]]
     assert rank(AUTHORS, ["parsing A"], papers, options=PaperOptions(candidates=[])) == [[]]
-    liked = rank(AUTHORS, ["parsing A"], papers, options=PaperOptions(positive=["v"], example_weight=5.0))
+    liked = rank(AUTHORS, ["parsing A"], papers, options=PaperOptions(positive_ids=["v"], example_weight=5.0))
     assert liked[0][0].id == "v"
 
 

@@ -41,7 +41,7 @@ def everything(engine: PaperEngine, kind: CandidateKind, **settings: Any) -> lis
 def assert_same_answers(engine: PaperEngine, other: PaperEngine) -> None:
     for kind in CandidateKind:
         assert engine.size(kind) == other.size(kind)
-        for settings in ({}, {"from_year": 2005}, {"facet_weight": 0.0}, {"exclude": ["parsing A", "new 1"]}):
+        for settings in ({}, {"from_year": 2005}, {"facet_weight": 0.0}, {"excluded_ids": ["parsing A", "new 1"]}):
             for own, theirs in zip(
                 everything(engine, kind, **settings), everything(other, kind, **settings), strict=True
             ):
@@ -73,7 +73,7 @@ class Changes:
             " ".join(self._rng.choice(self._words, 4)),
             id=str(self._rng.choice(ids)),
             authors=tuple(Author(f"renamed {key}" if self._rng.random() < 0.2 else key, key) for key in names),
-            cited_by=tuple(self._some(["cites 1", "cites 2", "speech-citing-1", "n1", "P100"], 2)),
+            cited_by_ids=tuple(self._some(["cites 1", "cites 2", "speech-citing-1", "n1", "P100"], 2)),
             year=int(self._rng.integers(1990, 2030)) if self._rng.random() < 0.7 else None,
         )
 
@@ -105,7 +105,7 @@ def test_rows_are_written_for_the_concerned_alone(model: PaperModel, tmp_path: P
     before = {kind: engine.state.tables[kind].num_rows for kind in CandidateKind}
     papers = len(engine.state.bank.ids)
     authors = (Author("new 1"), Author("parsing A"))
-    engine.add_papers([Paper("voice prosody", id="n1", authors=authors, cited_by=("cites 1",))])
+    engine.add_papers([Paper("voice prosody", id="n1", authors=authors, cited_by_ids=("cites 1",))])
     assert engine.state.tables[AUTHORS].num_rows == before[AUTHORS] + 2
     assert engine.state.tables[CITATIONS].num_rows == before[CITATIONS] + 1
     assert len(engine.state.bank.ids) == papers + 1

@@ -84,7 +84,7 @@ def test_additions_written_by_earlier_versions_are_read(tmp_path: Path, version:
     for _ in range(2):
         store = AdditionStore(tmp_path / "papers", "toy")
         assert store.revision() == "r1"
-        assert [(paper.id, paper.authors[0].id, paper.cited_by, paper.year) for paper in store.papers()] == [
+        assert [(paper.id, paper.authors[0].id, paper.cited_by_ids, paper.year) for paper in store.papers()] == [
             ("p1", "ada", ("p2",), 2001)
         ]
         assert store.vectors()[0].vector.tolist() == [0.0, 1.0, 2.0, 3.0]

@@ -70,7 +70,7 @@ class FakePaperEngine:
         for paper in self.papers.values():
             pairs = [(a.key, a.name) for a in paper.authors]
             if kind is CandidateKind.CITATIONS:
-                pairs = [(c, self.papers[c].title if c in self.papers else "") for c in paper.cited_by]
+                pairs = [(c, self.papers[c].title if c in self.papers else "") for c in paper.cited_by_ids]
             for key, name in pairs:
                 known.setdefault(key, (name, []))[1].append(paper)
         return known
@@ -102,12 +102,12 @@ class FakePaperEngine:
     def _scores(self, kind, papers, options):
         encoded = papers if isinstance(papers, PaperFacets) else self.encode(papers)
         known = self._known(kind)
-        for name in (*options.positive, *options.negative):
+        for name in (*options.positive_ids, *options.negative_ids):
             if name not in known:
-                raise InvalidInputError(f"is unknown: {name!r}", path=("positive", 0))
+                raise InvalidInputError(f"is unknown: {name!r}", path=("positive_ids", 0))
         ids = sorted(known)
         vectors = np.array([sum(_counts(p.title) + _counts(p.abstract) for p in known[i][1]) for i in ids])
-        examples = sum((vectors[ids.index(i)] for i in options.positive), np.zeros(len(WORDS)))
+        examples = sum((vectors[ids.index(i)] for i in options.positive_ids), np.zeros(len(WORDS)))
         bonus = options.example_weight * (vectors @ examples)
         facet_scores = np.maximum((encoded.facets @ vectors.T).max(axis=1), 0)
         return ids, known, facet_scores, facet_scores + bonus, encoded
@@ -117,12 +117,12 @@ class FakePaperEngine:
         for j, key in enumerate(ids):
             name, written = known[key]
             years = [p.year for p in written if p.year is not None]
-            ok = not {key, name} & set(options.exclude)
+            ok = not {key, name} & set(options.excluded_ids)
             ok &= options.candidates is None or bool({key, name} & set(options.candidates))
             ok &= options.from_year is None or any(y >= options.from_year for y in years)
             ok &= options.to_year is None or any(y <= options.to_year for y in years)
             for i, paper in enumerate(papers):
-                kept[i, j] = ok and not {key, name} & set(paper.excluded)
+                kept[i, j] = ok and not {key, name} & set(paper.excluded_ids)
         return kept
 
     def _recommend(self, kind, papers, options):
@@ -196,7 +196,7 @@ class FakePaperEngine:
 
     @staticmethod
     def _fits(paper, options):
-        if paper.id in options.exclude:
+        if paper.id in options.excluded_ids:
             return False
         low, high = options.from_year, options.to_year
         if low is None and high is None:
@@ -205,12 +205,14 @@ class FakePaperEngine:
 
     def add_papers(self, papers):
         self.encode(papers)
-        unknown = tuple(c for p in papers for c in p.cited_by if c not in self.papers)
+        unknown = tuple(c for p in papers for c in p.cited_by_ids if c not in self.papers)
         self.papers |= {paper.id: paper for paper in papers}
         return AddResult(
-            len(papers), len({a.key for p in papers for a in p.authors}), len({c for p in papers for c in p.cited_by}),
+            len(papers),
+            len({a.key for p in papers for a in p.authors}),
+            len({c for p in papers for c in p.cited_by_ids}),
             unknown,
-        )  # fmt: skip
+        )
 
     def add_authors(self, authors):
         assert all(isinstance(author, NewAuthor) for author in authors)

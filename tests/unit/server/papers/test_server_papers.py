@@ -94,8 +94,8 @@ def test_evidence_shows_facet_words_and_papers(stub):
         ({"candidates": pb.CandidateList(ids=["Cat", "nobody"])}, ["Cat"]),
         ({"candidates": pb.CandidateList()}, []),
         ({"excluded_ids": ["Ann", "bob-1", "Cat"]}, []),
-        ({"years": pb.YearRange(from_year=2006)}, ["bob-1"]),
-        ({"years": pb.YearRange(from_year=2002, to_year=2006)}, ["bob-1", "Cat"]),
+        ({"from_year": 2006}, ["bob-1"]),
+        ({"from_year": 2002, "to_year": 2006}, ["bob-1", "Cat"]),
         ({"positive_ids": ["Cat"], "example_weight": 10.0}, ["Cat", "Ann", "bob-1"]),
     ],
 )
@@ -171,8 +171,7 @@ def test_an_abstract_of_100_000_words_is_read(stub):
         ({"example_weight": -1.0}, "options.example_weight"),
         ({"example_weight": float("inf")}, "options.example_weight"),
         ({"example_weight": 1e308}, "options.example_weight"),
-        ({"years": pb.YearRange()}, "options.years"),
-        ({"years": pb.YearRange(from_year=2010, to_year=2009)}, "options.years.from_year"),
+        ({"from_year": 2010, "to_year": 2009}, "options.from_year"),
         ({"positive_ids": ["nobody"]}, "options.positive_ids[0]"),
     ],
 )
@@ -286,8 +285,8 @@ def test_a_collection_is_encoded_once_for_each_revision_of_a_document(stub, shel
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"years": pb.YearRange(to_year=2003)}, ["a"]),
-        ({"years": pb.YearRange(from_year=2000)}, ["b", "a"]),
+        ({"to_year": 2003}, ["a"]),
+        ({"from_year": 2000}, ["b", "a"]),
         ({"excluded_ids": ["b", "zz"]}, ["a", "c"]),
         ({"excluded_ids": ["a", "b", "c"]}, []),
         ({"top_k": 1}, ["b"]),
@@ -305,7 +304,7 @@ def test_papers_of_the_callers(stub):
     reply = stub.RankPapers(request, timeout=60)
     assert [(paper.position, paper.title) for paper in reply.rankings[0].papers][:2] == [(1, "song"), (2, "piano")]
     assert reply.index_revision == 0
-    request.years.from_year = 1999
+    request.from_year = 1999
     assert [paper.id for paper in stub.RankPapers(request, timeout=60).rankings[0].papers] == ["s"]
 
 
@@ -332,7 +331,7 @@ def test_what_is_unknown_is_reported_with_near_names(stub, shelf):
         ({"papers": pb.PaperList(papers=[pb.Paper()])}, "papers.papers[0].title"),
         ({"collection": "shelf", "top_k": 0}, "top_k"),
         ({"collection": "shelf", "facet_weight": 2.0}, "facet_weight"),
-        ({"collection": "shelf", "years": pb.YearRange()}, "years"),
+        ({"collection": "shelf", "from_year": 2010, "to_year": 2009}, "from_year"),
         ({"papers": pb.PaperList(papers=[BOAT]), "filter": documents_pb2.Filter()}, "filter"),
     ],
 )  # fmt: skip
@@ -359,9 +358,7 @@ def test_a_collection_with_too_many_papers_is_refused(make_server):
 
 
 def test_added_papers_bring_authors_and_citing_papers(stub):
-    paper = pb.Paper(
-        id="new", title="bread cheese", authors=[pb.PaperAuthor(name="Dee")], cited_by_ids=["c1", "p3", "zz"]
-    )
+    paper = pb.Paper(id="new", title="bread cheese", authors=[pb.Author(name="Dee")], cited_by_ids=["c1", "p3", "zz"])
     reply = stub.AddPapers(pb.AddPapersRequest(papers=[paper]), timeout=60)
     assert (reply.num_papers, reply.num_authors, reply.num_citing_papers) == (1, 1, 3)
     assert set(reply.unknown_citations) >= {"zz"}
@@ -373,7 +370,7 @@ def test_readers_do_not_wait_for_additions(stub, paper_server):
     engine = paper_server.paper_engine
     engine.slow = "wine"
     engine.hold()
-    paper = pb.Paper(id="n1", title="wine", authors=[pb.PaperAuthor(name="New One")])
+    paper = pb.Paper(id="n1", title="wine", authors=[pb.Author(name="New One")])
     adding = stub.AddPapers.future(pb.AddPapersRequest(papers=[paper]), timeout=60)
     assert engine.started.wait(30)
     reply = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[BOAT]), timeout=10)
@@ -384,7 +381,7 @@ def test_readers_do_not_wait_for_additions(stub, paper_server):
 
 
 def test_added_authors_are_found(stub):
-    new = pb.NewAuthor(author=pb.PaperAuthor(name="Eve", id="e-1"), papers=[pb.Paper(title="wine")])
+    new = pb.NewAuthor(author=pb.Author(name="Eve", id="e-1"), papers=[pb.Paper(title="wine")])
     reply = stub.AddAuthors(pb.AddAuthorsRequest(authors=[new]), timeout=60)
     assert (reply.num_authors, reply.num_papers) == (1, 1)
     found = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[pb.Paper(title="wine")]), timeout=60)
@@ -397,7 +394,7 @@ def test_added_authors_are_found(stub):
         ([], "papers"),
         ([pb.Paper(title="a")], "papers[0].id"),
         ([pb.Paper(title="a", id="x"), pb.Paper(title="b", id="x")], "papers[1].id"),
-        ([pb.Paper(title="a", id="x", authors=[pb.PaperAuthor()])], "papers[0].authors[0].name"),
+        ([pb.Paper(title="a", id="x", authors=[pb.Author()])], "papers[0].authors[0].name"),
         ([pb.Paper(title="a", id="x", cited_by_ids=[""])], "papers[0].cited_by_ids[0]"),
     ],
 )
@@ -411,8 +408,8 @@ def test_bad_additions_are_named_and_nothing_is_stored(stub, paper_server, paper
     ("author", "field"),
     [
         (pb.NewAuthor(papers=[BOAT]), "authors[0].author.name"),
-        (pb.NewAuthor(author=pb.PaperAuthor(name="Eve")), "authors[0].papers"),
-        (pb.NewAuthor(author=pb.PaperAuthor(name="Eve"), papers=[pb.Paper()]), "authors[0].papers[0].title"),
+        (pb.NewAuthor(author=pb.Author(name="Eve")), "authors[0].papers"),
+        (pb.NewAuthor(author=pb.Author(name="Eve"), papers=[pb.Paper()]), "authors[0].papers[0].title"),
     ],
 )
 def test_bad_authors_are_named(stub, author, field):
@@ -420,9 +417,9 @@ def test_bad_authors_are_named(stub, author, field):
 
 
 def test_authors_twice_or_of_unknown_papers(stub):
-    eve = pb.NewAuthor(author=pb.PaperAuthor(name="Eve"), papers=[BOAT])
+    eve = pb.NewAuthor(author=pb.Author(name="Eve"), papers=[BOAT])
     assert violations_of(refused(stub.AddAuthors, pb.AddAuthorsRequest(authors=[eve, eve]))) == ["authors[1].author"]
-    lost = pb.NewAuthor(author=pb.PaperAuthor(name="Eve"), paper_ids=["nope"])
+    lost = pb.NewAuthor(author=pb.Author(name="Eve"), paper_ids=["nope"])
     refused(stub.AddAuthors, pb.AddAuthorsRequest(authors=[lost]), grpc.StatusCode.NOT_FOUND)
 
 

@@ -7,7 +7,7 @@ from facets.errors import InvalidInputError
 FIELDS = {
     "premises": ("pairs", ITEM, "premise"),
     "spans": ("texts", ITEM, "entities"),
-    "exclude": ("options", "excluded_ids"),
+    "excluded_ids": ("options", "excluded_ids"),
     "head": ("slots", 4, "head"),
 }
 
@@ -18,7 +18,7 @@ FIELDS = {
         (("premises", 3), "pairs[259].premise"),
         (("spans", 0, 2), "texts[256].entities[2]"),
         (("spans",), "texts"),
-        (("exclude", 1), "options.excluded_ids[1]"),
+        (("excluded_ids", 1), "options.excluded_ids[1]"),
         (("head",), "slots[4].head"),
         (("threshold",), "threshold"),
         ((), ""),

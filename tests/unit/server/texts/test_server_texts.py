@@ -85,14 +85,14 @@ def test_bad_pairs_are_named(score):
 @pytest.mark.parametrize(
     ("scale", "highest"),
     [
-        (texts_pb2.CALIBRATED_RANGE_UNSPECIFIED, 1.0),
-        (texts_pb2.CALIBRATED_RANGE_ZERO_TO_ONE, 1.0),
-        (texts_pb2.CALIBRATED_RANGE_ZERO_TO_FIVE, 5.0),
+        (texts_pb2.SCORE_RANGE_UNSPECIFIED, 1.0),
+        (texts_pb2.SCORE_RANGE_ZERO_TO_ONE, 1.0),
+        (texts_pb2.SCORE_RANGE_ZERO_TO_FIVE, 5.0),
     ],
 )
 def test_scores_are_calibrated_by_the_models_curve(running, score, scale, highest):
     running.model.score_curves["codebook"] = np.array([[-1.0, -0.5, 0.0], [0.1, 0.4, 1.0]])
-    request = texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True, calibrated_range=scale)
+    request = texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True, score_range=scale)
     for pair in score(request, timeout=60).scores:
         expected = highest * np.interp(pair.score, [-1.0, -0.5, 0.0], [0.1, 0.4, 1.0])
         assert pair.calibrated_score == pytest.approx(expected, abs=1e-5)
@@ -105,11 +105,11 @@ def test_calibration_without_a_curve_or_on_an_unknown_scale_is_refused(score):
     with pytest.raises(grpc.RpcError) as raised:
         score(request, timeout=60)
     assert raised.value.code() == grpc.StatusCode.FAILED_PRECONDITION
-    request.calibrated_range = 9
+    request.score_range = 9
     with pytest.raises(grpc.RpcError) as raised:
         score(request, timeout=60)
     assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert "calibrated_range" in raised.value.details()
+    assert "score_range" in raised.value.details()
 
 
 @pytest.mark.parametrize("budget", [{"num_sentences": 2}, {"max_words": 9}, {}])
