@@ -18,18 +18,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from facets_lab.documents.evaluation.baselines import sentence_facets
-from facets_lab.documents.evaluation.beir import RetrievalData, limit_documents, limit_queries, read_beir
-from facets_lab.documents.evaluation.metrics import DEPTH, query_metrics
-from facets_lab.documents.evaluation.scorers import FacetScorer, best_rows
-from facets_lab.documents.evaluation.windows import window_means
-from facets_lab.documents.training.config import PassageTrainingConfig
-from facets_lab.documents.training.teacher import Teacher, vectors_of
-from facets_lab.documents.training.trainer import PassageBatch, PassageTrainer
-from facets_lab.training.config import OptimizerConfig
-from facets_lab.training.loop import TrainingLoop
-from facets_lab.training.runs import use_bfloat16
-from facets_lab.training.trainer import LOSS
+from facets_lab.documents.baselines import sentence_facets, window_means
+from facets_lab.documents.beir import DEPTH, RetrievalData, limit_documents, limit_queries, query_metrics, read_beir
+from facets_lab.documents.data import PassageTrainingConfig, Teacher, vectors_of
+from facets_lab.documents.systems import FacetScorer, best_rows
+from facets_lab.documents.training import PassageBatch, PassageTrainer
+from facets_lab.training.loop import LOSS, OptimizerConfig, TrainingLoop, use_bfloat16
 from numpy.typing import NDArray
 from torch import Tensor
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import spacy
 import torch
-from facets_lab.relations.training.mining import mine_cells
-from facets_lab.relations.training.mining_documents import bare_name, distinctive_names, read_titled_documents
+from facets_lab.relations.entity_pairs import bare_name, distinctive_names, read_titled_documents
+from facets_lab.relations.mining import mine_cells
 from facets_lab.training.corpus import expand_files
 from spacy.matcher import PhraseMatcher
 

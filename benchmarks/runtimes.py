@@ -19,9 +19,8 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from facets_lab.documents.evaluation.beir import RetrievalData, limit_documents, limit_queries, read_beir
-from facets_lab.documents.evaluation.metrics import DEPTH, query_metrics
-from facets_lab.documents.evaluation.scorers import VectorScorer, best_rows
+from facets_lab.documents.beir import DEPTH, RetrievalData, limit_documents, limit_queries, query_metrics, read_beir
+from facets_lab.documents.systems import VectorScorer, best_rows
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional

@@ -20,9 +20,9 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from facets_lab.evaluation.embedders import minilm
-from facets_lab.texts.evaluation.pair_systems import PAIR_METHODS, EmbeddingPairs, FacetPairs, PairSystem
-from facets_lab.texts.evaluation.sts import read_sts
+from facets_lab.evaluation.comparison import minilm
+from facets_lab.texts.evaluation import read_sts
+from facets_lab.texts.systems import PAIR_METHODS, EmbeddingPairs, FacetPairs, PairSystem
 
 import facets
 from facets.model import FacetModel

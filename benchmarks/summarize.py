@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
-from facets_lab.texts.evaluation.summaries import read_summaries
-from facets_lab.texts.evaluation.summarizers import by_graph
+from facets_lab.texts.evaluation import read_summaries
+from facets_lab.texts.systems import by_graph
 
 import facets
 from facets.language.tokenizer import Tokenizer

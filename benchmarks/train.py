@@ -14,9 +14,8 @@ from tempfile import TemporaryDirectory
 from unittest import mock
 
 import numpy as np
-from facets_lab.texts.training.config import SentenceTrainingConfig
-from facets_lab.texts.training.sentences import SentenceStream
-from facets_lab.texts.training.trainer import SentenceTrainer
+from facets_lab.texts.data import SentenceStream, SentenceTrainingConfig
+from facets_lab.texts.training import SentenceTrainer
 from facets_lab.training.loop import TrainingLoop
 
 from facets.model import network as transformer

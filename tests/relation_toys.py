@@ -3,11 +3,10 @@
 import json
 from pathlib import Path
 
-from facets_lab.relations.training.config import FactorizationConfig, RelationTrainingConfig
-from facets_lab.relations.training.export import export_relation_model
-from facets_lab.relations.training.trainer import RelationTrainer
-from facets_lab.training.config import OptimizerConfig
-from facets_lab.training.loop import train
+from facets_lab.relations.data import FactorizationConfig, RelationTrainingConfig
+from facets_lab.relations.export import export_relation_model
+from facets_lab.relations.training import RelationTrainer
+from facets_lab.training.loop import OptimizerConfig, train
 from toys import toy_passage_model
 
 from facets.config import PatternNetworkConfig

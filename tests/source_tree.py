@@ -80,7 +80,7 @@ class Module:
 
 
 def room_of(name: str) -> str:
-    """``facets_lab.papers.training.data`` lies in the room ``papers``."""
+    """``facets_lab.papers.data`` lies in the room ``papers``."""
     return [*name.split("."), ""][1]
 
 

@@ -5,9 +5,8 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-from facets_lab.papers.training.config import PaperTrainingConfig
-from facets_lab.papers.training.export import train_papers
-from facets_lab.papers.training.sentences import add_sentences
+from facets_lab.papers.data import PaperTrainingConfig
+from facets_lab.papers.export import add_sentences, train_papers
 from toys import toy_passage_model
 
 from facets.papers.model import PaperModel

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import numpy as np
-from facets_lab.texts.training.config import SentenceTrainingConfig
-from facets_lab.training.config import OptimizerConfig
-from facets_lab.training.packing import pack_corpus
+from facets_lab.texts.data import SentenceTrainingConfig
+from facets_lab.training.corpus import pack_corpus
+from facets_lab.training.loop import OptimizerConfig
 
 from facets.config import FacetModelConfig
 from facets.language.vectors import WordVectors

@@ -8,8 +8,6 @@ import typer
 
 from facets.errors import FacetsError
 
-__all__ = ["make_program", "run_program"]
-
 
 def make_program(help: str, commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:
     """A program of one command a function, by name; help and completion come from their signatures."""

@@ -8,7 +8,7 @@ from integration.server_process import ROOT
 
 mteb = pytest.importorskip("mteb")
 from datasets import Dataset, DatasetDict  # noqa: E402
-from facets_lab.documents.evaluation.mteb_encoder import FacetsEncoder  # noqa: E402
+from facets_lab.documents.mteb_encoder import FacetsEncoder  # noqa: E402
 from mteb.abstasks.retrieval import AbsTaskRetrieval  # noqa: E402
 from mteb.abstasks.sts import AbsTaskSTS  # noqa: E402
 from mteb.abstasks.task_metadata import TaskMetadata  # noqa: E402

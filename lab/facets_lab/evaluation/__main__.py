@@ -2,16 +2,340 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
-from facets_lab.evaluation.commands.documents import calibrate_search, retrieval
-from facets_lab.evaluation.commands.papers import recommendation
-from facets_lab.evaluation.commands.relations import entailment, fit_confidence, fit_entailment, relations
-from facets_lab.evaluation.commands.texts import calibrate, phrase_choice, phrase_pairs, sts, summarization
-from facets_lab.evaluation.commands.words import words
+import typer
+
 from facets_lab.program import make_program, run_program
 
-__all__ = ["COMMANDS", "main"]
+DataFile = Annotated[Path, typer.Argument(metavar="FILE", help="Data; .gz and .xz open too.")]
+Models = Annotated[
+    list[str] | None,
+    typer.Option("--model", metavar="NAME|PATH", help="Repeatable; the shipped one when none is named."),
+]
+Baselines = Annotated[
+    bool, typer.Option("--baselines", help="Also the baselines of the paper and today's peers that are installed.")
+]
+Bootstrap = Annotated[
+    int,
+    typer.Option(
+        min=0, metavar="N", help="Also 95 % confidence intervals from N resamples of the rows.", show_default=False
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Leave the model as it is.")]
+
+
+_SOURCE = "STS Benchmark, training pairs (Cer et al. 2017)"
+
+
+Methods = Annotated[
+    list[str] | None,
+    typer.Option("--method", metavar="METHOD", help="Repeatable; see docs/measure/evaluation.md; all when none."),
+]
+
+
+def sts(
+    file: DataFile,
+    models: Models = None,
+    baselines: Baselines = False,
+    bootstrap: Bootstrap = 0,
+    method: Methods = None,
+    skip_wmd: Annotated[bool, typer.Option("--skip-wmd", help="Leave out the word mover's distances.")] = False,
+) -> None:
+    """Sentence similarity: score, sentence, sentence, by tabs.
+
+    Example: facets-eval sts stsb-dev.tsv --model facets-en --model facets-en-k1 --skip-wmd
+    """
+    from facets_lab.texts.evaluation import sts_task
+
+    task = sts_task(_checked(method), skip_wmd=skip_wmd)
+    task.print_report(file, models, baselines=baselines, num_resamples=bootstrap)
+
+
+def phrase_pairs(file: DataFile, models: Models = None, baselines: Baselines = False, bootstrap: Bootstrap = 0) -> None:
+    """Phrases and words, alike or not: 0 or 1, phrase, word, by tabs.
+
+    Example: facets-eval phrase-pairs semeval2013-dev.tsv --bootstrap 1000
+    """
+    from facets_lab.texts.evaluation import PHRASE_PAIRS
+
+    PHRASE_PAIRS.print_report(file, models, baselines=baselines, num_resamples=bootstrap)
+
+
+def phrase_choice(
+    file: DataFile, models: Models = None, baselines: Baselines = False, bootstrap: Bootstrap = 0
+) -> None:
+    """Which word means the phrase: phrase, answer, the phrase's two words, four distractors, by tabs.
+
+    Example: facets-eval phrase-choice turney2012-dev.tsv --baselines
+    """
+    from facets_lab.texts.evaluation import PHRASE_CHOICE
+
+    PHRASE_CHOICE.print_report(file, models, baselines=baselines, num_resamples=bootstrap)
+
+
+def summarization(
+    file: DataFile,
+    models: Models = None,
+    baselines: Baselines = False,
+    bootstrap: Bootstrap = 0,
+    sentences: Annotated[int | None, typer.Option(min=1, metavar="N", help="Sentences of a summary; 3.")] = None,
+    words: Annotated[int | None, typer.Option(min=1, metavar="N", help="Instead: most words of a summary.")] = None,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="Coverage as printed in eq. 3.7: facets alone, repetition worth nothing.")
+    ] = False,
+) -> None:
+    """Summaries: JSON lines {"id", "sentences", "references"}.
+
+    Example: facets-eval summarization bbc-dev.jsonl.xz --sentences 3
+    """
+    if sentences is not None and words is not None:
+        raise typer.BadParameter("--sentences and --words exclude each other")
+    from facets_lab.texts.evaluation import summarization_task
+
+    task = summarization_task(num_sentences=sentences, max_words=words, as_in_paper=paper)
+    task.print_report(file, models, baselines=baselines, num_resamples=bootstrap)
+
+
+def calibrate(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Pairs to fit on, scores 0 to 5; .gz and .xz open too.")],
+    test: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Other pairs, to say how well the curves fit.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME|PATH", help="The one to calibrate; the shipped one when none.")
+    ] = None,
+    method: Methods = None,
+    source: Annotated[str, typer.Option(help="What FILE is, for readers.")] = _SOURCE,
+    dry_run: DryRun = False,
+) -> None:
+    """Fit what similarity scores mean, and store it with the model: score, sentence, sentence, by tabs.
+
+    Example: facets-eval calibrate stsb-train.tsv --test stsb-dev.tsv --model models/facets-en
+    """
+    from facets_lab.evaluation.comparison import print_report
+    from facets_lab.texts.calibration import calibrate_model
+
+    methods = _checked(method)
+    print_report(calibrate_model(model, file, test=test, source=source, dry_run=dry_run, methods=methods))
+
+
+def _checked(methods: list[str] | None) -> tuple[str, ...]:
+    from facets_lab.texts.systems import PAIR_METHODS
+
+    for name in methods or ():
+        if name not in PAIR_METHODS:
+            raise typer.BadParameter(f"{name!r} is none of {', '.join(PAIR_METHODS)}", param_hint="--method")
+    return tuple(dict.fromkeys(methods or ()))
+
+
+def relations(file: DataFile, models: Models = None, baselines: Baselines = False, bootstrap: Bootstrap = 0) -> None:
+    """Relations of entity pairs: entity, entity, pattern or kb:relation, count, by tabs.
+
+    Example: facets-eval relations webnlg-dev.tsv --baselines
+    """
+    from facets_lab.relations.evaluation import RELATIONS
+
+    RELATIONS.print_report(file, models, baselines=baselines, num_resamples=bootstrap)
+
+
+def entailment(file: DataFile, models: Models = None, baselines: Baselines = False, bootstrap: Bootstrap = 0) -> None:
+    """Entailment of patterns: label (> < : N), specific, general pattern, two frequencies, by tabs.
+
+    Example: facets-eval entailment entailment-dev.tsv --baselines
+    """
+    from facets_lab.relations.entailment import ENTAILMENT
+
+    ENTAILMENT.print_report(file, models, baselines=baselines, num_resamples=bootstrap)
+
+
+def fit_confidence(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Pairs, as for the command relations.")],
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME|PATH", help="The one to fit; the shipped one when none.")
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(min=-1.0, max=1.0, help="Accept scores from here on, instead of where F1 is best.")
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Fit the threshold and the probabilities of a relation model, and store them with it.
+
+    Example: facets-eval fit-confidence webnlg-dev.tsv --model models/facets-relations-en
+    """
+    from facets_lab.evaluation.comparison import print_report
+    from facets_lab.relations.calibration import fit_relation_model
+
+    print_report(fit_relation_model(model, file, threshold=threshold, dry_run=dry_run))
+
+
+def fit_entailment(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Sources of pairs, as for the command entailment.")
+    ],
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME|PATH", help="The one to fit; the shipped one when none.")
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Fit what features count for entailment, each source weighing alike, and store it with the model.
+
+    Reports each source with weights of the others (across) and of all (inside).
+
+    Example: facets-eval fit-entailment entailment-dev.tsv levy_holt-dev.tsv --model models/facets-relations-en
+    """
+    from facets_lab.evaluation.comparison import print_report
+    from facets_lab.relations.calibration import fit_entailment_model
+
+    print_report(fit_entailment_model(model, files, dry_run=dry_run))
+
+
+def recommendation(
+    file: DataFile,
+    models: Models = None,
+    baselines: Baselines = False,
+    train: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The papers of the training; sentence vectors need their texts.")
+    ] = None,
+    embeddings: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep sentence vectors here for the next run.")
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Only N authors and N citing papers, drawn with a fixed seed."),
+    ] = None,
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Find the best mixtures on FILE and store them in the model folders.")
+    ] = False,
+) -> None:
+    """Authors and citations of unseen papers: JSON lines {"id", "title", "abstract", "authors", "cited_by"}.
+
+    Example: facets-eval recommendation dev.jsonl.xz --baselines --train train.jsonl.xz
+    """
+    from facets_lab.evaluation.comparison import print_report
+    from facets_lab.papers.evaluation import PaperRun, run_papers
+
+    run = PaperRun(
+        file=file,
+        models=models or (),
+        baselines=baselines,
+        train=train,
+        embeddings=embeddings,
+        sample=sample,
+        tune=tune,
+    )
+    print_report(run_papers(run))
+
+
+_Folders = Annotated[
+    list[Path],
+    typer.Argument(metavar="DIR...", help="corpus.jsonl, queries.jsonl, qrels/test.tsv; .gz and .xz too."),
+]
+
+
+def retrieval(
+    folders: _Folders,
+    models: Models = None,
+    baselines: Baselines = False,
+    bootstrap: Bootstrap = 0,
+    k: Annotated[
+        int, typer.Option("--k", min=1, metavar="K", help="Facets of a document in the baseline sentence-kmeans.")
+    ] = 8,
+    limit_queries: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Only N queries of each folder, drawn with the seed.")
+    ] = None,
+    limit_documents: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Only N documents of each folder, the judged ones among them."),
+    ] = None,
+    cache: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the embeddings of the baselines here for the next run.")
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep what is measured here, system by system, and go on from there."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the drawn queries and of k-means.")] = 0,
+) -> None:
+    """Search, through the engine that serves: folders in BEIR's layout.
+
+    Example: facets-eval retrieval data/retrieval/squad data/retrieval/bioasq --baselines --cache runs/embeddings
+    """
+    from facets_lab.documents.retrieval import RetrievalRun, run_retrieval
+    from facets_lab.evaluation.comparison import print_report
+
+    run = RetrievalRun(
+        folders=folders,
+        models=models or (),
+        baselines=baselines,
+        num_queries=limit_queries,
+        num_documents=limit_documents,
+        num_facets=k,
+        cache=cache,
+        results=results,
+        seed=seed,
+        num_resamples=bootstrap,
+    )
+    print_report(run_retrieval(run))
+
+
+def calibrate_search(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR|FILE...", help="Folders in BEIR's layout, or files of pairs: query, positive."),
+    ],
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME|PATH", help="The one to calibrate; that of collections when none.")
+    ] = None,
+    limit_queries: Annotated[int, typer.Option(min=1, metavar="N", help="N queries of each folder.")] = 300,
+    limit_documents: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Only N documents of each folder, the judged ones among them."),
+    ] = None,
+    source: Annotated[str | None, typer.Option(help="What the folders are, for readers.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of what is drawn.")] = 0,
+    dry_run: DryRun = False,
+) -> None:
+    """Fit how probable it is that a hit is relevant, and store it with the model.
+
+    Each folder or file is also measured by the curves of the others.
+
+    Example: facets-eval calibrate-search squad covid-qa bioasq quora --model models/facets-passages-small-en
+    """
+    from facets_lab.documents.calibration import CalibrationRun, calibrate_search
+    from facets_lab.evaluation.comparison import print_report
+
+    run = CalibrationRun(
+        folders=folders,
+        model=model,
+        num_queries=limit_queries,
+        num_documents=limit_documents,
+        source=source,
+        seed=seed,
+        dry_run=dry_run,
+    )
+    print_report(calibrate_search(run))
+
+
+def words(
+    vectors: Annotated[Path, typer.Argument(metavar="FOLDER", help="With vectors.safetensors and vocabulary.tsv.")],
+    data: Annotated[Path, typer.Option(help="Folder with words/ and sts/.")],
+) -> None:
+    """Static word vectors: word similarity, analogies, sentence similarity by averaging.
+
+    DIR of --data holds words/similarity/EN-*.txt (word, word, score), words/analogies.txt.xz (four words a line,
+    sections ": name") and sts/stsb-train.tsv, sts/stsb-dev.tsv (score, sentence, sentence).
+
+    Example: facets-eval words runs/words --data data
+    """
+    from facets.language.pieces import remove_pieces
+    from facets.language.vectors import WordVectors
+    from facets_lab.evaluation.comparison import print_report
+    from facets_lab.language.evaluation import evaluate
+
+    print_report(evaluate(remove_pieces(WordVectors.load(vectors)), data))
+
 
 # Command -> what it does. A new one is a line here.
 COMMANDS: dict[str, Callable[..., Any]] = {

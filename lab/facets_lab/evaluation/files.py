@@ -9,8 +9,6 @@ from pathlib import Path
 from facets.errors import ConfigError, InvalidInputError
 from facets.language.files import DAMAGED_FILE_ERRORS, open_binary
 
-__all__ = ["fields_of", "number_of", "read_lines", "read_records"]
-
 # Plain decimal numbers: float() would also take 1_0, infinity and digits of other scripts.
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

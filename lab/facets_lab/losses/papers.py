@@ -1,4 +1,4 @@
-"""Losses of author and citation prediction (Chang 2022, eq. 3.12, 3.13), squared as in the paper or as a softmax.
+"""Losses of papers: authors and citations (Chang 2022, eq. 3.12, 3.13), squared or as a softmax, and the autoencoder.
 
 Shape suffixes: B papers, K facets, D dimensions, U authors or citing papers of a batch, P positive pairs.
 """
@@ -6,8 +6,6 @@ Shape suffixes: B papers, K facets, D dimensions, U authors or citing papers of 
 import torch
 from torch import Tensor
 from torch.nn import functional
-
-__all__ = ["best_products", "softmax_loss", "squared_loss"]
 
 _NEVER = -1e4  # a logit that takes no part in a softmax
 
@@ -118,3 +116,23 @@ def _positive_scores(
     if own_PD is None:
         return scores_BU[papers_P, columns_P]
     return (facets_BKD[papers_P] @ own_PD.unsqueeze(2)).squeeze(2).amax(dim=1)
+
+
+def paper_autoencoder_loss(facets_BKD: Tensor, words_BD: Tensor, negatives_B: Tensor) -> Tensor:
+    """Mean of ``((p_i . mu_i) - 1)^2 + (p_j . mu_i)^2``.
+
+    Args:
+        facets_BKD: Facets before their magnitudes are predicted, ``[B, K, D]``.
+        words_BD: H of the weighted sum of each text's words (eq. B.4), ``[B, D]``.
+        negatives_B: Text whose words are the negative of each, ``[B]`` int64.
+
+    Returns:
+        A scalar >= 0.
+
+    References:
+        Chang 2022, eq. B.3, without its weight gamma.
+    """
+    mean_BD = facets_BKD.float().mean(dim=1)
+    own_B = (words_BD * mean_BD).sum(dim=-1)
+    other_B = (words_BD[negatives_B] * mean_BD).sum(dim=-1)
+    return ((own_B - 1.0).square() + other_B.square()).mean()

@@ -4,8 +4,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["distillation_loss", "facet_losses", "soft_maximum"]
-
 
 def soft_maximum(cosines: Tensor, temperature: float) -> Tensor:
     """Mean of the last axis weighted by the softmax of ``cosines / temperature``; ``-inf`` does not count.

@@ -7,16 +7,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = [
-    "bpr_loss",
-    "closest_facet_distance",
-    "direction_loss",
-    "no_relation_loss",
-    "ranking_loss",
-    "reference_closest_facet_distance",
-    "universal_schema_loss",
-]
-
 _TINY = 1e-8
 
 
@@ -86,23 +76,6 @@ def universal_schema_loss(
     near_BN = closest_facet_distance(facets_BKD, functional.normalize(positives_BND, dim=-1))
     far_BN = closest_facet_distance(facets_BKD, functional.normalize(negatives_BND, dim=-1))
     return ((positive_weights_BN * near_BN).sum() - (negative_weights_BN * far_BN).sum()) / total
-
-
-def bpr_loss(rows_BD: Tensor, positives_BD: Tensor, negatives_BD: Tensor) -> Tensor:
-    """Bayesian personalised ranking: mean of ``-log sigmoid(r.e+ - r.e-)``.
-
-    Args:
-        rows_BD: Embeddings of patterns or relations, ``[B, D]``.
-        positives_BD: Of an entity pair each co-occurs with, ``[B, D]``.
-        negatives_BD: Of a pair it does not, ``[B, D]``.
-
-    Returns:
-        A scalar >= 0.
-
-    References:
-        Riedel et al. 2013, section 3.3; Rendle et al. 2009.
-    """
-    return -functional.logsigmoid((rows_BD * (positives_BD - negatives_BD)).sum(dim=-1)).mean()
 
 
 def ranking_loss(

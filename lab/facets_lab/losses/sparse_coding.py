@@ -8,8 +8,6 @@ from torch import Tensor
 
 from facets.coding import gram_and_correlations, kmeans_coefficients, reconstruction_error, solve_coefficients
 
-__all__ = ["sparse_coding_loss"]
-
 
 def sparse_coding_loss(
     facets_BKD: Tensor,

@@ -1,22 +1,36 @@
-"""Text corpora: reading them in a stream, packing them into arrays of word rows, opening what was packed."""
+"""Text corpora: reading them in a stream, packing them into arrays of word rows, opening what was packed.
+
+Tokenizing happens once: worker processes turn blocks of documents into words numbered within the block, this
+process renumbers them over the whole corpus and writes the numbers to a temporary file; when all words are
+counted, the numbers become vocabulary rows. The result does not depend on the number of workers.
+"""
 
 import hashlib
+import html
 import json
+import logging
+import os
+import re
+import shutil
+import tempfile
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
 from glob import glob
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from facets.errors import CheckpointError, ConfigError
 from facets.language.files import read_lines
+from facets.language.tokenizer import Tokenizer
 from facets.language.vocabulary import Vocabulary
 from facets.storage import write_atomically
-
-__all__ = ["CorpusMeta", "PackedCorpus", "expand_files", "read_documents"]
 
 _TITLE = "# "
 FORMAT = 1
@@ -197,3 +211,261 @@ def _check_offsets(path: Path, offsets: NDArray[Any], end: int) -> None:
     values = np.asarray(offsets)
     if values[0] != 0 or values[-1] != end or bool(np.any(np.diff(values) <= 0)):
         raise CheckpointError(f"{path}: expected offsets growing from 0 to {end}, got others")
+
+
+logger = logging.getLogger(__name__)
+
+BLOCK_CHARS = 2_000_000
+_MIN_LETTER_SHARE = 0.5
+_ROWS_AT_A_TIME = 10_000_000
+# Tags, templates, table rows, magic words, the places of formulas and source code.
+_MARKUP = re.compile(
+    r"</?[a-zA-Z][^<>]{0,80}/?>|\{\{[^{}]{0,200}\}\}|\{\{|\}\}|\|\||__[A-Z]{3,}__|\b(?:formula|codice)_\d+"
+)
+# Links and emphasis: they stand close around words.
+_BRACKETS = re.compile(r"\[\[|\]\]|'{2,}")
+_SPACES = re.compile(r"\s+")
+
+
+@dataclass(slots=True)
+class _Block:
+    """Some documents, tokenized; words are numbered within the block."""
+
+    words: list[str] = field(default_factory=list)
+    tokens: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, dtype=np.uint32))
+    sentence_lengths: list[int] = field(default_factory=list)  # in tokens
+    paragraph_lengths: list[int] = field(default_factory=list)  # in sentences
+    document_lengths: list[int] = field(default_factory=list)  # in sentences
+    num_dropped: int = 0
+    num_chars: int = 0
+
+
+def clean_paragraph(text: str) -> str:
+    """The text without markup crumbs such as ``<br>``, ``[[`` or ``&amp;``; runs of white space become a space.
+
+    Example:
+        >>> clean_paragraph("Salt &amp; pepper<br>are [[spices]].")
+        'Salt & pepper are spices.'
+    """
+    return _SPACES.sub(" ", _BRACKETS.sub("", _MARKUP.sub(" ", html.unescape(text)))).strip()
+
+
+def pack_corpus(
+    files: Sequence[Path],
+    out_dir: Path,
+    *,
+    max_words: int = 64_000,
+    min_count: int = 5,
+    min_words: int = 3,
+    vocabulary: Vocabulary | None = None,
+    num_workers: int | None = None,
+    show_progress: bool = True,
+) -> PackedCorpus:
+    """Writes a packed corpus and opens it.
+
+    Args:
+        files: Text files, plain, ``.xz`` or ``.gz`` (see ``read_documents``).
+        out_dir: Folder to write; created when missing. An older packed corpus in it is replaced.
+        max_words: Most words of the vocabulary; the most frequent ones stay, ties in alphabetical order.
+        min_count: A word must occur at least this often.
+        vocabulary: Take these words and their counts instead of choosing them: then word vectors that exist already
+            fit the corpus. ``max_words`` and ``min_count`` have no say.
+        min_words: Sentences with fewer words (tokens with a letter) are dropped, and so are those in which
+            less than half of the characters are letters.
+        num_workers: Processes that tokenize; all cores when not given.
+        show_progress: Show a progress bar on standard error.
+
+    Returns:
+        The corpus, opened.
+
+    Raises:
+        ConfigError: A number is out of range, a file cannot be read, or no sentence is left.
+        InvalidInputError: A file is not UTF-8 or damaged.
+    """
+    for name, value in (("max_words", max_words), ("min_count", min_count), ("min_words", min_words)):
+        if value < 1:
+            raise ConfigError(f"{name} must be >= 1, got {value}")
+    workers = num_workers or os.cpu_count() or 1
+    out_dir.mkdir(parents=True, exist_ok=True)
+    (out_dir / "meta.json").unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(dir=out_dir, prefix=".packing-") as scratch:
+        numbers = Path(scratch) / "numbers"
+        collected = _collect(files, numbers, min_words, workers, show_progress)
+        if not collected.sentence_lengths:
+            raise ConfigError(f"the corpus must have a sentence of {min_words} words, got none in {len(files)} files")
+        if vocabulary is None:
+            vocabulary, rows = _choose_words(collected, max_words, min_count)
+        else:
+            rows = vocabulary.rows(collected.words).astype(np.uint32)
+        if not len(vocabulary):
+            raise ConfigError(f"min_count must leave a word, got {min_count} and counts up to {collected.counts.max()}")
+        num_unknown = _write_tokens(numbers, rows, Path(scratch) / "tokens.npy", len(vocabulary))
+        shutil.move(Path(scratch) / "tokens.npy", out_dir / "tokens.npy")
+    vocabulary.save(out_dir / "vocabulary.tsv")
+    _save_offsets(collected, out_dir)
+    write_meta(
+        out_dir / "meta.json",
+        CorpusMeta(
+            format=FORMAT,
+            files=tuple((path.name, file_sha256(path)) for path in files),
+            num_documents=len(collected.document_lengths),
+            num_paragraphs=len(collected.paragraph_lengths),
+            num_sentences=len(collected.sentence_lengths),
+            num_tokens=int(collected.counts.sum()),
+            num_unknown=num_unknown,
+            num_dropped_sentences=collected.num_dropped,
+            num_words=len(vocabulary),
+            max_words=max_words,
+            min_count=min_count,
+            min_words=min_words,
+        ),
+    )
+    return PackedCorpus.open(out_dir)
+
+
+def _save_offsets(collected: "_Collected", out_dir: Path) -> None:
+    for name, lengths in (
+        ("sentence", collected.sentence_lengths),
+        ("paragraph", collected.paragraph_lengths),
+        ("document", collected.document_lengths),
+    ):
+        np.save(out_dir / f"{name}_offsets.npy", np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
+
+
+@dataclass(slots=True)
+class _Collected:
+    """The whole corpus but for its tokens, which are on disk as word numbers."""
+
+    words: list[str]  # in order of first occurrence
+    counts: NDArray[np.int64]
+    sentence_lengths: list[int] = field(default_factory=list)
+    paragraph_lengths: list[int] = field(default_factory=list)
+    document_lengths: list[int] = field(default_factory=list)
+    num_dropped: int = 0
+
+
+def _collect(
+    files: Sequence[Path], numbers_path: Path, min_words: int, workers: int, show_progress: bool
+) -> _Collected:
+    numbers: dict[str, int] = {}
+    counts: Counter[int] = Counter()
+    result = _Collected(words=[], counts=np.empty(0, dtype=np.int64))
+    progress = tqdm(desc="packing", unit="char", unit_scale=True, disable=not show_progress)
+    with progress, numbers_path.open("wb") as out:
+        for block in _tokenized_blocks(files, min_words, workers):
+            local = np.array([numbers.setdefault(word, len(numbers)) for word in block.words], dtype=np.uint32)
+            local[block.tokens].tofile(out)
+            counts.update(
+                dict(zip(local.tolist(), np.bincount(block.tokens, minlength=len(local)).tolist(), strict=True))
+            )
+            result.sentence_lengths += block.sentence_lengths
+            result.paragraph_lengths += block.paragraph_lengths
+            result.document_lengths += block.document_lengths
+            result.num_dropped += block.num_dropped
+            progress.update(block.num_chars)
+    result.words = list(numbers)
+    result.counts = np.array([counts[number] for number in range(len(numbers))], dtype=np.int64)
+    return result
+
+
+def _tokenized_blocks(files: Sequence[Path], min_words: int, workers: int) -> Iterator[_Block]:
+    """Blocks in the order of the text; a few are in flight, so a slow reader never fills the memory."""
+    blocks = _document_blocks(files)
+    if workers == 1:
+        for documents in blocks:
+            yield _tokenize_block(documents, min_words)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        waiting: deque[Future[_Block]] = deque()
+        try:
+            for documents in blocks:
+                waiting.append(pool.submit(_tokenize_block, documents, min_words))
+                if len(waiting) > 2 * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _document_blocks(files: Sequence[Path]) -> Iterator[list[list[str]]]:
+    block: list[list[str]] = []
+    num_chars = 0
+    for document in chain.from_iterable(map(read_documents, files)):
+        block.append(document)
+        num_chars += sum(map(len, document))
+        if num_chars >= BLOCK_CHARS:
+            yield block
+            block, num_chars = [], 0
+    if block:
+        yield block
+
+
+_process_tokenizer: list[Tokenizer] = []
+
+
+def _tokenize_block(documents: list[list[str]], min_words: int) -> _Block:
+    if not _process_tokenizer:
+        _process_tokenizer.append(Tokenizer())
+    tokenizer = _process_tokenizer[0]
+    block = _Block()
+    numbers: dict[str, int] = {}
+    tokens: list[int] = []
+    for document in documents:
+        num_before_document = len(block.sentence_lengths)
+        for paragraph in document:
+            num_before_paragraph = len(block.sentence_lengths)
+            block.num_chars += len(paragraph)
+            texts = [sentence.text for sentence in tokenizer.sentences(clean_paragraph(paragraph))]
+            for words in tokenizer.words(texts):
+                if not _is_sentence(words, min_words):
+                    block.num_dropped += 1
+                    continue
+                tokens += [numbers.setdefault(word, len(numbers)) for word in words]
+                block.sentence_lengths.append(len(words))
+            if (length := len(block.sentence_lengths) - num_before_paragraph) > 0:
+                block.paragraph_lengths.append(length)
+        if (length := len(block.sentence_lengths) - num_before_document) > 0:
+            block.document_lengths.append(length)
+    block.words = list(numbers)
+    block.tokens = np.array(tokens, dtype=np.uint32)
+    return block
+
+
+def _is_sentence(words: list[str], min_words: int) -> bool:
+    """Enough words with a letter, and at least half of the characters are letters."""
+    text = "".join(words)
+    num_letters = len(text) if text.isalpha() else sum(map(str.isalpha, text))
+    if num_letters < _MIN_LETTER_SHARE * len(text):
+        return False
+    return sum(map(_has_letter, words)) >= min_words
+
+
+def _has_letter(word: str) -> bool:
+    return word.isalpha() or any(map(str.isalpha, word))
+
+
+def _choose_words(collected: _Collected, max_words: int, min_count: int) -> tuple[Vocabulary, NDArray[np.uint32]]:
+    """The vocabulary, and the row of every word number (``V`` outside the vocabulary)."""
+    counts = collected.counts
+    frequent = np.flatnonzero(counts >= min_count).tolist()
+    chosen = sorted(frequent, key=lambda number: (-counts[number], collected.words[number]))[:max_words]
+    rows = np.full(len(counts), len(chosen), dtype=np.uint32)
+    rows[chosen] = np.arange(len(chosen), dtype=np.uint32)
+    words = [collected.words[number] for number in chosen]
+    return Vocabulary(words, counts[chosen], total_count=int(counts.sum())), rows
+
+
+def _write_tokens(numbers_path: Path, rows: NDArray[np.uint32], out_path: Path, num_words: int) -> int:
+    """Turns word numbers into rows, a piece at a time; returns how many are unknown."""
+    numbers = np.memmap(numbers_path, dtype=np.uint32, mode="r")
+    dtype = np.uint16 if num_words < np.iinfo(np.uint16).max else np.uint32
+    out = np.lib.format.open_memmap(out_path, mode="w+", dtype=dtype, shape=numbers.shape)
+    num_unknown = 0
+    for start in range(0, len(numbers), _ROWS_AT_A_TIME):
+        piece = rows[numbers[start : start + _ROWS_AT_A_TIME]]
+        out[start : start + _ROWS_AT_A_TIME] = piece
+        num_unknown += int(np.count_nonzero(piece == num_words))
+    out.flush()
+    return num_unknown

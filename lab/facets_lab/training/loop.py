@@ -1,31 +1,227 @@
-"""The training loop: steps, validation, checkpoints, curve; the same for every kind of training."""
+"""The training loop, the same for every kind of training: steps, validation, checkpoints, curve."""
 
+import json
 import logging
+import pickle
+import random
+import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from types import FrameType
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
 from tqdm import tqdm
 
+from facets.config import AtLeastOne, NonNegative, NonNegativeInt, Positive, Settings
+from facets.devices import compute_device
 from facets.errors import CheckpointError, ConfigError
-from facets_lab.training.runs import (
-    generator_states,
-    interrupts,
-    learning_rate_factor,
-    load_checkpoint,
-    log_curve,
-    restore_generators,
-    save_checkpoint,
-)
-from facets_lab.training.trainer import LOSS, BatchT, ConfigT, Trainer
+from facets.storage import write_atomically
 
-__all__ = ["CHECKPOINT", "CURVE", "TrainingLoop", "TrainingResult", "train"]
+BatchSize = Annotated[int, Field(ge=2)]  # negatives come from the same batch
+
+
+class OptimizerConfig(Settings):
+    """AdamW with linear warm-up and linear decay to zero."""
+
+    learning_rate: Positive = 1e-3
+    warmup_steps: NonNegativeInt = 500
+    weight_decay: NonNegative = 0.01
+    max_gradient_norm: Positive = 1.0
+
+
+class TrainingConfig(Settings):
+    """What the loop reads; each kind of training adds its data and its loss."""
+
+    name: str  # of the model
+    num_steps: NonNegativeInt
+    batch_size: BatchSize
+    validate_every: AtLeastOne = 500  # steps; a line of the curve each
+    checkpoint_every: AtLeastOne = 500  # steps
+    seed: int = 1
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the hardware multiplies it
+    device: str = "auto"  # cpu, cuda, cuda:1 ..., or auto: cuda where there is one
+    num_threads: NonNegativeInt = 0  # 0: torch's default
+    optimizer: OptimizerConfig = OptimizerConfig()
+
+
+@contextmanager
+def interrupts() -> Iterator[list[int]]:
+    """Collects SIGINT and SIGTERM instead of stopping in the middle of a step."""
+    received: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+
+    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def use_bfloat16(precision: str, device: torch.device) -> bool:
+    """True for bfloat16; ``auto`` takes it where the hardware multiplies it, elsewhere it is slower."""
+    if precision != "auto":
+        return precision == "bfloat16"
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported()
+    return bool(torch.cpu._is_avx512_bf16_supported())
+
+
+def learning_rate_factor(step: int, *, warmup_steps: int, num_steps: int) -> float:
+    """Linear warm-up to 1, then linear decay to 0 at the last step."""
+    if step < warmup_steps:
+        return (step + 1) / warmup_steps
+    return max(0.0, (num_steps - step) / max(1, num_steps - warmup_steps))
+
+
+def generator_states(device: torch.device) -> dict[str, Any]:
+    """State of every random generator a step may draw from: torch's, the device's, NumPy's and Python's own."""
+    numpy_state = np.random.get_state(legacy=False)
+    key = torch.from_numpy(numpy_state["state"]["key"].astype(np.int64))  # torch.load takes tensors, not arrays
+    return {
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
+        "numpy": {**numpy_state, "state": {**numpy_state["state"], "key": key}},
+        "python": random.getstate(),
+    }
+
+
+def restore_generators(states: Mapping[str, Any], device: torch.device) -> None:
+    """Goes back to what ``generator_states`` gave; a run that moves to another kind of device starts that one anew."""
+    torch.set_rng_state(states["torch"].cpu())
+    if device.type == "cuda" and states["cuda"] is not None:
+        torch.cuda.set_rng_state(states["cuda"].cpu(), device)
+    inner = states["numpy"]["state"]
+    key = inner["key"].cpu().numpy().astype(np.uint32)
+    np.random.set_state({**states["numpy"], "state": {**inner, "key": key}})
+    random.setstate(states["python"])
+
+
+def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
+    """Writes a checkpoint so that a crash leaves the old or the new one, never half of one."""
+    with write_atomically(path, durable=True) as part, part.open("wb") as file:
+        torch.save(dict(state), file)
+
+
+def load_checkpoint(
+    path: Path, settings: Mapping[str, Any], *, device: torch.device, may_change: Collection[str]
+) -> dict[str, Any]:
+    """A checkpoint of a run with these settings.
+
+    Args:
+        path: The file.
+        settings: Settings of the run that goes on; those under ``config`` of the checkpoint must be the same.
+        device: Where its tensors go.
+        may_change: Settings that say where a run computes, not what.
+
+    Raises:
+        CheckpointError: There is none, it is damaged, or it belongs to other settings.
+    """
+    try:
+        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+    except FileNotFoundError as error:
+        raise CheckpointError(f"nothing to resume: {path} does not exist") from error
+    except (RuntimeError, EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+    changed = [k for k, v in settings.items() if state["config"].get(k) != v and k not in may_change]
+    if changed:
+        raise CheckpointError(f"{path} was made with other settings: {', '.join(changed)} changed")
+    return state
+
+
+def log_curve(path: Path, line: Mapping[str, Any]) -> None:
+    """Adds a line to a curve; lines of this step and later ones, which a resumed run does again, go."""
+    earlier = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    kept = [text for text in earlier if json.loads(text)["step"] < line["step"]]
+    with write_atomically(path, durable=False) as part:  # else a crash would leave half a curve, and no way on
+        part.write_text("".join(text + "\n" for text in [*kept, json.dumps(dict(line))]), encoding="utf-8")
+
+
+LOSS = "loss"  # the name of the loss that is followed; others by name are parts of it, for the curve
+
+ConfigT = TypeVar("ConfigT", bound=TrainingConfig)
+BatchT = TypeVar("BatchT")
+
+
+class Trainer(ABC, Generic[ConfigT, BatchT]):
+    """A network with its data and its loss; ``TrainingLoop`` runs it.
+
+    Everything random comes from the seed and the step, or from torch's generator, so that a run can be resumed.
+
+    Attributes:
+        config: The settings.
+        device: Where it computes.
+        network: What is trained; the loop switches it between training and evaluation.
+
+    Raises:
+        ConfigError: No such device.
+    """
+
+    network: nn.Module
+
+    def __init__(self, config: ConfigT) -> None:
+        self.config = config
+        self.device = torch.device(compute_device(config.device))
+        self._use_bfloat16 = use_bfloat16(config.precision, self.device)
+        if config.num_threads:
+            torch.set_num_threads(config.num_threads)
+
+    @abstractmethod
+    def batches(self, start_step: int) -> Iterator[BatchT]:
+        """Endless batches from a step on, the same ones in every run with this seed."""
+
+    @abstractmethod
+    def step(self, batch: BatchT, number: int) -> dict[str, Tensor]:
+        """The losses of a batch, by name, ready for ``backward``.
+
+        Args:
+            batch: One of ``batches``.
+            number: Steps done before this one.
+
+        Returns:
+            ``LOSS``, which is followed, and its parts.
+        """
+
+    def after_step(self, learning_rate_factor: float) -> None:
+        """Moves what the optimizer does not, by a learning rate with this factor of the schedule."""
+
+    def validate(self) -> dict[str, float]:
+        """Mean losses of the held-out data, by name, without gradients; nothing when nothing is held out."""
+        return {}
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """What AdamW moves, with settings of its own where they differ."""
+        return [{"params": [weights for weights in self.network.parameters() if weights.requires_grad]}]
+
+    def state(self) -> dict[str, Any]:
+        """What training has changed, for a checkpoint; the loop keeps the optimizer and the generators."""
+        return {"network": self.network.state_dict()}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Takes back what ``state`` gave."""
+        self.network.load_state_dict(state["network"])
+
+    def autocast(self) -> torch.autocast:
+        """Half precision for the forward pass, where the settings and the hardware allow it."""
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._use_bfloat16)
+
+    def tensor(self, array: NDArray[np.generic]) -> Tensor:
+        """An array on the device."""
+        return torch.from_numpy(array).to(self.device, non_blocking=True)
+
 
 logger = logging.getLogger(__name__)
 

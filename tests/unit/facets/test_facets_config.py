@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from facets_lab.documents.training.config import PassageDataConfig, PassageTrainingConfig
-from facets_lab.papers.training.config import PaperTrainingConfig
-from facets_lab.relations.training.catalogue import RelationCatalogue
-from facets_lab.relations.training.config import RelationTrainingConfig
-from facets_lab.texts.training.config import SentenceTrainingConfig
-from facets_lab.training.config import TrainingConfig
+from facets_lab.documents.data import PassageDataConfig, PassageTrainingConfig
+from facets_lab.papers.data import PaperTrainingConfig
+from facets_lab.relations.catalogue import RelationCatalogue
+from facets_lab.relations.data import RelationTrainingConfig
+from facets_lab.texts.data import SentenceTrainingConfig
+from facets_lab.training.loop import TrainingConfig
 
 from facets.config import FacetModelConfig, Settings
 from facets.errors import ConfigError

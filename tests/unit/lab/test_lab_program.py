@@ -78,7 +78,7 @@ def test_what_the_commands_need_comes_with_the_laboratory_alone() -> None:
 
 
 def test_the_hint_for_minilm_names_the_extra_that_brings_it() -> None:
-    code = "from facets_lab.evaluation.embedders import {0}\ntry: {0}()\nexcept ImportError as error: print(error)"
+    code = "from facets_lab.evaluation.comparison import {0}\ntry: {0}()\nexcept ImportError as error: print(error)"
     for name in ("minilm", "model2vec"):
         done = run_code(code.format(name), BACKBONE)
         assert done.stdout.endswith("not installed: pip install 'multifacet[backbone]'\n"), done.stderr

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from facets_lab.documents.evaluation.beir import RetrievalData
-from facets_lab.documents.evaluation.collection import indexed, load_searched
+from facets_lab.documents.beir import RetrievalData
+from facets_lab.documents.systems import indexed, load_searched
 
 from facets.documents import read_relevance
 from facets.documents.confidence import FEATURES

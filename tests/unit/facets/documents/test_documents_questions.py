@@ -5,8 +5,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from facets_lab.documents.evaluation.beir import RetrievalData
-from facets_lab.documents.evaluation.collection import indexed, load_searched
+from facets_lab.documents.beir import RetrievalData
+from facets_lab.documents.systems import indexed, load_searched
 
 from facets.documents import SearchMode
 

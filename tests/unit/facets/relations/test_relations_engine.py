@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from facets_lab.relations.evaluation.confidence import with_confidence
+from facets_lab.relations.calibration import with_confidence
 from relation_toys import TOY_RELATION_THRESHOLD
 
 from facets.errors import InvalidInputError, NotFoundError

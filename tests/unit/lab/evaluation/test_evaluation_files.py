@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 from facets_lab.evaluation.files import fields_of, number_of, read_lines, read_records
-from facets_lab.texts.evaluation.phrases import read_phrase_choices, read_phrase_pairs
-from facets_lab.texts.evaluation.sts import read_sts
-from facets_lab.texts.evaluation.summaries import read_summaries
+from facets_lab.texts.evaluation import read_phrase_choices, read_phrase_pairs, read_sts, read_summaries
 
 from facets.errors import ConfigError, InvalidInputError
 

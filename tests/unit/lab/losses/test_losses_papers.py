@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from facets_lab.losses.papers import best_products, softmax_loss, squared_loss
+from facets_lab.losses import best_products, paper_autoencoder_loss, softmax_loss, squared_loss
 
 
 def example(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -99,3 +99,8 @@ def test_softmax_loss_without_pairs_or_weight_is_zero() -> None:
     facets, table, positives, weights = example()
     assert float(softmax_loss(facets, table, torch.empty((0, 2), dtype=torch.int64), torch.empty(0))) == 0.0
     assert float(softmax_loss(facets, table, positives, weights * 0)) == 0.0
+
+
+def test_paper_autoencoder_is_zero_at_its_target() -> None:
+    facets = torch.eye(2).unsqueeze(1)
+    assert paper_autoencoder_loss(facets, torch.eye(2), torch.tensor([1, 0])).item() == pytest.approx(0.0)

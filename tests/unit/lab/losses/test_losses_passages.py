@@ -3,7 +3,7 @@
 import math
 
 import torch
-from facets_lab.losses.passages import distillation_loss, facet_losses, soft_maximum
+from facets_lab.losses import distillation_loss, facet_losses, soft_maximum
 from torch.nn.functional import normalize
 
 

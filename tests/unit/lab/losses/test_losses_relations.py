@@ -1,12 +1,6 @@
 import pytest
 import torch
-from facets_lab.losses.autoencoder import paper_autoencoder_loss, pattern_autoencoder_loss, weighted_word_sum
-from facets_lab.losses.relations import (
-    bpr_loss,
-    closest_facet_distance,
-    reference_closest_facet_distance,
-    universal_schema_loss,
-)
+from facets_lab.losses import closest_facet_distance, reference_closest_facet_distance, universal_schema_loss
 from torch.autograd import gradcheck
 from torch.nn import functional
 
@@ -65,36 +59,3 @@ def test_facets_at_their_pairs_reach_the_best_loss() -> None:
         positives, positives, -positives, positive_weights_BN=torch.ones(1, 2), negative_weights_BN=torch.ones(1, 2)
     )
     assert loss.item() == pytest.approx(-1.0)
-
-
-def test_bpr_prefers_the_pair_that_was_seen() -> None:
-    row = torch.tensor([[1.0, 0.0]])
-    right, wrong = torch.tensor([[2.0, 0.0]]), torch.tensor([[-2.0, 0.0]])
-    assert bpr_loss(row, right, wrong) < bpr_loss(row, wrong, right)
-
-
-def test_pattern_autoencoder_is_bounded_whatever_the_lengths() -> None:
-    facets, words = values(1, 5, 3, 8), values(2, 5, 8)
-    negatives = torch.arange(5).roll(1)
-    loss = pattern_autoencoder_loss(facets, words, negatives)
-    assert -4.0 <= loss.item() <= 4.0
-    assert pattern_autoencoder_loss(facets * 1000, words * 0.01, negatives).item() == pytest.approx(
-        loss.item(), abs=1e-4
-    )
-
-
-def test_patterns_without_a_known_word_add_nothing() -> None:
-    facets = values(1, 2, 3, 8)
-    assert pattern_autoencoder_loss(facets, torch.zeros(2, 8), torch.tensor([1, 0])).item() == 0.0
-
-
-def test_rare_words_weigh_more() -> None:
-    words = torch.eye(2).unsqueeze(0)
-    summed = weighted_word_sum(words, torch.tensor([[0.1, 0.0]]))
-    assert summed[0, 1] == 1.0
-    assert summed[0, 0] < 0.01
-
-
-def test_paper_autoencoder_is_zero_at_its_target() -> None:
-    facets = torch.eye(2).unsqueeze(1)
-    assert paper_autoencoder_loss(facets, torch.eye(2), torch.tensor([1, 0])).item() == pytest.approx(0.0)

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 import torch
-from facets_lab.losses.sparse_coding import sparse_coding_loss
+from facets_lab.losses import sparse_coding_loss
 from torch import Tensor
 
 from facets.coding import gram_and_correlations, kmeans_coefficients, solve_coefficients

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from facets_lab.training.corpus import PackedCorpus, expand_files, read_documents
-from facets_lab.training.packing import clean_paragraph, pack_corpus
+from facets_lab.training.corpus import PackedCorpus, clean_paragraph, expand_files, pack_corpus, read_documents
 
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
 from facets.language.tokenizer import Tokenizer
@@ -90,7 +89,7 @@ def test_number_of_workers_and_blocks_changes_nothing(
     files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = pack_corpus(files, tmp_path / "one", min_count=1, num_workers=1, show_progress=False)
-    monkeypatch.setattr("facets_lab.training.packing.BLOCK_CHARS", 10)  # a document a block
+    monkeypatch.setattr("facets_lab.training.corpus.BLOCK_CHARS", 10)  # a document a block
     two = pack_corpus(files, tmp_path / "two", min_count=1, num_workers=2, show_progress=False)
     for name in ("tokens", "sentence_offsets", "paragraph_offsets", "document_offsets"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))

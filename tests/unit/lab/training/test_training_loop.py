@@ -9,13 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from facets_lab.papers.training.export import prepare_papers
-from facets_lab.papers.training.trainer import PaperTrainer
-from facets_lab.relations.training.trainer import RelationTrainer
-from facets_lab.texts.training.trainer import SentenceTrainer
-from facets_lab.training.loop import TrainingLoop, train
-from facets_lab.training.runs import generator_states, log_curve, restore_generators
-from facets_lab.training.trainer import LOSS, Trainer
+from facets_lab.papers.export import prepare_papers
+from facets_lab.papers.training import PaperTrainer
+from facets_lab.relations.training import RelationTrainer
+from facets_lab.texts.training import SentenceTrainer
+from facets_lab.training.loop import LOSS, Trainer, TrainingLoop, generator_states, log_curve, restore_generators, train
 from relation_toys import toy_relation_config
 from toy_papers import toy_paper_config, write_toy_papers
 from toy_texts import make_toy_corpus, toy_sentence_config

@@ -1,0 +1,322 @@
+"""Folders in BEIR's layout, files of pairs, and metrics of rankings by trec_eval."""
+
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.documents.encoding import check_ids, check_text
+from facets.errors import InvalidInputError
+from facets.index.config import MAX_TEXT_BYTES
+from facets_lab.evaluation.files import fields_of, number_of, read_lines, read_records
+
+_PACKED = ("", ".xz", ".gz")
+_COLUMNS = ("query-id", "corpus-id", "score")
+_MAX_GRADE = 10_000  # trec_eval counts documents of every grade up to the greatest, in C numbers
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetrievalData:
+    """Documents, and queries with the documents that answer them.
+
+    Attributes:
+        name: Name of the folder.
+        document_ids: In the order of the file.
+        documents: Their titles and texts, in the same places; empty where nothing is visible.
+        query_ids: Queries with at least one relevant document, in the order of the file.
+        queries: Their texts, in the same places; never blank.
+        judgements: For each of these queries, ids of documents -> grade; above 0 is relevant.
+    """
+
+    name: str
+    document_ids: tuple[str, ...]
+    documents: tuple[str, ...]
+    query_ids: tuple[str, ...]
+    queries: tuple[str, ...]
+    judgements: Mapping[str, Mapping[str, int]]
+
+
+def read_beir(folder: Path) -> RetrievalData:
+    """Reads ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/test.tsv``, each also with ``.xz`` or ``.gz``.
+
+    A line of the corpus is ``{"_id", "title", "text"}`` (the title may be missing), of the queries ``{"_id", "text"}``,
+    of the judgements query, document and grade by tabs, with or without a line of names first. A document is read as
+    its title, a new line, and its text. Queries without a relevant document are left out, as nothing can be measured.
+
+    Raises:
+        ConfigError: A file cannot be read.
+        InvalidInputError: A file is missing, a line has another form, an id is there twice or is not known; the
+            message names file and line.
+    """
+    if not folder.is_dir():
+        raise InvalidInputError(f"{folder}: expected a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv")
+    corpus, queries, qrels = (_file(folder, name) for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"))
+    documents = _texts(corpus, _document)
+    asked = _texts(queries, _query)
+    judgements = _judgements(qrels, asked, documents)
+    kept = [query for query in asked if any(grade > 0 for grade in judgements.get(query, {}).values())]
+    if not kept:
+        raise InvalidInputError(f"{qrels}: expected a query with a relevant document, got none")
+    return RetrievalData(
+        name=folder.resolve().name,
+        document_ids=tuple(documents),
+        documents=tuple(documents.values()),
+        query_ids=tuple(kept),
+        queries=tuple(asked[query] for query in kept),
+        judgements={query: judgements[query] for query in kept},
+    )
+
+
+def limit_queries(data: RetrievalData, num_queries: int | None, *, seed: int) -> RetrievalData:
+    """A seeded sample of the queries, in their order; all of them when there are no more or None is asked for.
+
+    Args:
+        data: What was read.
+        num_queries: At least 1.
+        seed: Of the sample; the same one gives the same queries.
+    """
+    if num_queries is None or num_queries >= len(data.queries):
+        return data
+    rows = np.sort(np.random.default_rng(seed).choice(len(data.queries), num_queries, replace=False))
+    ids = tuple(data.query_ids[row] for row in rows)
+    return replace(
+        data,
+        query_ids=ids,
+        queries=tuple(data.queries[row] for row in rows),
+        judgements={query: data.judgements[query] for query in ids},
+    )
+
+
+def limit_documents(data: RetrievalData, num_documents: int | None, *, seed: int) -> RetrievalData:
+    """The judged documents of the queries, and a seeded sample of the others; all where no more are asked for."""
+    if num_documents is None or num_documents >= len(data.documents):
+        return data
+    judged = {key for grades in data.judgements.values() for key in grades}
+    known = np.array([key in judged for key in data.document_ids])
+    others = np.flatnonzero(~known)
+    wanted = min(len(others), max(0, num_documents - int(known.sum())))
+    drawn = np.random.default_rng(seed).choice(others, wanted, replace=False)
+    rows = np.sort(np.concatenate([np.flatnonzero(known), drawn])).tolist()
+    return replace(
+        data,
+        document_ids=tuple(data.document_ids[row] for row in rows),
+        documents=tuple(data.documents[row] for row in rows),
+    )
+
+
+def _file(folder: Path, name: str) -> Path:
+    candidates = [folder / f"{name}{suffix}" for suffix in _PACKED]
+    found = [path for path in candidates if path.is_file()]
+    if len(found) != 1:
+        got = f"both {found[0].name} and {found[1].name}" if found else "none of them"
+        raise InvalidInputError(f"{folder}: expected {name}, {name}.xz or {name}.gz, got {got}")
+    return found[0]
+
+
+def _texts(path: Path, text_of: Callable[[Mapping[str, object], str], str]) -> dict[str, str]:
+    """Id -> text."""
+    texts: dict[str, str] = {}
+    places: dict[str, str] = {}
+    for place, record in read_records(path):
+        key = _id(record, place)
+        if key in texts:
+            raise InvalidInputError(f"{place}: expected an _id of its own, got {key!r}, also at {places[key]}")
+        texts[key] = text_of(record, place)
+        places[key] = place
+    if not texts:
+        raise InvalidInputError(f"{path}: expected at least one line, got an empty file")
+    return texts
+
+
+def _document(record: Mapping[str, object], place: str) -> str:
+    title = record.get("title")
+    if title is not None and not isinstance(title, str):
+        raise InvalidInputError(f"{place}: expected a string as title, got {type(title).__name__}")
+    parts = (title or "", _string(record, "text", place))
+    text = "\n".join(part for part in parts if _is_visible(part))
+    with _at(place, "document"):
+        check_text(text, path=(), max_bytes=MAX_TEXT_BYTES)
+    return text
+
+
+def _query(record: Mapping[str, object], place: str) -> str:
+    text = _string(record, "text", place)
+    if not _is_visible(text):
+        raise InvalidInputError(f"{place}: expected a text with words, got a blank one")
+    with _at(place, "query"):
+        check_text(text, path=(), max_bytes=MAX_TEXT_BYTES)
+    return text
+
+
+def _is_visible(text: str) -> bool:
+    """Whether there is anything to encode: letters, numbers, punctuation or symbols."""
+    return any(unicodedata.category(letter)[0] in "LNPS" and letter != "\ufffd" for letter in text)
+
+
+def _id(record: Mapping[str, object], place: str) -> str:
+    value = record.get("_id")
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)  # some tools write numbers; the judgements have texts in any case
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{place}: expected a string as _id, got {_kind(record, '_id')}")
+    with _at(place, "_id"):
+        check_ids([value], path=())
+    return value
+
+
+def _string(record: Mapping[str, object], name: str, place: str) -> str:
+    value = record.get(name)
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{place}: expected a string as {name}, got {_kind(record, name)}")
+    return value
+
+
+def _kind(record: Mapping[str, object], name: str) -> str:
+    return type(record[name]).__name__ if name in record else "none"
+
+
+@contextmanager
+def _at(place: str, what: str) -> Iterator[None]:
+    """Names the line where the engine's rules are broken."""
+    try:
+        yield
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{place}: the {what} {error.rule}") from error
+
+
+def _judgements(path: Path, queries: Mapping[str, str], documents: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    judgements: dict[str, dict[str, int]] = {}
+    places: dict[tuple[str, str], str] = {}
+    for query, document, grade, place in _judged(path):
+        for what, key, known in (("query", query, queries), ("document", document, documents)):
+            if key not in known:
+                raise InvalidInputError(f"{place}: expected the id of a {what}, got {key!r}, which is not there")
+        if (query, document) in places:
+            first = places[query, document]
+            raise InvalidInputError(f"{place}: expected a new pair, got {query!r} and {document!r}, also at {first}")
+        places[query, document] = place
+        judgements.setdefault(query, {})[document] = grade
+    return judgements
+
+
+def _judged(path: Path) -> Iterator[tuple[str, str, int, str]]:
+    for number, (place, line) in enumerate(read_lines(path)):
+        query, document, grade = fields_of(line, _COLUMNS, place)
+        if number == 0 and grade.strip().lower() == _COLUMNS[-1]:
+            continue  # the names of the columns
+        value = number_of(grade, place, what="score")
+        if not value.is_integer() or abs(value) > _MAX_GRADE:
+            raise InvalidInputError(
+                f"{place}: expected a whole number from -{_MAX_GRADE} to {_MAX_GRADE} as score, got {grade[:40]!r}"
+            )
+        yield query, document, int(value), place
+
+
+_FIELDS = ("query", "positive")
+
+
+def read_pairs(path: Path) -> RetrievalData:
+    """Reads lines ``{"query", "positive"}``: documents are the different texts, relevant are those of a query's lines.
+
+    Args:
+        path: Plain, ``.gz`` or ``.xz``.
+
+    Returns:
+        Ids are ``q`` and ``d`` with numbers in the order of the file; ``name`` is that of the file to its first dot.
+
+    Raises:
+        ConfigError: The file cannot be read.
+        InvalidInputError: It has no line, or a line has another form; the message names file and line.
+    """
+    documents: dict[str, str] = {}
+    queries: dict[str, str] = {}
+    judgements: dict[str, dict[str, int]] = {}
+    for place, record in read_records(path):
+        query, positive = (_text(record, name, place) for name in _FIELDS)
+        document_id = documents.setdefault(positive, f"d{len(documents)}")
+        query_id = queries.setdefault(query, f"q{len(queries)}")
+        judgements.setdefault(query_id, {})[document_id] = 1
+    if not queries:
+        raise InvalidInputError(f"{path}: expected at least one line, got an empty file")
+    return RetrievalData(
+        name=path.name.partition(".")[0],
+        document_ids=tuple(documents.values()),
+        documents=tuple(documents),
+        query_ids=tuple(queries.values()),
+        queries=tuple(queries),
+        judgements=judgements,
+    )
+
+
+def _text(record: dict[str, object], name: str, place: str) -> str:
+    value = record.get(name)
+    if not isinstance(value, str):
+        got = type(value).__name__ if name in record else "none"
+        raise InvalidInputError(f"{place}: expected a string as {name}, got {got}")
+    if not value.strip():
+        raise InvalidInputError(f"{place}: expected a {name} with words, got a blank one")
+    try:
+        check_text(value, path=(), max_bytes=MAX_TEXT_BYTES)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{place}: the {name} {error.rule}") from error
+    return value
+
+
+DEPTH = 100
+"""Documents of a ranking that are looked at."""
+_FIRST = 10
+METRICS = ("ndcg_10", "recall_100", "mrr_10")
+
+Ranking = Sequence[str]
+"""Ids of documents, best first, each once."""
+
+
+def query_metrics(
+    rankings: Sequence[Ranking], judgements: Sequence[Mapping[str, int]]
+) -> dict[str, NDArray[np.float64]]:
+    """Metrics of each query, ``[Q]`` by name, in ``[0, 1]``.
+
+    ``ndcg_10``: gains are the grades, discounts the logarithm of the rank plus one. ``recall_100``: the share of the
+    relevant documents among the first 100. ``mrr_10``: one over the rank of the first relevant document, 0 when none
+    is among the first 10.
+
+    Args:
+        rankings: One for each query; may be empty or longer than 100.
+        judgements: In the same places, ids of documents -> grade; above 0 is relevant, and at least one is.
+
+    Raises:
+        ImportError: pytrec_eval is not installed.
+
+    Example:
+        >>> values = query_metrics([["a", "b"]], [{"b": 1, "c": 1}])
+        >>> {name: round(float(value[0]), 2) for name, value in values.items()}
+        {'ndcg_10': 0.39, 'recall_100': 0.5, 'mrr_10': 0.5}
+
+    References:
+        Jarvelin and Kekalainen 2002; the measures ndcg_cut_10, recall_100 and recip_rank of trec_eval.
+    """
+    from pytrec_eval import RelevanceEvaluator
+
+    grades = {
+        str(row): {key: max(grade, 0) for key, grade in of_query.items()} for row, of_query in enumerate(judgements)
+    }
+    runs = {str(row): _run(ranking[:DEPTH]) for row, ranking in enumerate(rankings) if ranking}
+    tops = {str(row): _run(ranking[:_FIRST]) for row, ranking in enumerate(rankings) if ranking}
+    measured = RelevanceEvaluator(grades, {"ndcg_cut.10", "recall.100"}).evaluate(runs)
+    first = RelevanceEvaluator(grades, {"recip_rank"}).evaluate(tops)
+    values = [
+        (measured[row]["ndcg_cut_10"], measured[row]["recall_100"], first[row]["recip_rank"])
+        if row in measured
+        else (0.0, 0.0, 0.0)
+        for row in map(str, range(len(rankings)))
+    ]
+    return dict(zip(METRICS, np.array(values, dtype=np.float64).reshape(-1, len(METRICS)).T, strict=True))
+
+
+def _run(ranking: Ranking) -> dict[str, float]:
+    """Falling scores: trec_eval sorts by score and would break ties by id."""
+    return {key: float(len(ranking) - place) for place, key in enumerate(ranking)}

@@ -1,0 +1,262 @@
+"""Fits what a search can say of its hits: how probable it is that the first one answers at all.
+
+A curve sees three kinds of queries, and the first hit of each: those of the folder (``asked``), the same where every
+relevant document is gone (``removed``), and queries of the other folders and without sense (``foreign``). A folder is
+searched whole and in small parts, as the best of few documents means more than the best of many. Shape letters: M first
+hits, F features.
+"""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.documents.confidence import FEATURES, RelevanceCurve, write_relevance
+from facets.documents.types import Hit, SearchMode
+from facets.errors import ConfigError
+from facets.model.loading import TASKS
+from facets.model.passage_checkpoint import TASK
+from facets.model.shipped import find_model
+from facets_lab.documents.beir import RetrievalData, limit_documents, limit_queries, read_beir, read_pairs
+from facets_lab.documents.systems import SearchedModel, indexed, load_searched
+
+KINDS = ("asked", "removed", "foreign")
+_KIND_WEIGHTS = (0.5, 0.25, 0.25)
+_MODES: tuple[SearchMode, ...] = ("hybrid", "facets", "lexical")
+_DEPTH = 50  # hits that are looked through for one that is not relevant
+_SENSELESS_SHARE = 0.2  # queries without sense, for each query of the folder
+_PARTS = (200, 40)  # documents of the small collections made of each folder
+_BINS = 10
+_STOP_WORDS = tuple("the of and to a in is it that for on with as was what who how do you this".split())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CalibrationRun:
+    """What is asked for.
+
+    Attributes:
+        folders: Two or more, of different names: folders in BEIR's layout, or files of pairs.
+        model: Name or path; the default of collections when None.
+        num_queries: Only so many queries of a folder, drawn with ``seed``.
+        num_documents: Only so many documents of a folder, the judged ones of its queries among them; None: all.
+        source: What the folders are, for readers of the file; None: their names.
+        seed: Of the drawing.
+        dry_run: Leaves the model as it is.
+    """
+
+    folders: Sequence[Path]
+    model: str | None = None
+    num_queries: int | None = 300
+    num_documents: int | None = None
+    source: str | None = None
+    seed: int = 0
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FirstHits:
+    """First hits of the queries of one folder in one mode.
+
+    Attributes:
+        features: ``[M, F]``, see :data:`facets.documents.confidence.FEATURES`.
+        relevant: ``[M]`` bool.
+        kinds: ``[M]``, places in ``KINDS``.
+    """
+
+    features: NDArray[np.float64]
+    relevant: NDArray[np.bool_]
+    kinds: NDArray[np.int64]
+
+
+def calibrate_search(run: CalibrationRun) -> dict[str, object]:
+    """Fits a curve for each mode, says how well those of the other folders fit each folder, and stores the curves.
+
+    Returns:
+        ``model``, ``revision``, ``data``, ``rows`` (first hits), ``modes``: for each ``weights`` and, by folder, what
+        the curve of the other folders gives there; ``file``: where the curves are, None in a dry run.
+
+    Raises:
+        ConfigError: Fewer than two folders, or two of one name.
+        InvalidInputError: A folder is not in BEIR's layout, or a file has other lines than pairs.
+        NotFoundError: There is no such model.
+    """
+    sets = [_sample(read_pairs(path) if path.is_file() else read_beir(path), run) for path in run.folders]
+    names = [data.name for data in sets]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ConfigError(f"expected two or more folders of different names, got {', '.join(names)}")
+    folder = find_model(TASKS[TASK].default if run.model is None else run.model)
+    model = load_searched(str(folder))
+    observed = {
+        data.name: _joined(
+            [_observe(model, part, _foreign(part, sets, seed=run.seed)) for part in parts(data, seed=run.seed)]
+        )
+        for data in sets
+    }
+    modes: dict[SearchMode, dict[str, object]] = {}
+    weights: dict[SearchMode, Mapping[str, float]] = {}
+    for mode in _MODES:
+        by_folder = {name: hits[mode] for name, hits in observed.items()}
+        weights[mode] = fit_curve(list(by_folder.values()))
+        left_out = {
+            name: _fit_of(fit_curve([hits for other, hits in by_folder.items() if other != name]), mode, mine)
+            for name, mine in by_folder.items()
+        }
+        modes[mode] = {"weights": weights[mode], "left_out": left_out}
+    source = run.source or f"first hits of {', '.join(names)}"
+    curve = RelevanceCurve(revision=model.revision, weights=weights, source=source)
+    file = None if run.dry_run else str(write_relevance(folder, curve))
+    rows = sum(len(hits["hybrid"].relevant) for hits in observed.values())
+    return {
+        "model": model.name,
+        "revision": model.revision,
+        "data": [str(path) for path in run.folders],
+        "rows": rows,
+        "modes": modes,
+        "file": file,
+    }
+
+
+def fit_curve(observed: Sequence[FirstHits]) -> dict[str, float]:
+    """Weights of a logistic curve; every folder weighs the same, and in it the kinds as ``_KIND_WEIGHTS`` say."""
+    from sklearn.linear_model import LogisticRegression
+
+    features_MF = np.concatenate([hits.features for hits in observed])
+    relevant_M = np.concatenate([hits.relevant for hits in observed])
+    weights_M = np.concatenate([_weights(hits) for hits in observed])
+    told = np.flatnonzero(features_MF.any(axis=0))  # a mode without words, or without facets, has zeros there
+    if not 0 < relevant_M.sum() < len(relevant_M):
+        raise ConfigError("expected first hits that are relevant and others that are not, got one kind only")
+    fitted = LogisticRegression(C=100.0, max_iter=5_000).fit(
+        features_MF[:, told], relevant_M, sample_weight=weights_M * len(weights_M) / weights_M.sum()
+    )
+    weights = {FEATURES[place]: float(weight) for place, weight in zip(told, fitted.coef_[0], strict=True)}
+    return {"intercept": float(fitted.intercept_[0]), **weights}
+
+
+def expected_error(
+    probabilities_M: NDArray[np.floating], relevant_M: NDArray[np.bool_], weights_M: NDArray[np.floating]
+) -> float:
+    """Expected calibration error: mean distance of probability and frequency over ten bins, weighted.
+
+    Example:
+        >>> round(expected_error(np.array([0.8, 0.8]), np.array([True, False]), np.ones(2)), 2)
+        0.3
+    """
+    bins_M = np.minimum((probabilities_M * _BINS).astype(np.int64), _BINS - 1)
+    gaps = np.bincount(bins_M, weights_M * (probabilities_M - relevant_M), minlength=_BINS)
+    return float(np.abs(gaps).sum() / weights_M.sum())
+
+
+def _sample(data: RetrievalData, run: CalibrationRun) -> RetrievalData:
+    return limit_documents(limit_queries(data, run.num_queries, seed=run.seed), run.num_documents, seed=run.seed)
+
+
+def parts(data: RetrievalData, *, seed: int) -> Iterator[RetrievalData]:
+    """The folder, and smaller collections of it: as many queries as half of the documents, one that answers each."""
+    yield data
+    for size in _PARTS:
+        if size >= len(data.documents):
+            continue
+        asked = limit_queries(data, size // 2, seed=seed)
+        judged = {key for grades in asked.judgements.values() for key in grades}
+        answers = {max(grades, key=lambda key: (grades[key], key)) for grades in asked.judgements.values()}
+        kept = [row for row, key in enumerate(data.document_ids) if key not in judged or key in answers]
+        few = replace(
+            asked,
+            document_ids=tuple(data.document_ids[row] for row in kept),
+            documents=tuple(data.documents[row] for row in kept),
+            judgements={
+                query: {key: grade for key, grade in grades.items() if key in answers}
+                for query, grades in asked.judgements.items()
+            },
+        )
+        yield limit_documents(few, size, seed=seed)
+
+
+def _joined(observed: Sequence[Mapping[SearchMode, FirstHits]]) -> dict[SearchMode, FirstHits]:
+    """First hits of several collections as those of one."""
+    return {
+        mode: FirstHits(
+            np.concatenate([part[mode].features for part in observed]),
+            np.concatenate([part[mode].relevant for part in observed]),
+            np.concatenate([part[mode].kinds for part in observed]),
+        )
+        for mode in _MODES
+    }
+
+
+def _foreign(data: RetrievalData, sets: Sequence[RetrievalData], *, seed: int) -> list[str]:
+    """As many queries of the others as the folder has, and some of stop words or letters by chance."""
+    drawing = random.Random(f"{seed} {data.name}")
+    others = [query for other in sets if other.name != data.name for query in other.queries]
+    drawn = drawing.sample(others, min(len(others), len(data.queries)))
+    half = round(len(data.queries) * _SENSELESS_SHARE / 2)
+    senseless = [" ".join(drawing.choices(_STOP_WORDS, k=drawing.randint(1, 6))) for _ in range(half)]
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = ["".join(drawing.choices(letters, k=drawing.randint(3, 9))) for _ in range(2 * half)]
+    return drawn + senseless + [" ".join(words[row : row + 2]) for row in range(0, len(words), 2)]
+
+
+def _observe(model: SearchedModel, data: RetrievalData, foreign: Sequence[str]) -> dict[SearchMode, FirstHits]:
+    with indexed(model, data) as collection:
+        asked = collection.search(data.queries, _MODES, top_k=_DEPTH)
+        others = collection.search(foreign, _MODES, top_k=1)
+    itself = dict(zip(data.document_ids, data.documents, strict=True))
+    observed: dict[SearchMode, FirstHits] = {}
+    for mode in _MODES:
+        first: list[tuple[Hit, bool, int]] = []
+        for key, text, hits in zip(data.query_ids, data.queries, asked[mode], strict=True):
+            grades = data.judgements[key]
+            kept = [hit for hit in hits if not (hit.id == key and itself[key].endswith(text))]
+            wrong = [hit for hit in kept if grades.get(hit.id, 0) <= 0]
+            first += [(hit, grades.get(hit.id, 0) > 0, 0) for hit in kept[:1]] + [(hit, False, 1) for hit in wrong[:1]]
+        first += [(hit, False, 2) for hits in others[mode] for hit in hits]
+        observed[mode] = FirstHits(
+            features=np.array([_features(hit) for hit, _, _ in first]).reshape(-1, len(FEATURES)),
+            relevant=np.array([relevant for _, relevant, _ in first], dtype=np.bool_),
+            kinds=np.array([kind for _, _, kind in first], dtype=np.int64),
+        )
+    return observed
+
+
+def _features(hit: Hit) -> list[float]:
+    return [hit.signals[name] for name in FEATURES]
+
+
+def _weights(hits: FirstHits) -> NDArray[np.float64]:
+    """What each first hit counts, all of them together 1."""
+    counts = np.bincount(hits.kinds, minlength=len(KINDS))
+    return (np.array(_KIND_WEIGHTS) / np.maximum(counts, 1))[hits.kinds]
+
+
+def _fit_of(weights: Mapping[str, float], mode: SearchMode, hits: FirstHits) -> dict[str, float | None]:
+    """What a curve gives on first hits it has not seen."""
+    from sklearn.metrics import roc_auc_score
+
+    curve = RelevanceCurve(revision="", weights={mode: weights})
+    given_M = np.asarray(curve.confidence(mode, hits.features), dtype=np.float64)
+    asked_M = hits.kinds == 0
+
+    def auc(chosen: NDArray[np.bool_]) -> float | None:
+        two = 0 < hits.relevant[chosen].sum() < chosen.sum()
+        return float(roc_auc_score(hits.relevant[chosen], given_M[chosen])) if two else None
+
+    groups: dict[str, NDArray[np.bool_]] = {
+        "right": hits.relevant,
+        "wrong": asked_M & ~hits.relevant,
+        "removed": hits.kinds == 1,
+        "foreign": hits.kinds == 2,
+    }
+    means = {name: float(given_M[chosen].mean()) if chosen.any() else None for name, chosen in groups.items()}
+    return {
+        "right_share": float(hits.relevant[asked_M].mean()),
+        "auc": auc(np.ones_like(asked_M)),
+        "auc_asked": auc(asked_M),
+        "auc_removed": auc(asked_M | groups["removed"]),
+        "auc_foreign": auc(asked_M | groups["foreign"]),
+        "calibration_error": expected_error(given_M, hits.relevant, _weights(hits)),
+        **{f"mean_{name}": mean for name, mean in means.items()},
+    }

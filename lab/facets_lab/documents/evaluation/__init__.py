@@ -1,1 +1,0 @@
-"""How well collections are searched, on folders in BEIR's layout."""

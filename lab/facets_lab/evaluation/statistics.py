@@ -1,0 +1,131 @@
+"""How sure a figure is, and whether confidence means what it says.
+
+The bootstrap says how much a figure depends on the rows that happen to be in the file. Shape letters: R rows, B
+resamples or bins, M metrics, C claims.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import DegenerateDataWarning, bootstrap
+
+Metrics = dict[str, float | None]
+
+_SEED = 0
+_BOUNDS = (2.5, 97.5)  # percent
+_BATCH = 256  # resamples whose rows are in memory together
+
+
+def with_intervals(
+    metrics_of: Callable[..., Metrics], *columns: NDArray[np.generic], num_resamples: int = 0
+) -> Metrics:
+    """Metrics of all rows and, when asked for, their 95 % percentile intervals.
+
+    Args:
+        metrics_of: Metrics of columns of equal length.
+        columns: What it is called with, ``[R, ...]`` each, R >= 1; at least one.
+        num_resamples: Resamples of R rows with replacement, the same rows of every column; 0 for no intervals. For
+            the same R they are the same rows in every call, so that methods are compared on the same resamples.
+
+    Returns:
+        ``metrics_of`` all rows; with resamples each metric ``m`` also has ``m_ci95_from`` and ``m_ci95_to``, None
+        where the metric is undefined in every resample.
+
+    Example:
+        >>> with_intervals(lambda x: {"mean": float(x.mean())}, np.array([0.0, 1.0, 1.0, 1.0]), num_resamples=100)
+        {'mean': 0.75, 'mean_ci95_from': 0.25, 'mean_ci95_to': 1.0}
+
+    References:
+        Efron and Tibshirani 1993, section 13.3.
+    """
+    metrics = metrics_of(*columns)
+    if num_resamples == 0:
+        return metrics
+    names = list(metrics)
+
+    def of_resamples(rows_BR: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
+        """Metrics of resamples given as rows, ``[M, B]``; NaN where undefined."""
+        samples = [metrics_of(*(column[rows_R] for column in columns)) for rows_R in np.moveaxis(rows_BR, axis, -1)]
+        return np.array([[np.nan if sample[name] is None else sample[name] for sample in samples] for name in names])
+
+    rows = np.arange(len(columns[0]))
+    options: dict[str, Any] = {"n_resamples": num_resamples, "method": "percentile", "rng": _SEED, "batch": _BATCH}
+    if len(rows) == 1:  # nothing to draw; SciPy refuses it
+        values_MB = of_resamples(rows[None], -1)
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DegenerateDataWarning)  # of an interval that is not used, see below
+            drawn = bootstrap((rows,), of_resamples, vectorized=True, **options)
+        values_MB = drawn.bootstrap_distribution
+    result: Metrics = {}
+    for name, values_B in zip(names, values_MB, strict=True):
+        # SciPy's own interval would be undefined where a single resample is.
+        defined = values_B[~np.isnan(values_B)]
+        bounds = np.percentile(defined, _BOUNDS) if len(defined) else (None, None)
+        result[name] = metrics[name]
+        for suffix, bound in zip(("from", "to"), bounds, strict=True):
+            result[f"{name}_ci95_{suffix}"] = None if bound is None else float(bound)
+    return result
+
+
+_NUM_BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """Claims of about one confidence.
+
+    Attributes:
+        confidence: Their mean confidence.
+        right: The share of them that is right.
+        claims: How many.
+    """
+
+    confidence: float
+    right: float
+    claims: int
+
+    def to_dict(self) -> dict[str, float]:
+        """For a report, with four digits."""
+        return {name: round(value, 4) for name, value in asdict(self).items()}
+
+
+def reliability(confidence_C: NDArray[np.floating], right_C: NDArray[np.bool_]) -> list[ReliabilityBin]:
+    """The reliability diagram as a table: ten bins of equal width, those with a claim.
+
+    Args:
+        confidence_C: In ``[0, 1]``.
+        right_C: Whether each claim holds.
+
+    Example:
+        >>> [found] = reliability(np.array([0.72, 0.78]), np.array([True, False]))
+        >>> found.confidence, found.right, found.claims
+        (0.75, 0.5, 2)
+    """
+    bin_C = np.minimum((np.asarray(confidence_C) * _NUM_BINS).astype(np.int64), _NUM_BINS - 1)
+    counts_B = np.bincount(bin_C, minlength=_NUM_BINS)
+    confidence_B = np.bincount(bin_C, weights=confidence_C, minlength=_NUM_BINS)
+    right_B = np.bincount(bin_C, weights=right_C, minlength=_NUM_BINS)
+    return [
+        ReliabilityBin(float(confidence_B[b] / counts_B[b]), float(right_B[b] / counts_B[b]), int(counts_B[b]))
+        for b in np.flatnonzero(counts_B)
+    ]
+
+
+def expected_calibration_error(confidence_C: NDArray[np.floating], right_C: NDArray[np.bool_]) -> float:
+    """Mean distance of confidence and share of right claims over the bins of ``reliability``, weighed by claims.
+
+    References:
+        Guo et al. 2017, eq. 3.
+
+    Example:
+        >>> expected_calibration_error(np.array([0.75, 0.75]), np.array([True, False]))
+        0.25
+    """
+    bins = reliability(confidence_C, right_C)
+    total = sum(found.claims for found in bins)
+    return sum(found.claims * abs(found.confidence - found.right) for found in bins) / max(1, total)

@@ -1,1 +1,0 @@
-"""Making word vectors for a packed corpus."""

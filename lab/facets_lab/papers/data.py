@@ -1,0 +1,294 @@
+"""Papers as arrays, and batches of them for training: parts of like length, and the pairs of the whole batch.
+
+Shape letters: I papers, B those of a batch, T words of all papers, L words of one, P pairs, J authors or citing papers,
+U distinct ones of a batch, V words.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from facets.config import AtLeastOne, FacetModelConfig, NonNegative, NonNegativeInt, Positive, Probability, VectorWidth
+from facets.errors import InvalidInputError
+from facets.language.tokenizer import Tokenizer
+from facets.language.vocabulary import Vocabulary
+from facets.papers.inputs import CandidateKind, Paper
+from facets.papers.typed_rows import typed_rows
+from facets_lab.training.loop import BatchSize, OptimizerConfig, TrainingConfig
+
+
+class PaperTrainingConfig(TrainingConfig):
+    """Training of a model of papers with its author and citing-paper tables (Chang 2022, section 3.4, B.3 to B.5)."""
+
+    data: str  # JSON lines {"id", "title", "abstract", "authors", "cited_by"}; .xz and .gz too
+    name: str = "facets-papers-en"
+    word_dim: VectorWidth = 256
+    min_word_count: AtLeastOne = 3
+    max_words: Annotated[int, Field(ge=1, lt=32_767)] = 32_000  # stored in 16 bits with the type
+    min_author_papers: AtLeastOne = 2  # authors with fewer papers get no vector
+    min_cited_papers: AtLeastOne = 5  # citing papers that cite fewer get none
+    author_weight: NonNegative = 1.0  # alpha of eq. 3.14, for means over pairs (the paper's 5:1:10 is for sums)
+    citation_weight: NonNegative = 1.0  # beta
+    autoencoder_weight: NonNegative = 0.1  # gamma of eq. B.3
+    loss: Literal["softmax", "squared"] = "softmax"  # the author's paper among those of the batch, or eq. 3.12
+    temperature: Positive = 0.1  # softmax
+    negative_weight: NonNegative = 30.0  # squared: of the negatives of a positive, together; the paper draws one
+    train_words: bool = True  # as in B.5; False: the word vectors stay as they are
+    word_learning_rate: NonNegative = 3e-3
+    num_steps: NonNegativeInt = 0  # 0: four passes over the papers
+    batch_size: BatchSize = 512  # papers a step
+    input_tokens: AtLeastOne = 64  # a training input is cut after so many words
+    word_dropout: Probability = 0.3  # share of the words of a training input that are left out
+    validation_papers: AtLeastOne = 2000  # never trained on
+    validate_every: AtLeastOne = 200  # steps
+    checkpoint_every: AtLeastOne = 200  # steps
+    model: FacetModelConfig = FacetModelConfig(num_facets=5, hidden_dim=128)
+    optimizer: OptimizerConfig = OptimizerConfig(warmup_steps=30)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        limit = self.model.max_tokens
+        self.require("input_tokens", self.input_tokens <= limit, f"<= model.max_tokens ({limit})")
+        self.require("model", self.model.encoder != "backbone", "one without a backbone")
+        return self
+
+
+_TEXTS_AT_A_TIME = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Interactions:
+    """The ones of a matrix of papers and authors (or citing papers), by paper.
+
+    Attributes:
+        ids: ``J`` ids of the columns, sorted.
+        names: ``J`` names to show.
+        papers: ``[P]`` int64, ascending.
+        columns: ``[P]`` int64.
+        weights: ``[P]`` float32, inverse of the column's number of papers, of mean 1 (r of eq. 3.12).
+    """
+
+    ids: list[str]
+    names: list[str]
+    papers: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    weights: NDArray[np.float32]
+
+    def offsets(self, num_papers: int) -> NDArray[np.int64]:
+        """``[I + 1]``: pairs of paper ``i`` are ``offsets[i]:offsets[i + 1]``."""
+        return np.searchsorted(self.papers, np.arange(num_papers + 1)).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperCorpus:
+    """A file of papers, ready to train on.
+
+    Attributes:
+        papers: In the order of the file.
+        vocabulary: The ``V`` words.
+        rows: ``[T]`` uint16, typed rows (``facets.papers.typed_rows``), titles first.
+        offsets: ``[I + 1]`` int64, words of paper ``i`` are ``rows[offsets[i]:offsets[i + 1]]``.
+        interactions: By kind.
+    """
+
+    papers: Sequence[Paper]
+    vocabulary: Vocabulary
+    rows: NDArray[np.uint16]
+    offsets: NDArray[np.int64]
+    interactions: dict[CandidateKind, Interactions]
+
+    def __len__(self) -> int:
+        """I."""
+        return len(self.papers)
+
+
+def build_vocabulary(papers: Sequence[Paper], *, min_count: int, max_words: int) -> Vocabulary:
+    """The words of titles and abstracts, most frequent first, ties by word.
+
+    Raises:
+        InvalidInputError: No word is frequent enough.
+    """
+    counts: Counter[str] = Counter()
+    tokenizer = Tokenizer()
+    for first in range(0, len(papers), _TEXTS_AT_A_TIME):
+        part = papers[first : first + _TEXTS_AT_A_TIME]
+        for words in tokenizer.words([f"{paper.title} \n {paper.abstract}" for paper in part]):
+            counts.update(words)
+    kept = sorted((word for word, count in counts.items() if count >= min_count), key=lambda w: (-counts[w], w))
+    kept = kept[:max_words]
+    if not kept:
+        raise InvalidInputError(f"expected a word that occurs {min_count} times in the papers, got none")
+    return Vocabulary(kept, np.array([counts[word] for word in kept]), total_count=counts.total())
+
+
+def build_corpus(papers: Sequence[Paper], vocabulary: Vocabulary, config: PaperTrainingConfig) -> PaperCorpus:
+    """Word rows and interactions of papers.
+
+    Raises:
+        InvalidInputError: No author wrote, and no paper cites, as many papers as the settings ask for.
+    """
+    tokenizer = Tokenizer()
+    rows: list[NDArray[np.uint16]] = []
+    for first in range(0, len(papers), _TEXTS_AT_A_TIME):
+        part = papers[first : first + _TEXTS_AT_A_TIME]
+        rows += typed_rows(tokenizer, vocabulary, [p.title for p in part], [p.abstract for p in part])
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64)
+    titles = {paper.id: paper.title for paper in papers}
+    names = {author.key: author.name for paper in papers for author in paper.authors}
+    interactions = {
+        CandidateKind.AUTHORS: _interactions(
+            [tuple(author.key for author in paper.authors) for paper in papers], names, config.min_author_papers
+        ),
+        CandidateKind.CITATIONS: _interactions(
+            [paper.cited_by_ids for paper in papers], titles, config.min_cited_papers
+        ),
+    }
+    if not any(len(pairs.ids) for pairs in interactions.values()):
+        raise InvalidInputError(
+            f"expected an author of {config.min_author_papers} papers or a paper that cites "
+            f"{config.min_cited_papers}, got none in {len(papers)} papers"
+        )
+    return PaperCorpus(papers, vocabulary, np.concatenate(rows), offsets, interactions)
+
+
+def _interactions(columns_of: Sequence[tuple[str, ...]], names: dict[str, str], min_papers: int) -> Interactions:
+    counts = Counter(key for keys in columns_of for key in set(keys))
+    ids = sorted(key for key, count in counts.items() if count >= min_papers)
+    column = {key: number for number, key in enumerate(ids)}
+    pairs = [(row, column[key]) for row, keys in enumerate(columns_of) for key in sorted(set(keys)) if key in column]
+    papers, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()
+    frequency = np.array([counts[key] for key in ids], dtype=np.float64)
+    weights = 1.0 / frequency[columns]
+    weights /= weights.mean() if len(weights) else 1.0
+    return Interactions(ids, [names.get(key, "") for key in ids], papers, columns, weights.astype(np.float32))
+
+
+_ENCODED_TOKENS = 16_384  # of one forward pass over all papers, about
+_PARTS = 4  # of a batch, by length: little padding, and still every batch holds short and long papers
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPairs:
+    """The positive pairs of a batch with authors, or with citing papers.
+
+    Attributes:
+        columns: ``[U]`` int64, distinct rows of the table, ascending.
+        numbers: ``[P]`` int64, which pairs of the corpus these are.
+        pairs: ``[P, 2]`` int64: paper of the batch, place in ``columns``.
+        weights: ``[P]`` float32, r of eq. 3.12.
+    """
+
+    columns: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    pairs: NDArray[np.int64]
+    weights: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class PaperBatch:
+    """A batch, its papers sorted by length.
+
+    Attributes:
+        parts: Padded typed rows ``[b, L]`` int64 and lengths ``[b]`` int64, one after the other.
+        pairs: By kind.
+        negatives: ``[B]`` int64, another paper for each, for the autoencoder.
+    """
+
+    parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
+    pairs: dict[CandidateKind, BatchPairs]
+    negatives: NDArray[np.int64]
+
+
+class PaperStream:
+    """Endless training batches and fixed validation batches; the same ones for the same seed."""
+
+    def __init__(self, corpus: PaperCorpus, config: PaperTrainingConfig) -> None:
+        self._corpus = corpus
+        self._config = config
+        order = np.random.default_rng([config.seed, 0]).permutation(len(corpus))
+        num_validation = min(config.validation_papers, len(corpus) // 5)
+        self.validation_papers = np.sort(order[:num_validation])
+        self.training_papers = np.sort(order[num_validation:])
+        self._batch_size = max(2, min(config.batch_size, len(self.training_papers)))
+        self._offsets = {kind: pairs.offsets(len(corpus)) for kind, pairs in corpus.interactions.items()}
+
+    def training_batches(self, start_step: int = 0) -> Iterator[PaperBatch]:
+        """Batches from a step on; every epoch in another order."""
+        per_epoch = max(1, len(self.training_papers) // self._batch_size)
+        step = start_step
+        while True:
+            order = np.random.default_rng([self._config.seed, 1, step // per_epoch]).permutation(self.training_papers)
+            for place in range(step % per_epoch, per_epoch):
+                rng = np.random.default_rng([self._config.seed, 2, step])
+                papers = order[place * self._batch_size : (place + 1) * self._batch_size]
+                yield self.batch(papers, rng, word_dropout=self._config.word_dropout)
+                step += 1
+
+    def validation_batches(self) -> list[PaperBatch]:
+        """The held-out papers, without word dropout."""
+        rng = np.random.default_rng([self._config.seed, 3])
+        papers = rng.permutation(self.validation_papers)
+        size = min(self._batch_size, len(papers))
+        return [self.batch(papers[i : i + size], rng) for i in range(0, len(papers) - size + 1, size)] if size else []
+
+    def all_papers(self, max_tokens: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+        """Every paper once, by length: places ``[b]``, padded typed rows ``[b, L]``, lengths ``[b]``."""
+        rng = np.random.default_rng(0)
+        lengths = np.minimum(np.diff(self._corpus.offsets), max_tokens)
+        order = np.argsort(lengths, kind="stable")
+        start = 0
+        while start < len(order):
+            # The first text is the shortest of its batch; twice its length bounds the padding well enough.
+            size = max(1, _ENCODED_TOKENS // (2 * int(lengths[order[start]]) + 8))
+            papers = order[start : start + size]
+            yield papers, *self._part(papers, rng, 0.0, max_tokens)
+            start += len(papers)
+
+    def batch(self, papers: NDArray[np.int64], rng: np.random.Generator, *, word_dropout: float = 0.0) -> PaperBatch:
+        """One batch of the given papers."""
+        offsets = self._corpus.offsets
+        lengths = np.minimum(offsets[papers + 1] - offsets[papers], self._config.input_tokens)
+        papers = papers[np.argsort(lengths, kind="stable")]
+        parts = [
+            self._part(part, rng, word_dropout, self._config.input_tokens)
+            for part in np.array_split(papers, _PARTS)
+            if len(part)
+        ]
+        pairs = {kind: self._pairs(kind, papers) for kind in CandidateKind}
+        # A random cyclic shift: every paper is somebody's negative, nobody its own.
+        negatives = np.roll(np.arange(len(papers)), int(rng.integers(1, len(papers))) if len(papers) > 1 else 0)
+        return PaperBatch(parts, pairs, negatives)
+
+    def _part(
+        self, papers: NDArray[np.int64], rng: np.random.Generator, word_dropout: float, max_tokens: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        starts = self._corpus.offsets[papers]
+        lengths = np.minimum(self._corpus.offsets[papers + 1] - starts, max_tokens)
+        steps = np.arange(max(1, int(lengths.max())))
+        real = steps < lengths[:, None]
+        if word_dropout:
+            kept = real & (rng.random(real.shape, dtype=np.float32) >= word_dropout)
+            kept[:, 0] |= ~kept.any(axis=1) & real[:, 0]  # one word stays
+        else:
+            kept = real
+        rows = self._corpus.rows[np.where(real, starts[:, None] + steps, 0)].astype(np.int64)
+        # Kept words first, in order: a stable sort of the mask.
+        order = np.argsort(~kept, axis=1, kind="stable")
+        lengths = kept.sum(axis=1)
+        width = max(1, int(lengths.max()))
+        rows = np.take_along_axis(rows, order[:, :width], axis=1)
+        return np.where(np.arange(width) < lengths[:, None], rows, 0), lengths
+
+    def _pairs(self, kind: CandidateKind, papers: NDArray[np.int64]) -> BatchPairs:
+        pairs, offsets = self._corpus.interactions[kind], self._offsets[kind]
+        starts, counts = offsets[papers], offsets[papers + 1] - offsets[papers]
+        places = np.repeat(np.arange(len(papers)), counts)
+        steps = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
+        chosen = starts[places] + steps
+        columns, inverse = np.unique(pairs.columns[chosen], return_inverse=True)
+        return BatchPairs(columns, chosen, np.stack([places, inverse], axis=1).astype(np.int64), pairs.weights[chosen])

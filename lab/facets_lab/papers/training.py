@@ -1,0 +1,285 @@
+"""Data and loss of a model of papers: network and tables together (Chang 2022, eq. 3.14).
+
+Shape suffixes: P pairs of the corpus or of a batch, J authors or citing papers, U those of a batch, D dimensions,
+B papers, K facets.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from facets.language.singular import rarity_weights, word_counts
+from facets.language.vectors import WordVectors, unit_rows
+from facets.papers.inputs import CandidateKind
+from facets.papers.network import EncodedPapers, PaperNetwork
+from facets_lab.losses import paper_autoencoder_loss, softmax_loss, squared_loss
+from facets_lab.papers.data import PaperBatch, PaperCorpus, PaperStream, PaperTrainingConfig
+from facets_lab.training.loop import LOSS, Trainer
+
+
+class MatchedTable(nn.Module):
+    """Sums of the matched facets of every author (citing paper): coordinate descent on eq. 3.12.
+
+    For given facets, the vector of an author that minimises eq. 3.12 points, where papers are spread evenly, along the
+    sum of the facets that the author's papers offer, each paper its best one. So the sum is kept up to date instead of
+    being followed by gradients. That also lets the author be scored without the paper at hand: a vector that knows the
+    paper already is matched without learning anything about papers that are still unseen, and most authors have two or
+    three.
+
+    Args:
+        columns_P: Author of each pair of the corpus.
+        is_used_P: Pairs of training papers; the others count nothing.
+        facets_PD: What each pair offers at the start.
+        num_columns: J.
+    """
+
+    columns: Tensor
+    is_used: Tensor
+    matched: Tensor
+    sums: Tensor
+    counts: Tensor
+
+    def __init__(self, columns_P: Tensor, is_used_P: Tensor, facets_PD: Tensor, num_columns: int) -> None:
+        super().__init__()
+        used = is_used_P.float()
+        self.register_buffer("columns", columns_P)
+        self.register_buffer("is_used", is_used_P)
+        self.register_buffer("matched", (facets_PD * used.unsqueeze(1)).half())
+        self.register_buffer("counts", torch.zeros(num_columns).index_add(0, columns_P, used))
+        self.register_buffer("sums", self._summed(num_columns))
+        # Length of all vectors; learned.
+        self.log_scale = nn.Parameter(torch.zeros(()))
+
+    def count_all(self) -> None:
+        """From now on every pair counts; those that did not are to be updated before they mean anything."""
+        self.is_used.fill_(True)
+        self.counts.zero_().index_add_(0, self.columns, torch.ones_like(self.columns, dtype=torch.float32))
+
+    def _summed(self, num_columns: int) -> Tensor:
+        sums = torch.zeros(num_columns, self.matched.shape[1], device=self.matched.device)
+        return sums.index_add(0, self.columns, self.matched.float())
+
+    def vectors(self, columns_U: Tensor | None = None) -> Tensor:
+        """Vectors of authors, all at the same length, ``[U, D]``; zero for one without a training paper."""
+        sums = self.sums if columns_U is None else self.sums[columns_U]
+        return self.log_scale.exp() * functional.normalize(sums, dim=-1)
+
+    def vectors_without(self, pairs_P: Tensor) -> tuple[Tensor, Tensor]:
+        """For pairs of the corpus, the author's vector without the paper ``[P, D]``, and whether any paper is left."""
+        columns_P = self.columns[pairs_P]
+        rest_PD = self.sums[columns_P] - self.matched[pairs_P].float()
+        has_rest_P = self.counts[columns_P] > 1.5
+        return self.log_scale.exp() * functional.normalize(rest_PD, dim=-1), has_rest_P
+
+    @torch.no_grad()
+    def update(self, pairs_P: Tensor, facets_PKD: Tensor, own_PD: Tensor) -> None:
+        """Replaces what pairs offer by the best of their paper's new facets.
+
+        Args:
+            pairs_P: Distinct pairs of the corpus, of training papers.
+            facets_PKD: Facets with magnitudes of each pair's paper.
+            own_PD: The vector that chooses: the author's without the paper.
+        """
+        best_P = (facets_PKD @ own_PD.unsqueeze(2)).squeeze(2).argmax(dim=1)
+        new_PD = facets_PKD[torch.arange(len(best_P), device=best_P.device), best_P].half()
+        change_PD = new_PD.float() - self.matched[pairs_P].float()
+        self.sums.index_add_(0, self.columns[pairs_P], change_PD)
+        self.matched[pairs_P] = new_PD
+
+
+AUTOENCODER = "autoencoder"  # beside the kinds of candidates, a part of the loss
+LossT = TypeVar("LossT", Tensor, float)
+
+_PAIRS_AT_A_TIME = 8192
+_PASSES = 4  # over the papers, when no number of steps is asked for; after more the held-out loss rises
+_WEIGHTS_FASTER = 5.0  # logarithms of word weights move by units, coordinates of unit vectors by hundredths
+
+
+class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
+    """Network and tables on a corpus of papers; ``config`` has the number of steps when none was asked for."""
+
+    network: PaperNetwork
+
+    def __init__(self, config: PaperTrainingConfig, corpus: PaperCorpus, words: WordVectors) -> None:
+        self._stream = PaperStream(corpus, config)
+        if not config.num_steps:
+            num_presentations = _PASSES * len(self._stream.training_papers)
+            config = config.replaced(num_steps=math.ceil(num_presentations / config.batch_size))
+        super().__init__(config)
+        self.corpus, self.words = corpus, words
+        torch.manual_seed(config.seed)
+        unit_vectors = torch.from_numpy(words.unit_vectors)
+        probabilities = torch.from_numpy(words.vocabulary.probabilities)
+        self.network = PaperNetwork(config.model, unit_vectors, probabilities, train_words=config.train_words)
+        projection_WD, averages_IW = _starting_point(config, corpus, words)
+        self.network.start_from(torch.from_numpy(projection_WD))
+        self.network.to(self.device)
+        is_training = np.zeros(len(corpus), dtype=np.bool_)
+        is_training[self._stream.training_papers] = True
+        facets_ID = averages_IW @ projection_WD
+        self.tables = nn.ModuleDict(
+            {
+                kind: MatchedTable(
+                    torch.from_numpy(pairs.columns),
+                    torch.from_numpy(is_training[pairs.papers]),
+                    torch.from_numpy(facets_ID[pairs.papers]),
+                    len(pairs.ids),
+                )
+                for kind, pairs in corpus.interactions.items()
+            }
+        ).to(self.device)
+        self._loss_of_pairs = (
+            partial(softmax_loss, temperature=config.temperature)
+            if config.loss == "softmax"
+            else partial(squared_loss, negative_weight=config.negative_weight)
+        )
+
+    def batches(self, start_step: int) -> Iterator[PaperBatch]:
+        """See ``Trainer``."""
+        return self._stream.training_batches(start_step)
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Words at a rate of their own, and nothing but the rest of the network decays."""
+        config = self.config
+        of_words = [self.network.word_vectors, self.network.log_word_weights] if config.train_words else []
+        is_of_words = set(map(id, of_words))
+        others = [parameter for parameter in self.network.parameters() if id(parameter) not in is_of_words]
+        groups = [
+            {"params": others, "weight_decay": config.optimizer.weight_decay},
+            {"params": self.tables.parameters(), "weight_decay": 0.0},  # their length
+        ]
+        if of_words:
+            rate = config.word_learning_rate
+            groups.append({"params": of_words[:1], "weight_decay": 0.0, "lr": rate})
+            groups.append({"params": of_words[1:], "weight_decay": 0.0, "lr": rate * _WEIGHTS_FASTER})
+        return groups
+
+    def step(self, batch: PaperBatch, number: int) -> dict[str, Tensor]:
+        """See ``Trainer``; matches the tables on the way."""
+        losses = self._losses(batch)
+        return {LOSS: self._total(losses), **losses}
+
+    def after_step(self, learning_rate_factor: float) -> None:
+        """Brings the words back to unit length."""
+        if self.config.train_words:
+            self.network.normalize_words()
+
+    def validate(self) -> dict[str, float]:
+        """Mean losses of the held-out papers."""
+        batches = self._stream.validation_batches()
+        total = dict.fromkeys([*CandidateKind, AUTOENCODER], 0.0)
+        for batch in batches:
+            for name, loss in self._losses(batch).items():
+                total[name] += float(loss) / len(batches)
+        return {LOSS: self._total(total), **total}
+
+    def state(self) -> dict[str, Any]:
+        """See ``Trainer``."""
+        return super().state() | {"tables": self.tables.state_dict()}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """See ``Trainer``."""
+        super().load_state(state)
+        self.tables.load_state_dict(state["tables"])
+
+    @torch.no_grad()
+    def refresh(self, *, num_rounds: int = 3, use_validation: bool = True) -> None:
+        """Encodes every paper with the network as it is and matches until the tables fit it.
+
+        Args:
+            num_rounds: Rounds of matching, each with the vectors of the last.
+            use_validation: Let the held-out papers count from now on; end of training.
+        """
+        self.network.eval()
+        corpus, dim = self.corpus, self.config.model.dim
+        shape = (len(corpus), self.config.model.num_facets)
+        facets = torch.empty((*shape, dim), dtype=torch.float16)
+        magnitudes = {kind: torch.empty(shape) for kind in CandidateKind}
+        limit = self.config.model.max_tokens
+        for papers, rows, lengths in self._stream.all_papers(limit):
+            with self.autocast():
+                encoded = self.network(self.tensor(rows), self.tensor(lengths))
+            places = torch.from_numpy(papers)
+            facets[places] = encoded.facets.half().cpu()
+            magnitudes[CandidateKind.AUTHORS][places] = encoded.author_magnitudes.float().cpu()
+            magnitudes[CandidateKind.CITATIONS][places] = encoded.citation_magnitudes.float().cpu()
+        for kind, pairs in corpus.interactions.items():
+            table = self.tables[kind]
+            assert isinstance(table, MatchedTable)
+            if use_validation:
+                table.count_all()
+            used = np.flatnonzero(table.is_used.cpu().numpy())
+            for _ in range(num_rounds):
+                for first in range(0, len(used), _PAIRS_AT_A_TIME):
+                    numbers = used[first : first + _PAIRS_AT_A_TIME]
+                    papers_P = torch.from_numpy(pairs.papers[numbers])
+                    scaled = facets[papers_P].float() * magnitudes[kind][papers_P].unsqueeze(2)
+                    numbers_P = self.tensor(numbers)
+                    own_PD, _ = table.vectors_without(numbers_P)
+                    table.update(numbers_P, scaled.to(self.device), own_PD)
+
+    def _total(self, losses: Mapping[str, LossT]) -> LossT:
+        config = self.config
+        return (
+            config.author_weight * losses[CandidateKind.AUTHORS]
+            + config.citation_weight * losses[CandidateKind.CITATIONS]
+            + config.autoencoder_weight * losses[AUTOENCODER]
+        )
+
+    def _losses(self, batch: PaperBatch) -> dict[str, Tensor]:
+        encoded = self._encode(batch)
+        magnitudes = {
+            CandidateKind.AUTHORS: encoded.author_magnitudes,
+            CandidateKind.CITATIONS: encoded.citation_magnitudes,
+        }
+        losses: dict[str, Tensor] = {}
+        for kind, pairs in batch.pairs.items():
+            table = self.tables[kind]
+            assert isinstance(table, MatchedTable)
+            facets_BKD = encoded.facets * magnitudes[kind].unsqueeze(-1)
+            numbers_P = self.tensor(pairs.numbers)
+            positives_P2 = self.tensor(pairs.pairs)
+            own_PD, has_rest_P = table.vectors_without(numbers_P)
+            losses[kind] = self._loss_of_pairs(
+                facets_BKD,
+                table.vectors(self.tensor(pairs.columns)),
+                positives_P2,
+                # A pair whose author has no other paper teaches nothing yet.
+                self.tensor(pairs.weights) * has_rest_P,
+                own_PD=own_PD,
+            )
+            if self.network.training:
+                table.update(numbers_P, facets_BKD.detach()[positives_P2[:, 0]], own_PD)
+        words_BD = self.network.word_map(encoded.averages)
+        losses[AUTOENCODER] = paper_autoencoder_loss(encoded.facets, words_BD, self.tensor(batch.negatives))
+        return losses
+
+    def _encode(self, batch: PaperBatch) -> EncodedPapers:
+        parts = []
+        with self.autocast():
+            for rows, lengths in batch.parts:
+                parts.append(self.network(self.tensor(rows), self.tensor(lengths)))
+        return EncodedPapers(*(torch.cat([part.float() for part in column]) for column in zip(*parts, strict=True)))
+
+
+def _starting_point(
+    config: PaperTrainingConfig, corpus: PaperCorpus, words: WordVectors
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """A projection of word averages ``[W, D]`` that spreads papers evenly, and the averages ``[I, W]``."""
+    probabilities = words.vocabulary.probabilities
+    weighted_VW = words.unit_vectors * rarity_weights(probabilities)[:, None]
+    counts_IV = word_counts(corpus.rows, corpus.offsets, len(words))
+    averages_IW = unit_rows(np.asarray(counts_IV @ weighted_VW))
+    values, axes = np.linalg.eigh(averages_IW.T @ averages_IW / max(1, len(averages_IW)))
+    dim = min(config.model.dim, len(values))
+    scale = (np.maximum(values[::-1][:dim], 1e-6) * dim) ** -0.5
+    projection_WD = np.zeros((words.dim, config.model.dim), dtype=np.float32)
+    projection_WD[:, :dim] = axes[:, ::-1][:, :dim] * scale
+    return projection_WD, averages_IW

@@ -1,0 +1,283 @@
+"""Fits what scores of a relation model and features of a pair mean: thresholds, probabilities, entailment.
+
+Shape suffixes: E entity pairs, P patterns or pairs of patterns, R relations, F features of entailment, G of paraphrase,
+each with the constant, W all weights.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
+
+from facets.errors import InvalidInputError
+from facets.model.loading import TASKS, load
+from facets.model.shipped import find_model
+from facets.relations.confidence import Confidence
+from facets.relations.engine import RelationEngine
+from facets.relations.entailment import label_probabilities
+from facets.relations.entailment_weights import CONSTANT, FEATURES, PARAPHRASE_FEATURES, EntailmentWeights
+from facets.relations.model import RelationModel
+from facets.relations.pair_features import PairFeatures
+from facets.relations.ranking import combined_scores
+from facets.relations.tables import write_tables
+from facets_lab.evaluation.statistics import expected_calibration_error, reliability
+from facets_lab.relations.entailment import EntailmentData, pair_metrics, read_entailment, weighed
+from facets_lab.relations.evaluation import (
+    FacetRelations,
+    PairData,
+    best_decision,
+    evaluate_relations,
+    pair_scores,
+    read_pairs,
+)
+
+# Of the look-up: its slope, and what a cosine of 1 counts in terms of the facets' score.
+_SCALES = (0.2, 0.3, 0.5, 0.7, 1.0)
+_PEAKS = (0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
+_BEST_WEIGHT = 20.0
+_BEST_RELATIONS = 5  # of each pair: what probability must be right about
+
+
+def with_confidence(model: RelationModel, confidence: Confidence) -> RelationModel:
+    """The same model with other numbers."""
+    return RelationModel(
+        model.network,
+        model.words,
+        pieces=model.pieces,
+        config=model.config,
+        relations=replace(model.relations, confidence=confidence),
+        table=model.table,
+        revision=model.revision,
+    )
+
+
+def fit_relation_model(
+    name_or_path: str | None, file: Path, *, threshold: float | None, dry_run: bool
+) -> dict[str, object]:
+    """Fits a model and, unless it is a dry run, stores what was fitted with it.
+
+    Args:
+        name_or_path: The model; None is the shipped one.
+        file: Pairs, as for ``facets-eval relations``.
+        threshold: Scores from here on are accepted; None: where the F1 of single patterns is best.
+        dry_run: Leave the model as it is.
+
+    Returns:
+        The report of the fitted model on ``file``.
+    """
+    data = read_pairs(file)
+    folder = find_model(TASKS["relations"].default if name_or_path is None else name_or_path)
+    model = load(folder, RelationModel)
+    model = with_confidence(model, fit_relations(model, data, threshold=threshold))
+    if not dry_run:
+        write_tables(folder, model.relations, model.table)
+    results = evaluate_relations(FacetRelations(model), data)
+    return {"data": str(file), "rows": data.num_rows, "models": {model.name: results}}
+
+
+def fit_relations(model: RelationModel, data: PairData, *, threshold: float | None = None) -> Confidence:
+    """Threshold, probabilities and the look-up's scale from pairs whose relations are known.
+
+    The look-up's cosines get the scale at which the maximum of both ranks pairs best. The threshold, one for
+    all relations, is for single patterns, as extraction meets them, and has seen what says no relation: each pattern
+    also counts the other way round, where it says symmetric relations alone. The probabilities are those of the best
+    relations of pairs: of one pattern the data does not know which of them it says.
+    """
+    table = model.relations
+    names = table.names
+    data = data.canonical(table.meanings())
+    confidence = replace(table.confidence, schema_scale=1.0, schema_shift=0.0)
+    arrays = RelationEngine(with_confidence(model, confidence)).score_arrays(data.patterns, names)
+    gold_ER = data.gold(names)
+    choices = [
+        _schema_scale(scores, arrays.universal_schema, data, gold_ER, replace(confidence, use_asymmetric=is_asymmetric))
+        for is_asymmetric, scores in ((False, arrays.symmetric), (True, arrays.asymmetric))
+    ]
+    # At a tie the symmetric score, which comes first, decides.
+    _, confidence = max(choices, key=lambda choice: round(choice[0], 6))
+    single = data.single_patterns(table.symmetric_names)
+    engine = RelationEngine(with_confidence(model, confidence))
+    single_scores = pair_scores(single, engine.score_arrays(single.patterns, names).scores)
+    _, margin, best = best_decision(single_scores, single.gold(names), num_missed=single.num_unknown(names))
+    threshold = best if threshold is None else threshold
+    scores_ER = pair_scores(data, engine.score_arrays(data.patterns, names).scores)
+    gaps_ER = scores_ER - scores_ER.max(axis=1, keepdims=True)
+    best_EB = np.argsort(-scores_ER, axis=1, kind="stable")[:, :_BEST_RELATIONS]
+    features = [np.take_along_axis(values, best_EB, axis=1).ravel() for values in (scores_ER - threshold, gaps_ER)]
+    right = np.take_along_axis(gold_ER, best_EB, axis=1).ravel()
+    # The best relation is what people are told; the others only teach what a gap means.
+    weights = np.tile([_BEST_WEIGHT] + [1.0] * (best_EB.shape[1] - 1), len(best_EB))
+    curve = LogisticRegression(C=100.0).fit(np.stack(features, axis=1), right, sample_weight=weights)
+    return replace(
+        confidence,
+        thresholds=(round(threshold, 4),) * len(names),
+        default_threshold=round(threshold, 4),
+        margin=margin,
+        slope=round(float(curve.coef_[0, 0]), 4),
+        gap_slope=round(float(curve.coef_[0, 1]), 4),
+        offset=round(float(curve.intercept_[0]), 4),
+    )
+
+
+def _schema_scale(
+    facet_PR: NDArray[np.float32],
+    schema_PR: NDArray[np.float32],
+    data: PairData,
+    gold_ER: NDArray[np.bool_],
+    confidence: Confidence,
+) -> tuple[float, Confidence]:
+    """Best mean average precision of the maximum on a small grid, and the settings that give it."""
+    tried = []
+    for scale in _SCALES:
+        for peak in _PEAKS:
+            own = replace(confidence, schema_scale=scale, schema_shift=round(peak - scale, 4))
+            scores_ER = pair_scores(data, combined_scores(facet_PR, schema_PR, own))
+            tried.append((_mean_precision(scores_ER, gold_ER), own))
+    return max(tried, key=lambda choice: choice[0])
+
+
+def _mean_precision(scores_ER: NDArray[np.float32], gold_ER: NDArray[np.bool_]) -> float:
+    present = np.flatnonzero(gold_ER.any(axis=0))
+    return float(np.mean([average_precision_score(gold_ER[:, r], scores_ER[:, r]) for r in present]))
+
+
+# Of the squared distance from the weights that are believed beforehand; chosen across sources, above all for
+# calibration.
+_PRIOR_STRENGTH = 0.5
+_MAX_STEPS = 2000
+
+Source = tuple[PairFeatures, EntailmentData]
+
+
+def fit_entailment_model(name_or_path: str | None, files: Sequence[Path], *, dry_run: bool) -> dict[str, object]:
+    """Fits a model's weights of entailment and, unless it is a dry run, stores them with it.
+
+    Args:
+        name_or_path: The model; None is the shipped one.
+        files: Pairs, as for ``facets-eval entailment``; each is a source and weighs alike.
+        dry_run: Leave the model as it is.
+
+    Returns:
+        The report of ``fit_across_sources`` under the model's name.
+    """
+    folder = find_model(TASKS["relations"].default if name_or_path is None else name_or_path)
+    model = load(folder, RelationModel)
+    weights, report = fit_across_sources(model, files)
+    if not dry_run:
+        confidence = replace(model.relations.confidence, entailment=weights)
+        write_tables(folder, replace(model.relations, confidence=confidence), model.table)
+    return {"data": [str(file) for file in files], "models": {model.name: report}}
+
+
+def fit_across_sources(
+    model: RelationModel, files: Sequence[Path]
+) -> tuple[EntailmentWeights, dict[str, dict[str, dict[str, object]]]]:
+    """Weights fitted on all files, and a report by file.
+
+    Returns:
+        The weights; by file, metrics of weights fitted on the *other* files (``across``; of what is believed
+        beforehand, when there is no other), and of those fitted on all (``inside``).
+
+    Raises:
+        InvalidInputError: A bad line, or two files of one name.
+    """
+    engine = RelationEngine(model)
+    sources: dict[str, Source] = {}
+    for file in files:
+        data = read_entailment(file)
+        if file.name in sources:
+            raise InvalidInputError(f"must have different names, got {file.name} twice", path="entailment")
+        sources[file.name] = engine.entailment_features(data.premises, data.hypotheses), data
+    weights = fit_weights(list(sources.values()))
+    report = {}
+    for name, source in sources.items():
+        others = [other for key, other in sources.items() if key != name]
+        report[name] = {
+            "across": _measured(source, fit_weights(others) if others else EntailmentWeights()),
+            "inside": _measured(source, weights),
+        }
+    return weights, report
+
+
+def fit_weights(sources: Sequence[Source]) -> EntailmentWeights:
+    """Most likely weights, each source weighing alike: ``sum -log P(a possible label)`` plus a normal prior.
+
+    A pair that was judged in one direction only counts by the probability of both labels that it may have.
+    """
+    believed = EntailmentWeights()
+    names = [*believed.entails], [*believed.paraphrase]
+    start_W = np.array([*believed.entails.values(), *believed.paraphrase.values()])
+    columns = [(_columns(features, names), data.possible) for features, data in sources]
+
+    def loss(weights_W: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        distance_W = weights_W - start_W
+        total, gradient_W = _PRIOR_STRENGTH / 2 * float(distance_W @ distance_W), _PRIOR_STRENGTH * distance_W
+        for own, possible_P4 in columns:
+            value, slope_W = _negative_likelihood(weights_W, own, possible_P4)
+            total, gradient_W = total + value / len(columns), gradient_W + slope_W / len(columns)
+        return total, gradient_W
+
+    # What a feature says must not turn round because a source has too few pairs to show it.
+    bounds = [(0.0, None) if weight > 0 else (None, 0.0) for weight in start_W]
+    fitted = minimize(loss, start_W, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _MAX_STEPS})
+    rounded = [round(float(weight), 4) for weight in fitted.x]
+    return EntailmentWeights(
+        dict(zip(names[0], rounded, strict=False)), dict(zip(names[1], rounded[len(names[0]) :], strict=True))
+    )
+
+
+_Columns = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+
+
+def _columns(features: PairFeatures, names: tuple[list[str], list[str]]) -> _Columns:
+    """The named columns forward, backward and symmetric."""
+    ones_P1 = np.ones((len(features.forward), 1))
+    places_F = [(*FEATURES, CONSTANT).index(name) for name in names[0]]
+    places_G = [(*PARAPHRASE_FEATURES, CONSTANT).index(name) for name in names[1]]
+    forward, backward, symmetric = (
+        np.concatenate([block, ones_P1], axis=1) for block in (features.forward, features.backward, features.symmetric)
+    )
+    return forward[:, places_F], backward[:, places_F], symmetric[:, places_G]
+
+
+def _negative_likelihood(
+    weights_W: NDArray[np.float64], columns: _Columns, possible_P4: NDArray[np.bool_]
+) -> tuple[float, NDArray[np.float64]]:
+    """Mean over pairs, and its gradient."""
+    forward_PF, backward_PF, symmetric_PG = columns
+    entails_F, paraphrase_G = weights_W[: forward_PF.shape[1]], weights_W[forward_PF.shape[1] :]
+    logits_P4 = np.zeros(possible_P4.shape)
+    logits_P4[:, 0] = forward_PF @ entails_F
+    logits_P4[:, 1] = backward_PF @ entails_F
+    logits_P4[:, 2] = symmetric_PG @ paraphrase_G
+    shares_P4 = np.exp(logits_P4 - logits_P4.max(axis=1, keepdims=True))
+    shares_P4 /= shares_P4.sum(axis=1, keepdims=True)
+    possible_shares_P4 = np.where(possible_P4, shares_P4, 0.0) + 1e-300
+    likelihood_P1 = possible_shares_P4.sum(axis=1, keepdims=True)
+    slopes_P4 = (shares_P4 - possible_shares_P4 / likelihood_P1) / len(logits_P4)
+    gradient_W = np.concatenate(
+        [forward_PF.T @ slopes_P4[:, 0] + backward_PF.T @ slopes_P4[:, 1], symmetric_PG.T @ slopes_P4[:, 2]]
+    )
+    return float(-np.log(likelihood_P1).mean()), gradient_W
+
+
+def _measured(source: Source, weights: EntailmentWeights) -> dict[str, object]:
+    """What ``facets-eval entailment`` reports of the answers, and how far their confidence is off."""
+    features, data = source
+    scores = weighed(features, weights)
+    if data.is_judged_one_way:
+        claims_P, right_P = scores.follows, data.relevant
+    else:
+        probabilities_P4 = label_probabilities(features, weights)
+        label_P = probabilities_P4.argmax(axis=1)
+        claims_P, right_P = probabilities_P4.max(axis=1), data.possible[np.arange(len(label_P)), label_P]
+    return {
+        **pair_metrics(scores, data),
+        "calibration_error": expected_calibration_error(claims_P, right_P),
+        "reliability": [found.to_dict() for found in reliability(claims_P, right_P)],
+    }

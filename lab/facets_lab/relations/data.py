@@ -1,0 +1,393 @@
+"""The co-occurrence matrix of patterns, relations and entity pairs, and training batches from it.
+
+Rows are patterns, then relations; columns are entity pairs. Files are read line by line, and one pair or one pattern
+cannot fill the memory: each keeps a limited number of cells. Batches are drawn from ``(seed, step)``, so that any step
+can be made again: resuming is exact.
+
+Shape suffixes: B patterns or relations, N entity pairs.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from facets.config import AtLeastOne, NonNegative, PatternNetworkConfig, Positive, Settings, Share
+from facets.errors import ConfigError, InvalidInputError
+from facets.language.files import read_lines
+from facets.language.tokenizer import Tokenizer
+from facets.relations.patterns import mirrored, tokenize_patterns
+from facets_lab.relations.catalogue import LabelledPatterns, composed
+from facets_lab.relations.entity_pairs import bare_name, name_variants
+from facets_lab.training.loop import BatchSize, TrainingConfig
+
+
+class FactorizationConfig(Settings):
+    """Universal schema by matrix factorization (BPR), with Adagrad."""
+
+    dim: AtLeastOne = 64
+    num_epochs: AtLeastOne = 20
+    batch_size: AtLeastOne = 8192  # cells a step
+    learning_rate: Positive = 0.1
+    l2_weight: NonNegative = 1e-3  # of the embeddings of a cell
+    num_negatives: AtLeastOne = 2  # entity pairs a cell
+
+
+class RelationTrainingConfig(TrainingConfig):
+    """Training of multi-facet universal schema (Chang 2022, algorithm 2) on a sentence encoder."""
+
+    name: str = "facets-relations-en"
+    encoder_of: str  # folder of the model of passages whose encoder is tuned
+    catalogue: str  # file of the relations
+    phrases: str  # file of patterns that say a relation
+    none_patterns: str  # file of patterns that say none of them
+    cells: Annotated[list[str], Field(min_length=1)]  # matrix files: entity, entity, pattern, count
+    triples: str = ""  # matrix file whose kb:... rows are facts
+    facts: list[str] = Field(default=[])  # files of facts found in a corpus
+    types: list[str] = Field(default=[])  # files of the types of names
+    num_relation_facets: AtLeastOne = 11  # K_rel
+    max_patterns_per_pair: AtLeastOne = 100  # of the matrix, the most frequent ones
+    max_pairs_per_pattern: AtLeastOne = 2000
+    num_steps: AtLeastOne = 400
+    batch_size: BatchSize = 64  # mined patterns a step
+    pairs_per_pattern: AtLeastOne = 4  # entity pairs drawn for each
+    relations_per_step: AtLeastOne = 24
+    pairs_per_relation: AtLeastOne = 16
+    phrases_per_step: AtLeastOne = 64
+    others_per_step: AtLeastOne = 24  # patterns that say no relation
+    composed_share: Share = 0.3  # of the phrases: said beside another fact
+    sampling_power: Share = 0.5  # a pattern is drawn in proportion to (number of its pairs) ** power
+    similar_relations: Share = 0.8  # relations whose first facets have a cosine above are no negatives of each other
+    slope: Positive = 30.0  # of the scores in the ranking loss
+    direction_slope: Positive = 20.0
+    schema_weight: NonNegative = 1.0  # of eq. 3.9
+    encoder_weight: NonNegative = 2.0  # of staying near the encoder's own sentence vectors
+    encoder_learning_rate: Positive = 4e-5
+    relation_learning_rate: Positive = 3e-4  # of the relations' facets
+    pair_learning_rate: NonNegative = 0.1  # of the entity pair embeddings, plain gradient descent
+    held_out_share: Share = 0.0  # of the phrases of each relation that has five or more: for validation
+    model: PatternNetworkConfig = PatternNetworkConfig()
+    factorization: FactorizationConfig = FactorizationConfig()
+
+
+logger = logging.getLogger(__name__)
+
+KB_PREFIX = "kb:"
+_BLOCK_LINES = 200_000
+
+Triple = tuple[str, str, str]  # head, tail, relation
+
+
+@dataclass(frozen=True, slots=True)
+class RelationMatrix:
+    """Cells in compressed rows; patterns first, then relations.
+
+    Attributes:
+        patterns: Lower-case tokens of each pattern, joined by one blank; ``P`` of them.
+        relations: Names, ``R``.
+        offsets: ``[P + R + 1]`` int64; the pairs of row ``i`` are ``pairs[offsets[i]:offsets[i + 1]]``. A relation may
+            have none.
+        pairs: Columns, int32.
+        names: Head and tail of each pair, by a tab, ``N``.
+        pair_sizes: Rows of each pair, ``[N]`` int64: the frequency behind the weights of eq. 3.9.
+    """
+
+    patterns: list[str]
+    relations: tuple[str, ...]
+    offsets: NDArray[np.int64]
+    pairs: NDArray[np.int32]
+    names: list[str]
+    pair_sizes: NDArray[np.int64]
+
+    @property
+    def num_pairs(self) -> int:
+        """N."""
+        return len(self.names)
+
+    @property
+    def row_sizes(self) -> NDArray[np.int64]:
+        """Pairs of each row, ``[P + R]``."""
+        return np.diff(self.offsets)
+
+    def pairs_of(self, row: int) -> NDArray[np.int32]:
+        """Columns of a row."""
+        return self.pairs[self.offsets[row] : self.offsets[row + 1]]
+
+
+def read_cells(path: Path) -> Iterator[tuple[str, str, str, int]]:
+    """Cells of a matrix file: entity, entity, pattern or ``kb:relation``, count.
+
+    Raises:
+        InvalidInputError: A bad line; the message names file and line.
+        ConfigError: The file cannot be read.
+    """
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line:
+            continue
+        parts = line.split("\t")
+        if len(parts) != 4 or not all(parts) or not (parts[3].isascii() and parts[3].isdigit()):
+            raise InvalidInputError(
+                f"{path}, line {number}: expected entity<TAB>entity<TAB>pattern or kb:relation<TAB>count, "
+                f"got {line[:80]!r}"
+            )
+        yield parts[0], parts[1], parts[2], int(parts[3])
+
+
+def read_triples(path: Path) -> list[Triple]:
+    """The ``kb:`` rows of a matrix file.
+
+    Raises:
+        InvalidInputError: A bad line; the message names file and line.
+        ConfigError: The file cannot be read, or has no such row.
+    """
+    facts = [
+        (head, tail, name[len(KB_PREFIX) :]) for head, tail, name, _ in read_cells(path) if name.startswith(KB_PREFIX)
+    ]
+    if not facts:
+        raise ConfigError(f"{path} must hold kb:relation rows, got none")
+    return facts
+
+
+def load_matrix(
+    cells: Sequence[Path],
+    facts: Iterable[Triple],
+    relations: Sequence[str],
+    *,
+    max_patterns_per_pair: int,
+    max_pairs_per_pattern: int,
+) -> RelationMatrix:
+    """Reads matrix files into arrays.
+
+    Args:
+        cells: Files of text cells; ``kb:`` rows in them are left out.
+        facts: What is known of entity pairs; pairs without a pattern are left out.
+        relations: Their names, in the order of the rows.
+        max_patterns_per_pair: Cells of one entity pair at most; the first ones of the files stay.
+        max_pairs_per_pattern: Cells of one pattern at most.
+
+    Returns:
+        The matrix, without patterns of one pair and pairs of one pattern: they say nothing about others.
+
+    Raises:
+        InvalidInputError: A bad line; the message names file and line.
+        ConfigError: A file cannot be read, or no cell is left.
+    """
+    tokenizer = Tokenizer()
+    patterns: dict[str, int] = {}
+    columns: dict[str, int] = {}
+    sizes: list[int] = []  # cells of each pair
+    found: list[tuple[int, int]] = []
+    for path in cells:
+        for block in _blocks(read_cells(path)):
+            tokens = tokenize_patterns([cell[2] for cell in block], tokenizer, path=(str(path), "patterns"))
+            for cell, words in zip(block, tokens, strict=True):
+                column = columns.setdefault(f"{bare_name(cell[0])}\t{bare_name(cell[1])}", len(columns))
+                if column == len(sizes):
+                    sizes.append(0)
+                if sizes[column] < max_patterns_per_pair:
+                    sizes[column] += 1
+                    found.append((patterns.setdefault(" ".join(words), len(patterns)), column))
+    if not found:
+        raise ConfigError(f"{', '.join(map(str, cells)) or 'cells'} must hold cells of patterns, got none")
+    return _compress(
+        list(patterns),
+        list(columns),
+        _limited(_useful(np.unique(np.array(found, dtype=np.int64).T, axis=1)), max_pairs_per_pattern),
+        relations,
+        _fact_cells(facts, {name: row for row, name in enumerate(relations)}, columns),
+    )
+
+
+def _blocks(cells: Iterator[tuple[str, str, str, int]]) -> Iterator[list[tuple[str, str, str, int]]]:
+    block = []
+    for cell in cells:
+        if not cell[2].startswith(KB_PREFIX):
+            block.append(cell)
+        if len(block) == _BLOCK_LINES:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def _fact_cells(facts: Iterable[Triple], rows: dict[str, int], columns: dict[str, int]) -> NDArray[np.int64]:
+    """Relations and columns of the facts whose entities a text has together, ``[2, F]``."""
+    found = set()
+    for head, tail, relation in facts:
+        # The bare names, and what else the texts call them.
+        for pair in (f"{a}\t{b}" for a in name_variants(head) for b in name_variants(tail)):
+            if relation in rows and pair in columns:
+                found.add((rows[relation], columns[pair]))
+    return np.array(sorted(found), dtype=np.int64).reshape(-1, 2).T
+
+
+def _useful(cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Without patterns of one pair and pairs of one pattern."""
+    while True:
+        row_sizes, column_sizes = np.bincount(cells[0]), np.bincount(cells[1])
+        useful = (row_sizes[cells[0]] > 1) & (column_sizes[cells[1]] > 1)
+        if useful.all() or not useful.any():
+            return cells
+        cells = cells[:, useful]
+
+
+def _limited(cells: NDArray[np.int64], max_pairs_per_pattern: int) -> NDArray[np.int64]:
+    # Shuffled once, so that the cells a frequent pattern keeps are no alphabetical stretch.
+    order = np.random.default_rng(0).permutation(cells.shape[1])
+    cells = cells[:, order[np.argsort(cells[0][order], kind="stable")]]
+    starts = np.searchsorted(cells[0], cells[0], side="left")
+    return cells[:, np.arange(cells.shape[1]) - starts < max_pairs_per_pattern]
+
+
+def _compress(
+    patterns: list[str],
+    pairs: list[str],
+    cells: NDArray[np.int64],
+    relations: Sequence[str],
+    facts: NDArray[np.int64],
+) -> RelationMatrix:
+    """The matrix of text cells and facts; facts of pairs that no cell is left of are dropped."""
+    used_rows, rows = np.unique(cells[0], return_inverse=True)
+    used_pairs, columns = np.unique(cells[1], return_inverse=True)
+    facts = facts[:, np.isin(facts[1], used_pairs)]
+    all_rows = np.concatenate([rows, len(used_rows) + facts[0]])
+    all_columns = np.concatenate([columns, np.searchsorted(used_pairs, facts[1])])
+    order = np.argsort(all_rows, kind="stable")
+    counts = np.bincount(all_rows, minlength=len(used_rows) + len(relations))
+    return RelationMatrix(
+        patterns=[patterns[row] for row in used_rows.tolist()],
+        relations=tuple(relations),
+        offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        pairs=all_columns[order].astype(np.int32),
+        names=[pairs[column] for column in used_pairs.tolist()],
+        pair_sizes=np.bincount(all_columns, minlength=len(used_pairs)),
+    )
+
+
+Pattern = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PairSample:
+    """Entity pairs of some rows.
+
+    Attributes:
+        pairs: ``[B, N]`` int64, anything where the weight is 0.
+        weights: 1 / number of rows of the pair, 0 where there is no pair, ``[B, N]`` float32.
+        negatives: Pairs of other rows, ``[B, N]``.
+        negative_weights: Their weights.
+    """
+
+    pairs: NDArray[np.int64]
+    weights: NDArray[np.float32]
+    negatives: NDArray[np.int64]
+    negative_weights: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class RelationBatch:
+    """One step.
+
+    Attributes:
+        mined: Rows of mined patterns, ``[B]``.
+        mined_pairs: Their entity pairs.
+        relations: Numbers of some relations with facts.
+        relation_pairs: Their entity pairs.
+        phrases: Patterns that say relations.
+        phrase_rows: The labelled pattern that each is, or holds.
+        mirrored: The same patterns with their arguments exchanged.
+        others: Patterns that say none.
+    """
+
+    mined: NDArray[np.int64]
+    mined_pairs: PairSample
+    relations: NDArray[np.int64]
+    relation_pairs: PairSample
+    phrases: list[Pattern]
+    phrase_rows: NDArray[np.int64]
+    mirrored: list[Pattern]
+    others: list[Pattern]
+
+
+class RelationStream:
+    """Draws training batches.
+
+    Args:
+        matrix: Mined patterns, relations, entity pairs.
+        labelled: Phrases and other patterns.
+        rows: Labelled patterns to draw from; the others are held out.
+        config: How many of what.
+    """
+
+    def __init__(
+        self,
+        matrix: RelationMatrix,
+        labelled: LabelledPatterns,
+        rows: NDArray[np.int64],
+        config: RelationTrainingConfig,
+    ) -> None:
+        self._matrix, self._labelled, self._config = matrix, labelled, config
+        num_patterns = len(matrix.patterns)
+        weights = matrix.row_sizes[:num_patterns].astype(np.float64) ** config.sampling_power
+        self._cumulative = np.cumsum(weights / weights.sum())
+        sizes = matrix.row_sizes[num_patterns:]
+        self._with_facts = np.flatnonzero(sizes)
+        self._fact_share = sizes[self._with_facts] ** 0.5 / (sizes[self._with_facts] ** 0.5).sum()
+        self._pair_weights = (1.0 / matrix.pair_sizes).astype(np.float32)
+        self._drawable = rows
+        self._rows_of = [rows[labelled.labels[rows, relation]] for relation in range(labelled.labels.shape[1])]
+        self._said = np.array([relation for relation, own in enumerate(self._rows_of) if len(own)])
+
+    def training_batches(self, start_step: int) -> Iterator[RelationBatch]:
+        """Endless batches from step ``start_step`` on, the same ones in every run with this seed."""
+        for step in count(start_step):
+            yield self._batch(np.random.default_rng([self._config.seed, 10, step]))
+
+    def _batch(self, rng: np.random.Generator) -> RelationBatch:
+        config, labelled = self._config, self._labelled
+        num_patterns = len(self._matrix.patterns)
+        draws = np.searchsorted(self._cumulative, rng.random(config.batch_size))
+        mined = np.minimum(draws, num_patterns - 1)
+        num_relations = min(config.relations_per_step, len(self._with_facts))
+        relations = rng.choice(self._with_facts, num_relations, replace=False, p=self._fact_share)
+        phrase_rows = np.array(
+            [rng.choice(self._rows_of[relation]) for relation in rng.choice(self._said, config.phrases_per_step)]
+        )
+        phrases = [self._phrase(row, rng) for row in phrase_rows.tolist()]
+        others = labelled.others
+        chosen = rng.choice(len(others), min(config.others_per_step, len(others)), replace=False).tolist()
+        return RelationBatch(
+            mined=mined,
+            mined_pairs=self._sample(mined, config.pairs_per_pattern, rng),
+            relations=relations,
+            relation_pairs=self._sample(num_patterns + relations, config.pairs_per_relation, rng),
+            phrases=phrases,
+            phrase_rows=phrase_rows,
+            mirrored=[mirrored(pattern) for pattern in phrases],
+            others=[others[place] for place in chosen],
+        )
+
+    def _phrase(self, row: int, rng: np.random.Generator) -> Pattern:
+        pattern = self._labelled.patterns[row]
+        if rng.random() >= self._config.composed_share:
+            return pattern
+        beside = self._labelled.patterns[int(rng.choice(self._drawable))]
+        return composed(pattern, beside, int(rng.integers(4)))
+
+    def _sample(self, rows: NDArray[np.int64], size: int, rng: np.random.Generator) -> PairSample:
+        starts = self._matrix.offsets[rows]
+        sizes = self._matrix.offsets[rows + 1] - starts
+        # All pairs of a row in turn from a random one on; those beyond the row's size are masked.
+        first = (rng.random(len(rows)) * sizes).astype(np.int64)
+        steps = np.arange(size)
+        places = starts[:, None] + (first[:, None] + steps) % sizes[:, None]
+        pairs = self._matrix.pairs[places].astype(np.int64)
+        weights = np.where(steps < sizes[:, None], self._pair_weights[pairs], np.float32(0.0))
+        shift = int(rng.integers(1, len(rows))) if len(rows) > 1 else 0
+        return PairSample(pairs, weights, np.roll(pairs, shift, axis=0), np.roll(weights, shift, axis=0))

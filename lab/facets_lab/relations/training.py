@@ -1,0 +1,325 @@
+"""Data and loss of a relation model (Chang 2022, algorithm 2, on a sentence encoder, with labelled patterns beside).
+
+Shape suffixes: B patterns, R relations, N entity pairs, K and J facets, D dimensions, W width of the encoder, V pieces.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from facets.errors import ConfigError
+from facets.language.files import read_lines
+from facets.model.checkpoint import read_config
+from facets.model.passage_checkpoint import PassageModelConfig, read_passage_weights, read_word_pieces
+from facets.model.passage_encoding import length_batches
+from facets.relations.checkpoint import encoder_pieces
+from facets.relations.network import PatternNetwork
+from facets.relations.pattern_pieces import PatternPieces
+from facets.relations.patterns import mirrored
+from facets.relations.scoring import asymmetric_scores
+from facets_lab.losses import direction_loss, no_relation_loss, ranking_loss, universal_schema_loss
+from facets_lab.relations.catalogue import LabelledPatterns, RelationCatalogue, label_patterns, read_phrases
+from facets_lab.relations.data import (
+    PairSample,
+    RelationBatch,
+    RelationMatrix,
+    RelationStream,
+    RelationTrainingConfig,
+    Triple,
+    load_matrix,
+    read_triples,
+)
+from facets_lab.relations.facts import read_facts
+from facets_lab.training.loop import LOSS, Trainer
+
+logger = logging.getLogger(__name__)
+
+_FIRST_WORDS = ("x", "y", "z")  # what the placeholders start as
+_FIRST_THRESHOLD = 0.75
+_SPREAD = 0.002  # by which the facets of a relation start apart
+_FEWEST_PHRASES = 5  # of a relation of which some are held out
+_ENCODER = "encoder."
+_BATCH_TOKENS = 4096
+
+
+class RelationNetwork(nn.Module):
+    """The network of patterns, the facets of the relations, and the score below which none is said.
+
+    Args:
+        patterns: The network of patterns.
+        num_relations: R.
+        num_facets: J.
+    """
+
+    def __init__(self, patterns: PatternNetwork, num_relations: int, num_facets: int) -> None:
+        super().__init__()
+        self.patterns = patterns
+        self.relations = nn.Parameter(torch.zeros(num_relations, num_facets, patterns.config.dim))
+        self.threshold = nn.Parameter(torch.tensor(_FIRST_THRESHOLD))
+
+    def scores(self, facets_BKD: Tensor) -> Tensor:
+        """Eq. 3.10 of patterns and all relations, ``[B, R]``, differentiable."""
+        relations_RJD = functional.normalize(self.relations, dim=2)
+        cosines_BKRJ = torch.einsum("bkd,rjd->bkrj", facets_BKD, relations_RJD)
+        return cosines_BKRJ.amax(dim=1).mean(dim=2)
+
+
+class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
+    """One relation network with its data.
+
+    Raises:
+        ConfigError: The settings do not fit the encoder, or a file cannot be read.
+        CheckpointError: The encoder's folder is damaged.
+        InvalidInputError: A file has a bad line.
+    """
+
+    network: RelationNetwork
+
+    def __init__(self, config: RelationTrainingConfig, out_dir: Path) -> None:
+        super().__init__(config)
+        self.catalogue = RelationCatalogue.read(Path(config.catalogue))
+        self.labelled = _read_labels(config, self.catalogue)
+        self.facts = _read_facts(config, self.catalogue)
+        self.matrix = _read_matrix(config, self.catalogue, self.facts)
+        self._held_rows, rows = _split(self.labelled, config)
+        self._stream = RelationStream(self.matrix, self.labelled, rows, config)
+        torch.manual_seed(config.seed)
+        patterns = self._pattern_network(Path(config.encoder_of))
+        self.network = RelationNetwork(patterns, len(self.labelled.relations), config.num_relation_facets)
+        self.network.to(self.device)
+        self._rows = self.pieces.rows([pattern.split() for pattern in self.matrix.patterns])
+        labels = self.labelled.labels.astype(np.float32)
+        self._labels_PR = torch.from_numpy(labels).to(self.device)
+        self._directed_R = torch.from_numpy(~self.labelled.is_symmetric).to(self.device)
+        self._first_vectors, self.pair_vectors = self._start(rows)
+        firsts_RD = functional.normalize(self.network.relations.detach().mean(dim=1), dim=1)
+        self._similar_RR = (firsts_RD @ firsts_RD.mT > config.similar_relations).fill_diagonal_(False)
+        self._used_pairs: tuple[tuple[Tensor, Tensor], ...] = ()  # of the step that is being done
+        self._num_used_pairs = 0
+
+    def _pattern_network(self, folder: Path) -> PatternNetwork:
+        """The network around the encoder of a model of passages."""
+        passages = read_config(folder, PassageModelConfig)
+        if passages.network.encoder != self.config.model.encoder:
+            raise ConfigError(
+                f"model.encoder must be the shape of the encoder of {folder}, {passages.network.encoder.to_dict()}, "
+                f"got {self.config.model.encoder.to_dict()}"
+            )
+        pieces = read_word_pieces(folder, passages)
+        self.pieces = PatternPieces(pieces, self.config.model.max_tokens)
+        pieces_VW = encoder_pieces(folder)
+        network = PatternNetwork(self.config.model, pieces_VW)
+        weights = {
+            name.removeprefix(_ENCODER): tensor.float()
+            for name, tensor in read_passage_weights(folder).items()
+            if name.startswith(_ENCODER) and not name.startswith(f"{_ENCODER}pieces.")
+        }
+        network.encoder.load_state_dict(weights, strict=False)
+        starts = torch.stack([pieces_VW[int(pieces.ids([word])[0][0])] for word in _FIRST_WORDS])
+        with torch.no_grad():
+            network.embedding.placeholders.copy_(starts)
+        return network
+
+    @torch.no_grad()
+    def _start(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """First sentence vectors of the mined patterns, and of the entity pairs: the means of their patterns.
+
+        Relations start at the mean of their phrases.
+        """
+        phrases_PD = self._encoded(self.pieces.rows(self.labelled.patterns))[1]
+        labels_PR = self._labels_PR.new_zeros(self._labels_PR.shape)
+        labels_PR[rows] = self._labels_PR[rows]
+        means_RD = functional.normalize(labels_PR.mT @ phrases_PD, dim=1)
+        noise = torch.randn(self.network.relations.shape).to(self.device) * _SPREAD
+        self.network.relations.copy_(means_RD[:, None] + noise)
+        vectors_PW, facets_PD = self._encoded(self._rows)
+        matrix = self.matrix
+        num_cells = int(matrix.offsets[len(matrix.patterns)])
+        row_of = torch.from_numpy(np.repeat(np.arange(len(matrix.patterns)), matrix.row_sizes[: len(matrix.patterns)]))
+        pair_of = torch.from_numpy(matrix.pairs[:num_cells].astype(np.int64)).to(self.device)
+        pairs_ND = facets_PD.new_zeros(matrix.num_pairs, facets_PD.shape[1])
+        pairs_ND.index_add_(0, pair_of, facets_PD[row_of])
+        return vectors_PW, functional.normalize(pairs_ND, dim=1)
+
+    @torch.no_grad()
+    def _encoded(self, rows: Sequence[NDArray[np.int64]]) -> tuple[Tensor, Tensor]:
+        """Sentence vectors ``[P, W]`` and mean facets ``[P, D]``, unit length, as the network stands."""
+        config = self.config.model
+        vectors = torch.empty(len(rows), config.encoder.width, device=self.device)
+        facets = torch.empty(len(rows), config.dim, device=self.device)
+        for places in length_batches([len(row) for row in rows], max_tokens=_BATCH_TOKENS):
+            with self.autocast():
+                states = self.network.patterns.states([rows[place] for place in places])
+                found_BKD = self.network.patterns.facets(states)
+            vectors[places] = functional.normalize(states.mean.float(), dim=1)
+            facets[places] = functional.normalize(found_BKD.mean(dim=1), dim=1)
+        return vectors, facets
+
+    def batches(self, start_step: int) -> Iterator[RelationBatch]:
+        """See ``Trainer``."""
+        return self._stream.training_batches(start_step)
+
+    def step(self, batch: RelationBatch, number: int) -> dict[str, Tensor]:
+        """See ``Trainer``."""
+        config = self.config
+        labelled = self.pieces.rows([*batch.phrases, *batch.mirrored, *batch.others])
+        with self.autocast():
+            states = self.network.patterns.states([*labelled, *(self._rows[row] for row in batch.mined.tolist())])
+            facets_BKD = self.network.patterns.facets(states)
+        scores_BR = self.network.scores(facets_BKD[: len(labelled)])
+        sizes = [len(batch.phrases), len(batch.mirrored), len(batch.others)]
+        given_BR, mirrored_BR, others_BR = torch.split(scores_BR, sizes)
+        labels_BR = self._labels_PR[batch.phrase_rows]
+        threshold = self.network.threshold
+        ranking = ranking_loss(given_BR, labels_BR, self._similar_RR, threshold, slope=config.slope)
+        direction = direction_loss(given_BR, mirrored_BR, labels_BR * self._directed_R, slope=config.direction_slope)
+        none = no_relation_loss(others_BR, threshold, slope=config.slope) if batch.others else ranking.new_zeros(())
+        mined_pairs, mined_loss = self._pair_loss(facets_BKD[len(labelled) :], batch.mined_pairs)
+        relation_pairs, relation_loss = self._pair_loss(
+            functional.normalize(self.network.relations[batch.relations], dim=2), batch.relation_pairs
+        )
+        counts = [int((sample.weights > 0).sum()) for sample in (batch.mined_pairs, batch.relation_pairs)]
+        schema = (mined_loss * counts[0] + relation_loss * counts[1]) / max(1, sum(counts))
+        means_BW = functional.normalize(states.mean[len(labelled) :].float(), dim=1)
+        moved = 1 - (means_BW * self._first_vectors[batch.mined]).sum(dim=1).mean()
+        loss = ranking + direction + none + config.schema_weight * schema + config.encoder_weight * moved
+        self._used_pairs, self._num_used_pairs = (mined_pairs, relation_pairs), sum(counts)
+        return {LOSS: loss, "ranking": ranking, "direction": direction, "none": none, "schema": schema, "moved": moved}
+
+    def after_step(self, learning_rate_factor: float) -> None:
+        """Moves the entity pairs of the batch.
+
+        The loss is a mean over the batch; each pair moves as if it were alone.
+        """
+        rate = learning_rate_factor * self.config.pair_learning_rate * self._num_used_pairs
+        for pairs_BN, vectors_BND in self._used_pairs:
+            self._move_pairs(pairs_BN, vectors_BND, rate)
+        self._used_pairs = ()
+
+    @torch.no_grad()
+    def validate(self) -> dict[str, float]:
+        """Shares of the held-out phrases whose best relation is right, and whose order of arguments scores higher."""
+        rows = self._held_rows
+        if not len(rows):
+            return {}
+        patterns = [self.labelled.patterns[row] for row in rows.tolist()]
+        given_PR, mirrored_PR = (
+            self._scores(self.pieces.rows(own)) for own in (patterns, [mirrored(pattern) for pattern in patterns])
+        )
+        labels_PR = self._labels_PR[rows].bool()
+        best_P = given_PR.argmax(dim=1)
+        right_P = labels_PR.gather(1, best_P[:, None])[:, 0]
+        own_PR = labels_PR & self._directed_R
+        directed_P = own_PR.any(dim=1)
+        given_P = given_PR.masked_fill(~own_PR, -1.0).amax(dim=1)
+        mirrored_P = mirrored_PR.masked_fill(~own_PR, -1.0).amax(dim=1)
+        return {
+            LOSS: 1.0 - float(right_P.float().mean()),
+            "top1": float(right_P.float().mean()),
+            "direction": float((given_P > mirrored_P)[directed_P].float().mean()),
+        }
+
+    def _scores(self, rows: Sequence[NDArray[np.int64]]) -> Tensor:
+        scores = torch.empty(len(rows), len(self.labelled.relations), device=self.device)
+        relations_RJD = self.network.relations.detach()
+        for places in length_batches([len(row) for row in rows], max_tokens=_BATCH_TOKENS):
+            with self.autocast():
+                facets_BKD = self.network.patterns([rows[place] for place in places])
+            scores[places] = asymmetric_scores(facets_BKD.float(), relations_RJD)[0]
+        return scores
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """The encoder and the relations have learning rates of their own."""
+        network, config = self.network, self.config
+        encoder = list(network.patterns.encoder.parameters())
+        own = {id(weights) for weights in [*encoder, network.relations]}
+        others = [weights for weights in network.parameters() if id(weights) not in own]
+        return [
+            {"params": others},
+            {"params": encoder, "lr": config.encoder_learning_rate},
+            {"params": [network.relations], "lr": config.relation_learning_rate},
+        ]
+
+    def state(self) -> dict[str, Any]:
+        """See ``Trainer``; pairs in full precision, so that a resumed run ends as one that never stopped."""
+        return super().state() | {"pairs": self.pair_vectors}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """See ``Trainer``."""
+        super().load_state(state)
+        self.pair_vectors = state["pairs"]
+
+    def _pair_loss(self, facets_BKD: Tensor, sample: PairSample) -> tuple[tuple[Tensor, Tensor], Tensor]:
+        """Rows and leaf embeddings of the entity pairs, and eq. 3.9."""
+        size = sample.pairs.shape[1]
+        pairs_BN = self.tensor(np.concatenate([sample.pairs, sample.negatives], axis=1))
+        vectors_BND = self.pair_vectors[pairs_BN].requires_grad_()
+        loss = universal_schema_loss(
+            facets_BKD,
+            vectors_BND[:, :size],
+            vectors_BND[:, size:],
+            positive_weights_BN=self.tensor(sample.weights),
+            negative_weights_BN=self.tensor(sample.negative_weights),
+        )
+        return (pairs_BN, vectors_BND), loss
+
+    @torch.no_grad()
+    def _move_pairs(self, pairs_BN: Tensor, vectors_BND: Tensor, rate: float) -> None:
+        """One gradient step of the embeddings of a batch, then unit length again."""
+        if rate == 0.0 or vectors_BND.grad is None:
+            return
+        rows = pairs_BN.flatten()
+        self.pair_vectors.index_add_(0, rows, vectors_BND.grad.flatten(0, 1), alpha=-rate)
+        self.pair_vectors[rows] = functional.normalize(self.pair_vectors[rows], dim=1)
+
+
+def _read_labels(config: RelationTrainingConfig, catalogue: RelationCatalogue) -> LabelledPatterns:
+    others = [line for line in read_lines(Path(config.none_patterns)) if line and not line.startswith("#")]
+    return label_patterns(catalogue, read_phrases(Path(config.phrases)), others)
+
+
+def _read_facts(config: RelationTrainingConfig, catalogue: RelationCatalogue) -> list[Triple]:
+    """Facts of the knowledge base and of the corpus, under canonical names."""
+    triples = catalogue.canonical_triples(read_triples(Path(config.triples))) if config.triples else []
+    found = [fact for path in config.facts for fact in read_facts(Path(path))]
+    return list(dict.fromkeys([*triples, *((fact.head, fact.tail, fact.relation) for fact in found)]))
+
+
+def _read_matrix(
+    config: RelationTrainingConfig, catalogue: RelationCatalogue, facts: Sequence[Triple]
+) -> RelationMatrix:
+    matrix = load_matrix(
+        [Path(path) for path in config.cells],
+        facts,
+        [entry.name for entry in catalogue.relation],
+        max_patterns_per_pair=config.max_patterns_per_pair,
+        max_pairs_per_pattern=config.max_pairs_per_pattern,
+    )
+    sizes = matrix.row_sizes[len(matrix.patterns) :]
+    logger.info(
+        "%d patterns, %d entity pairs, %d cells, %d facts of %d relations",
+        len(matrix.patterns),
+        matrix.num_pairs,
+        len(matrix.pairs) - int(sizes.sum()),
+        int(sizes.sum()),
+        int((sizes > 0).sum()),
+    )
+    return matrix
+
+
+def _split(labelled: LabelledPatterns, config: RelationTrainingConfig) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of labelled patterns that are held out, and the others."""
+    rng = np.random.default_rng([config.seed, 30])
+    held = np.zeros(len(labelled.patterns), dtype=np.bool_)
+    for relation in range(len(labelled.relations)):
+        rows = np.flatnonzero(labelled.labels[:, relation])
+        if len(rows) >= _FEWEST_PHRASES:
+            held[rng.permutation(rows)[: int(config.held_out_share * len(rows))]] = True
+    return np.flatnonzero(held), np.flatnonzero(~held)

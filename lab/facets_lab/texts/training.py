@@ -1,0 +1,180 @@
+"""Data and loss of a sentence or phrase model (Chang 2022, algorithm 1), and the checkpoint folder of a run."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from facets.errors import CheckpointError, ConfigError
+from facets.language.pieces import remove_pieces
+from facets.language.vectors import WordVectors
+from facets.model.checkpoint import CheckpointConfig
+from facets.model.facet_model import FacetModel
+from facets.model.network import BackboneEncoder, FacetNetwork
+from facets.texts.words import fit_common_components
+from facets_lab.losses import sparse_coding_loss
+from facets_lab.texts.data import (
+    PhraseStream,
+    PieceDropout,
+    SentenceBatch,
+    SentenceStream,
+    SentenceTrainingConfig,
+    WordPieceTable,
+)
+from facets_lab.training.corpus import PackedCorpus
+from facets_lab.training.loop import CHECKPOINT, CURVE, LOSS, Trainer
+
+# KKT residual and sweeps: a gradient needs less accuracy than a figure that is reported.
+_TRAINING_ACCURACY = (1e-3, 12)
+_VALIDATION_ACCURACY = (1e-5, 200)
+
+
+class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
+    """One network on a packed corpus.
+
+    Raises:
+        ConfigError: The corpus and the word vectors do not belong together, or no such device.
+    """
+
+    network: FacetNetwork
+
+    def __init__(self, config: SentenceTrainingConfig) -> None:
+        super().__init__(config)
+        corpus = PackedCorpus.open(Path(config.corpus))
+        vectors = WordVectors.load(Path(config.words))
+        words = remove_pieces(vectors)  # corpora hold words only
+        if words.vocabulary.words != corpus.vocabulary.words:
+            raise ConfigError(
+                f"the word vectors in {config.words} and the corpus in {config.corpus} have different vocabularies"
+            )
+        if words.dim != config.model.dim:
+            raise ConfigError(f"model.dim must be the width of the word vectors, {words.dim}, got {config.model.dim}")
+        self._stream = PhraseStream(corpus, config) if config.inputs == "phrases" else SentenceStream(corpus, config)
+        torch.manual_seed(config.seed)
+        word_vectors_VD = torch.from_numpy((vectors if config.piece_rate else words).unit_vectors)
+        self.network = FacetNetwork(config.model, word_vectors_VD).to(self.device)
+        self._targets_VD = word_vectors_VD.to(self.device)
+        encoder = self.network.encoder
+        self._piece_table = (
+            WordPieceTable.of_backbone(encoder, words.vocabulary.words)
+            if isinstance(encoder, BackboneEncoder)
+            else None
+        )
+        self._piece_dropout = PieceDropout(vectors.vocabulary, rate=config.piece_rate) if config.piece_rate else None
+
+    def batches(self, start_step: int) -> Iterator[SentenceBatch]:
+        """See ``Trainer``."""
+        return self._stream.training_batches(start_step)
+
+    def step(self, batch: SentenceBatch, number: int) -> dict[str, Tensor]:
+        """See ``Trainer``."""
+        inputs = self._input_rows(batch, np.random.default_rng([self.config.seed, 7, number]))
+        is_kmeans = self.config.loss == "kmeans"
+        return {LOSS: self._loss(batch, inputs, kmeans=is_kmeans, accuracy=_TRAINING_ACCURACY)}
+
+    def validate(self) -> dict[str, float]:
+        """Mean sparse coding loss of the held-out batches, whatever the training loss is."""
+        total = 0.0
+        batches = self._stream.validation_batches()
+        for batch in batches:
+            inputs = self._input_rows(batch, None)
+            total += float(self._loss(batch, inputs, kmeans=False, accuracy=_VALIDATION_ACCURACY))
+        return {LOSS: total / len(batches)}
+
+    def _loss(
+        self,
+        batch: SentenceBatch,
+        inputs: tuple[NDArray[np.int64], NDArray[np.int64]],
+        *,
+        kmeans: bool,
+        accuracy: tuple[float, int],
+    ) -> Tensor:
+        rows, lengths = inputs
+        with self.autocast():
+            facets_BKD = self.network(self.tensor(rows), self.tensor(lengths))
+        return sparse_coding_loss(
+            facets_BKD,
+            self._targets_VD[self.tensor(batch.targets)],
+            self.tensor(batch.target_mask),
+            self.tensor(batch.negatives),
+            l1_weight=self.config.l1_weight,
+            tolerance=accuracy[0],
+            max_sweeps=accuracy[1],
+            kmeans=kmeans,
+        )
+
+    def _input_rows(
+        self, batch: SentenceBatch, rng: np.random.Generator | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What the encoder reads of a batch: words, or pieces of words; without ``rng`` known words stay whole."""
+        most = self.config.model.max_tokens
+        if self._piece_table is not None:
+            return self._piece_table.pieces(batch.rows, batch.lengths, max_pieces=most)
+        if self._piece_dropout is not None:
+            return self._piece_dropout(batch.rows, batch.lengths, rng, most)
+        return batch.rows, batch.lengths
+
+
+# More sentences move the first principal component by less than its rounding.
+_COMPONENT_SENTENCES = 20_000
+
+
+def export_sentence_model(
+    config: SentenceTrainingConfig, run_dir: Path, out_dir: Path, *, words_of: Path | None = None
+) -> FacetModel:
+    """Writes a checkpoint folder from the last checkpoint of a run.
+
+    Args:
+        config: Settings of the run.
+        run_dir: Folder of the run.
+        out_dir: The checkpoint folder to write.
+        words_of: A checkpoint folder with the same word vectors, to refer to instead of storing them again.
+
+    Returns:
+        The model as it was written.
+
+    Raises:
+        CheckpointError: The run has no checkpoint, or no validation yet.
+    """
+    try:
+        state = torch.load(run_dir / CHECKPOINT, map_location="cpu", weights_only=True)
+        lines = (run_dir / CURVE).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError as error:
+        raise CheckpointError(f"nothing to export from {run_dir}: {error.filename} does not exist") from error
+    vectors = WordVectors.load(Path(config.words))
+    network = FacetNetwork(config.model, torch.from_numpy(vectors.unit_vectors))
+    network.load_state_dict(state["trainer"]["network"])
+    corpus = PackedCorpus.open(Path(config.corpus))
+    checkpoint = CheckpointConfig(
+        name=config.name,
+        task=config.inputs,
+        model=config.model,
+        l1_weight=config.l1_weight,
+        words="." if words_of is None else os.path.relpath(words_of, out_dir),
+        training={
+            "loss": config.loss,
+            "seed": config.seed,
+            "presentations": state["step"] * config.batch_size,
+            "seconds": round(state["seconds"], 1),
+            "validation_loss": json.loads(lines[-1])["validation_loss"],
+            "corpus_sentences": corpus.meta.num_sentences,
+            "corpus_tokens": corpus.meta.num_tokens,
+        },
+    )
+    model = FacetModel(network, vectors, config=checkpoint)
+    model.common_components = fit_common_components(model, _training_texts(corpus, config))
+    model.save(out_dir)
+    return model
+
+
+def _training_texts(corpus: PackedCorpus, config: SentenceTrainingConfig) -> list[str]:
+    """Sentences the common components of SIF are fitted on, as text again: known words between spaces."""
+    rng = np.random.default_rng([config.seed, 5])
+    chosen = rng.choice(corpus.num_sentences, min(_COMPONENT_SENTENCES, corpus.num_sentences), replace=False)
+    words = np.array([*corpus.vocabulary.words, ""], dtype=object)
+    return [text for text in (" ".join(words[corpus.sentence(row)]).strip() for row in chosen) if text]

@@ -1,1 +1,0 @@
-"""The commands of ``facets-train``; what they need is imported when one runs, so that help and completion are quick."""

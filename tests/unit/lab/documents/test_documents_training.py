@@ -1,0 +1,262 @@
+"""Preparing data and training on it, with a tiny teacher."""
+
+import json
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from facets_lab.documents.card import write_passage_card
+from facets_lab.documents.data import (
+    PassageDataConfig,
+    PassageTrainingConfig,
+    PreparedPassages,
+    SourceConfig,
+    Teacher,
+    prepare_passages,
+    vectors_of,
+)
+from facets_lab.documents.training import PassageBatch, PassageTrainer, export_passage_model, similar_neighbours
+from facets_lab.training.loop import OptimizerConfig, TrainingLoop, TrainingResult, train
+from toy_retrieval import write_beir
+
+from benchmarks import passage_variants
+from facets.config import PassageNetworkConfig, SentenceEncoderConfig
+from facets.errors import CheckpointError, ConfigError, InvalidInputError
+from facets.model import load
+from facets.model.passage_model import PassageModel
+from facets.model.passage_network import RaggedBatch
+
+ENCODER = SentenceEncoderConfig(
+    num_layers=1, width=32, num_heads=4, feedforward_dim=48, vocabulary_size=27, max_tokens=64
+)
+NETWORK = PassageNetworkConfig(num_facets=3, tokens_per_facet=8, num_heads=2, feedforward_dim=32, encoder=ENCODER)
+
+
+def _data_config(raw_texts: Path, teacher: Path, **settings: int) -> PassageDataConfig:
+    sources = [
+        SourceConfig(kind="wikipedia", files=[str(raw_texts / "wiki.txt")]),
+        SourceConfig(kind="questions", files=[str(raw_texts / "questions.jsonl")]),
+        SourceConfig(kind="papers", files=[str(raw_texts / "papers.jsonl")]),
+    ]
+    return PassageDataConfig(sources=sources, teacher=str(teacher), max_tokens=48, **settings)  # type: ignore[arg-type]
+
+
+def _training_config(data: Path, teacher: Path, **settings: object) -> PassageTrainingConfig:
+    values: dict[str, object] = {
+        "data": str(data),
+        "words": str(data.parent / "words.tsv"),
+        "teacher": str(teacher),
+        "layers": [0],
+        "window_tokens": 48,
+        "num_steps": 4,
+        "batch_size": 4,
+        "validation_groups": 2,
+        "model": NETWORK,
+        "device": "cpu",
+        "precision": "float32",
+    }
+    return PassageTrainingConfig(**values | settings)
+
+
+@pytest.fixture
+def data(raw_texts: Path, teacher_folder: Path) -> Path:
+    prepare_passages(_data_config(raw_texts, teacher_folder), raw_texts / "data", progress=False)
+    return raw_texts / "data"
+
+
+def test_prepared_texts_know_their_owners_and_the_teachers_vectors(
+    data: Path, raw_texts: Path, teacher_folder: Path
+) -> None:
+    texts, teacher = PreparedPassages(data).texts, Teacher(str(teacher_folder))
+    passages, sentences = texts["passage"], texts["sentence"]
+    assert len(passages) == 8 * 2 + 6 + 6
+    assert sorted(len(passages.of(group)) for group in range(10)) == [2] * 8 + [6] * 2
+    for number in range(len(passages)):
+        own = [sentences.row(sentence) for sentence in sentences.of(number)]
+        assert own[0][1:-1].tolist() == passages.row(number)[1 : len(own[0]) - 1].tolist()
+    encoder = teacher.encoder()
+    np.testing.assert_allclose(
+        vectors_of(encoder, [passages.row(3)])[0].astype(np.float32), passages.vectors[3].astype(np.float32), atol=2e-2
+    )
+    assert max(len(passages.row(number)) for number in range(len(passages))) <= 48
+    assert len(texts["question"]) == 12 + sum(len(texts["question"].of(n)) == 1 for n in range(len(passages)))
+
+
+def test_parts_that_are_there_are_kept(data: Path, raw_texts: Path, teacher_folder: Path) -> None:
+    (part,) = data.glob("part-*.npz")
+    before = part.stat().st_mtime_ns
+    prepare_passages(_data_config(raw_texts, teacher_folder), data, progress=False)
+    assert part.stat().st_mtime_ns == before
+    with pytest.raises(ConfigError, match="other settings"):
+        prepare_passages(_data_config(raw_texts, teacher_folder, seed=2), data, progress=False)
+    part.unlink()
+    with pytest.raises(CheckpointError, match="prepare-passages"):
+        PreparedPassages(data)
+
+
+def _run(config: PassageTrainingConfig, out: Path, *, resume: bool = False) -> tuple[PassageTrainer, TrainingResult]:
+    return train(lambda: PassageTrainer(config), out, resume=resume, progress=False)
+
+
+def test_facets_learn_beside_a_frozen_encoder(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
+    optimizer = OptimizerConfig(learning_rate=3e-3, warmup_steps=2)
+    config = _training_config(data, teacher_folder, num_steps=60, validate_every=5, optimizer=optimizer)
+    before = PassageTrainer(config)
+    trainer, result = _run(config, tmp_path / "run")
+    assert result.finished and result.validation_loss is not None
+    lines = [json.loads(line) for line in (tmp_path / "run" / "curve.jsonl").read_text().splitlines()]
+    assert lines[-1]["training_loss"] < lines[0]["training_loss"]
+    for old, new in zip(before.network.encoder.parameters(), trainer.network.encoder.parameters(), strict=True):
+        assert torch.equal(old, new)
+
+
+def test_groups_with_questions_can_come_more_often(data: Path, teacher_folder: Path) -> None:
+    def groups(repeats: int) -> Counter[int]:
+        config = _training_config(data, teacher_folder, question_repeats=repeats, batch_size=2)
+        owners = PreparedPassages(data).texts["passage"].owners
+        batches = PassageTrainer(config).batches(0)
+        return Counter(int(owners[next(batches).passages[0]]) for _ in range(80))
+
+    texts = PreparedPassages(data).texts
+    asked = {int(texts["passage"].owners[passage]) for passage in texts["question"].owners} & set(range(8))
+    once, often = groups(1), groups(4)
+    assert max(once.values()) - min(once.values()) <= 1
+    assert all(often[group] >= 3 * often[other] for group in asked for other in set(range(8)) - asked)
+
+
+def test_facets_of_another_run_can_be_begun_with(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
+    first, _ = _run(_training_config(data, teacher_folder), tmp_path / "run")
+    second = PassageTrainer(_training_config(data, teacher_folder, seed=5, start_facets=str(tmp_path / "run")))
+    for old, new in zip(first.network.pooling.parameters(), second.network.pooling.parameters(), strict=True):
+        assert torch.equal(old, new)
+
+
+def test_a_run_becomes_a_model_that_loads(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
+    config = _training_config(data, teacher_folder, num_words=2)
+    (data.parent / "words.tsv").write_text("the\t9\ncat\t5\nriver\t1\n")
+    _run(config, tmp_path / "run")
+    saved = export_passage_model(config, tmp_path / "run", tmp_path / "model")
+    model = load(tmp_path / "model", PassageModel)
+    text = "The cat sat on the old mat. The dog ran on a long hill."
+    np.testing.assert_allclose(model.encode([text]), saved.encode([text]), atol=2e-2)
+    assert model.space == teacher_folder.name
+    assert [word for word, _ in model.words.nearest(model.embed(["cat"]), top_k=1)[0]] == ["cat"]
+    metrics = {"facets": {"ndcg_10": 0.5}}
+    report = {"rows": 9, "models": {model.name: metrics}, "folders": {"one": {model.name: metrics}}}
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    write_passage_card(
+        tmp_path / "model", run_dir=tmp_path / "run", summary="What it is.", report=tmp_path / "report.json"
+    )
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "What it is." in card and "| facets | 50.0 | 50.0 |" in card and "held out: ranking" in card
+    (data.parent / "words.tsv").write_text("the\t9\ncat\n")
+    with pytest.raises(InvalidInputError, match=r"words\.tsv, line 2"):
+        export_passage_model(config, tmp_path / "run", tmp_path / "model")
+
+
+def test_a_distilled_encoder_comes_closer_to_its_teacher(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
+    config = _training_config(
+        data, teacher_folder, facets=False, tune_encoder=True, distillation_weight=1.0, num_steps=30
+    )
+    trainer = PassageTrainer(config)
+    torch.manual_seed(2)
+    with torch.no_grad():
+        for weights in trainer.network.encoder.layers.parameters():
+            weights.add_(0.3 * torch.randn_like(weights))
+    loop = TrainingLoop(trainer, tmp_path / "run")
+    before = loop.validate()["distance"]
+    loop.run(progress=False)
+    assert loop.validate()["distance"] < before
+    second = PassageTrainer(_training_config(data, teacher_folder, start=str(tmp_path / "run"), seed=5))
+    for old, new in zip(trainer.network.encoder.parameters(), second.network.encoder.parameters(), strict=True):
+        assert torch.equal(old, new)
+
+
+class _StoppedTrainer(PassageTrainer):
+    def step(self, batch: PassageBatch, number: int) -> dict[str, torch.Tensor]:
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return super().step(batch, number)
+
+
+def test_an_interrupted_run_ends_as_if_it_had_not_stopped(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
+    config = _training_config(data, teacher_folder, num_steps=6)
+    whole, _ = _run(config, tmp_path / "whole")
+    assert not TrainingLoop(_StoppedTrainer(config), tmp_path / "half").run(progress=False).finished
+    resumed, _ = _run(config, tmp_path / "half", resume=True)
+    for old, new in zip(whole.network.parameters(), resumed.network.parameters(), strict=True):
+        torch.testing.assert_close(old, new)
+
+
+def test_settings_that_cannot_be_are_refused(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="as many as"):
+        _training_config(data, teacher_folder, layers=[0, 1])
+    with pytest.raises(ConfigError, match="tune_encoder"):
+        _training_config(data, teacher_folder, distillation_weight=1.0)
+    with pytest.raises(ConfigError, match="shape"):
+        PassageTrainer(
+            _training_config(data, teacher_folder, model=NETWORK.replaced(encoder=ENCODER.replaced(width=64)))
+        )
+    with pytest.raises(ConfigError, match="validation_groups"):
+        PassageTrainer(_training_config(data, teacher_folder, validation_groups=10))
+    with pytest.raises(CheckpointError, match="to begin with"):
+        PassageTrainer(_training_config(data, teacher_folder, start=str(tmp_path / "none")))
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json"):
+        Teacher(str(tmp_path))
+
+
+def test_groups_that_resemble_one_another_stand_together() -> None:
+    vectors = np.array([[1, 0], [0, 1], [0.9, 0.1], [0.1, 0.9], [0.5, 0.5]], dtype=np.float32)
+    assert similar_neighbours(np.array([1, 0, 2, 4, 3]), vectors, 2).tolist() == [1, 3, 0, 2, 4]
+    assert similar_neighbours(np.array([1, 0, 2]), vectors, 1).tolist() == [1, 0, 2]
+
+
+@pytest.mark.parametrize("name", passage_variants.VARIANTS)
+def test_variants_give_every_text_its_facets_and_learn_only_what_they_say(
+    name: str, data: Path, teacher_folder: Path
+) -> None:
+    config = _training_config(data, teacher_folder, num_steps=3)
+    encoder = Teacher(str(teacher_folder)).encoder()
+    network, facts = passage_variants.train(name, config, encoder, kept={})
+    batch = RaggedBatch.of([np.array([2, *range(4, 4 + length), 3]) for length in (1, 12, 20)])
+    with torch.inference_mode():
+        facets_BKW, _, vectors_BW = network(batch)
+        alone_KW = network(RaggedBatch.of([np.array([2, *range(4, 16), 3])]))[0][0]
+    assert facets_BKW.any(dim=2).sum(dim=1).tolist() == [1, 2, 3]
+    norms_BK = facets_BKW.norm(dim=2)
+    torch.testing.assert_close(norms_BK, (norms_BK > 0).float())
+    torch.testing.assert_close(alone_KW, facets_BKW[1], atol=1e-5, rtol=0)
+    assert vectors_BW.shape == (3, 32)
+    changed = [not torch.equal(old, new) for old, new in zip(encoder.parameters(), _encoder_of(network), strict=True)]
+    assert any(changed) == (passage_variants.VARIANTS[name] > 0) and not changed[0]
+    assert set(facts["held_out"]) == {"loss", "ranking", "fit"}
+
+
+def _encoder_of(network: torch.nn.Module) -> list[torch.Tensor]:
+    encoder = network.encoder
+    assert isinstance(encoder, torch.nn.Module)
+    return list(encoder.parameters())
+
+
+def test_variants_stand_beside_what_needs_no_training(
+    data: Path, teacher_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = _training_config(data, teacher_folder, num_words=2)
+    (data.parent / "words.tsv").write_text("the\t9\ncat\t5\n")
+    _run(config, tmp_path / "run")
+    export_passage_model(config, tmp_path / "run", tmp_path / "model")
+    documents = {"cat": ("", "The cat sat on the old mat. " * 4), "sea": ("Sea", "A deep river. A long sea.")}
+    write_beir(tmp_path / "set", documents=documents, queries={"q": "cat mat"}, judgements={"q": {"cat": 1}})
+    capsys.readouterr()
+    options = ["--model", str(tmp_path / "model"), "--teacher", str(teacher_folder), "--batch-size", "4"]
+    options += ["--num-steps", "2", "--validation-groups", "2", "--variant", "multi-cls, last layer tuned"]
+    passage_variants.main([str(tmp_path / "set"), "--data", str(data), *options])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line.get("untrained") for line in lines] == ["one vector", "windows", "sentence k-means", None]
+    assert all(line["sets"]["set"]["ndcg_10"] > 0 for line in lines)
+    assert lines[0]["sets"]["set"]["facets"] == 1.0
+    assert lines[-1]["sets"]["set"].keys() == {"facets", "ndcg_10", "own_queries"}

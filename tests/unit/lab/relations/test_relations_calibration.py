@@ -1,0 +1,82 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from facets_lab.relations.calibration import fit_across_sources, fit_weights
+from facets_lab.relations.entailment import EntailmentData
+from relation_toys import make_toy_relation_checkpoint
+
+from facets.errors import InvalidInputError
+from facets.model.loading import load
+from facets.relations.entailment import label_probabilities
+from facets.relations.entailment_weights import FEATURES, EntailmentWeights
+from facets.relations.model import RelationModel
+from facets.relations.pair_features import PairFeatures
+
+
+def source(labels: str, **columns: list[float]) -> tuple[PairFeatures, EntailmentData]:
+    """Pairs with the given features; ``NAME_back`` is that of the exchanged sides, else both are alike."""
+    forward = np.zeros((len(labels), len(FEATURES)))
+    backward = forward.copy()
+    for name, values in columns.items():
+        if not name.endswith("_back"):
+            forward[:, FEATURES.index(name)] = values
+            backward[:, FEATURES.index(name)] = columns.get(f"{name}_back", values)
+    patterns = ["$ARG1 a $ARG2"] * len(labels)
+    possible = np.array([[label == other for other in "><:N"] for label in labels])
+    return PairFeatures(forward, backward), EntailmentData(
+        patterns, patterns, possible, np.zeros((len(labels), 2)), False
+    )
+
+
+def test_exchanging_the_sides_exchanges_the_labels() -> None:
+    rng = np.random.default_rng(0)
+    sides = [rng.random((20, len(FEATURES))) for _ in range(2)]
+    one, other = PairFeatures(sides[0], sides[1]), PairFeatures(sides[1], sides[0])
+    found = label_probabilities(one, EntailmentWeights())
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    np.testing.assert_allclose(label_probabilities(other, EntailmentWeights()), found[:, [1, 0, 2, 3]])
+
+
+def test_weights_follow_the_pairs_and_stay_where_pairs_say_nothing() -> None:
+    pairs = source(
+        ">>>>::NN" * 20,
+        similarity=[0.8, 0.8, 0.8, 0.8, 0.9, 0.9, 0.1, 0.1] * 20,
+        hypernym=[0.9, 0.9, 0.9, 0.9, 0.0, 0.0, 0.0, 0.0] * 20,
+        hypernym_back=[0.0] * 160,
+    )
+    weights, believed = fit_weights([pairs]), EntailmentWeights()
+    assert weights.entails["hypernym"] > believed.entails["hypernym"]
+    assert weights.entails["negated"] == pytest.approx(believed.entails["negated"], abs=1e-3)
+    labels = label_probabilities(pairs[0], weights).argmax(axis=1)
+    assert labels[:8].tolist() == [0, 0, 0, 0, 2, 2, 3, 3]
+
+
+def test_no_feature_turns_round() -> None:
+    pairs = source(">N" * 30, similarity=[0.1, 0.9] * 30)
+    assert fit_weights([pairs]).entails["similarity"] >= 0.0
+
+
+def test_each_source_weighs_alike() -> None:
+    small = source("N" * 4, similarity=[0.8] * 4)
+    few, many = (source(":" * size, similarity=[0.8] * size) for size in (4, 400))
+    one, other = fit_weights([small, few]), fit_weights([small, many])
+    assert one.paraphrase["similarity"] == pytest.approx(other.paraphrase["similarity"], abs=1e-3)
+    assert fit_weights([many]).paraphrase["similarity"] > one.paraphrase["similarity"]
+
+
+def test_reports_are_across_and_inside(tmp_path: Path) -> None:
+    model = load(make_toy_relation_checkpoint(tmp_path / "toy", num_steps=5), RelationModel)
+    labelled = tmp_path / "labelled.tsv"
+    labelled.write_text(
+        ">\t$ARG1 wed $ARG2\t$ARG1 met $ARG2\t1\t2\nN\t$ARG1 wed $ARG2\t$ARG1 left $ARG2\t1\t1\n", encoding="utf-8"
+    )
+    triples = tmp_path / "triples.tsv"
+    triples.write_text("animal, eats, hay\tsheep, munch, hay\tTrue\nman, wed, ann\tbob, left, ann\tFalse\n")
+    _, report = fit_across_sources(model, [labelled, triples])
+    assert set(report) == {"labelled.tsv", "triples.tsv"}
+    for metrics in report.values():
+        assert set(metrics) == {"across", "inside"}
+        assert {"ap", "auc_50", "base_rate", "calibration_error", "reliability"} <= set(metrics["across"])
+    with pytest.raises(InvalidInputError, match=r"labelled\.tsv twice"):
+        fit_across_sources(model, [labelled, labelled])

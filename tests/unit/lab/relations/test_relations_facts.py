@@ -1,0 +1,112 @@
+from pathlib import Path
+
+import pytest
+from facets_lab.relations.catalogue import RelationCatalogue
+from facets_lab.relations.facts import Fact, bootstrap_facts, kind_of_name, read_facts, write_facts
+
+from facets.errors import InvalidInputError
+from facets.relations import EntityType
+
+TYPES = {
+    "Ann Lee": EntityType.PERSON,
+    "Bob Ray": EntityType.PERSON,
+    "Ann": EntityType.PERSON,
+    "Oslo": EntityType.PLACE,
+    "Norway": EntityType.PLACE,
+    "Acme": EntityType.ORGANIZATION,
+}
+
+
+def entry(name: str, head: list[str], tail: list[str], **more: object) -> dict[str, object]:
+    return {"name": name, "head": head, "tail": tail, "example": "[A] is {B}.", "description": "d"} | more
+
+
+CATALOGUE = RelationCatalogue.from_dict(
+    {
+        "relation": [
+            entry("birthPlace", ["person"], ["place"]),
+            entry("birthDate", ["person"], ["date"]),
+            entry("club", ["person"], ["organization"]),
+            entry("party", ["person"], ["organization"]),
+            entry("spouse", ["person"], ["person"], symmetric=True),
+            entry("location", ["place"], ["place"]),
+        ]
+    }
+)
+PHRASES = {
+    "$ARG1 was born in $ARG2": ["birthPlace", "birthDate"],
+    "$ARG1 joined $ARG2": ["club", "party"],
+    "$ARG1 plays for $ARG2": ["club"],
+    "$ARG1 married $ARG2": ["spouse"],
+    "$ARG1 , $ARG2": ["location"],
+    "$ARG1 lies in $ARG2": ["location"],
+}
+
+
+def facts(*cells: tuple[str, str, str, int]) -> list[Fact]:
+    return bootstrap_facts(cells, PHRASES, CATALOGUE, TYPES)
+
+
+def test_kinds_of_the_arguments_choose_between_the_relations_of_a_phrase() -> None:
+    said = "$ARG1 was born in $ARG2"
+    assert facts(("Ann Lee", "Oslo", said, 2), ("Ann Lee", "1950", said, 1), ("Oslo", "Ann Lee", said, 1)) == [
+        Fact("Ann Lee", "1950", "birthDate", 1),
+        Fact("Ann Lee", "Oslo", "birthPlace", 2),
+    ]
+
+
+def test_phrases_of_several_relations_only_support() -> None:
+    assert facts(("Ann Lee", "Acme", "$ARG1 joined $ARG2", 5)) == []
+    cells = [("Ann Lee", "Acme", "$ARG1 joined $ARG2", 5), ("Ann Lee", "Acme", "$ARG1 plays for $ARG2", 1)]
+    assert facts(*cells) == [Fact("Ann Lee", "Acme", "club", 6)]
+
+
+def test_phrases_without_a_telling_word_say_nothing_alone() -> None:
+    assert facts(("Oslo", "Norway", "$ARG1 , $ARG2", 9)) == []
+    assert len(facts(("Oslo", "Norway", "$ARG1 lies in $ARG2", 1))) == 1
+
+
+def test_a_day_in_brackets_is_a_birth_and_a_year_is_not() -> None:
+    phrases = PHRASES | {"$ARG1 ( $ARG2": ["birthDate"]}
+    cells = [("Ann Lee", "1950-05-03", "$ARG1 ( $ARG2", 1), ("Bob Ray", "1950", "$ARG1 ( $ARG2", 3)]
+    found = bootstrap_facts(cells, phrases, CATALOGUE, TYPES)
+    assert found == [Fact("Ann Lee", "1950-05-03", "birthDate", 1)]
+
+
+def test_what_is_said_both_ways_round_is_left_out_unless_symmetric() -> None:
+    lies, married = "$ARG1 lies in $ARG2", "$ARG1 married $ARG2"
+    assert facts(("Oslo", "Norway", lies, 1), ("Norway", "Oslo", lies, 1)) == []
+    assert facts(("Bob Ray", "Ann Lee", married, 1), ("Ann Lee", "Bob Ray", married, 1)) == [
+        Fact("Ann Lee", "Bob Ray", "spouse", 2)
+    ]
+
+
+def test_one_unknown_argument_must_look_like_what_the_relation_takes() -> None:
+    married = "$ARG1 married $ARG2"
+    assert facts(("Ann Lee", "Cy van Poe", married, 1)) == [Fact("Ann Lee", "Cy van Poe", "spouse", 1)]
+    assert facts(("Ann Lee", "Poe", married, 1), ("Dan Roe", "Cy Poe", married, 1), ("Ann", "Cy Poe", married, 1)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("1950-05-03", EntityType.DATE),
+        ("1950", EntityType.DATE),
+        ("3 May 1950", EntityType.DATE),
+        ("May 1950", EntityType.DATE),
+        ("12,500", EntityType.NUMBER),
+        ("Oslo", EntityType.PLACE),
+        ("Bonn", EntityType.UNKNOWN),
+    ],
+)
+def test_kind_of_name(name: str, kind: EntityType) -> None:
+    assert kind_of_name(name, TYPES) is kind
+
+
+def test_facts_are_read_as_they_were_written(tmp_path: Path) -> None:
+    known = [Fact("Ann Lee", "Oslo", "birthPlace", 2)]
+    write_facts(tmp_path / "facts.tsv", known)
+    assert read_facts(tmp_path / "facts.tsv") == known
+    (tmp_path / "facts.tsv").write_text("Ann Lee\tOslo\tbirthPlace\tmany\n")
+    with pytest.raises(InvalidInputError, match=r"facts\.tsv, line 1"):
+        read_facts(tmp_path / "facts.tsv")

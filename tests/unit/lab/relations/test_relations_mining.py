@@ -1,0 +1,281 @@
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import spacy
+from facets_lab.relations.entity_pairs import (
+    CapitalizedNames,
+    DocumentMiner,
+    distinctive_names,
+    name_variants,
+    read_titled_documents,
+)
+from facets_lab.relations.mining import mine_cells
+from facets_lab.relations.title_types import read_types
+
+from facets.errors import ConfigError, InvalidInputError, NotFoundError
+from facets.relations import EntitySpan, EntityType, SpacyEntities
+from facets.relations.patterns import PatternLimits
+
+CORPUS = """# Ann Lee
+Ann Lee is a singer. Ann Lee was born in Paris. Ann Lee lives in Paris. Ann Lee was born in Rome.
+
+# Bob Ray
+Bob Ray was born in Paris. Bob Ray lives in Paris. Bob Ray was born in London.
+
+# Paris
+Paris is near London. Will London grow? It will.
+
+# London
+London lies near Paris.
+"""
+
+
+def corpus(folder: Path) -> Path:
+    path = folder / "corpus.txt"
+    path.write_text(CORPUS, encoding="utf-8")
+    return path
+
+
+def mined(folder: Path) -> dict[tuple[str, str, str], int]:
+    lines = (folder / "cells.tsv").read_text(encoding="utf-8").splitlines()
+    return {tuple(line.split("\t")[:3]): int(line.split("\t")[3]) for line in lines}  # type: ignore[misc]
+
+
+def test_mining_keeps_pairs_and_patterns_that_others_share(tmp_path: Path) -> None:
+    report = mine_cells([corpus(tmp_path)], tmp_path / "out", num_workers=2, show_progress=False)
+    cells = mined(tmp_path / "out")
+    assert cells[("Ann Lee", "Paris", "$ARG1 was born in $ARG2")] == 1
+    assert cells[("Paris", "Bob Ray", "$ARG2 lives in $ARG1")] == 1
+    assert report.num_cells == len(cells)
+    assert json.loads((tmp_path / "out" / "mining.json").read_text())["num_sentences"] == report.num_sentences == 11
+    pairs = Counter(cell[:2] for cell in cells)
+    assert min(pairs.values()) >= 2
+
+
+def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
+    for workers in (1, 2):
+        mine_cells([corpus(tmp_path)], tmp_path / str(workers), num_workers=workers, show_progress=False)
+    assert mined(tmp_path / "1") == mined(tmp_path / "2")
+
+
+def test_pairs_of_the_knowledge_base_stay_with_one_pattern(tmp_path: Path) -> None:
+    mine_cells(
+        [corpus(tmp_path)],
+        tmp_path / "out",
+        extra_names=["Bob_Ray"],
+        keep_pairs=[("Bob_Ray", "London")],
+        num_workers=1,
+        show_progress=False,
+    )
+    assert any(cell[:2] == ("Bob Ray", "London") for cell in mined(tmp_path / "out"))
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    mine_cells([corpus(tmp_path)], tmp_path / "out", num_workers=1, show_progress=False)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["cells.tsv", "mining.json", "types.tsv"]
+
+
+def test_patterns_that_are_asked_for_stay_with_one_pair(tmp_path: Path) -> None:
+    mine_cells(
+        [corpus(tmp_path)],
+        tmp_path / "out",
+        keep_patterns=["$ARG1 lies near $ARG2", "$ARG1 is near $ARG2"],
+        num_workers=1,
+        show_progress=False,
+    )
+    cells = mined(tmp_path / "out")
+    assert cells[("London", "Paris", "$ARG1 lies near $ARG2")] == 1
+    assert ("Paris", "London", "$ARG2 lies near $ARG1") not in cells
+
+
+def pipeline(folder: Path, **names: str) -> str:
+    nlp = spacy.blank("en")
+    patterns = [{"label": kind, "pattern": name.replace("_", " ")} for name, kind in names.items()]
+    nlp.add_pipe("entity_ruler").add_patterns(patterns)
+    nlp.to_disk(folder / "pipeline")
+    return str(folder / "pipeline")
+
+
+def test_a_recognizer_finds_more_entities_and_their_kinds(tmp_path: Path) -> None:
+    recognizer = pipeline(tmp_path, Oslo="GPE", Eve_Poe="PERSON", Poe="PERSON", Ann="PERSON")
+    path = tmp_path / "corpus.txt"
+    path.write_text("# Ann Lee\nEve Poe met Ann Lee in Oslo. Poe met Ann Lee in Rome.\n", encoding="utf-8")
+    report = mine_cells([path], tmp_path / "out", recognizer=recognizer, num_workers=1, show_progress=False)
+    assert report.num_types == 3
+    assert read_types(tmp_path / "out" / "types.tsv") == {
+        "Eve Poe": EntityType.PERSON,
+        "Ann": EntityType.PERSON,
+        "Oslo": EntityType.PLACE,
+    }
+
+
+def test_openings_tell_kinds_with_a_gazetteer_too(tmp_path: Path) -> None:
+    mine_cells([corpus(tmp_path)], tmp_path / "out", names=["Paris", "London"], num_workers=1, show_progress=False)
+    assert read_types(tmp_path / "out" / "types.tsv")["Ann Lee"] is EntityType.PERSON
+
+
+def test_capitals_find_names_titles_and_years(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_text('# Ann Lee\nThe writer Ann Lee wrote "Old Rain" in 1950.\n', encoding="utf-8")
+    wrote = "$ARG1 wrote $ARG2"
+    mine_cells(
+        [path], tmp_path / "out", recognizer="capitals", keep_patterns=[wrote], num_workers=1, show_progress=False
+    )
+    assert mined(tmp_path / "out") == {("Ann Lee", "Old Rain", wrote): 1}
+    assert read_types(tmp_path / "out" / "types.tsv")["1950"] is EntityType.DATE
+
+
+def test_kinds_that_few_mentions_have_are_no_kinds(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    text = 'Some saw Rain and Snow. Some met Rain and Snow. Some sang "Rain" and "Old Snow".'
+    path.write_text(f"# Ann Lee\n{text}\n", encoding="utf-8")
+    mine_cells([path], tmp_path / "out", recognizer="capitals", num_workers=1, show_progress=False)
+    assert read_types(tmp_path / "out" / "types.tsv") == {"Old Snow": EntityType.WORK}
+
+
+def test_last_names_and_the_longest_span_win_under_a_recognizer(tmp_path: Path) -> None:
+    finder = SpacyEntities(pipeline(tmp_path, Oslo="GPE", Eve_Poe="PERSON", Poe="PERSON", Ann="PERSON"))
+    cells: Counter[str] = Counter()
+    text = "Eve Poe met Ann Lee in Oslo. Poe met Ann Lee in Rome."
+    DocumentMiner(["Ann Lee"], PatternLimits(), finder).mine("", [text], cells, Counter())
+    assert cells["Eve Poe\tAnn Lee\t$ARG1 met $ARG2"] == 2
+    assert cells["Eve Poe\tOslo\t$ARG1 met $ENT in $ARG2"] == 1
+
+
+def test_sentences_without_two_names_are_not_asked_about() -> None:
+    asked: list[str] = []
+
+    class Finder:
+        def find(self, texts: Sequence[str]) -> list[list[EntitySpan]]:
+            asked.extend(texts)
+            return [[] for _ in texts]
+
+    text = "The rain fell on Oslo. It was wet. She was born in Oslo. Ann Lee left. The Beatles met Ann Lee in 1964."
+    DocumentMiner(["Ann Lee"], PatternLimits(), Finder()).mine("", [text], Counter(), Counter())
+    assert asked == ["She was born in Oslo.", "The Beatles met Ann Lee in 1964."]
+
+
+def test_a_stopped_mining_goes_on_with_the_blocks_that_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = mine_cells([corpus(tmp_path)], tmp_path / "whole", num_workers=1, show_progress=False)
+    # The last step fails: all blocks are there by then.
+    with monkeypatch.context() as broken:
+        broken.setattr("facets_lab.relations.mining.write_types", lambda path, types: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            mine_cells([corpus(tmp_path)], tmp_path / "out", num_workers=1, show_progress=False)
+    report = mine_cells([corpus(tmp_path)], tmp_path / "out", num_workers=1, show_progress=False)
+    assert report.sentences_per_second == 0
+    assert report.num_sentences == whole.num_sentences
+    assert mined(tmp_path / "out") == mined(tmp_path / "whole")
+
+
+def test_a_stopped_mining_with_other_settings_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr("facets_lab.relations.mining.write_types", lambda path, types: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            mine_cells([corpus(tmp_path)], tmp_path / "out", num_workers=1, show_progress=False)
+    report = mine_cells(
+        [corpus(tmp_path)],
+        tmp_path / "out",
+        limits=PatternLimits(max_tokens_between=2),
+        num_workers=1,
+        show_progress=False,
+    )
+    assert report.sentences_per_second > 0
+    assert not any("was born in" in pattern for _, _, pattern in mined(tmp_path / "out"))
+
+
+def test_a_recognizer_that_is_not_installed_is_one_error(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="no spaCy pipeline 'en_none'"):
+        mine_cells([corpus(tmp_path)], tmp_path / "out", recognizer="en_none", num_workers=1, show_progress=False)
+
+
+def test_a_corpus_without_names_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_text("Only text without a title.\n")
+    with pytest.raises(ConfigError, match="gazetteer must hold a name"):
+        mine_cells([path], tmp_path / "out", num_workers=1, show_progress=False)
+
+
+def test_a_damaged_corpus_is_reported_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_bytes(b"# Ann\ngood\n\xff\xfe\n")
+    with pytest.raises(InvalidInputError, match=r"corpus.txt, line 3"):
+        mine_cells([path], tmp_path / "out", num_workers=1, show_progress=False)
+
+
+def mine(title: str, text: str, *names: str) -> set[str]:
+    cells: Counter[str] = Counter()
+    DocumentMiner(names, PatternLimits()).mine(title, [text], cells, Counter())
+    return {cell.replace("\t", " | ") for cell in cells}
+
+
+def test_a_person_is_found_by_last_name_pronoun_and_date() -> None:
+    text = (
+        "Ann Lee was a singer. She was born in Paris. Lee moved to London. Her home was Rome. "
+        "She sang in Oslo. Ann Lee was born on 3 May 1950."
+    )
+    found = mine("Ann Lee", text, "Ann Lee", "Paris", "London", "Rome", "Oslo")
+    assert "Ann Lee | Paris | $ARG1 was born in $ARG2" in found
+    assert "Ann Lee | London | $ARG1 moved to $ARG2" in found
+    assert "Ann Lee | Rome | $ARG1 's home was $ARG2" in found
+    assert "Ann Lee | 1950-05-03 | $ARG1 was born on $ARG2" in found
+    assert "1950-05-03 | Ann Lee | $ARG2 was born on $ARG1" in found
+
+
+def test_pronouns_count_in_documents_of_persons_only() -> None:
+    assert mine("Paris", "Paris is a city. He likes London.", "Paris", "London") == set()
+
+
+def test_what_stands_around_a_pair_counts_where_nothing_stands_between() -> None:
+    found = mine("", "The capital of Norway is Oslo.", "Norway", "Oslo")
+    assert "Norway | Oslo | the capital of $ARG1 is $ARG2" in found
+    found = mine("", "Then Ann Lee and Bob Ray were married.", "Ann Lee", "Bob Ray")
+    assert "Ann Lee | Bob Ray | $ARG1 and $ARG2 were married" in found
+
+
+def test_items_of_a_list_are_no_pair_but_neighbours_are() -> None:
+    found = mine("", "He saw Rome, Oslo and Bonn.", "Rome", "Oslo", "Bonn")
+    assert not any(cell.startswith("Rome | Bonn") for cell in found)
+    assert "Rome | Oslo | $ARG1 , $ARG2" in found
+
+
+def test_common_words_are_no_names() -> None:
+    texts = ["the will of the people will stay", "London will grow"]
+    names = distinctive_names(["Will", "London", "Al", "New York", "stolen base"], texts)
+    assert names == ["London", "New York"]
+
+
+def test_name_variants_are_what_texts_say() -> None:
+    assert name_variants("Paris,_Texas") == ["Paris, Texas", "Paris"]
+    assert name_variants("Arrabbiata_sauce_(food)") == ["Arrabbiata sauce"]
+
+
+def test_documents_come_with_their_titles(tmp_path: Path) -> None:
+    titles = [title for title, _ in read_titled_documents(corpus(tmp_path))]
+    assert titles == ["Ann Lee", "Bob Ray", "Paris", "London"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("In Paris he met Marie Curie's husband Pierre.", ["Paris", "Marie Curie", "Pierre"]),
+        ("The U.S. Navy left the Bank of England.", ["U.S. Navy", "Bank of England"]),
+        ("It rained.", []),
+        ("Then came Ludwig van Beethoven.", ["Ludwig van Beethoven"]),
+        ('Her "Old Rain", a novel, sold 12,500 copies.', ['"Old Rain"', "12,500"]),
+        ("", []),
+    ],
+)
+def test_names_are_runs_of_capitals(text: str, names: list[str]) -> None:
+    [spans] = CapitalizedNames().find([text])
+    assert [text[span.start : span.end] for span in spans] == names
+
+
+def test_titles_dates_and_numbers_have_kinds() -> None:
+    [spans] = CapitalizedNames().find(['On 2 February 1922 "Ulysses" came out in 1,000 copies in Paris.'])
+    assert [span.type for span in spans] == [EntityType.DATE, EntityType.WORK, EntityType.NUMBER, EntityType.UNKNOWN]

@@ -1,0 +1,51 @@
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from facets_lab.relations.title_types import TitleTypes, read_types, type_of_opening, write_types
+
+from facets.errors import InvalidInputError
+from facets.relations import EntitySpan, EntityType
+
+
+@pytest.mark.parametrize(
+    ("title", "opening", "kind"),
+    [
+        ("Ann Lee", "Ann Lee (born 3 May 1950) is an English singer, dancer and model.", EntityType.PERSON),
+        ("Bob Ray", "Bob Ray was an American science fiction and horror writer.", EntityType.PERSON),
+        ("Cy Poe", "Cy Poe (3 May 1850 - 4 June 1901) made clocks.", EntityType.PERSON),
+        ("Ottawa", "Ottawa ( ) is the capital city of Canada.", EntityType.PLACE),
+        ("Oslo Bank", "Oslo Bank was one of the largest banks in Norway.", EntityType.ORGANIZATION),
+        ("Dune", "Dune is a 1965 science fiction novel by Frank Herbert.", EntityType.WORK),
+        ("Alien (film)", "In 1979 it came out.", EntityType.WORK),
+        ("Battle of Jena", "On 14 October the armies met.", EntityType.EVENT),
+        ("Czech", "Czech is a West Slavic language spoken by ten million.", EntityType.GROUP),
+        ("Lion", "The lion is a species of cat.", EntityType.THING),
+        ("Kiwi", "The kiwi is a type of bird found in New Zealand.", EntityType.THING),
+        ("Odd", "Odd says nothing of itself.", EntityType.UNKNOWN),
+        ("Empty", "", EntityType.UNKNOWN),
+    ],
+)
+def test_type_of_opening_reads_the_noun_behind_the_copula(title: str, opening: str, kind: EntityType) -> None:
+    assert type_of_opening(title, opening) is kind
+
+
+def test_title_types_take_the_majority_and_ask_a_finder_for_the_rest() -> None:
+    class Finder:
+        def find(self, texts: Sequence[str]) -> list[list[EntitySpan]]:
+            return [[EntitySpan(0, 4, EntityType.ORGANIZATION)] for _ in texts]
+
+    titles = TitleTypes(Finder())
+    titles.add("Mars", ["Mars is the fourth planet from the Sun, as everybody knows."])
+    titles.add("Mars (god)", ["Mars was the god of war of the Romans, and of agriculture."])
+    titles.add("Mars (city)", ["Mars is a town in Pennsylvania with some thousand people."])
+    titles.add("Acme", ["Acme sells everything that a coyote can need in the desert."])
+    assert titles.types() == {"Mars": EntityType.PLACE, "Acme": EntityType.ORGANIZATION}
+
+
+def test_types_are_read_as_they_were_written(tmp_path: Path) -> None:
+    write_types(tmp_path / "types.tsv", {"Oslo": EntityType.PLACE, "Ann": EntityType.PERSON})
+    assert read_types(tmp_path / "types.tsv") == {"Ann": EntityType.PERSON, "Oslo": EntityType.PLACE}
+    (tmp_path / "bad.tsv").write_text("Oslo\tplace\nAnn\ttown\n", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=r"bad\.tsv, line 2"):
+        read_types(tmp_path / "bad.tsv")
