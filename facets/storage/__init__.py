@@ -1,12 +1,19 @@
 """Durable files: one SQLite opener, one atomic write, one lock of a directory, errors of their own."""
 
-from facets.storage.backup import BACKUP_MANIFEST, BackupFile, back_up, check_backup, last_backup, note_backup, restore
+from facets.storage.backup import (
+    BACKUP_MANIFEST,
+    BackupFile,
+    back_up,
+    check_backup,
+    last_backup,
+    note_backup,
+    problems_of,
+    restore,
+)
 from facets.storage.checksums import add_checksums, row_checksum, tables_with_checksums
 from facets.storage.database import Database, Migration, Schema
+from facets.storage.directory import MANIFEST, DirectoryLock, DirectoryManifest
 from facets.storage.files import clear_errors, sync_directory, write_atomically
-from facets.storage.inspection import problems_of
-from facets.storage.lock import DirectoryLock
-from facets.storage.manifest import MANIFEST, DirectoryManifest
 from facets.storage.mark import HighWaterMark
 
 __all__ = [

@@ -1,30 +1,40 @@
-"""Copies of a data directory: taken while it is in use, checked, and put back whole."""
+"""Copies of a data directory: taken while it is in use, checked, and put back whole; and stores looked through."""
 
 import hashlib
 import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from facets.errors import ConflictError, DamagedError, StorageError
-from facets.storage.files import clear_errors, sync_directory, write_atomically
-from facets.storage.inspection import open_read_only
-from facets.storage.lock import DirectoryLock
-from facets.storage.manifest import UNFINISHED_RESTORE
-from facets.storage.sqlite_errors import explain
+from facets.storage.checksums import damaged_rows, register_checksum
+from facets.storage.database import Schema
+from facets.storage.directory import UNFINISHED_RESTORE, DirectoryLock
+from facets.storage.files import clear_errors, explain, sync_directory, write_atomically
+from facets.storage.mark import HighWaterMark
 
-__all__ = ["BACKUP_MANIFEST", "BackupFile", "back_up", "check_backup", "last_backup", "note_backup", "restore"]
+__all__ = [
+    "BACKUP_MANIFEST",
+    "BackupFile",
+    "back_up",
+    "check_backup",
+    "last_backup",
+    "note_backup",
+    "problems_of",
+    "restore",
+]
 
 BACKUP_MANIFEST = "backup.json"
 _LAST_BACKUP = "last-backup.json"  # in the data directory: when the last one was taken
 _FORMAT = 1
 _MAY_BE_THERE = {"lock", "lost+found", UNFINISHED_RESTORE}  # in a directory that counts as empty
 _BUFFER = 1024 * 1024
+_MOST = 20  # problems of its pages that SQLite names
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,7 +181,7 @@ def restore(source: Path, directory: Path) -> Mapping[str, BackupFile]:
 def _copy(store: Path, copy: Path, counter: str) -> int | None:
     """Copies a database as it is at one moment; returns how many writes it had seen."""
     try:
-        with open_read_only(store) as source, closing(sqlite3.connect(copy)) as target:
+        with _open_read_only(store) as source, closing(sqlite3.connect(copy)) as target:
             source.execute("COMMIT")  # the copy is a read of its own
             source.backup(target)
             target.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
@@ -200,3 +210,57 @@ def _digest(path: Path) -> str:
         while data := file.read(_BUFFER):
             digest.update(data)
     return digest.hexdigest()
+
+
+@contextmanager
+def _open_read_only(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that sees one state of the file and changes nothing, also beside a process that writes.
+
+    Raises:
+        DamagedError: The file is damaged, empty or missing.
+        StorageError: It cannot be read.
+    """
+    with clear_errors(f"cannot read {path}"):
+        if not path.exists() or not path.stat().st_size:
+            raise DamagedError(f"{path} is {'empty' if path.exists() else 'missing'}: expected a store")
+    try:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+            register_checksum(connection)
+            connection.execute("BEGIN")
+            yield connection
+    except sqlite3.Error as error:
+        kind, reason = explain(error, path)
+        raise kind(f"cannot read {path}: {reason}") from error
+
+
+def problems_of(path: Path, schema: Schema) -> Iterator[str]:
+    """Everything in a store that is not what was written, a sentence each; reads all of it.
+
+    Args:
+        path: The file; a server may have it open.
+        schema: What it holds.
+    """
+    known = HighWaterMark(path).read() if schema.counter else None  # before the state that is looked at
+    try:
+        with _open_read_only(path) as connection:
+            answers = [str(line) for (line,) in connection.execute(f"PRAGMA integrity_check({_MOST})")]
+            yield from (f"{path}: {' '.join(line.split())}" for line in answers if line != "ok")
+            application, version = (
+                int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
+            )
+            if application != schema.application_id or version != schema.version:
+                yield (
+                    f"{path}: is a {schema.title} of version {version}, expected {schema.version}: only its pages were "
+                    "compared; start a server of this release on it, then verify again"
+                )
+                return
+            for table in schema.checked:
+                yield from (f"{path}: {row}: its checksum differs" for row in damaged_rows(connection, table))
+            if schema.counter:
+                count = int(connection.execute(schema.counter).fetchone()[0])
+                HighWaterMark(path).compare(schema.title, path, count, known)
+            if schema.inspect is not None:
+                yield from (f"{path}: {problem}" for problem in schema.inspect(connection))
+    except StorageError as error:
+        yield str(error)

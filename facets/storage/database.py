@@ -11,9 +11,8 @@ from typing import Literal
 
 from facets.errors import DamagedError, StorageError, StoreClosedError, StoreGoneError
 from facets.storage.checksums import damaged_rows, register_checksum
-from facets.storage.files import clear_errors, sync_directory
+from facets.storage.files import clear_errors, explain, sync_directory
 from facets.storage.mark import HighWaterMark
-from facets.storage.sqlite_errors import explain
 
 __all__ = ["Database", "Migration", "Schema"]
 
