@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.facet_codes import Codes, FacetCode, decode_units, encode_units, no_codes, starts_of
-from facets.documents.lexical_terms import count_terms
+from facets.documents.codes import Codes, FacetCode, count_terms, decode_units, encode_units, no_codes, starts_of
 from facets.documents.types import (
     MAX_COLLECTION_NAME_LENGTH,
     MAX_ID_BYTES,

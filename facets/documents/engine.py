@@ -27,9 +27,8 @@ from facets.documents.ranking import Wanted
 from facets.documents.reading import Reader, check_revision
 from facets.documents.records import CollectionRecord, own_space
 from facets.documents.reindexing import Reindexer, ReindexStep, TargetModel
-from facets.documents.schema import SCHEMA
-from facets.documents.searcher import Searcher, check_query, check_wanted
-from facets.documents.store import DocumentStore
+from facets.documents.search import Searcher, check_query, check_wanted
+from facets.documents.store import SCHEMA, DocumentStore
 from facets.documents.types import (
     MAX_CONFIG_BYTES,
     MAX_NUM_FACETS,

@@ -9,12 +9,13 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.lexical_terms import hash_terms
+from facets.documents.codes import hash_terms
 from facets.documents.types import FacetMatch, Span
+from facets.index.lexical import TermCounts
 from facets.language.terms import QueryTerms, is_stop_word, located_terms
 from facets.language.tokenizer import Sentence, Tokenizer
 
-__all__ = ["answer_of", "matches_of"]
+__all__ = ["answer_of", "matched_words", "matches_of"]
 
 _AROUND = 400  # characters around a span in which its sentences begin and end
 _LONGEST_SEARCH = 100_000  # characters of a text that are looked through for the sentence with the words
@@ -125,3 +126,10 @@ def _sentences(text: str) -> list[Sentence]:
 @cache
 def _tokenizer() -> Tokenizer:
     return Tokenizer()
+
+
+def matched_words(query: QueryTerms, held: TermCounts) -> tuple[str, ...]:
+    """Words of the query that a document has, in any form, each once."""
+    hashes = hash_terms([term for term, _ in query.words])
+    there = set(held.hashes.tolist())
+    return tuple(dict.fromkeys(word for (_, word), hash in zip(query.words, hashes, strict=True) if hash in there))

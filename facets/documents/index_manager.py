@@ -1,4 +1,7 @@
-"""The index manager: the index of every collection in memory, in step with the store, and saved on disk."""
+"""The index manager: the index of every collection in memory, in step with the store, and saved on disk.
+
+Shape letters: S places in an index, K facets of a place, D dimensions.
+"""
 
 import ctypes
 import logging
@@ -12,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.encoding import EncodedBatch
-from facets.documents.quarantine import Quarantine
 from facets.documents.records import CollectionRecord, CollectionState, StoreWrite
 from facets.documents.store import DocumentStore
 from facets.errors import DamagedDocumentsError, FacetsError, NotFoundError, NotReadyError, StorageError
@@ -20,15 +22,58 @@ from facets.index.backends import make_backend
 from facets.index.config import EngineConfig
 from facets.index.lexical import LexicalIndex, TermCounts
 from facets.index.live import LiveIndex, Stopped
+from facets.index.pages import paged
 from facets.index.snapshot import SnapshotIdentity, load_snapshot, write_snapshot
 
-__all__ = ["IndexManager"]
+__all__ = [
+    "IndexManager",
+    "Quarantine",
+]
 
 logger = logging.getLogger(__name__)
 
 _RETIRED_CHUNK = 256  # documents of a replaced collection deleted in one transaction: writers wait no longer
 _TERMS_CHUNK = 1024  # documents whose terms are read at a time
 CLOSE_TIMEOUT_S = 10.0  # how long closing waits for training to notice
+
+
+class Quarantine:
+    """The damaged documents of a data directory that are known by now; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ids: dict[int, dict[int, str]] = {}  # of each collection: row -> id
+
+    def add(self, record: CollectionRecord, damaged: Mapping[int, str]) -> None:
+        """Takes documents in, each logged once.
+
+        Args:
+            record: The collection.
+            damaged: Row -> id.
+        """
+        with self._lock:
+            known = self._ids.setdefault(record.number, {})
+            new = {row: id for row, id in damaged.items() if row not in known}
+            known.update(new)
+        for id in new.values():
+            logger.error(
+                "document %r of collection %s is damaged on disk and left out of searches: store it again or delete it",
+                id, record.name,
+            )  # fmt: skip
+
+    def forget(self, record: CollectionRecord, rows: Iterable[int] | None = None) -> None:
+        """Lets documents go that were stored again or deleted; None: the whole collection."""
+        with self._lock:
+            known = self._ids.get(record.number)
+            if known and rows is not None:
+                for row in rows:
+                    known.pop(row, None)
+            elif known is not None:
+                del self._ids[record.number]
+
+    def count(self, record: CollectionRecord) -> int:
+        """How many documents of a collection are in it."""
+        return len(self._ids.get(record.number, ()))
 
 
 class IndexManager:
@@ -271,7 +316,7 @@ class IndexManager:
         )
 
     def _load(self, record: CollectionRecord) -> LiveIndex:
-        source = self._store.source(record, self.quarantine)
+        source = CollectionSource(self._store, record, self.quarantine)
         base = load_snapshot(self._path(record), self._identity(record), self._backend, source)
         live = LiveIndex(source, self._backend, self._config, base=base, revision=record.revision)
         live.catch_up()
@@ -336,3 +381,43 @@ def _return_free_memory() -> None:
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # absent in other C libraries
         if trim is not None:
             trim(0)
+
+
+class CollectionSource:
+    """The facets of one collection for its index; see :class:`facets.index.protocols.FacetSource`.
+
+    Each read has a view of its own: one long view would keep the log of the store from being emptied.
+    """
+
+    def __init__(self, store: DocumentStore, record: CollectionRecord, quarantine: Quarantine) -> None:
+        """Names the collection.
+
+        Args:
+            store: The documents.
+            record: The collection.
+            quarantine: Takes the documents that are damaged.
+        """
+        self._store = store
+        self._record = record
+        self._quarantine = quarantine
+        self.num_facets = record.num_facets
+        self.dim = record.dim
+
+    def rows(self) -> NDArray[np.int64]:
+        """Rows of all documents, ascending."""
+        with self._store.view() as view:
+            return view.rows(self._record)
+
+    def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+        """Those of the rows that still exist whole, ascending, one for each place of theirs, and their facets.
+
+        The facets are ``[S, K, D]``.
+        """
+        try:
+            with self._store.view() as view:
+                existing = view.existing(rows)
+                found = view.facets(self._record, existing)
+                return paged(existing, found.units, found.starts, num_facets=self.num_facets)
+        except DamagedDocumentsError as error:
+            self._quarantine.add(self._record, error.damaged)
+            return self.read(np.setdiff1d(rows, list(error.damaged)))

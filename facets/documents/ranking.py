@@ -1,4 +1,4 @@
-"""From candidates to hits: exact scores from the store, ties by id.
+"""From candidates to hits: exact scores from the store, those of facets and words made one, ties by id.
 
 Shape letters: Q queries, J facets of a query, K facets of a document, D dimensions, C candidates, F features.
 """
@@ -9,12 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.codes import starts_of
 from facets.documents.confidence import FEATURES, RelevanceCurve, features_of
 from facets.documents.diversity import diversify, similarities
-from facets.documents.evidence import answer_of, matches_of
-from facets.documents.facet_codes import starts_of
-from facets.documents.fusion import fuse, share_of
-from facets.documents.lexical_terms import matched_words
+from facets.documents.evidence import answer_of, matched_words, matches_of
 from facets.documents.records import CollectionRecord
 from facets.documents.types import Hit, SearchMode
 from facets.documents.views import StoreView
@@ -23,10 +21,23 @@ from facets.index.lexical import LexicalFound
 from facets.language.interruption import check_interrupted
 from facets.language.terms import QueryTerms, is_stop_word
 
-__all__ = ["Found", "LexicalSide", "Wanted", "rank"]
+__all__ = [
+    "FACETS_SHARE",
+    "FACETS_SHARES",
+    "FoundRows",
+    "LexicalSide",
+    "Wanted",
+    "fuse",
+    "rank",
+    "share_of",
+]
 
 _POOL = 50  # documents out of which diverse ones are chosen, at least
 _CHUNK = 512  # candidates whose facets are held at a time
+# Both tuned on squad, covid-qa, bioasq and quora together, see docs/use/search.md
+FACETS_SHARE = 0.2  # of word spaces
+FACETS_SHARES = {"all-MiniLM-L6-v2": 0.5}
+"""Share of the facets by the space they lie in, where it is another one: sentence vectors lie where questions lie."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +76,7 @@ class LexicalSide:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class FoundRows:
     """What the indexes found for some queries.
 
     Attributes:
@@ -102,7 +113,7 @@ def rank(
     query_QJD: NDArray[np.float32],
     *,
     mode: SearchMode,
-    found: Found,
+    found: FoundRows,
     wanted: Wanted,
 ) -> tuple[tuple[Hit, ...], ...] | None:
     """The best documents of every query, best first, ties in the order of ids.
@@ -270,3 +281,41 @@ def _hits(
             found.append(hit)
         hits.append(tuple(found))
     return tuple(hits)
+
+
+def share_of(space: str) -> float:
+    """Share of the facets in the hybrid score of a collection of this space."""
+    return FACETS_SHARES.get(space, FACETS_SHARE)
+
+
+def fuse(
+    facet_scores_C: NDArray[np.float32],
+    lexical_scores_C: NDArray[np.float32],
+    *,
+    most_lexical: float,
+    facets_share: float = FACETS_SHARE,
+) -> NDArray[np.float32]:
+    """A convex sum of the facets' score as it is and of BM25 as a share of what no document can exceed.
+
+    Nothing is scaled over the candidates, so that scores of one collection can be compared across queries, and one
+    strong document does not push the words of the others aside. Without a known word facets alone decide.
+
+    Args:
+        facet_scores_C: In [-1, 1].
+        lexical_scores_C: 0 or more.
+        most_lexical: The bound of BM25 for this query; 0 where it has no known word.
+        facets_share: Of the facets, in [0, 1].
+
+    Returns:
+        ``[C]`` in [-1, 1].
+
+    Example:
+        >>> both = np.array([0.25, 0.75], np.float32), np.array([3.0, 0.0], np.float32)
+        >>> fuse(*both, most_lexical=4.0, facets_share=0.5).tolist()
+        [0.5, 0.375]
+
+    References:
+        Bruch, Gai and Ingber 2023, "An analysis of fusion functions for hybrid retrieval" (theoretical bounds).
+    """
+    lexical_C = lexical_scores_C / most_lexical if most_lexical > 0 else np.zeros_like(lexical_scores_C)
+    return np.asarray(facets_share * facet_scores_C + (1 - facets_share) * lexical_C, dtype=np.float32)

@@ -1,20 +1,34 @@
-"""Reading documents by id, page by page, or only how many there are."""
+"""Reading documents by id, page by page, or only how many there are.
 
+Tokens that continue a listing are opaque to callers, and checked when they come back.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.filters import Filter
-from facets.documents.page_tokens import read_page_token, write_page_token
+from facets.documents.filters import Filter, to_sql
 from facets.documents.records import CollectionRecord
 from facets.documents.store import DocumentStore
 from facets.documents.types import CountResult, DocumentPage, GetResult, StoredDocument
 from facets.documents.views import StoreView
-from facets.errors import NotReadyError
+from facets.errors import InvalidInputError, NotReadyError
 
-__all__ = ["Reader", "check_revision"]
+__all__ = [
+    "Reader",
+    "check_revision",
+    "read_page_token",
+    "write_page_token",
+]
+
+_MAC_BYTES = 12
 
 
 class Reader:
@@ -99,3 +113,41 @@ def _read(
             for document, facets, spans in zip(documents, stored.embeddings, stored.spans, strict=True)
         ]
     return tuple(documents)
+
+
+def _mac(last_id: bytes, *, store_id: str, collection: int, filter: Filter | None) -> bytes:
+    """Ties a position to its listing: store, collection and filter."""
+    listing = json.dumps([collection, None if filter is None else to_sql(filter, "payload")])
+    key = hashlib.blake2b(listing.encode(), key=store_id.encode(), digest_size=32).digest()
+    return hashlib.blake2b(last_id, key=key, digest_size=_MAC_BYTES).digest()
+
+
+def write_page_token(last_id: str, *, store_id: str, collection: int, filter: Filter | None) -> str:
+    """The token of the page that begins after ``last_id``."""
+    position = last_id.encode()
+    mac = _mac(position, store_id=store_id, collection=collection, filter=filter)
+    return base64.urlsafe_b64encode(mac + position).decode("ascii")
+
+
+def read_page_token(token: str, *, store_id: str, collection: int, filter: Filter | None) -> str:
+    """The id after which the page begins.
+
+    Raises:
+        InvalidInputError: The token was not written for this listing.
+    """
+    try:
+        decoded = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
+    except (UnicodeEncodeError, binascii.Error) as error:
+        raise _invalid(token) from error
+    mac, position = decoded[:_MAC_BYTES], decoded[_MAC_BYTES:]
+    expected = _mac(position, store_id=store_id, collection=collection, filter=filter)
+    if not hmac.compare_digest(mac, expected):
+        raise _invalid(token)
+    return position.decode()
+
+
+def _invalid(token: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"must be next_page_token of the same listing and filter, got {token[:40]!r}",
+        path="page_token",
+    )

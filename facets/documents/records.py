@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.facet_codes import FacetCode
+from facets.documents.codes import FacetCode
 from facets.documents.types import JsonValue
 
 __all__ = ["CollectionRecord", "CollectionState", "StoreWrite", "own_space"]

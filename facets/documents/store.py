@@ -6,19 +6,30 @@ directory. Shape letters: N documents, K facets, D dimensions.
 
 import sqlite3
 import time
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.codes import (
+    FacetCode,
+    document_checksum,
+    facets_checksum,
+    numbered_parts,
+    placed,
+    split_codes,
+    write_codes,
+    write_terms,
+)
 from facets.documents.encoding import EncodedBatch
-from facets.documents.facet_codes import FacetCode
 from facets.documents.filters import Filter
-from facets.documents.quarantine import Quarantine
 from facets.documents.records import CollectionRecord, CollectionState, StoreWrite
-from facets.documents.statements import (
+from facets.documents.views import (
     AMONG,
     COLLECTION_COLUMNS,
+    StoreView,
     changed,
     collection_from,
     delete_collection,
@@ -30,12 +41,164 @@ from facets.documents.statements import (
     rows_by_id,
     rows_of,
 )
-from facets.documents.store_lines import BatchLines
-from facets.documents.views import CollectionSource, StoreView
-from facets.errors import ConflictError, NotFoundError
-from facets.storage import Database
+from facets.errors import ConflictError, DamagedDocumentsError, DamagedError, NotFoundError
+from facets.storage import Database, Schema, add_checksums
 
-__all__ = ["DocumentStore"]
+__all__ = [
+    "SCHEMA",
+    "DocumentStore",
+]
+
+_TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE collections (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    model TEXT NOT NULL,
+    model_revision TEXT NOT NULL,
+    -- Models of one space search each other's collections.
+    space TEXT NOT NULL,
+    -- How directions of facets are kept: fp16 or int8.
+    code TEXT NOT NULL,
+    num_facets INTEGER NOT NULL,
+    dim INTEGER NOT NULL,
+    created_us INTEGER NOT NULL,
+    config TEXT NOT NULL,
+    -- Of the data directory after the last write to this collection.
+    revision INTEGER NOT NULL,
+    num_documents INTEGER NOT NULL DEFAULT 0,
+    -- live, building or retired; one that is building will take the place of the collection it replaces.
+    state TEXT NOT NULL DEFAULT 'live',
+    replaces INTEGER
+);
+-- A write of a document always takes a new row, so a row number stands for one unchanging set of facets.
+CREATE TABLE documents (
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    collection INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    payload TEXT NOT NULL,
+    text TEXT NOT NULL,
+    -- Tokens of the text, and how many of them the model has read.
+    num_tokens INTEGER,
+    num_read INTEGER
+);
+CREATE UNIQUE INDEX documents_by_id ON documents (collection, id);
+-- Apart from the documents, so that listing and filtering never read over them.
+CREATE TABLE facets (
+    row INTEGER PRIMARY KEY,
+    checksum INTEGER NOT NULL,
+    norms BLOB NOT NULL,
+    units BLOB NOT NULL,
+    -- Where in the text each facet comes from.
+    spans BLOB
+);
+-- What facets.units goes on with, cut so that three lines fill a page: part = row * 4096 + place. One long line would
+-- leave a third of its last page empty.
+CREATE TABLE facet_parts (part INTEGER PRIMARY KEY, units BLOB NOT NULL);
+-- Terms of each text, for lexical search.
+CREATE TABLE terms (row INTEGER PRIMARY KEY, terms BLOB NOT NULL);
+INSERT INTO meta VALUES ('revision', 0)
+"""
+_CHUNK = 256  # documents read at a time
+
+
+def _version_1(connection: sqlite3.Connection) -> None:
+    for statement in _TABLES.split(";\n"):
+        connection.execute(statement)
+    connection.execute("INSERT INTO meta VALUES ('store_id', ?)", (uuid.uuid4().hex,))
+    add_checksums(connection, "meta", "collections")  # documents and facets have checksums of their own
+
+
+def _problems_of(connection: sqlite3.Connection) -> Iterator[str]:
+    """What is damaged in a document store, a sentence each."""
+    with StoreView(nullcontext(connection)) as view:
+        for record in view.all_collections():
+            rows = view.rows(record)
+            if len(rows) != record.num_documents:
+                yield f"collection {record.name} says {record.num_documents} documents, {len(rows)} are there"
+            for start in range(0, len(rows), _CHUNK):
+                yield from _inspect(view, record, rows[start : start + _CHUNK])
+
+
+def _inspect(view: StoreView, record: CollectionRecord, rows: NDArray[np.int64]) -> Iterator[str]:
+    for what, read in (
+        ("text or payload", lambda: view.documents(rows)),
+        ("facets", lambda: view.facets(record, rows)),
+        ("terms", lambda: view.terms(rows)),
+    ):
+        try:
+            read()
+        except DamagedDocumentsError as error:
+            for id in error.damaged.values():
+                yield f"document {id!r} of collection {record.name}: {what} damaged: store it again, or delete it"
+        except DamagedError as error:
+            yield f"collection {record.name}: {error}"
+
+
+SCHEMA = Schema(
+    title="document store",
+    application_id=0x46414345,  # "FACE"
+    migrations=(_version_1,),
+    checked=("meta", "collections"),
+    counter="SELECT value FROM meta WHERE key = 'revision'",
+    inspect=_problems_of,
+)
+
+
+class _BatchLines:
+    """An encoded batch as lines, made before the transaction begins."""
+
+    def __init__(self, batch: EncodedBatch) -> None:
+        documents = list(zip(batch.ids, batch.payloads, batch.texts, batch.readings, strict=True))
+        norms = [line.tobytes() for line in np.split(batch.norms.astype("<f4", copy=False), batch.starts[1:-1])]
+        codes = write_codes(batch.codes, batch.norms, batch.starts)
+        spans = [None if one is None else one.astype("<u4").tobytes() for one in batch.spans]
+        self._checksums = [document_checksum(id, payload, text, reading) for id, payload, text, reading in documents]
+        self._documents = [(id, payload, text, *reading) for id, payload, text, reading in documents]
+        self._terms = [write_terms(counted) for counted in batch.terms]
+        lines = zip(norms, codes, spans, strict=True)
+        self._facets = [_facet_lines(*line) for line in lines]
+
+    def insert(
+        self, connection: sqlite3.Connection, record: CollectionRecord, revisions: Sequence[int | None]
+    ) -> NDArray[np.int64]:
+        """Inserts document i under ``revisions[i]``, or leaves it out where that is None; returns the new rows."""
+        last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'documents'").fetchone()
+        first = (last[0] if last else 0) + 1
+        chosen = [(place, revision) for place, revision in enumerate(revisions) if revision is not None]
+        rows = range(first, first + len(chosen))
+        places = [(row, place) for row, (place, _) in zip(rows, chosen, strict=True)]
+        located = [(row, record.number, revision) for row, (_, revision) in zip(rows, chosen, strict=True)]
+        connection.executemany(
+            "INSERT INTO documents (checksum, row, collection, revision, id, payload, text, num_tokens, num_read) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (placed(self._checksums[place], *where), *where, *self._documents[place])
+                for where, (place, _) in zip(located, chosen, strict=True)
+            ),
+        )
+        connection.executemany(
+            "INSERT INTO facets (checksum, row, norms, units, spans) VALUES (?, ?, ?, ?, ?)",
+            ((placed(self._facets[place][0][0], row), row, *self._facets[place][0][1:]) for row, place in places),
+        )
+        connection.executemany(
+            "INSERT INTO facet_parts (part, units) VALUES (?, ?)",
+            (line for row, place in places for line in numbered_parts(row, self._facets[place][1])),
+        )
+        connection.executemany(
+            "INSERT INTO terms (row, terms) VALUES (?, ?)", ((row, self._terms[place]) for row, place in places)
+        )
+        return np.arange(rows.start, rows.stop)
+
+
+def _facet_lines(
+    norms: bytes, codes: bytes, spans: bytes | None
+) -> tuple[tuple[int, bytes, bytes, bytes | None], list[bytes]]:
+    """The line of a document in the table of facets, and its further parts."""
+    first, parts = split_codes(codes, len(norms) + len(spans or b""))
+    return (facets_checksum(norms, codes, spans), norms, first, spans), parts
 
 
 class DocumentStore:
@@ -63,10 +226,6 @@ class DocumentStore:
     def view(self) -> "StoreView":
         """A consistent view for reading; use in a ``with`` block."""
         return StoreView(self._database.read())
-
-    def source(self, record: CollectionRecord, quarantine: Quarantine) -> CollectionSource:
-        """The facets of a collection, for its index; what is damaged goes into quarantine."""
-        return CollectionSource(self._database, record, quarantine)
 
     def create_collection(
         self, name: str, *, model: str, model_revision: str, space: str, num_facets: int, dim: int, config: str
@@ -100,7 +259,7 @@ class DocumentStore:
 
     def upsert(self, record: CollectionRecord, batch: EncodedBatch) -> StoreWrite:
         """Stores an encoded batch, replacing documents of the same ids."""
-        lines = BatchLines(batch)
+        lines = _BatchLines(batch)
         with self._database.write() as connection:
             removed = rows_by_id(connection, record, batch.ids)
             delete_rows(connection, removed)
@@ -164,7 +323,7 @@ class DocumentStore:
         Returns:
             What was done, and which of the documents were added, ``[N]``.
         """
-        lines = BatchLines(batch)
+        lines = _BatchLines(batch)
         with self._database.write() as connection:
             cursor = connection.execute(f"SELECT row, revision FROM documents WHERE {AMONG}", (row_list(rows),))
             revisions = dict(cursor.fetchall())

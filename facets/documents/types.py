@@ -248,7 +248,7 @@ class Hit:
     Attributes:
         id: Its id.
         score: What the hits are in order of; higher is better. Mode facets: ``facets_score``; lexical:
-            ``lexical_score``; hybrid: both, in [-1, 1] (:mod:`facets.documents.fusion`).
+            ``lexical_score``; hybrid: both, in [-1, 1] (:mod:`facets.documents.ranking`).
         text: Its text.
         payload: Its payload.
         matches: One for every facet of the query, the largest contribution first; none in mode lexical.

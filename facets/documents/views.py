@@ -1,6 +1,6 @@
-"""Reading the document store: one consistent state at a time.
+"""Reading the document store: one consistent state at a time, and the SQL on its tables that writing needs, too.
 
-Shape letters: N documents, T facets of all documents, D dimensions, S places in an index, K facets of a place.
+Shape letters: N documents, T facets of all documents, D dimensions.
 """
 
 import json
@@ -11,31 +11,48 @@ from contextlib import AbstractContextManager
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.facet_codes import StoredFacets, read_codes, row_of_part, starts_of
-from facets.documents.filters import Filter
-from facets.documents.lexical_terms import count_terms, read_terms
-from facets.documents.quarantine import Quarantine
-from facets.documents.records import CollectionRecord, CollectionState
-from facets.documents.row_checksums import document_checksum, facets_checksum, placed
-from facets.documents.statements import (
-    AMONG,
-    COLLECTION_COLUMNS,
-    PARTS_AMONG,
-    collection_from,
-    condition,
-    meta,
-    row_list,
-    rows_by_filter,
-    rows_by_id,
-    rows_of,
+from facets.documents.codes import (
+    StoredFacets,
+    count_terms,
+    document_checksum,
+    facets_checksum,
+    placed,
+    read_codes,
+    read_terms,
+    row_of_part,
+    starts_of,
 )
+from facets.documents.filters import Filter, to_sql
+from facets.documents.records import CollectionRecord, CollectionState
 from facets.documents.types import StoredDocument
 from facets.errors import DamagedDocumentsError, DamagedError, NotFoundError
 from facets.index.lexical import TermCounts
-from facets.index.pages import paged
-from facets.storage import Database
 
-__all__ = ["CollectionSource", "StoreView"]
+__all__ = [
+    "AMONG",
+    "COLLECTION_COLUMNS",
+    "PARTS_AMONG",
+    "StoreView",
+    "changed",
+    "collection_from",
+    "condition",
+    "delete_collection",
+    "delete_rows",
+    "meta",
+    "next_revision",
+    "row_list",
+    "rows_by_filter",
+    "rows_by_id",
+    "rows_of",
+]
+
+AMONG = "row IN (SELECT value FROM json_each(?))"
+_PARTS_OF = "CROSS JOIN facet_parts ON part BETWEEN {row} * 4096 AND {row} * 4096 + 4095"  # see the schema
+PARTS_AMONG = f"json_each(?) AS wanted {_PARTS_OF.format(row='wanted.value')}"
+COLLECTION_COLUMNS = (
+    "number, name, model, model_revision, space, code, num_facets, dim, created_us, config, revision, num_documents, "
+    "state, replaces"
+)
 
 
 class StoreView:
@@ -275,46 +292,100 @@ class StoreView:
         return [b"".join(parts[row]) for row in rows]
 
 
-class CollectionSource:
-    """The facets of one collection for its index; see :class:`facets.index.protocols.FacetSource`.
-
-    Each read has a view of its own: one long view would keep the log of the store from being emptied.
-    """
-
-    def __init__(self, database: Database, record: CollectionRecord, quarantine: Quarantine) -> None:
-        """Names the collection.
-
-        Args:
-            database: The store.
-            record: The collection.
-            quarantine: Takes the documents that are damaged.
-        """
-        self._database = database
-        self._record = record
-        self._quarantine = quarantine
-        self.num_facets = record.num_facets
-        self.dim = record.dim
-
-    def rows(self) -> NDArray[np.int64]:
-        """Rows of all documents, ascending."""
-        with StoreView(self._database.read()) as view:
-            return view.rows(self._record)
-
-    def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """Those of the rows that still exist whole, ascending, one for each place of theirs, and their facets.
-
-        The facets are ``[S, K, D]``.
-        """
-        try:
-            with StoreView(self._database.read()) as view:
-                existing = view.existing(rows)
-                found = view.facets(self._record, existing)
-                return paged(existing, found.units, found.starts, num_facets=self.num_facets)
-        except DamagedDocumentsError as error:
-            self._quarantine.add(self._record, error.damaged)
-            return self.read(np.setdiff1d(rows, list(error.damaged)))
-
-
 def _text(stored: bytes | None) -> str:
     """Text as stored; it was read as bytes because damaged text may be none, which its checksum shall tell."""
     return (stored or b"").decode("utf-8", "replace")
+
+
+def collection_from(values: Sequence[str | int | None]) -> CollectionRecord:
+    """A collection from its ``COLLECTION_COLUMNS``."""
+    named = dict(zip(COLLECTION_COLUMNS.split(", "), values, strict=True))
+    named["config"] = json.loads(str(named["config"]))
+    named["state"] = CollectionState(str(named["state"]))
+    return CollectionRecord(**named)  # type: ignore[arg-type]  # the columns have these types
+
+
+def changed(connection: sqlite3.Connection, record: CollectionRecord, num_more: int) -> int:
+    """Counts a write to a collection that now has ``num_more`` documents more; returns the new revision."""
+    revision = next_revision(connection)
+    connection.execute(
+        "UPDATE collections SET revision = ?, num_documents = num_documents + ? WHERE number = ?",
+        (revision, num_more, record.number),
+    )
+    return revision
+
+
+def meta(connection: sqlite3.Connection, key: str) -> str | int:
+    """A value about the whole store.
+
+    Raises:
+        DamagedError: It is missing.
+    """
+    found = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    if found is None:
+        raise DamagedError(f"the document store is damaged: its {key} is missing; restore it from a backup")
+    value: str | int = found[0]
+    return value
+
+
+def next_revision(connection: sqlite3.Connection) -> int:
+    """Counts a write to the data directory; returns its revision."""
+    connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'revision'")
+    return int(meta(connection, "revision"))
+
+
+def row_list(rows: NDArray[np.int64]) -> str:
+    """Rows as the parameter of :data:`AMONG`."""
+    return json.dumps(rows.tolist())
+
+
+def rows_of(cursor: sqlite3.Cursor) -> NDArray[np.int64]:
+    """Rows that a statement found, in its order."""
+    return np.array(cursor.fetchall(), dtype=np.int64).reshape(-1)
+
+
+def condition(record: CollectionRecord, filter: Filter | None) -> tuple[str, list[str | int]]:
+    """SQL condition and parameters of the documents that match."""
+    if filter is None:
+        return "collection = ?", [record.number]
+    expression, parameters = to_sql(filter, "payload")
+    return f"collection = ? AND {expression}", [record.number, *parameters]
+
+
+def rows_by_filter(
+    connection: sqlite3.Connection, record: CollectionRecord, filter: Filter | None
+) -> NDArray[np.int64]:
+    """Rows of the documents that match, ascending."""
+    where, parameters = condition(record, filter)
+    rows = rows_of(connection.execute(f"SELECT row FROM documents WHERE {where}", parameters))
+    return np.sort(rows)
+
+
+def rows_by_id(connection: sqlite3.Connection, record: CollectionRecord, ids: Sequence[str]) -> NDArray[np.int64]:
+    """Rows of the documents of these ids, ascending."""
+    cursor = connection.execute(
+        "SELECT row FROM documents WHERE collection = ? AND id IN (SELECT value FROM json_each(?))",
+        (record.number, json.dumps(list(ids), ensure_ascii=False)),
+    )
+    return np.sort(rows_of(cursor))
+
+
+def delete_collection(connection: sqlite3.Connection, number: int) -> None:
+    """Deletes a collection with its documents."""
+    parts = f"SELECT part FROM documents {_PARTS_OF.format(row='documents.row')} WHERE collection = ?"
+    connection.execute(f"DELETE FROM facet_parts WHERE part IN ({parts})", (number,))
+    for table in ("facets", "terms"):
+        connection.execute(
+            f"DELETE FROM {table} WHERE row IN (SELECT row FROM documents WHERE collection = ?)", (number,)
+        )
+    connection.execute("DELETE FROM documents WHERE collection = ?", (number,))
+    connection.execute("DELETE FROM collections WHERE number = ?", (number,))
+
+
+def delete_rows(connection: sqlite3.Connection, rows: NDArray[np.int64]) -> None:
+    """Deletes documents with their facets."""
+    if len(rows):
+        connection.execute(f"DELETE FROM facet_parts WHERE part IN (SELECT part FROM {PARTS_AMONG})", (row_list(rows),))
+        connection.execute(f"DELETE FROM facets WHERE {AMONG}", (row_list(rows),))
+        connection.execute(f"DELETE FROM terms WHERE {AMONG}", (row_list(rows),))
+        connection.execute(f"DELETE FROM documents WHERE {AMONG}", (row_list(rows),))

@@ -17,7 +17,7 @@ from facets.index.exact import ExactIndex
 from facets.index.locks import ReadWriteLock
 from facets.index.protocols import FacetIndex, FacetSource, IndexBackend, SavedIndex, TrainedIndex
 
-__all__ = ["FOLD_FACETS", "Found", "LiveIndex", "Stopped"]
+__all__ = ["FOLD_FACETS", "LiveFound", "LiveIndex", "Stopped"]
 
 _RETRAIN_GROWTH = 4  # train anew when the collection is this many times larger than at the last training
 _FOLD_SHARE = 8  # fold when the tail costs an eighth of the largest exact search
@@ -31,7 +31,7 @@ class Stopped(Exception):  # noqa: N818 - not an error: the engine closes and ma
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class LiveFound:
     """What a search of the live index gave.
 
     Attributes:
@@ -152,7 +152,7 @@ class LiveIndex:
         *,
         allowed_rows: NDArray[np.int64] | None,
         exhaustive: bool,
-    ) -> Found:
+    ) -> LiveFound:
         """Candidates of both parts."""
         with self._lock.read():
             revision = self._revision
@@ -172,7 +172,7 @@ class LiveIndex:
             margin=2 * error if exhaustive else np.inf,  # estimates cannot be compared
             exhaustive=exhaustive,
         )
-        return Found(candidates=merged, kind=kind, revision=revision)
+        return LiveFound(candidates=merged, kind=kind, revision=revision)
 
     def is_due(self) -> bool:
         """Whether :meth:`maintain` has something to do."""

@@ -1,6 +1,6 @@
 """The room of documents: they hold facets of texts, so the models are those of texts; of passages if there are any."""
 
-from facets.documents.schema import SCHEMA as DOCUMENTS
+from facets.documents.store import SCHEMA as DOCUMENTS
 from facets_server.documents.recall import RecallSampler
 from facets_server.documents.service import CollectionService, DocumentService
 from facets_server.documents.stream_store import SCHEMA as STREAMS

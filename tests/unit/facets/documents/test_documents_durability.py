@@ -17,9 +17,8 @@ import pytest
 from waiting import wait_until
 
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchResult, index_manager
-from facets.documents.quarantine import Quarantine
-from facets.documents.schema import SCHEMA
-from facets.documents.store import DocumentStore
+from facets.documents.index_manager import Quarantine
+from facets.documents.store import SCHEMA, DocumentStore
 from facets.errors import DamagedError, IndexFormatError, StorageError
 from facets.index import live
 from facets.index.backends import make_backend

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, Equals, In, Not, Range, SearchResult
 from facets.documents.index_manager import IndexManager
-from facets.documents.schema import SCHEMA
-from facets.documents.store import DocumentStore
+from facets.documents.store import SCHEMA, DocumentStore
 from facets.documents.types import MAX_ID_BYTES, MAX_PAYLOAD_BYTES
 from facets.errors import ConflictError, InvalidInputError, NotFoundError, NotReadyError, StorageError
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_TEXT_BYTES, MAX_TOP_K, EngineConfig

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, EncodedTexts, Equals, SearchMode, TargetModel
-from facets.documents.fusion import fuse
+from facets.documents.ranking import fuse
 from facets.errors import FacetsError, InvalidInputError
 from facets.language.interruption import interrupted_by
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, EncodedTexts, EngineConfig, Equals, TargetModel
 from facets.documents.index_manager import IndexManager
-from facets.documents.schema import SCHEMA
-from facets.documents.store import DocumentStore
+from facets.documents.store import SCHEMA, DocumentStore
 from facets.errors import NotFoundError, NotReadyError
 from facets.storage import Database
 

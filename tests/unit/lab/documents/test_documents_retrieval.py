@@ -15,7 +15,7 @@ from toy_retrieval import write_beir
 from toys import toy_model, toy_passage_model
 from wikipedia_paragraphs import ANSWERS, CORPUS, num_right, questions, title_of, unanswered, write_folder
 
-from facets.documents.searcher import weighted_queries
+from facets.documents.search import weighted_queries
 from facets.errors import StorageError
 from facets.index.exact import reference_search
 from facets.language.vectors import unit_rows

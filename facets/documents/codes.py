@@ -1,9 +1,12 @@
-"""Facets as the store keeps them: directions as codes, magnitudes apart, zero facets left out.
+"""What the store keeps of facets and terms: codes, and checksums that tell when they are damaged.
 
-The facets of all documents stand one after another: most documents have K, long ones more.
+Directions are codes, magnitudes stand apart, zero facets are left out. The facets of all documents stand one after
+another: most documents have K, long ones more. SQLite itself has no checksums on its pages.
 Shape letters: N documents, T facets of all documents, D dimensions.
 """
 
+import zlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,19 +15,31 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.errors import DamagedError
+from facets.index.lexical import TermCounts
+from facets.language.terms import terms
+from facets.storage import row_checksum
+
 __all__ = [
     "Codes",
     "FacetCode",
     "StoredFacets",
+    "count_terms",
     "decode_units",
+    "document_checksum",
     "encode_units",
+    "facets_checksum",
+    "hash_terms",
     "no_codes",
     "numbered_parts",
+    "placed",
     "read_codes",
+    "read_terms",
     "row_of_part",
     "split_codes",
     "starts_of",
     "write_codes",
+    "write_terms",
 ]
 
 FacetCode = Literal["fp16", "int8"]
@@ -38,6 +53,7 @@ _PART_BYTES = 1328  # of codes in a line of facet_parts: three lines fill a page
 _FIRST_LINE_BYTES = 1312  # of norms, spans and codes in the line of facets
 _MAX_PARTS = 4096  # of one document
 _SLICE = 8192  # facets decoded at a time: bounds the extra memory
+_MAX_COUNT = 65_535
 
 
 def no_codes(shape: tuple[int, ...], code: FacetCode) -> Codes:
@@ -148,3 +164,55 @@ class StoredFacets:
         """Facets of each document with magnitudes, ``[facets of it, D]``."""
         whole = self.units.astype(np.float32) * self.norms[:, None]
         return [whole[start:end] for start, end in pairwise(self.starts.tolist())]
+
+
+def hash_terms(found: Sequence[str]) -> list[int]:
+    """CRC-32 of each term: of 200,000 terms of a collection one in 20,000 others would be taken for one of them."""
+    return [zlib.crc32(term.encode()) for term in found]
+
+
+def count_terms(text: str) -> TermCounts:
+    """The terms of a document."""
+    counted = sorted(Counter(hash_terms(terms(text))).items())
+    return TermCounts(
+        np.array([hash for hash, _ in counted], dtype=np.uint32),
+        np.array([min(count, _MAX_COUNT) for _, count in counted], dtype=np.uint16),
+    )
+
+
+def write_terms(counted: TermCounts) -> bytes:
+    """The terms as the store keeps them: checksum, hashes, counts; little-endian."""
+    body = counted.hashes.astype("<u4").tobytes() + counted.counts.astype("<u2").tobytes()
+    return zlib.crc32(body).to_bytes(4, "little") + body
+
+
+def read_terms(blob: bytes) -> TermCounts:
+    """The reverse of :func:`write_terms`.
+
+    Raises:
+        DamagedError: The checksum differs.
+    """
+    body = blob[4:]
+    if len(blob) < 4 or len(body) % 6 or zlib.crc32(body) != int.from_bytes(blob[:4], "little"):
+        raise DamagedError("terms of a document are damaged on disk")
+    size = len(body) // 6
+    return TermCounts(
+        np.frombuffer(body, dtype="<u4", count=size).astype(np.uint32),
+        np.frombuffer(body, dtype="<u2", offset=4 * size).astype(np.uint16),
+    )
+
+
+def document_checksum(id: str, payload: str, text: str, reading: tuple[int | None, int | None]) -> int:
+    """CRC-32 of what a document says."""
+    checksum = zlib.crc32(text.encode(), zlib.crc32(f"{id}\0{payload}\0".encode()))
+    return checksum if reading == (None, None) else zlib.crc32(f"\0{reading[0]} {reading[1]}".encode(), checksum)
+
+
+def facets_checksum(norms: bytes, units: bytes, spans: bytes | None) -> int:
+    """CRC-32 of a document's facets as stored."""
+    return zlib.crc32(spans or b"", zlib.crc32(units, zlib.crc32(norms)))
+
+
+def placed(checksum: int, *place: int) -> int:
+    """A checksum that covers where its line belongs, too."""
+    return row_checksum(checksum, *place)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document
-from facets.documents.facet_codes import (
+from facets.documents.codes import (
     FacetCode,
     StoredFacets,
     decode_units,

@@ -3,33 +3,48 @@
 Shape letters: Q queries, J facets of a query, D dimensions.
 """
 
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.codes import hash_terms
 from facets.documents.encoding import check_text, normalize
-from facets.documents.filter_cache import FilterCache
 from facets.documents.filters import Filter
 from facets.documents.index_manager import IndexManager
-from facets.documents.ranking import Found, LexicalSide, Wanted, rank
+from facets.documents.ranking import FoundRows, LexicalSide, Wanted, rank
 from facets.documents.records import CollectionRecord
 from facets.documents.store import DocumentStore
 from facets.documents.types import SearchMode, SearchResult
-from facets.documents.word_search import WordSearch
+from facets.documents.views import StoreView
 from facets.errors import InvalidInputError
 from facets.index.config import MAX_TEXT_BYTES, MAX_TOP_K
+from facets.index.lexical import LexicalIndex
+from facets.language.interruption import check_interrupted
 from facets.language.terms import QueryTerms, query_terms
+from facets.language.terms import terms as terms_of
 
-__all__ = ["Query", "Searcher", "check_query", "check_wanted", "weighted_queries"]
-
+__all__ = [
+    "Query",
+    "Searcher",
+    "check_query",
+    "check_wanted",
+    "weighted_queries",
+]
 
 _MIN_DEPTH = 50  # with words, at least so many documents of each side are candidates
 # So many times that of the facets are scored where their scores are estimates, which are in need of it.
 _FACETS_WIDTH = {"facets": 16, "hybrid": 2}
+_WIDTH = 2  # so many times the documents wanted are candidates
+_MAX_PHRASE_DOCUMENTS = 1000  # documents with all words of a phrase whose texts are looked at, the newest ones
+_DOCUMENTS_AT_A_TIME = 16  # of these are in memory
+_PHRASE_WEIGHT = 3.0  # a phrase counts more than its words wherever they stand
+_REMEMBERED = 16  # filters
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +68,7 @@ class Searcher:
     def __init__(self, store: DocumentStore, indexes: IndexManager) -> None:
         self._store = store
         self._indexes = indexes
-        self._filter_cache = FilterCache()
+        self._filter_cache = _FilterCache()
 
     def search(
         self,
@@ -118,13 +133,13 @@ class Searcher:
             lines = [np.sort(line[line >= 0]) for line in found.candidates.rows[:, :width]]
         with self._store.view() as view:
             if query.mode != "facets":
-                words = WordSearch(self._indexes.lexical(record), allowed_rows)
+                words = _WordSearch(self._indexes.lexical(record), allowed_rows)
                 found_QC = [words.search(terms, depth, rows) for terms, rows in zip(query.terms, lines, strict=True)]
                 revisions |= words.revisions
                 sides = [words.add_phrases(side, view) for side in found_QC]
                 lines = [side.found.rows for side in sides if side is not None]
             num_searched = record.num_documents if allowed_rows is None else len(allowed_rows)
-            candidates = Found(lines=lines, sides=sides, num_searched=num_searched)
+            candidates = FoundRows(lines=lines, sides=sides, num_searched=num_searched)
             hits = rank(view, record, query.facets, mode=query.mode, found=candidates, wanted=wanted)
         if hits is None:
             return None, revisions
@@ -210,3 +225,91 @@ def weighted_queries(
     if not (np.isfinite(weights_QJ).all() and (weights_QJ >= 0).all() and (totals_Q > 0).all()):
         raise InvalidInputError("must be finite, none below 0, and one of every query above 0", path="weights")
     return (units_QJD * (weights_QJ / totals_Q[:, None])[:, :, None]).astype(np.float32)
+
+
+class _WordSearch:
+    """Searches one lexical index for the queries of one call.
+
+    Attributes:
+        revisions: Of the collection, as the searches saw it.
+    """
+
+    def __init__(self, lexical: LexicalIndex, allowed_rows: NDArray[np.int64] | None) -> None:
+        self._lexical = lexical
+        self._allowed_rows = allowed_rows
+        self.revisions: set[int] = set()
+
+    def search(self, terms: QueryTerms, depth: int, also: NDArray[np.int64]) -> LexicalSide:
+        """The best documents by words, and the scores of the candidates of the facets; phrases come later."""
+        for phrase in terms.phrases:
+            having = self._lexical.having_all(hash_terms(phrase))
+            if self._allowed_rows is not None:
+                having = np.intersect1d(having, self._allowed_rows)
+            also = np.union1d(also, having[-_MAX_PHRASE_DOCUMENTS:])
+        hashes = hash_terms([term for term, _ in terms.words])
+        found = self._lexical.search(hashes, _WIDTH * depth, also=also, allowed_rows=self._allowed_rows)
+        self.revisions.add(found.revision)
+        return LexicalSide(terms=terms, found=found)
+
+    def add_phrases(self, side: LexicalSide, view: StoreView) -> LexicalSide:
+        """A quoted phrase counts as one more term, as rare as its words together."""
+        phrases = side.terms.phrases
+        if not phrases:
+            return side
+        hashes = [hash_terms(phrase) for phrase in phrases]
+        weights = np.array([_PHRASE_WEIGHT * self._lexical.rarity(one) for one in hashes], dtype=np.float32)
+        possible = np.stack([np.isin(side.found.rows, self._lexical.having_all(one)) for one in hashes], axis=1)
+        scores, places = side.found.scores.copy(), np.flatnonzero(possible.any(axis=1))
+        for first in range(0, len(places), _DOCUMENTS_AT_A_TIME):
+            some = places[first : first + _DOCUMENTS_AT_A_TIME]
+            documents = view.documents(side.found.rows[some])
+            for place in some.tolist():
+                check_interrupted()
+                document = documents.get(int(side.found.rows[place]))
+                if document is not None:
+                    scores[place] += weights[possible[place] & _contained(phrases, document.text)].sum()
+        most = side.found.most + float(weights.sum(dtype=np.float64))
+        return LexicalSide(terms=side.terms, found=replace(side.found, scores=scores, most=most))
+
+
+def _contained(phrases: Sequence[Sequence[str]], text: str) -> list[bool]:
+    """Of each phrase, whether its terms stand side by side in a text."""
+    held = _joined(terms_of(text))
+    return [_joined(phrase) in held for phrase in phrases]
+
+
+def _joined(found: Sequence[str]) -> str:
+    return "".join(f" {term} " for term in found)  # no term holds white space
+
+
+class _FilterCache:
+    """Remembers which rows pass the filters used last; thread-safe.
+
+    What is remembered holds for one revision of the collection: writes to other collections change nothing.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[tuple[int, str], tuple[int, NDArray[np.int64]]] = OrderedDict()
+
+    def rows(self, view: StoreView, record: CollectionRecord, filter: Filter) -> NDArray[np.int64]:
+        """Rows that pass, ascending.
+
+        Args:
+            view: Where they are looked for when they are not remembered.
+            record: The collection as this view sees it.
+            filter: Checked.
+        """
+        key = (record.number, repr(filter))
+        with self._lock:
+            revision, rows = self._entries.get(key, (-1, np.empty(0, dtype=np.int64)))
+            if revision == record.revision:
+                self._entries.move_to_end(key)
+                return rows
+        rows = view.rows(record, filter)
+        with self._lock:
+            self._entries[key] = (record.revision, rows)
+            self._entries.move_to_end(key)
+            while len(self._entries) > _REMEMBERED:
+                self._entries.popitem(last=False)
+        return rows
