@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -183,14 +183,14 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(model: str | None, data_dir: Path) -> Iterator[Server]:
-    """A server process of our own."""
+def serving(model: str | None, data_dir: Path, settings: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """A server process of our own, with settings as variables of the environment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "facets_server", "--port", str(port), "--data-dir", str(data_dir)]
     command += ["--log-level", "WARNING", *(("--model", model) if model else ())]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {**os.environ, **(settings or {}), "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(command, env=environment)
     options = [("grpc.max_receive_message_length", -1)]
     try:

@@ -1,7 +1,9 @@
 """Admission control: how many calls are worked on, how many wait, when the next one is refused.
 
-One rule for unary calls and for the messages of streams: work needs a permit, and permits are given in the
-order of asking. A unary call is refused when the waiting room is full. The messages of a stream are not
+One rule for unary calls and for the messages of streams: work needs a permit, and callers who wait for permits take
+turns. A caller alone may have every place but a few, which are for whoever comes. Once others are about, one has at
+most ``max_requests_per_caller``; and when the waiting room is full, whoever has most places in it gives one to a
+caller who has fewer, else the newcomer is refused. The messages of a stream are not
 refused one by one: the server stops reading the stream, and gRPC's flow control stops the sender. Streams
 themselves are counted, and one too many is refused when it opens. So at most
 ``max_queued_requests + max_streams`` wait, whatever clients do.
@@ -14,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 
 from facets.errors import NotReadyError, OverloadedError
@@ -26,6 +29,7 @@ __all__ = ["Admission", "Permit"]
 _SMOOTHING = 0.1  # weight of the newest call in the running mean of how long a call takes
 _SHORTEST_RETRY_S = 0.05
 _LONGEST_RETRY_S = 10.0
+_RESERVED = 1 / 8  # of the permits and of the bytes: for callers who have less than that
 
 
 class Permit:
@@ -59,10 +63,11 @@ class Admission:
     def __init__(self, config: AdmissionConfig) -> None:
         self._config = config
         self._lock = threading.Lock()
-        self._permits = FairLock(config.max_concurrent_requests)
+        most = config.max_concurrent_requests
+        self._permits = FairLock(most, num_reserved=round(most * _RESERVED))
         self._streams: Counter[str] = Counter()  # of each caller
         self._requests: Counter[str] = Counter()
-        self._num_bytes = 0
+        self._bytes: Counter[str] = Counter()
         self._mean_call_s = 0.05
         self._draining = False
         self._drain_listeners: list[Callable[[], None]] = []
@@ -134,7 +139,7 @@ class Admission:
             self._permits.acquire(call, max_waiting=self._config.max_queued_requests if may_refuse else None)
         except QueueFullError as error:
             raise self._overloaded() from error
-        return Permit(self._leave)
+        return Permit(partial(self._leave, call))
 
     def check_room(self, call: CallContext) -> None:
         """Refuses what ``admit`` would refuse in any case, before anything of the call is read.
@@ -142,10 +147,10 @@ class Admission:
         Raises:
             OverloadedError: The waiting room is full, or the caller has his share; nothing was done.
         """
-        if self._requests.get(call.caller, 0) >= self._config.max_requests_per_caller:
-            raise OverloadedError(self._share_taken(), retry_after_s=self._retry_after_s())
-        is_busy = self.num_running >= self._config.max_concurrent_requests
-        if is_busy and self.num_waiting >= self._config.max_queued_requests:
+        with self._lock:
+            if self._has_share(call.caller):
+                raise OverloadedError(self._share_taken(), retry_after_s=self._retry_after_s())
+        if not self._permits.has_place(call, self._config.max_queued_requests):
             raise self._overloaded()
 
     async def admit(self, call: CallContext, num_bytes: int) -> "Permit":
@@ -167,7 +172,7 @@ class Admission:
 
         def leave(took_s: float) -> None:
             self._give_share(call.caller, num_bytes)
-            self._leave(took_s)
+            self._leave(call, took_s)
 
         return Permit(leave)
 
@@ -204,29 +209,36 @@ class Admission:
     def _take_share(self, caller: str, num_bytes: int) -> None:
         with self._lock:
             most_bytes = self._config.max_request_bytes
-            if self._requests[caller] >= self._config.max_requests_per_caller:
+            own = self._bytes[caller] + num_bytes
+            allowed = most_bytes if own <= most_bytes * _RESERVED else most_bytes * (1 - _RESERVED)
+            taken = self._bytes.total()
+            if self._has_share(caller):
                 problem = self._share_taken()
-            elif self._num_bytes and self._num_bytes + num_bytes > most_bytes:
-                problem = f"requests of {self._num_bytes} bytes are worked on or wait, the limit is {most_bytes}"
+            elif taken and taken + num_bytes > allowed:
+                problem = f"requests of {taken} bytes are worked on or wait, the limit is {most_bytes}"
             else:
                 self._requests[caller] += 1
-                self._num_bytes += num_bytes
+                self._bytes[caller] += num_bytes
                 return
         raise OverloadedError(problem, retry_after_s=self._retry_after_s())
 
+    def _has_share(self, caller: str) -> bool:
+        own = self._requests[caller]
+        return own >= self._config.max_requests_per_caller and own < self._requests.total()
+
     def _share_taken(self) -> str:
         most = self._config.max_requests_per_caller
-        return f"{most} calls of the caller are worked on or wait, which is the limit of one"
+        return f"{most} calls of the caller are worked on or wait, which is the limit of one beside others"
 
     def _give_share(self, caller: str, num_bytes: int) -> None:
         with self._lock:
             _count_down(self._requests, caller)
-            self._num_bytes -= num_bytes
+            _count_down(self._bytes, caller, num_bytes)
 
-    def _leave(self, took_s: float) -> None:
+    def _leave(self, call: CallContext, took_s: float) -> None:
         with self._lock:
             self._mean_call_s += _SMOOTHING * (took_s - self._mean_call_s)
-        self._permits.release()
+        self._permits.release(call)
 
     def _overloaded(self) -> OverloadedError:
         return OverloadedError(
@@ -242,7 +254,7 @@ class Admission:
         return min(max(seconds, _SHORTEST_RETRY_S), _LONGEST_RETRY_S)
 
 
-def _count_down(counter: Counter[str], caller: str) -> None:
-    counter[caller] -= 1
+def _count_down(counter: Counter[str], caller: str, by: int = 1) -> None:
+    counter[caller] -= by
     if not counter[caller]:
         del counter[caller]  # callers come and go without end

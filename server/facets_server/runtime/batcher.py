@@ -1,13 +1,13 @@
 """The dynamic batcher: one worker thread a model, texts of many calls in one forward pass.
 
 Calls put their rows in, token rows or texts, and wait. The worker takes what has gathered while the batch before was
-running, a few rows of each call round-robin, sorts by length, and cuts batches of at most a token budget, padding
+running, a few rows a turn and turns by caller, sorts by length, and cuts batches of at most a token budget, padding
 counted where the model pads. Rows of short calls and of long ones are never in one batch, and after each batch of long
 calls it is the turn of the short ones: a single query waits for one batch of a bulk load. Rows that nobody waits for
 any more are dropped before the model sees them. When a batch of several calls fails, each call is run alone: one bad
 text does not fail its neighbours.
 
-    rows of calls -> round-robin -> sort by length -> token budget -> encode -> back to the calls
+    rows of calls -> turns by caller -> sort by length -> token budget -> encode -> back to the calls
 
 Many callers who send one text each and wait for it come back together: after a batch of N calls the worker waits until
 N/2 are there again, though not for long. Without that it would take the first few at once, and batches would get
@@ -41,7 +41,8 @@ logger = logging.getLogger(__name__)
 RowT = TypeVar("RowT")
 Columns = tuple[NDArray[Any], ...]  # arrays whose first axis is the rows; objects where these differ in shape
 
-_ROWS_A_TURN = 32  # rows taken of one call before the next call's turn; a call of no more is a short one
+_ROWS_A_TURN = 32  # rows taken of one call before the next turn; a call of no more is a short one
+_SHORT, _LONG = "short", "long"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +87,7 @@ class PendingRows(Waiter, Generic[RowT]):
     """Rows that wait for the model; made by ``Batcher.submit``."""
 
     def __init__(self, rows: Sequence[RowT], call: CallContext) -> None:
-        super().__init__(call)
+        super().__init__(call, kind=_SHORT if len(rows) <= _ROWS_A_TURN else _LONG)
         self.rows = rows
         self.submitted = time.monotonic()
         self.next_row = 0  # first row not yet taken by the worker
@@ -191,10 +192,10 @@ class Batcher(Generic[RowT]):
     def _work(self) -> None:
         long: list[list[tuple[PendingRows[RowT], int]]] = []  # taken together, to be sorted, and run one by one
         while long or self._gather():
-            for batch in self._batches(self._take(1, _is_short)):
+            for batch in self._batches(self._take(1, _SHORT)):
                 self._begin(batch)
             if not long:
-                long = self._batches(self._take(self._config.lookahead_batches, _is_long))
+                long = self._batches(self._take(self._config.lookahead_batches, _LONG))
             if long:
                 self._begin(long.pop(0))
 
@@ -216,25 +217,26 @@ class Batcher(Generic[RowT]):
     def _has_full_batch(self) -> bool:
         return self._queue.is_closed or self.num_waiting_texts >= self._config.max_batch_texts
 
-    def _take(
-        self, num_batches: int, wanted: Callable[[PendingRows[Any]], bool]
-    ) -> list[tuple[PendingRows[RowT], int]]:
-        """Takes waiting rows of the calls that are wanted, in turn, for about so many batches; none once closed."""
+    def _take(self, num_batches: int, kind: str) -> list[tuple[PendingRows[RowT], int]]:
+        """Takes waiting rows of the calls of one kind, in turn, for about so many batches; none once closed."""
         budget = self._lane.max_tokens * num_batches
         most = self._config.max_batch_texts * num_batches
         items: list[tuple[PendingRows[RowT], int]] = []
         while len(items) < most and budget > 0 and not self._queue.is_closed:
-            pending = self._queue.take(wanted)
+            pending = self._queue.take(kind, cost=self._tokens_of_turn)
             if pending is None:
                 break
-            end = min(pending.next_row + _ROWS_A_TURN, len(pending.rows))
-            items += [(pending, row) for row in range(pending.next_row, end)]
-            budget -= sum(map(self._lane.length, pending.rows[pending.next_row : end]))
-            pending.next_row = end
-            if end < len(pending.rows):
+            rows = _turn_of(pending)
+            items += [(pending, row) for row in rows]
+            budget -= self._tokens_of_turn(pending)
+            pending.next_row = rows.stop
+            if rows.stop < len(pending.rows):
                 self._queue.put_back(pending)
         self._num_taken += len(items)
         return items
+
+    def _tokens_of_turn(self, pending: PendingRows[RowT]) -> int:
+        return sum(self._lane.length(pending.rows[row]) for row in _turn_of(pending))
 
     def _batches(self, items: list[tuple[PendingRows[RowT], int]]) -> list[list[tuple[PendingRows[RowT], int]]]:
         """Cuts rows into batches of similar length within the token budget; longest first."""
@@ -312,12 +314,9 @@ class Batcher(Generic[RowT]):
         calls[0].end(error)
 
 
-def _is_short(pending: PendingRows[Any]) -> bool:
-    return len(pending.rows) <= _ROWS_A_TURN
-
-
-def _is_long(pending: PendingRows[Any]) -> bool:
-    return not _is_short(pending)
+def _turn_of(pending: PendingRows[Any]) -> range:
+    """The rows of one turn of a call."""
+    return range(pending.next_row, min(pending.next_row + _ROWS_A_TURN, len(pending.rows)))
 
 
 def _check_columns(columns: Columns, num_rows: int) -> None:

@@ -98,6 +98,7 @@ class CallContext:
         request_id: Of the caller, or made by the server.
         deadline: When the caller gives up, by ``time.monotonic()``; None: never.
         caller: Who asks: the name of a key, else an address without its port.
+        weight: What his share is measured by; that of a caller with 2 is twice that of one with 1.
         peer: Address and port that the call came from.
         trace_id: Of the trace it belongs to, 32 hexadecimal digits; empty: none.
         span: OpenTelemetry's span of the call; None: no traces are made.
@@ -114,6 +115,7 @@ class CallContext:
     request_id: str = ""
     deadline: float | None = None
     caller: str = ""
+    weight: float = 1.0
     peer: str = ""
     trace_id: str = ""
     span: Any = None

@@ -195,7 +195,7 @@ class Calls:
         if self._keys is None:
             return None
         key = self._keys.find(metadata_of(context, "authorization"))
-        call.caller = key.caller
+        call.caller, call.weight = key.caller, key.weight
         right = right_of(method)
         key.check_role(right.role, of_server=right.of_server)
         return key

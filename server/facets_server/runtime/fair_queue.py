@@ -1,8 +1,13 @@
 """The one queue behind every wait of the server, for a permit or for the model, and the fair lock that is made of it.
 
-Calls wait in the order of asking. Whoever has more to do than one share goes to the end again (round-robin), so that
-a bulk request does not hold up a single question. Nobody waits past the end of the call: a waiter ends once, by
-whoever comes first, the owner of the queue or the call itself, and a waiter that gave up is no longer in the queue.
+Callers take turns, whoever a caller is: a key, else an address. Next is the caller who has had least so far for his
+weight, and of his calls the one that has waited longest; a call that has more to do than one turn goes behind his
+others. So what another caller asks does not wait for the hundreds of calls that somebody else has made before, and who
+is alone may have everything. This is start-time fair queueing (Goyal, Vin and Cheng 1996): a caller who comes begins at
+the time of whoever is being served, neither with a credit for having been away nor without the debt of before.
+
+Nobody waits past the end of the call: a waiter ends once, by whoever comes first, the owner of the queue or the call
+itself, and a waiter that gave up is no longer in the queue.
 
 The lock is for what only a few calls may do at a time: a model whose work is one library call rather than rows that a
 batcher could fuse, and the permits of admission control. Long work takes the lock several times.
@@ -11,7 +16,7 @@ batcher could fuse, and the permits of admission control. Long work takes the lo
 import asyncio
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar, Generic, TypeVar
@@ -23,6 +28,8 @@ from facets_server.runtime.errors import CallCancelledError
 
 __all__ = ["FairLock", "FairQueue", "QueueFullError", "Waiter"]
 
+_MOST_DEBTS = 1024  # of callers who have gone
+
 
 class QueueFullError(FacetsError):
     """As many wait as may wait."""
@@ -32,11 +39,15 @@ class Waiter:
     """One call that waits for something.
 
     Attributes:
-        call: Its deadline and cancellation end the wait.
+        call: Its deadline and cancellation end the wait; its caller has turns.
+        kind: Waiters of one kind wait for the same, and are taken in turn.
+        may_give_way: Whether it may be refused after all, for a caller who has fewer places.
     """
 
-    def __init__(self, call: CallContext) -> None:
+    def __init__(self, call: CallContext, *, kind: str = "", may_give_way: bool = False) -> None:
         self.call = call
+        self.kind = kind
+        self.may_give_way = may_give_way
         self._lock = threading.Lock()
         self._woken = threading.Event()
         self._has_ended = False
@@ -169,8 +180,69 @@ class _Wakes:
 WaiterT = TypeVar("WaiterT", bound=Waiter)
 
 
+class _Line(Generic[WaiterT]):
+    """The waiters of one caller, of one kind."""
+
+    def __init__(self, passed: float) -> None:
+        self.passed = passed  # what he has had, for his weight, on the clock of all
+        self.waiters: deque[WaiterT] = deque()
+
+
+class _Turns(Generic[WaiterT]):
+    """The callers who wait for one kind of thing."""
+
+    def __init__(self) -> None:
+        self.lines: dict[str, _Line[WaiterT]] = {}  # of callers with a waiter at least
+        self._clock = 0.0  # what whoever is being served had had before
+        self._debts: dict[str, float] = {}  # of callers who have gone, and have had more than that
+
+    def put(self, waiter: WaiterT) -> None:
+        caller = waiter.call.caller
+        if caller not in self.lines:
+            self.lines[caller] = _Line(max(self._clock, self._debts.pop(caller, 0.0)))
+        self.lines[caller].waiters.append(waiter)
+
+    def take(self, may_have: Callable[[str], bool], cost: Callable[[WaiterT], float]) -> WaiterT | None:
+        """The next waiter, whose caller pays; None: nobody who may have it waits."""
+        able = [caller for caller in self.lines if may_have(caller)]
+        if not able:
+            return None
+        line = self.lines[min(able, key=lambda caller: self.lines[caller].passed)]
+        waiter = line.waiters[0]
+        self._clock = max(self._clock, line.passed)
+        line.passed += cost(waiter) / waiter.call.weight
+        self.remove(waiter)
+        return waiter
+
+    def remove(self, waiter: WaiterT) -> bool:
+        line = self.lines.get(waiter.call.caller)
+        if line is None or waiter not in line.waiters:
+            return False
+        line.waiters.remove(waiter)
+        if not line.waiters:
+            del self.lines[waiter.call.caller]
+            if line.passed > self._clock:
+                self._owe(waiter.call.caller, line.passed)
+        return True
+
+    def _owe(self, caller: str, passed: float) -> None:
+        self._debts[caller] = passed
+        if len(self._debts) > _MOST_DEBTS:  # callers come and go without end
+            self._debts = {who: owed for who, owed in self._debts.items() if owed > self._clock}
+            while len(self._debts) > _MOST_DEBTS:
+                del self._debts[next(iter(self._debts))]
+
+
+def _anybody(_: str) -> bool:
+    return True
+
+
+def _one(_: object) -> float:
+    return 1.0
+
+
 class FairQueue(Generic[WaiterT]):
-    """Waiters in turn; may be shared by threads.
+    """Waiters, whose callers take turns; may be shared by threads.
 
     Attributes:
         changed: Held while the queue changes, notified when a waiter comes and when the queue closes; the owner keeps
@@ -187,54 +259,88 @@ class FairQueue(Generic[WaiterT]):
         self._on_leave = on_leave
         self.changed = threading.Condition()
         self.is_closed = False
-        self._waiters: deque[WaiterT] = deque()
+        self._turns: dict[str, _Turns[WaiterT]] = {}  # by kind
+        self._num_waiters = 0
         self._notified_at = 1  # so many waiters
 
     def __len__(self) -> int:
-        return len(self._waiters)
+        return self._num_waiters
 
-    def put(self, waiter: WaiterT, *, max_waiting: int | None = None) -> None:
-        """Puts a waiter at the end.
+    def put(self, waiter: WaiterT) -> None:
+        """Puts a waiter behind those of its caller.
 
         Raises:
-            QueueFullError: ``max_waiting`` wait already.
             NotReadyError: The queue is closed.
         """
         with self.changed:
             if self.is_closed:
                 raise NotReadyError("the server is shutting down")
-            if max_waiting is not None and len(self._waiters) >= max_waiting:
-                raise QueueFullError(f"{len(self._waiters)} calls wait, the limit is {max_waiting}")
             waiter._leave = lambda: self._discard(waiter)
-            self._waiters.append(waiter)
-            if len(self._waiters) >= self._notified_at:
+            self.put_back(waiter)
+            if self._num_waiters >= self._notified_at:
                 self.changed.notify_all()
+
+    def put_back(self, waiter: WaiterT) -> None:
+        """The same with a waiter that was taken, and has had its turn."""
+        with self.changed:
+            self._turns.setdefault(waiter.kind, _Turns()).put(waiter)
+            self._num_waiters += 1
 
     def wait_for_waiters(self, num_waiters: int, *, timeout_s: float | None = None) -> None:
         """Waits until so many wait or the queue is closed; for its only owner, who holds ``changed``."""
         self._notified_at = num_waiters
         try:
-            self.changed.wait_for(lambda: len(self._waiters) >= num_waiters or self.is_closed, timeout_s)
+            self.changed.wait_for(lambda: self._num_waiters >= num_waiters or self.is_closed, timeout_s)
         finally:
             self._notified_at = 1
 
-    def take(self, wanted: Callable[[WaiterT], bool] | None = None) -> WaiterT | None:
-        """Takes the first waiter out, of those that are wanted; None when no such one waits."""
+    def take(
+        self,
+        kind: str = "",
+        *,
+        may_have: Callable[[str], bool] = _anybody,
+        cost: Callable[[WaiterT], float] = _one,
+    ) -> WaiterT | None:
+        """Takes out the waiter whose turn it is.
+
+        Args:
+            kind: Of the waiter.
+            may_have: Which callers may have their turn now.
+            cost: What the caller's turn costs, so that shares are equal in it; evaluated for the one who is taken.
+
+        Returns:
+            None when no such waiter is there.
+        """
         with self.changed:
-            found = next((one for one in self._waiters if wanted is None or wanted(one)), None)
+            turns = self._turns.get(kind)
+            found = turns.take(may_have, cost) if turns is not None else None
             if found is not None:
-                self._waiters.remove(found)
+                self._num_waiters -= 1
             return found
 
-    def put_back(self, waiter: WaiterT) -> None:
-        """Puts a waiter that was taken at the end again: it has had its share of this round."""
+    def give_way(self, call: CallContext) -> WaiterT | None:
+        """Takes out the newest waiter of the caller who has most places for his weight, for a call of another.
+
+        Returns:
+            None when nobody has more places than the caller of the call would have; then he has to go.
+        """
         with self.changed:
-            self._waiters.append(waiter)
+            found = self._who_gives_way(call)
+            if found is not None:
+                self._remove(found)
+            return found
+
+    def would_give_way(self, call: CallContext) -> bool:
+        """Whether somebody would leave his place to the call."""
+        with self.changed:
+            return self._who_gives_way(call) is not None
 
     def snapshot(self) -> list[WaiterT]:
-        """Who waits now, in order."""
+        """Who waits now: by caller, in his order."""
         with self.changed:
-            return list(self._waiters)
+            return [
+                waiter for turns in self._turns.values() for line in turns.lines.values() for waiter in line.waiters
+            ]
 
     def close(self) -> None:
         """Lets nobody wait any more."""
@@ -244,30 +350,53 @@ class FairQueue(Generic[WaiterT]):
 
     def fail_all(self, error: Exception) -> None:
         """Ends every wait with an error."""
-        while (waiter := self.take()) is not None:
-            waiter.end(error)
+        for waiter in self.snapshot():
+            if self._remove(waiter):
+                waiter.end(error)
+
+    def _who_gives_way(self, call: CallContext) -> WaiterT | None:
+        counts: Counter[str] = Counter()
+        newest: dict[str, WaiterT] = {}
+        for waiter in self.snapshot():
+            counts[waiter.call.caller] += 1
+            if waiter.may_give_way:
+                newest[waiter.call.caller] = waiter
+        places = {caller: counts[caller] / waiter.call.weight for caller, waiter in newest.items()}
+        longest = max(places, key=places.__getitem__, default="")
+        if not places or places[longest] <= (counts[call.caller] + 1) / call.weight:
+            return None
+        return newest[longest]
+
+    def _remove(self, waiter: WaiterT) -> bool:
+        with self.changed:
+            is_here = waiter.kind in self._turns and self._turns[waiter.kind].remove(waiter)
+            self._num_waiters -= is_here
+            return is_here
 
     def _discard(self, waiter: WaiterT) -> None:
-        with self.changed:
-            if waiter not in self._waiters:
-                return
-            self._waiters.remove(waiter)
-        if self._on_leave is not None:
+        if self._remove(waiter) and self._on_leave is not None:
             self._on_leave(waiter)
 
 
 class FairLock:
     """A lock that up to ``num_holders`` calls hold at a time."""
 
-    def __init__(self, num_holders: int = 1) -> None:
+    def __init__(self, num_holders: int = 1, *, num_reserved: int = 0) -> None:
+        """Held by nobody.
+
+        Args:
+            num_holders: How many may hold it at a time.
+            num_reserved: Of these, how many only callers with fewer than that may have: whoever comes finds one.
+        """
         self._most = num_holders
-        self._num_held = 0
+        self._num_reserved = num_reserved
+        self._held: Counter[str] = Counter()  # by caller
         self._queue: FairQueue[Waiter] = FairQueue()
 
     @property
     def num_held(self) -> int:
         """Calls that hold the lock now."""
-        return self._num_held
+        return self._held.total()
 
     @property
     def num_waiting(self) -> int:
@@ -277,7 +406,7 @@ class FairLock:
     def is_idle(self) -> bool:
         """True when nobody holds the lock or waits."""
         with self._queue.changed:
-            return not (self._num_held or len(self._queue))
+            return not (self._held or len(self._queue))
 
     @contextmanager
     def hold(self, call: CallContext) -> Iterator[None]:
@@ -297,17 +426,18 @@ class FairLock:
             seconds = time.monotonic() - started
             call.inference_ms += seconds * 1000
             call.stages.add("model", started, seconds)
-            self.release()
+            self.release(call)
 
     def acquire(self, call: CallContext, *, max_waiting: int | None = None) -> None:
         """Takes the lock; adds the time it took to the call's. Whoever takes it calls ``release``.
 
         Args:
             call: For whom.
-            max_waiting: Refused instead of waiting when so many wait; None: never.
+            max_waiting: When so many wait, one of a caller who has more places than this one is refused, else this
+                call; None: never.
 
         Raises:
-            QueueFullError: ``max_waiting`` calls wait.
+            QueueFullError: ``max_waiting`` calls wait, at once or later.
             DeadlineExceededError, CallCancelledError, NotReadyError: As for ``hold``.
         """
         asked = time.monotonic()
@@ -325,27 +455,55 @@ class FairLock:
                 await waiter.ended()
             except asyncio.CancelledError:
                 if waiter.was_granted():  # and nobody is there to take it
-                    self.release()
+                    self.release(call)
                 raise
         _count_wait(call, asked)
 
     def _ask(self, call: CallContext, max_waiting: int | None) -> Waiter | None:
         """Takes the lock when it is free, else joins the queue and returns the waiter."""
         with self._queue.changed:
-            if self._num_held < self._most and not len(self._queue) and not self._queue.is_closed:
-                self._num_held += 1
+            # Callers who wait while it is free may not have it: what is left is reserved for others.
+            if self._may_have(call.caller) and not self._queue.is_closed:
+                self._held[call.caller] += 1
                 return None
-            waiter = Waiter(call)
-            self._queue.put(waiter, max_waiting=max_waiting)
-            return waiter
+            waiter = Waiter(call, may_give_way=max_waiting is not None)
+            gone = self._make_place(call, max_waiting)
+            self._queue.put(waiter)
+        if gone is not None:
+            gone.end(QueueFullError(f"{max_waiting} calls wait, and other callers have fewer places"))
+        return waiter
 
-    def release(self) -> None:
-        """Gives the lock back; it goes straight to whoever has waited longest."""
+    def _make_place(self, call: CallContext, max_waiting: int | None) -> Waiter | None:
+        """Whoever has to leave the queue, so that a call may wait."""
+        if max_waiting is None or len(self._queue) < max_waiting:
+            return None
+        gone = self._queue.give_way(call)
+        if gone is None:
+            raise QueueFullError(f"{len(self._queue)} calls wait, the limit is {max_waiting}")
+        return gone
+
+    def has_place(self, call: CallContext, max_waiting: int) -> bool:
+        """Whether ``acquire`` would not refuse at once."""
         with self._queue.changed:
-            while (waiter := self._queue.take()) is not None:
+            is_free = self._may_have(call.caller) or len(self._queue) < max_waiting
+            return is_free or self._queue.would_give_way(call)
+
+    def _may_have(self, caller: str) -> bool:
+        left = self._most - self._held.total()
+        return left > (0 if self._held[caller] < self._num_reserved else self._num_reserved)
+
+    def release(self, call: CallContext) -> None:
+        """Gives the lock back; it goes straight to the caller whose turn it is.
+
+        Args:
+            call: That had it.
+        """
+        with self._queue.changed:
+            self._held[call.caller] -= 1
+            self._held += Counter()  # drops those who hold nothing: callers come and go without end
+            while (waiter := self._queue.take(may_have=self._may_have)) is not None:
                 if waiter.end():
-                    return
-            self._num_held -= 1
+                    self._held[waiter.call.caller] += 1
 
     def close(self) -> None:
         """Refuses everybody from now on; whoever holds the lock keeps it to the end."""

@@ -1,7 +1,8 @@
 """Who calls: bearer keys, what for and on which collections; and gateways, that call on behalf of others.
 
-A file of keys has one a line: ``KEY [read|write|admin] [COLLECTION ...]``. A key alone may do everything; names of
-collections bind it to these. Lines that begin with ``#`` and a blank are comments. A gateway is believed when it knows
+A file of keys has one a line: ``KEY [read|write|admin] [weight=N] [COLLECTION ...]``. A key alone may do everything;
+names of collections bind it to these; a key of weight 2 has twice the share of one of weight 1 where both want more
+than there is. Lines that begin with ``#`` are comments. A gateway is believed when it knows
 a secret.
 """
 
@@ -34,6 +35,8 @@ __all__ = [
 
 TOKEN_METADATA = "x-facets-gateway-token"
 ADDRESS_METADATA = "x-facets-gateway-caller"
+_WEIGHT, _NUMBER = "weight=", re.compile(r"[0-9]+(\.[0-9]+)?")
+_LEAST_WEIGHT, _MOST_WEIGHT = 0.01, 100
 _TOKEN = re.compile(r"[\x21-\x7e]{16,1000}")
 _LOCAL_SOCKET = "unix"  # peers of the socket that is there for our gateway alone
 
@@ -56,11 +59,13 @@ class Key:
         caller: Name of whoever has it, for limits and the log; not the key.
         role: What it is good for.
         collections: On which collections; empty: on all, and on what belongs to none.
+        weight: What its share is measured by.
     """
 
     caller: str
     role: Role = Role.ADMIN
     collections: frozenset[str] = frozenset()
+    weight: float = 1.0
 
     def check_role(self, role: Role, *, of_server: bool) -> None:
         """Checks that the key is good for a method.
@@ -92,10 +97,13 @@ class Key:
 class Keys:
     """The keys that a server knows."""
 
-    def __init__(self, keys: Iterable[tuple[str, Role, frozenset[str]]]) -> None:
-        self._keys = {
-            _digest(key): Key(f"key-{_digest(key).hex()[:8]}", role, collections) for key, role, collections in keys
-        }
+    def __init__(self, keys: Iterable[tuple[str, Key]]) -> None:
+        """Keeps no key, only their digests.
+
+        Args:
+            keys: What each is good for.
+        """
+        self._keys = {_digest(key): good_for for key, good_for in keys}
 
     def find(self, authorization: str) -> Key:
         """The key that a call carries.
@@ -127,17 +135,23 @@ def read_keys(file: Path) -> Keys:
     except UnicodeDecodeError as error:
         raise ConfigError(f"api_keys_file {file} is not UTF-8: byte {error.start} cannot be read") from error
     lines = ((number, line.split()) for number, line in enumerate(text.splitlines(), 1))
-    keys = [_key(parts, f"{file}, line {number}") for number, parts in lines if parts and parts[0] != "#"]
+    keys = [_key(parts, f"{file}, line {number}") for number, parts in lines if parts and parts[0][0] != "#"]
     if not keys:
         raise ConfigError(f"api_keys_file {file} holds no key, expected one a line")
     return Keys(keys)
 
 
-def _key(parts: list[str], where: str) -> tuple[str, Role, frozenset[str]]:
-    key, role, *collections = [*parts, "admin"] if len(parts) == 1 else parts
+def _key(parts: list[str], where: str) -> tuple[str, Key]:
+    key, role, *rest = [*parts, "admin"] if len(parts) == 1 else parts
     if role.upper() not in Role.__members__:  # not the word: it may be a part of a key
         raise ConfigError(f"api_keys_file {where}: expected read, write or admin after the key")
-    return key, Role[role.upper()], frozenset(collections)
+    weight = 1.0
+    if rest and rest[0].startswith(_WEIGHT):
+        number = rest.pop(0).removeprefix(_WEIGHT)
+        if not _NUMBER.fullmatch(number) or not _LEAST_WEIGHT <= float(number) <= _MOST_WEIGHT:
+            raise ConfigError(f"api_keys_file {where}: weight is a number from {_LEAST_WEIGHT} to {_MOST_WEIGHT}")
+        weight = float(number)
+    return key, Key(f"key-{_digest(key).hex()[:8]}", Role[role.upper()], frozenset(rest), weight)
 
 
 def _digest(key: str) -> bytes:

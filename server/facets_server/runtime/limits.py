@@ -70,7 +70,7 @@ class AdmissionConfig(Settings):
     max_streams: AtLeastOne = 32
     max_stream_window: AtLeastOne = 8  # requests of one stream read ahead
     max_stream_bytes: AtLeastOne = 8_388_608  # of these; one alone may have more
-    max_requests_per_caller: AtLeastOne = 216  # worked on and waiting, of one key, or of one address where no key is
+    max_requests_per_caller: AtLeastOne = 144  # worked on and waiting, of one key (else address) beside others
     max_streams_per_caller: AtLeastOne = 24
     max_request_bytes: AtLeastOne = 268_435_456  # of all requests worked on and waiting; one alone may have more
     message_timeout_s: Positive = 30.0  # how long a call may take to send its message, a stream its first

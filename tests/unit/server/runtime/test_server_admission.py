@@ -15,15 +15,34 @@ def admit(admission, caller="a", num_bytes=10):
     return asyncio.run(admission.admit(CallContext(caller=caller), num_bytes))
 
 
-def test_one_caller_has_its_share_and_no_more():
+def test_one_caller_has_its_share_beside_others_and_everything_alone():
     admission = Admission(AdmissionConfig(max_requests_per_caller=2))
-    held = [admit(admission), admit(admission)]
+    held = [admit(admission) for _ in range(5)]
+    other = admit(admission, "b")
     with pytest.raises(OverloadedError, match="of the caller"):
         admit(admission)
-    other = admit(admission, "b")
-    held[0].release()
+    with pytest.raises(OverloadedError, match="of the caller"):
+        admission.check_room(CallContext(caller="a"))
+    admission.check_room(CallContext(caller="b"))
+    other.release()
     held.append(admit(admission))
-    for permit in (*held, other):
+    for permit in held:
+        permit.release()
+    assert admission.is_idle()
+
+
+def test_one_caller_leaves_places_and_bytes_to_whoever_comes():
+    admission = Admission(AdmissionConfig(max_concurrent_requests=16, max_queued_requests=0, max_request_bytes=1000))
+    held = [admit(admission, num_bytes=50) for _ in range(14)]
+    with pytest.raises(OverloadedError, match="14 calls are worked on"):
+        admit(admission, num_bytes=1)
+    held.append(admit(admission, "b", num_bytes=100))
+    held[0].release()
+    held[1].release()
+    with pytest.raises(OverloadedError, match="bytes"):
+        admit(admission, num_bytes=300)
+    held.append(admit(admission, "c", num_bytes=100))
+    for permit in held:
         permit.release()
     assert admission.is_idle()
 
@@ -46,7 +65,7 @@ def test_requests_are_bounded_in_bytes_and_one_alone_is_let_in():
     admit(admission, num_bytes=60)
     with pytest.raises(OverloadedError, match="bytes"):
         admit(admission, "b", num_bytes=60)
-    admit(admission, "b", num_bytes=40)
+    admit(admission, "b", num_bytes=12)
 
 
 @pytest.mark.parametrize("end", ["cancelled", "deadline"])

@@ -1,4 +1,5 @@
 import threading
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -232,6 +233,23 @@ def test_closing_fails_what_waits(make_batcher, recorder):
         waiting.result()
     with pytest.raises(NotReadyError):
         batcher.submit([row(1)], CallContext())
+
+
+def test_another_caller_is_in_the_next_batch_whoever_waits_before(make_batcher, recorder):
+    batcher = make_batcher(max_batch_texts=32)
+    before = [([row(5, number=2)] * 8, CallContext(caller="many")) for _ in range(200)]
+    fill_behind_a_running_batch(batcher, recorder, [*before, ([row(5, number=3)], CallContext(caller="other"))])
+    assert (5, 3) in recorder.batches[1]
+
+
+def test_callers_have_equal_shares_in_tokens(make_batcher, recorder):
+    batcher = make_batcher(max_batch_texts=8)
+    calls = [([row(4, number=caller)], CallContext(caller=f"c{caller}")) for caller in range(9) for _ in range(40)]
+    calls += [([row(4, number=9)] * 8, CallContext(caller="c9")) for _ in range(5)]
+    fill_behind_a_running_batch(batcher, recorder, calls)[-1].result()
+    served = Counter(number for batch in recorder.batches[1:] for _, number in batch)
+    until_now = sum(served.values()) / 10
+    assert all(served[caller] == pytest.approx(until_now, abs=8) for caller in range(10))
 
 
 def test_permits_are_given_in_the_order_of_asking():

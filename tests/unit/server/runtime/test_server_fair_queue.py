@@ -1,4 +1,5 @@
 import threading
+from collections import Counter
 
 import pytest
 from facets_server.runtime.call_context import CallContext
@@ -34,7 +35,7 @@ def test_the_lock_goes_to_whoever_has_waited_longest_and_a_second_hold_comes_aft
     for place, (name, num_holds) in enumerate([("bulk", 3), ("single", 1), ("other", 1)]):
         threads.append(start(lambda name=name, num_holds=num_holds: work(name, num_holds)))
         wait_for(lambda place=place: lock.num_waiting == place + 1)
-    lock.release()
+    lock.release(CallContext())
     for thread in threads:
         thread.join(10)
     assert order[:3] == ["bulk", "single", "other"] and order[3:] == ["bulk", "bulk"]
@@ -50,9 +51,100 @@ def test_several_calls_hold_the_lock_when_it_allows_them():
         lock.acquire(CallContext(), max_waiting=0)
     with pytest.raises(DeadlineExceededError):
         lock.acquire(CallContext(deadline=0.0))
-    lock.release()
-    lock.release()
+    lock.release(CallContext())
+    lock.release(CallContext())
     assert lock.is_idle()
+
+
+def of(caller, weight=1.0):
+    return CallContext(caller=caller, weight=weight)
+
+
+def taken(queue, num):
+    return [queue.take().call.caller for _ in range(num)]
+
+
+def test_callers_take_turns_however_many_calls_each_has():
+    queue = FairQueue()
+    for caller in ["many"] * 400 + ["few", "few", "other"]:
+        queue.put(Waiter(of(caller)))
+    assert sorted(taken(queue, 3)) == ["few", "many", "other"]
+    assert sorted(taken(queue, 2)) == ["few", "many"]
+    assert set(taken(queue, 398)) == {"many"}  # alone it has everything
+    assert queue.take() is None and len(queue) == 0
+
+
+def test_who_comes_begins_where_the_others_are():
+    queue = FairQueue()
+    for _ in range(50):
+        queue.put(Waiter(of("a")))
+    assert taken(queue, 20) == ["a"] * 20
+    for _ in range(50):
+        queue.put(Waiter(of("b")))
+    assert Counter(taken(queue, 20)) == {"a": 10, "b": 10}  # no credit for the time before
+
+
+def test_leaving_and_coming_back_buys_nothing():
+    queue, had = FairQueue(), Counter()
+    for _ in range(100):
+        queue.put(Waiter(of("stays")))
+    for _ in range(40):
+        if "goes" not in [waiter.call.caller for waiter in queue.snapshot()]:
+            queue.put(Waiter(of("goes")))
+        had[queue.take(cost=lambda waiter: 1.0 if waiter.call.caller == "stays" else 3.0).call.caller] += 1
+    assert had["goes"] == pytest.approx(10, abs=1)  # three times as dear, a third as often
+
+
+def test_shares_go_by_weight_and_by_cost():
+    queue = FairQueue()
+    for caller, weight in (("light", 1.0), ("heavy", 3.0)):
+        for _ in range(100):
+            queue.put(Waiter(of(caller, weight)))
+    assert Counter(taken(queue, 40)) == {"heavy": 30, "light": 10}
+
+
+def test_a_lock_keeps_places_for_whoever_comes():
+    lock = FairLock(8, num_reserved=2)
+    for _ in range(6):
+        lock.acquire(of("many"))
+    waiting = start(lambda: lock.acquire(of("many")))
+    wait_for(lambda: lock.num_waiting == 1)
+    lock.acquire(of("other"))  # at once
+    assert (lock.num_held, lock.num_waiting) == (7, 1)
+    lock.release(of("many"))
+    assert lock.num_waiting == 1  # the place of the other one counts
+    lock.release(of("other"))
+    waiting.join(10)
+    for _ in range(6):
+        lock.release(of("many"))
+    assert lock.is_idle()
+
+
+def test_in_a_full_queue_who_has_most_places_gives_one_up():
+    lock, refused = FairLock(), []
+    lock.acquire(of("many"))
+
+    def ask(call):
+        try:
+            lock.acquire(call, max_waiting=3)
+        except QueueFullError:
+            refused.append(call.caller)
+        else:
+            lock.release(call)
+
+    threads = []
+    for place in range(3):
+        threads.append(start(lambda: ask(of("many"))))
+        wait_for(lambda place=place: lock.num_waiting == place + 1)
+    ask(of("many"))
+    assert refused == ["many"]
+    threads.append(start(lambda: ask(of("other"))))
+    wait_for(lambda: refused == ["many", "many"])
+    assert lock.num_waiting == 3
+    lock.release(of("many"))
+    for thread in threads:
+        thread.join(10)
+    assert len(refused) == 2 and lock.is_idle()
 
 
 def test_a_waiter_that_gave_up_is_passed_over():
@@ -74,7 +166,7 @@ def test_a_waiter_that_gave_up_is_passed_over():
     gives_up.end()
     first.join(10)
     assert lock.num_waiting == 1
-    lock.release()
+    lock.release(CallContext())
     second.join(10)
     assert outcome == ["gave up", "held"]
 
@@ -96,7 +188,7 @@ def test_a_closed_lock_refuses_those_who_wait_and_those_who_come():
     assert len(outcome) == 1
     with pytest.raises(NotReadyError):
         lock.acquire(CallContext())
-    lock.release()
+    lock.release(CallContext())
     with pytest.raises(NotReadyError):
         lock.acquire(CallContext())
 

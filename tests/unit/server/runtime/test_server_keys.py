@@ -7,7 +7,7 @@ import pytest
 from facets_proto.v1 import models_pb2, models_pb2_grpc
 from facets_server.runtime.config import HttpConfig, SecurityConfig, ServerConfig
 from facets_server.runtime.errors import UnauthenticatedError
-from facets_server.runtime.keys import ADDRESS_METADATA, TOKEN_METADATA, GatewayTrust, gateway_tokens
+from facets_server.runtime.keys import ADDRESS_METADATA, TOKEN_METADATA, GatewayTrust, Role, gateway_tokens, read_keys
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from facets.errors import ConfigError
@@ -54,6 +54,33 @@ def test_keys_that_are_not_utf_8_are_an_error(make_server, tmp_path):
     file.write_bytes(b"key\xff\n")
     with pytest.raises(ConfigError, match="not UTF-8"):
         make_server(config=ServerConfig(security=SecurityConfig(api_keys_file=file)))
+
+
+def keys_of(tmp_path, text):
+    file = tmp_path / "keys"
+    file.write_text(text)
+    return read_keys(file)
+
+
+@pytest.mark.parametrize("line", ["# secret", "#secret", "  #secret read", "##secret admin"])
+def test_a_commented_line_is_no_key(tmp_path, line):
+    keys = keys_of(tmp_path, f"{line}\ngood read\n")
+    for sent in (line.split()[0], "secret", "#secret", "#"):
+        with pytest.raises(UnauthenticatedError):
+            keys.find(f"Bearer {sent}")
+    assert keys.find("Bearer good").role is Role.READ
+
+
+def test_a_key_may_have_a_weight(tmp_path):
+    keys = keys_of(tmp_path, "one\ntwo read weight=2.5\nthree write weight=0.5 wiki\n")
+    assert [keys.find(f"Bearer {key}").weight for key in ("one", "two", "three")] == [1.0, 2.5, 0.5]
+    assert keys.find("Bearer three").collections == {"wiki"}
+
+
+@pytest.mark.parametrize("weight", ["", "x", "0", "-1", "1e9", "101", "nan", "inf"])
+def test_a_weight_that_is_none_is_an_error(tmp_path, weight):
+    with pytest.raises(ConfigError, match="line 1: weight is a number from"):
+        keys_of(tmp_path, f"secret read weight={weight}\n")
 
 
 class FakeContext:

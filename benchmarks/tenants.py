@@ -1,0 +1,149 @@
+"""One key beside another, and ten at once: ``python -m benchmarks.tenants``; JSON on standard output.
+
+A real server process on 127.0.0.1 with a file of keys. First another key's single text, one after the other, alone and
+beside callers of one key who send eight texts a call without end; then ten keys at once, and how many texts of each
+were answered. A caller waits for each answer; refused, he comes back when he was told to. ``--seconds`` bounds each
+phase; callers are in a process of their own.
+"""
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import numpy as np
+from facets_proto.v1 import texts_pb2
+
+from benchmarks.load import percentiles
+from benchmarks.server import make_untrained, serving
+
+_EMBED = "/facets.v1.EmbeddingService/Embed"
+_WORDS = "the river ran past an old stone house where a man played the piano and nobody listened to him".split()
+_NUM_TENANTS = 10
+_CHANNELS = 4  # a connection has room for 320 calls
+_WARM_UP_S = 1.5  # until the callers have all begun; not counted
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """Callers of one key.
+
+    Attributes:
+        key: Theirs.
+        callers: How many wait for an answer at any time.
+        texts: Of each call.
+    """
+
+    key: str
+    callers: int
+    texts: int
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parses the flags, measures, writes JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each phase")
+    parser.add_argument("--callers", type=int, nargs="+", default=[40, 200, 400], help="of the one key, at most 400")
+    parser.add_argument("--model", help="shipped model or checkpoint folder (default: an untrained model of sentences)")
+    options = parser.parse_args(arguments)
+    keys = [f"key-of-tenant-{number}" for number in range(_NUM_TENANTS)]
+    report: dict[str, object] = {"benchmark": "tenants", "parameters": vars(options)}
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "keys"
+        file.write_text("\n".join(keys) + "\n", encoding="ascii")
+        settings = {"FACETS_SERVER_SECURITY_API_KEYS_FILE": str(file)}
+        model = options.model or str(make_untrained(Path(directory) / "model"))
+        with serving(model, Path(directory) / "data", settings) as server:
+            single = Tenant(keys[0], callers=1, texts=1)
+            report["single_alone_ms"] = percentiles(run(server.target, [single], options.seconds)[0][1])
+            report["single_beside_ms"] = {
+                f"{callers} callers": percentiles(
+                    run(server.target, [single, Tenant(keys[1], min(callers, 400), 8)], options.seconds)[0][1]
+                )
+                for callers in options.callers
+            }
+            # Unlike each other: many callers of one text, few of many.
+            tenants = [Tenant(key, callers=8 if place % 2 else 32, texts=32 if place % 2 else 8)
+                       for place, key in enumerate(keys)]  # fmt: skip
+            answered = [texts for texts, _ in run(server.target, tenants, options.seconds)]
+            mean = sum(answered) / len(answered)
+            report["ten_tenants"] = {
+                "texts_per_s": round(sum(answered) / options.seconds, 1),
+                "share_of_mean": [round(texts / mean, 3) for texts in answered],
+            }
+    sys.stdout.write(json.dumps(report, indent=2) + "\n")
+
+
+def run(target: str, tenants: Sequence[Tenant], seconds: float) -> list[tuple[int, list[float]]]:
+    """Texts answered and latencies in milliseconds of each tenant; the first one in a process of its own."""
+    groups = [tenants[:1], tenants[1:]] if len(tenants) == 2 else [tenants]
+    begin = time.time() + 3.0
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(len(groups), mp_context=context) as pool:
+        futures = [pool.submit(_run, target, group, begin, seconds) for group in groups]
+        return [one for future in futures for one in future.result()]
+
+
+def _run(target: str, tenants: Sequence[Tenant], begin: float, seconds: float) -> list[tuple[int, list[float]]]:
+    return asyncio.run(_call_all(target, tenants, begin, seconds))
+
+
+async def _call_all(
+    target: str, tenants: Sequence[Tenant], begin: float, seconds: float
+) -> list[tuple[int, list[float]]]:
+    latencies: list[list[float]] = [[] for _ in tenants]
+    async with AsyncExitStack() as stack:
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        channels = [
+            await stack.enter_async_context(grpc.aio.insecure_channel(target, options)) for _ in range(_CHANNELS)
+        ]
+        calls = [channel.unary_unary(_EMBED) for channel in channels]
+        await asyncio.gather(*(channel.channel_ready() for channel in channels))
+        await asyncio.sleep(max(0.0, begin - time.time()))
+        counted_from = time.perf_counter() + _WARM_UP_S
+        until = counted_from + seconds
+
+        async def work(place: int, number: int) -> None:
+            tenant = tenants[place]
+            request, metadata = _request(number, tenant.texts), (("authorization", f"Bearer {tenant.key}"),)
+            await asyncio.sleep(_WARM_UP_S * number / tenant.callers)
+            while (started := time.perf_counter()) < until:
+                try:
+                    await calls[number % _CHANNELS](request, metadata=metadata, timeout=60)
+                except grpc.aio.AioRpcError as error:
+                    if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+                        raise
+                    await asyncio.sleep(_pause_s(error))
+                    continue
+                ended = time.perf_counter()
+                if counted_from <= started and ended <= until:
+                    latencies[place].append(1000 * (ended - started))
+
+        await asyncio.gather(
+            *(work(place, number) for place, tenant in enumerate(tenants) for number in range(tenant.callers))
+        )
+    return [(tenant.texts * len(found), found) for tenant, found in zip(tenants, latencies, strict=True)]
+
+
+def _request(number: int, num_texts: int) -> bytes:
+    random = np.random.default_rng(number)
+    texts = [" ".join(random.choice(_WORDS, 12)) for _ in range(num_texts)]
+    return texts_pb2.EmbedRequest(texts=texts).SerializeToString()
+
+
+def _pause_s(error: grpc.aio.AioRpcError) -> float:
+    trailers = dict(error.trailing_metadata() or ())
+    return max(0.05, int(trailers.get("grpc-retry-pushback-ms", 50)) / 1000)
+
+
+if __name__ == "__main__":
+    main()
