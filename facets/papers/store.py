@@ -1,7 +1,6 @@
 """Papers and vectors added after training: one SQLite file, written before the caller hears of it."""
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,40 +11,31 @@ from numpy.typing import NDArray
 
 from facets.errors import DamagedError, InvalidInputError, StorageError
 from facets.papers.inputs import Author, CandidateKind, Paper
-from facets.storage import Database, Schema, add_checksums, clear_errors
+from facets.storage import Database, Schema, clear_errors, tables_with_checksums
 
 __all__ = ["SCHEMA", "AddedVector", "AdditionStore"]
 
 _FILE = "recommendation.sqlite3"
-_VERSION_1 = """
+_TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE papers (id TEXT PRIMARY KEY, record TEXT NOT NULL);
 CREATE TABLE vectors (
     kind TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (kind, id)
 );
 -- Papers of an author beyond those that name him or her: given by add_authors.
-CREATE TABLE memberships (kind TEXT NOT NULL, id TEXT NOT NULL, paper TEXT NOT NULL, PRIMARY KEY (kind, id, paper))
+CREATE TABLE memberships (kind TEXT NOT NULL, id TEXT NOT NULL, paper TEXT NOT NULL, PRIMARY KEY (kind, id, paper));
+-- Of the added papers, where the model has such vectors.
+CREATE TABLE sentences (id TEXT PRIMARY KEY, vector BLOB NOT NULL);
+INSERT INTO meta (key, value) VALUES ('writes', '0')
 """
-_TABLES = ("meta", "papers", "vectors", "memberships")
-_SENTENCES = "CREATE TABLE sentences (id TEXT PRIMARY KEY, vector BLOB NOT NULL)"
-
-
-def _version_2(connection: sqlite3.Connection) -> None:
-    connection.execute("INSERT INTO meta (key, value) VALUES ('writes', '0')")
-    add_checksums(connection, *_TABLES)
-
-
-def _version_3(connection: sqlite3.Connection) -> None:
-    connection.execute(_SENTENCES)
-    add_checksums(connection, "sentences")
+_TABLE_NAMES = ("meta", "papers", "vectors", "memberships", "sentences")
 
 
 SCHEMA = Schema(
     title="file of additions",
     application_id=0x46415041,  # "FAPA"
-    migrations=(_VERSION_1, _version_2, _version_3),
-    unmarked_tables=frozenset(_TABLES),
-    checked=(*_TABLES, "sentences"),
+    migrations=(tables_with_checksums(_TABLES, *_TABLE_NAMES),),
+    checked=_TABLE_NAMES,
     counter="SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'writes'",
 )
 

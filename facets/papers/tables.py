@@ -2,7 +2,7 @@ r"""What a model of papers knows besides its network: authors, citing papers, th
 
 ::
 
-    tables.safetensors     vectors of authors and citing papers, one byte a number
+    tables.safetensors     vectors of authors and citing papers: one byte a number with scales, or half precision
     recommendation.json    how scores are mixed, where the papers are, whose encoder made their sentence vectors
     papers.safetensors.xz  words of the papers, who wrote and who cites them   \  or `papers` in
     papers.json.xz         ids, names, titles                                   | recommendation.json names
@@ -44,8 +44,7 @@ __all__ = [
 ]
 
 KINDS = ("authors", "citations")
-_FORMAT = 3
-_OPENED_FORMATS = (1, 2, 3)  # 1: vectors in half precision; 2: no sentence vectors
+_FORMAT = 1
 _SENTENCES_FILE = "sentences.safetensors.xz"
 _SCALES_SUFFIX = ".scales"
 _BYTE_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0}]  # bytes that stand for themselves
@@ -196,13 +195,13 @@ def write_sentence_vectors(folder: Path, sentences: SentenceVectors) -> None:
 
 
 def change_settings(folder: Path, changes: Mapping[str, object]) -> None:
-    """Replaces some values of ``recommendation.json``; it has the present format then.
+    """Replaces some values of ``recommendation.json``.
 
     Raises:
         CheckpointError: The file is missing or damaged.
     """
     path = folder / "recommendation.json"
-    values = {**_json(path, Path.read_bytes), "format": _FORMAT, **changes}
+    values = {**_json(path, Path.read_bytes), **changes}
     _write((json.dumps(values, indent=2) + "\n").encode(), path)
 
 
@@ -214,8 +213,8 @@ def read_papers_part(folder: Path, *, read: Callable[[Path], bytes] = Path.read_
     """
     path = folder / "recommendation.json"
     values = _json(path, read)
-    if values.get("format") not in _OPENED_FORMATS:
-        raise CheckpointError(f"{path}: expected format {_FORMAT} or before, got {values.get('format')!r}")
+    if values.get("format") != _FORMAT:
+        raise CheckpointError(f"{path}: expected format {_FORMAT}, got {values.get('format')!r}")
     try:
         settings = ScoringSettings(
             facet_weights={kind: float(values["facet_weights"][kind]) for kind in KINDS},

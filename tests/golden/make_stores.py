@@ -1,6 +1,6 @@
 """Writes a golden file of a small store; run once per version, never to mend a test.
 
-python tests/golden/make_stores.py papers_v3|relations_v2|streams_v1|backup_v1
+python tests/golden/make_stores.py papers_v1|relations_v2|streams_v1|backup_v1
 """
 
 import shutil

@@ -88,7 +88,10 @@ def test_added_papers_have_sentences_too_and_are_encoded_once(
     embedded.clear()
     again = PaperEngine(sentence_model, data_dir=tmp_path)
     assert not embedded
-    assert again.recommend_authors(asked, PaperOptions(top_k=20, evidence=True)) == before
+    [hits] = again.recommend_authors(asked, PaperOptions(top_k=20, evidence=True))
+    assert [hit.id for hit in hits] == [hit.id for hit in before[0]]
+    # Matrix products of one paper and of two may differ in the last bit.
+    assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in before[0]], abs=1e-6)
     again.close()
 
 
