@@ -37,7 +37,7 @@ def server_target(tmp_path_factory: pytest.TempPathFactory, model_path: Path) ->
     if TARGET:
         yield TARGET
         return
-    with ServerProcess(tmp_path_factory.mktemp("shared") / "data", model_path) as server:
+    with ServerProcess(tmp_path_factory.mktemp("shared") / "data", model_path, forked=False) as server:
         yield server.target
 
 

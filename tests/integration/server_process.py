@@ -1,13 +1,16 @@
 """A real ``facets-server`` process for the tests, on a free port of localhost."""
 
 import json
+import multiprocessing
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from multiprocessing import forkserver
 from pathlib import Path
 
 import grpc
@@ -22,6 +25,77 @@ TOY_WORDS = (
     "wheel road river sea water boat ship music song guitar piano bread cheese wine table chair house city king "
     "queen war peace sun moon star tree forest mountain book paper school teacher student science physics energy . , ?"
 ).split()
+# What a server imports before it opens anything: most of the seconds of its start.
+_IMPORTED = (
+    *("torch", "faiss", "spacy", "scipy.optimize", "tokenizers", "safetensors.torch", "ahocorasick_rs"),
+    *("facets.documents", "facets.relations.model", "facets.papers.model", "facets.model.passage_model"),
+    *(
+        "facets_server.__main__",
+        "facets_server.runtime.app",
+        "facets_server.runtime.rooms",
+        "facets_server.runtime.upkeep",
+    ),
+    *("facets_server.texts.room", "facets_server.documents.room", "facets_server.relations.room"),
+    *("facets_server.papers.room", "facets_server.gateway.process"),
+)
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(list(_IMPORTED))
+
+
+class ForkedServer:
+    """A server forked from a process that has imported everything; what tests ask of a ``subprocess.Popen``."""
+
+    def __init__(
+        self, arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path | None = None
+    ) -> None:
+        # The first one starts the process that forks, with the environment of now.
+        own = os.environ.copy()
+        os.environ.update(environment)
+        try:
+            forkserver.ensure_running()
+        finally:
+            os.environ.clear()
+            os.environ.update(own)
+        self._process = _FORKS.Process(
+            target=_serve, args=(list(arguments), dict(environment), output, errors or output), daemon=True
+        )
+        self._process.start()
+        assert self._process.pid is not None
+        self.pid = self._process.pid
+
+    def poll(self) -> int | None:
+        """The exit code, or None while it runs."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code, once it has ended."""
+        self._process.join(timeout)
+        code = self._process.exitcode
+        if code is None:
+            raise subprocess.TimeoutExpired("facets-server", timeout or 0.0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Does nothing where it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+
+def _serve(arguments: list[str], environment: dict[str, str], output: Path, errors: Path) -> None:
+    """The child: its environment, output and arguments are those of ``python -m facets_server``."""
+    os.environ.clear()
+    os.environ.update(environment)
+    for path, stream in ((output, sys.stdout), (errors, sys.stderr)):
+        with path.open("ab") as file:
+            os.dup2(file.fileno(), stream.fileno())
+    from facets_server.__main__ import main
+
+    sys.argv = ["facets-server", *arguments]
+    sys.exit(main(arguments))
 
 
 class ServerProcess:
@@ -30,7 +104,7 @@ class ServerProcess:
     Attributes:
         port: Where it listens.
         target: ``localhost:port``.
-        process: The process.
+        process: The process: forked from one that has imported everything, or started as users do.
     """
 
     def __init__(
@@ -41,17 +115,13 @@ class ServerProcess:
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
         port: int | None = None,
+        forked: bool = True,
     ) -> None:
         self.port = port or free_port()
         self.target = f"127.0.0.1:{self.port}"
         self._log_path = data_dir.with_name(f"{data_dir.name}-{self.port}-{time.time_ns()}.log")
-        self._log = self._log_path.open("wb")
-        self.process = subprocess.Popen(
-            server_command("--port", str(self.port), "--data-dir", str(data_dir), "--model", str(model), *arguments),
-            stdout=self._log,
-            stderr=self._log,
-            env=server_environment(environment),
-        )
+        everything = ["--port", str(self.port), "--data-dir", str(data_dir), "--model", str(model), *arguments]
+        self.process = _started(everything, server_environment(environment), self._log_path, forked=forked)
         self.channel = grpc.insecure_channel(self.target, options=[("grpc.enable_retries", 0)])
 
     def wait_until_serving(self) -> "ServerProcess":
@@ -83,7 +153,15 @@ class ServerProcess:
                 self.process.wait(40)
             except subprocess.TimeoutExpired:
                 self.kill()
-        self._log.close()
+
+
+def _started(
+    arguments: Sequence[str], environment: Mapping[str, str], log: Path, *, forked: bool
+) -> "ForkedServer | subprocess.Popen[bytes]":
+    if forked:
+        return ForkedServer(arguments, environment, log)
+    with log.open("wb") as file:
+        return subprocess.Popen(server_command(*arguments), stdout=file, stderr=file, env=dict(environment))
 
 
 def server_command(*arguments: str) -> list[str]:
@@ -103,14 +181,11 @@ def server_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]
 
 def run_server(*arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Runs a server that is expected to end by itself."""
-    return subprocess.run(
-        server_command(*arguments),
-        capture_output=True,
-        text=True,
-        timeout=START_S,
-        env=server_environment(environment),
-        check=False,
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        output, errors = Path(folder, "output"), Path(folder, "errors")
+        server = ForkedServer(arguments, server_environment(environment), output, errors)
+        code = server.wait(START_S)
+        return subprocess.CompletedProcess(server_command(*arguments), code, output.read_text(), errors.read_text())
 
 
 def free_port() -> int:
