@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from facets.documents import CollectionEngine, Document, EngineConfig
 from facets.errors import DamagedError, NotFoundError
 from facets.papers.store import AdditionStore
-from facets.relations.store import AddedRelationStore
+from facets.relations.additions import AddedRelationStore
 
 __all__ = ["Content", "Stores", "facets_of"]
 

@@ -10,7 +10,7 @@ from benchmarks.faults.stores import DIM, NUM_FACETS, Content, Stores, facets_of
 from facets.documents import Document
 from facets.documents.reindexing import EncodedTexts, TargetModel
 from facets.papers.inputs import Paper
-from facets.relations.store import AddedRelation
+from facets.relations.additions import AddedRelation
 from facets.storage import back_up
 
 __all__ = ["Operation", "Performer", "applied", "choose", "empty"]

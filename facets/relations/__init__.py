@@ -2,8 +2,7 @@
 
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import EntailmentLabel, EntailmentResult
-from facets.relations.entities import EntitySpan, Gazetteer
-from facets.relations.entity_types import EntityType
+from facets.relations.entities import EntitySpan, EntityType, Gazetteer
 from facets.relations.patterns import PatternLimits
 from facets.relations.recognizer import SpacyEntities
 from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo

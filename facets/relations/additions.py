@@ -1,7 +1,15 @@
-"""The relations that are known: those of the model and those added at run time by example patterns."""
+"""The relations that are known: those of the model and those added at run time by example patterns.
 
+Added ones lie in one SQLite file, written before the caller hears of it; their facets are fitted to the examples'.
+
+Shape suffixes: E examples, N their facets, K pattern facets, J relation facets, D dimensions.
+"""
+
+import json
+import sqlite3
 import threading
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -9,19 +17,115 @@ from numpy.typing import NDArray
 
 from facets.errors import ConflictError, InvalidInputError, NotFoundError
 from facets.language.near_names import NearNames
-from facets.relations.contract import PatternEncoder
-from facets.relations.details import RelationDetails
-from facets.relations.fitting import fitted_facets
+from facets.language.vectors import unit_rows
+from facets.relations.model import PatternEncoder
 from facets.relations.patterns import tokenize_patterns
-from facets.relations.ranking import RelationFacets
 from facets.relations.results import RelationInfo
-from facets.relations.store import AddedRelation, AddedRelationStore
-from facets.relations.tables import RelationTable
-
-__all__ = ["Additions"]
+from facets.relations.scoring import RelationFacets
+from facets.relations.tables import RelationDetails, RelationTable
+from facets.storage import Database, Schema, clear_errors, tables_with_checksums
 
 _MAX_NAME_CHARS = 200
 _MAX_EXAMPLES = 100
+_FILE = "relations.sqlite3"
+_ITERATIONS = 10  # of k-means
+_TABLES = """\
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE relations (place INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, record TEXT NOT NULL);
+INSERT INTO meta (key, value) VALUES ('writes', '0')"""
+
+SCHEMA = Schema(
+    title="file of added relations",
+    application_id=0x46415245,  # "FARE"
+    migrations=(tables_with_checksums(_TABLES, "meta", "relations"),),
+    checked=("meta", "relations"),
+    counter="SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'writes'",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AddedRelation:
+    """A relation and the patterns it was added by.
+
+    Attributes:
+        name: Distinct from all others.
+        examples: Normalised patterns.
+        threshold: Scores from here on are accepted.
+    """
+
+    name: str
+    examples: tuple[str, ...]
+    threshold: float
+
+
+class AddedRelationStore:
+    """The relations added to one model, in one folder; the folder is made with the first of them.
+
+    Raises:
+        DamagedError: The file is damaged, or is missing or empty although it was there.
+        StorageError: It cannot be opened.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._database: Database | None = None
+        with clear_errors(f"cannot read the folder {folder} of added relations"):
+            is_there = any(folder.glob(f"{_FILE}*"))
+        if is_there:
+            self._open()
+
+    def read(self) -> list[AddedRelation]:
+        """All added relations, in the order they were added.
+
+        Raises:
+            StorageError: The file cannot be read.
+        """
+        if self._database is None:
+            return []
+        with self._database.read() as connection:
+            return [_decoded(record) for (record,) in connection.execute("SELECT record FROM relations ORDER BY place")]
+
+    def add(self, relation: AddedRelation) -> None:
+        """Adds a relation; it is on disk when this returns.
+
+        Raises:
+            StorageError: It could not be written; nothing was stored.
+        """
+        with self._open().write() as connection:
+            record = json.dumps(asdict(relation))
+            connection.execute("INSERT INTO relations (name, record) VALUES (?, ?)", (relation.name, record))
+            _count_write(connection)
+
+    def remove(self, name: str) -> None:
+        """Takes a relation away for good.
+
+        Raises:
+            StorageError: As :meth:`add`.
+        """
+        with self._open().write() as connection:
+            connection.execute("DELETE FROM relations WHERE name = ?", (name,))
+            _count_write(connection)
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._database is not None:
+            self._database.close()
+
+    def _open(self) -> Database:
+        if self._database is None:
+            with clear_errors(f"cannot make the folder {self._folder} of added relations"):
+                self._folder.mkdir(parents=True, exist_ok=True)
+            self._database = Database(self._folder / _FILE, SCHEMA)
+        return self._database
+
+
+def _count_write(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'writes'")
+
+
+def _decoded(line: str) -> AddedRelation:
+    values = json.loads(line)
+    return AddedRelation(str(values["name"]), tuple(map(str, values["examples"])), float(values["threshold"]))
 
 
 class Additions:
@@ -88,7 +192,7 @@ class Additions:
         """What is known of every relation, by name."""
         examples = {relation.name: relation.examples for relation in self._added}
         counts = dict(zip(self._model.relations.names, self._model.relations.num_pairs, strict=True))
-        details = {name: self._model.relations.details_of(row) for row, name in enumerate(self._model.relations.names)}
+        details = dict(zip(self._model.relations.names, self._model.relations.details, strict=True))
         everything = self.all
         return [
             RelationInfo(
@@ -167,14 +271,38 @@ class Additions:
 def _aliases(relations: RelationTable) -> dict[str, tuple[str, bool]]:
     """Relation behind each other name, and whether head and tail are exchanged; however it is spelled."""
     meanings: dict[str, tuple[str, bool]] = {}
-    for row, name in enumerate(relations.names):
-        details = relations.details_of(row)
-        for others, is_inverse in (((name, *details.aliases), False), (details.inverse_aliases, True)):
-            for other in others:
-                meanings.setdefault(_plain(other), (name, is_inverse))
+    for other, meaning in relations.meanings().items():
+        meanings.setdefault(_plain(other), meaning)
     return meanings
 
 
 def _plain(name: str) -> str:
     """``birth place`` and ``Birth_Place`` are ``birthPlace``."""
     return "".join(filter(str.isalnum, name)).casefold()
+
+
+def fitted_facets(facets_EKD: NDArray[np.float32], num_facets: int) -> NDArray[np.float32]:
+    """Cluster centres of the examples' facets: spherical k-means from the facets that are farthest apart.
+
+    Args:
+        facets_EKD: Facets of the examples, ``[E, K, D]``, any lengths.
+        num_facets: J; with fewer facets than that, they are repeated in turn.
+
+    Returns:
+        ``[J, D]`` float32, unit length; the same for the same examples.
+    """
+    units_ND = unit_rows(facets_EKD.reshape(-1, facets_EKD.shape[-1]))
+    if len(units_ND) <= num_facets:
+        return units_ND[np.arange(num_facets) % len(units_ND)]
+    chosen = [0]
+    while len(chosen) < num_facets:
+        chosen.append(int((units_ND @ units_ND[chosen].T).max(axis=1).argmin()))
+    centres_JD = units_ND[chosen]
+    for _ in range(_ITERATIONS):
+        nearest_N = (units_ND @ centres_JD.T).argmax(axis=1)
+        sums_JD = np.zeros_like(centres_JD)
+        np.add.at(sums_JD, nearest_N, units_ND)
+        # A centre without facets stays where it is.
+        empty_J1 = (np.bincount(nearest_N, minlength=num_facets) == 0)[:, None]
+        centres_JD = unit_rows(np.where(empty_J1, centres_JD, sums_JD))
+    return centres_JD

@@ -3,6 +3,10 @@
 By explicit cues with a scope, as NegEx and ConText do (Chapman et al. 2001, 2007): a cue counts up to the next border
 of a clause. A cue stands in the pattern (``$ARG1 might marry $ARG2``), before it (``if $ARG1 died in $ARG2``) or behind
 it (``..., said Ann``). Verbs that vouch for what follows (``confirmed that``) are no cue.
+
+A pattern is negated when the scope of a cue (``not``, ``never``, ``without`` ...) reaches its last argument: ``$ARG1 is
+not married to $ARG2`` is, ``$ARG1 , not a singer , was born in $ARG2`` is not. Phrases that look like a negation and
+are none (``not only``) do not count, and two cues cancel each other.
 """
 
 import re
@@ -10,10 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from facets.relations.negation import negation_cue
-from facets.relations.patterns import ARG1, ARG2, ENTITY
-
-__all__ = ["ASSERTED", "Assertion", "AssertionStatus", "assertion_of", "quotations"]
+from facets.relations.patterns import ARG1, ARG2, ENTITY, PHRASE_BORDERS
 
 
 class AssertionStatus(StrEnum):
@@ -47,7 +48,7 @@ ASSERTED = Assertion(AssertionStatus.ASSERTED, "")
 _QUOTATION = re.compile('"[^"]*"|\u201c[^\u201d]*\u201d|\u00ab[^\u00bb]*\u00bb')
 _ARGUMENTS = frozenset([ARG1, ARG2])
 _ENTITIES = frozenset([ARG1, ARG2, ENTITY])
-_BORDERS = frozenset(", ; : ( ) but although though while whereas".split())
+_CLAUSE_BORDERS = PHRASE_BORDERS | frozenset("although though while whereas".split())
 _CLOSING = frozenset(['"', "\u201d", "\u00bb", "''", ")", "'", "\u2019"])
 _INVERTED = frozenset("is are was were am do does did has have can could will would should may might must".split())
 _INVERTED_CONDITIONS = frozenset("had were should".split())
@@ -78,6 +79,25 @@ _HEARSAY_NOUNS = frozenset(
     "hypothesis speculation speculations suggestion suggestions assumption notion story stories".split()
 )
 _MAX_SCOPE = 12
+
+_CUES = frozenset(
+    "not n't n\u2019t never no nor neither without cannot nobody nothing nowhere hardly denied denies deny".split()
+)
+# With the token that follows these are no negations.
+_PSEUDO = frozenset(
+    tuple(pair.split())
+    for pair in (
+        *("not only", "not just", "not merely", "not simply", "not until", "not least", "not far"),
+        *("not to", "no doubt", "no .", "no less", "no other", "without doubt", "nothing but", "never ending"),
+    )
+)
+# "not to be confused with" is one.
+_NEGATIVE_PHRASES = (("not", "to", "be"), ("rather", "than"), ("instead", "of"), ("failed", "to"), ("refused", "to"))
+# A negation stays in its clause ("not the man who"); doubts and reports reach further ("may be the man who").
+_NEGATION_BORDERS = _CLAUSE_BORDERS | frozenset("however until who which that because".split())
+_MAX_NEGATION_SCOPE = 10
+# Before the first argument only a clause that is about the whole sentence negates: "it is not true that".
+_CLAUSES = frozenset("true case correct false untrue".split())
 
 
 def assertion_of(
@@ -143,7 +163,7 @@ def _inside(tokens: Sequence[str]) -> list[str]:
 
 def _scope(tokens: Sequence[str]) -> list[str]:
     """The end of the tokens, since the last border of a clause."""
-    borders = [place for place, token in enumerate(tokens) if token in _BORDERS]
+    borders = [place for place, token in enumerate(tokens) if token in _CLAUSE_BORDERS]
     start = borders[-1] + 1 if borders else 0
     return list(tokens[max(start, len(tokens) - _MAX_SCOPE) :])
 
@@ -205,6 +225,52 @@ def _said_behind(after: Sequence[str]) -> str:
     rest = rest[1:]
     if rest[:2] == ["according", "to"]:
         return "according"
-    if not _BORDERS.isdisjoint(rest) or len(rest) > _MAX_SCOPE:
+    if not _CLAUSE_BORDERS.isdisjoint(rest) or len(rest) > _MAX_SCOPE:
         return ""
     return next((token for token in rest[:4] if token in _SAID), "")
+
+
+def negation_cue(tokens: Sequence[str], *, before: Sequence[str] = ()) -> str:
+    """The word that negates a pattern, or an empty string.
+
+    Args:
+        tokens: The pattern in lower case, placeholders kept.
+        before: Tokens of the sentence before the first argument, in lower case.
+
+    Example:
+        >>> negation_cue("$ARG1 is not married to $ARG2".split())
+        'not'
+        >>> negation_cue("$ARG1 , not a singer , was born in $ARG2".split())
+        ''
+    """
+    places = [place for place, token in enumerate(tokens) if token in (ARG1, ARG2)]
+    # A pattern may go on behind its last argument: "$ARG1 and $ARG2 are not married".
+    last = places[-1] if places and places[-1] == len(tokens) - 1 else len(tokens)
+    cues = [tokens[place] for place in range(last) if _negates(tokens, place, last)]
+    cues += _clause_cues(before)
+    return cues[0] if len(cues) % 2 == 1 else ""
+
+
+def _negates(tokens: Sequence[str], place: int, last: int) -> bool:
+    following = tuple(tokens[place + 1 : place + 2])
+    if any(tuple(tokens[place : place + len(phrase)]) == phrase for phrase in _NEGATIVE_PHRASES):
+        pass
+    elif tokens[place] not in _CUES or (tokens[place], *following) in _PSEUDO:
+        return False
+    elif tokens[place] == "nor" and "neither" in tokens[:place]:
+        return False  # one negation in two parts
+    scope = tokens[place + 1 : last]
+    return len(scope) <= _MAX_NEGATION_SCOPE and _NEGATION_BORDERS.isdisjoint(scope)
+
+
+def _clause_cues(before: Sequence[str]) -> list[str]:
+    if before and before[-1] == "neither":
+        return ["neither"]
+    if len(before) < 2 or before[-1] != "that":
+        return []
+    clause = before[-6:-1]
+    if clause[-1] in ("denied", "denies", "deny", "false", "untrue"):
+        return [clause[-1]]
+    if clause[-1] in _CLAUSES:
+        return [token for token in clause if token in ("not", "n't", "never", "no")][:1]
+    return []

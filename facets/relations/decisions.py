@@ -1,24 +1,64 @@
-"""Turns score arrays into results: ranking, decision, assertion, evidence.
+"""Turns score arrays into results: order, decision, assertion, and what speaks for a relation.
 
-Shape suffixes: P patterns, R relations, K pattern facets, J relation facets, D dimensions.
+Shape suffixes: P patterns, R relations, K pattern facets, J relation facets, D dimensions, N training patterns.
 """
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from facets.language.vectors import unit_rows
 from facets.relations.assertion import Assertion, AssertionStatus
-from facets.relations.details import RelationDetails
-from facets.relations.evidence import TrainingPatterns
-from facets.relations.ranking import RelationFacets, ScoreArrays
-from facets.relations.results import Evidence, FacetMeeting, NearRelation, PatternScores, RelationScore
-
-__all__ = ["PatternDecisions"]
+from facets.relations.model import PatternEncoder
+from facets.relations.results import Evidence, FacetMeeting, NearRelation, PatternScores, RelationScore, SimilarPattern
+from facets.relations.scoring import RelationFacets, ScoreArrays, symmetric_score
+from facets.relations.tables import RelationDetails
 
 _NEAREST = 3  # relations shown for each facet
+_COMPARED = 50  # of a relation, those it shares most entity pairs with
+_SHOWN = 3
+
+
+class TrainingPatterns:
+    """Training patterns of each relation, encoded when first asked for; may be shared by threads.
+
+    Args:
+        model: Encodes them, and holds their texts.
+    """
+
+    def __init__(self, model: PatternEncoder) -> None:
+        self._model = model
+        self._texts = tuple(model.table.rows)
+        self._lock = threading.Lock()
+        self._facets: dict[int, Tensor] = {}
+
+    def nearest(self, relation: int, facets_KD: NDArray[np.float32]) -> tuple[SimilarPattern, ...]:
+        """Nearest training patterns of a relation, closest first.
+
+        Args:
+            relation: Its row in the model's table; below 0: none of the model's own.
+            facets_KD: Facets of the pattern in question.
+        """
+        rows = self._model.relations.patterns[relation][:_COMPARED] if relation >= 0 else ()
+        if not rows:
+            return ()
+        known_NKD = self._encoded(relation, rows)
+        asked_NKD = torch.from_numpy(facets_KD).expand(len(rows), *facets_KD.shape)
+        scores_N = symmetric_score(asked_NKD, known_NKD).numpy()
+        best = np.argsort(-scores_N, kind="stable")[:_SHOWN]
+        return tuple(SimilarPattern(self._texts[rows[place]], float(scores_N[place])) for place in best)
+
+    def _encoded(self, relation: int, rows: tuple[int, ...]) -> Tensor:
+        with self._lock:
+            if relation not in self._facets:
+                patterns = [self._texts[row].split(" ") for row in rows]
+                self._facets[relation] = torch.from_numpy(self._model.encode_patterns(patterns))
+            return self._facets[relation]
 
 
 class PatternDecisions:
@@ -40,7 +80,7 @@ class PatternDecisions:
         *,
         top_k: int | None,
         known: TrainingPatterns | None = None,
-        details: Callable[[int], RelationDetails] = lambda _: RelationDetails(),
+        details: Sequence[RelationDetails] = (),
     ) -> None:
         self._relations = relations
         self._arrays = arrays
@@ -92,7 +132,7 @@ class PatternDecisions:
         assert self._known is not None
         row = int(self._relations.rows[relation])
         similar = self._known.nearest(row, self._arrays.facets[place])
-        pairs = self._details(row).pairs if row >= 0 else ()
+        pairs = self._details[row].pairs if row >= 0 else ()
         return replace(score, similar_patterns=similar, known_pairs=pairs)
 
     def _cosines(self, place: int) -> NDArray[np.float32]:

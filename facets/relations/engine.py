@@ -14,23 +14,17 @@ from facets.language.checks import check_text
 from facets.language.interruption import check_interrupted
 from facets.model.loading import load
 from facets.relations.additions import Additions
-from facets.relations.assertion import AssertionStatus, assertion_of
-from facets.relations.choice import best_of_pairs, partners_of
-from facets.relations.contract import PatternEncoder
-from facets.relations.decisions import PatternDecisions
+from facets.relations.assertion import assertion_of
+from facets.relations.decisions import PatternDecisions, TrainingPatterns
+from facets.relations.direction import asserted_relations, symmetrised
 from facets.relations.entailment import EntailmentResult, background_facets, detect_entailment, entailment_features
-from facets.relations.entities import EntityFinder, EntitySpan
-from facets.relations.entity_types import EntityType
-from facets.relations.evidence import TrainingPatterns
+from facets.relations.entailment_features import PairFeatures
+from facets.relations.entities import EntityFinder, EntitySpan, EntityType
 from facets.relations.extraction import PairMention, group_tails, head_spans, pair_mentions, resolve_spans
-from facets.relations.model import RelationModel
-from facets.relations.pair_features import PairFeatures
-from facets.relations.pattern_cache import PatternCache
+from facets.relations.model import PatternEncoder, RelationModel
 from facets.relations.patterns import PatternLimits, mirrored, tokenize_patterns
-from facets.relations.ranking import RelationFacets, ScoreArrays, score_arrays
 from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
-
-__all__ = ["RelationEngine"]
+from facets.relations.scoring import PatternCache, RelationFacets, ScoreArrays, score_arrays
 
 
 class RelationEngine:
@@ -304,21 +298,16 @@ class RelationEngine:
         evidence: bool = True,
     ) -> list[list[PairRelations]]:
         # Equal patterns are encoded once.
-        patterns = {mention.pattern: mention.tokens for mention in mentions}
-        rows = {pattern: row for row, pattern in enumerate(patterns)}
-        types = [(head, tail) for _, head, tail in patterns]
-        arrays = self.score_tokens(list(patterns.values()), chosen, types)
+        mirror_images = {mention.pattern: mention.mirrored_pattern for mention in mentions}
+        rows = {pattern: row for row, pattern in enumerate(mirror_images)}
+        types = [(head, tail) for _, head, tail in mirror_images]
+        arrays = self.score_tokens([tokens for tokens, _, _ in mirror_images], chosen, types)
         symmetric_R = np.array([name in self._additions.symmetric for name in chosen.names], dtype=np.bool_)
-        if symmetric_R.any():
-            mirror_images = {mention.pattern: mention.mirrored_pattern for mention in mentions}
-            arrays = arrays.symmetrised(partners_of(list(patterns), list(mirror_images.values())), symmetric_R)
+        arrays = symmetrised(arrays, mirror_images, symmetric_R)
         rows_M = np.fromiter((rows[mention.pattern] for mention in mentions), dtype=np.int64, count=len(mentions))
-        accepted_MR = arrays.accepted[rows_M]
-        accepted_MR[[m.assertion.status is not AssertionStatus.ASSERTED for m in mentions]] = False
-        backwards_M = np.array([mention.tail < mention.head for mention in mentions], dtype=np.bool_)
-        accepted_MR[np.ix_(backwards_M, symmetric_R)] = False
-        partners_M = partners_of([m.place for m in mentions], [m.mirrored_place for m in mentions])
-        best_MR = best_of_pairs(accepted_MR, arrays.probabilities[rows_M], partners_M, most=most)
+        best_MR = asserted_relations(
+            mentions, arrays.accepted[rows_M], arrays.probabilities[rows_M], symmetric_R=symmetric_R, most=most
+        )
         decisions = self._decisions(chosen, arrays, top_k=top_k, evidence=evidence)
         result: list[list[PairRelations]] = [[] for _ in texts]
         for mention, row, best_R in zip(mentions, rows_M.tolist(), best_MR, strict=True):
@@ -341,7 +330,7 @@ class RelationEngine:
             arrays,
             top_k=top_k,
             known=self._known if evidence else None,
-            details=self.model.relations.details_of,
+            details=self.model.relations.details,
         )
 
 

@@ -17,23 +17,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets.errors import InvalidInputError
-from facets.relations.contract import PatternEncoder
-from facets.relations.entailment_weights import CONSTANT, FEATURES, PARAPHRASE_FEATURES, EntailmentWeights
-from facets.relations.negation import negation_cue
-from facets.relations.pair_features import PairFeatures, pair_features
+from facets.relations.assertion import negation_cue
+from facets.relations.entailment_features import PairFeatures, pair_features
+from facets.relations.model import PatternEncoder
 from facets.relations.patterns import tokenize_patterns
+from facets.relations.thresholds import CONSTANT, FEATURES, PARAPHRASE_FEATURES, EntailmentWeights
 from facets.scoring.facet_match import unit_facets
-
-__all__ = [
-    "LABELS",
-    "EntailmentLabel",
-    "EntailmentResult",
-    "background_facets",
-    "decided_label",
-    "detect_entailment",
-    "entailment_features",
-    "label_probabilities",
-]
 
 
 class EntailmentLabel(StrEnum):

@@ -1,22 +1,75 @@
-"""Where the entities of a text are: given by the caller, or found by a gazetteer (or by ``recognizer``)."""
+"""Entities: their kinds, and where they are in a text: given by the caller, found by a gazetteer or ``recognizer``."""
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol
 
 from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
 from facets.errors import ErrorPath, InvalidInputError
-from facets.relations.entity_types import EntityType
-
-__all__ = ["EntityFinder", "EntitySpan", "Gazetteer", "check_spans"]
 
 _MAX_NAME_CHARACTERS = 1000
 # Names begin and end at borders of words. Both are marked in names and texts, by what is no character in Unicode.
 _WORD = re.compile(r"[^\W_]+")
 _MARKED = "\ufdd0\\g<0>\ufdd1"
+
+
+class EntityType(StrEnum):
+    """What an entity is; the order of the members is that of type arrays (``[R, T]``).
+
+    Attributes:
+        PERSON: People, fictional ones too.
+        ORGANIZATION: Companies, institutions, teams, bands, parties.
+        PLACE: Countries, cities, mountains, buildings.
+        DATE: Dates, years, times, periods.
+        NUMBER: Counts, ordinals, amounts, measures.
+        WORK: Books, films, pieces of music, paintings, laws.
+        EVENT: Wars, battles, matches, festivals.
+        GROUP: Nationalities, religions, languages.
+        THING: Any other known kind: products, dishes, species, occupations, awards.
+        UNKNOWN: Not given.
+    """
+
+    PERSON = "person"
+    ORGANIZATION = "organization"
+    PLACE = "place"
+    DATE = "date"
+    NUMBER = "number"
+    WORK = "work"
+    EVENT = "event"
+    GROUP = "group"
+    THING = "thing"
+    UNKNOWN = ""
+
+
+# Labels of spaCy's English pipelines (OntoNotes 5).
+_LABELS = {
+    EntityType.PERSON: ("PERSON", "PER"),
+    EntityType.ORGANIZATION: ("ORG",),
+    EntityType.PLACE: ("GPE", "LOC", "FAC"),
+    EntityType.DATE: ("DATE", "TIME"),
+    EntityType.NUMBER: ("CARDINAL", "ORDINAL", "QUANTITY", "MONEY", "PERCENT"),
+    EntityType.WORK: ("WORK_OF_ART", "LAW"),
+    EntityType.EVENT: ("EVENT",),
+    EntityType.GROUP: ("NORP", "LANGUAGE"),
+    EntityType.THING: ("PRODUCT",),
+}
+_TYPE_OF_LABEL = {label: kind for kind, labels in _LABELS.items() for label in labels}
+# What is known for sure; a recognizer errs about the other kinds.
+VALUES = frozenset([EntityType.DATE, EntityType.NUMBER])
+
+
+def entity_type_of_label(label: str) -> EntityType:
+    """The kind behind a recogniser's label; ``UNKNOWN`` for labels of no known kind.
+
+    Example:
+        >>> entity_type_of_label("GPE"), entity_type_of_label("MISC")
+        (<EntityType.PLACE: 'place'>, <EntityType.UNKNOWN: ''>)
+    """
+    return _TYPE_OF_LABEL.get(label, EntityType.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -9,8 +9,7 @@ from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
 from facets.language.tokenizer import Sentence, Tokenizer
 from facets.relations.assertion import Assertion, assertion_of, quotations
-from facets.relations.entities import EntityFinder, EntitySpan, check_spans
-from facets.relations.entity_types import EntityType
+from facets.relations.entities import VALUES, EntityFinder, EntitySpan, EntityType, check_spans
 from facets.relations.patterns import (
     ARG1,
     ARG2,
@@ -22,9 +21,6 @@ from facets.relations.patterns import (
     sentence_patterns,
 )
 from facets.relations.results import EntityMention, PairRelations, PatternScores, RankedTail
-from facets.relations.signatures import VALUES
-
-__all__ = ["PairMention", "group_tails", "head_spans", "pair_mentions", "resolve_spans"]
 
 TypedPattern = tuple[tuple[str, ...], EntityType, EntityType]
 

@@ -1,24 +1,36 @@
-"""The relation model: patterns in, facets out, beside the tables of relations and of seen patterns.
+r"""The relation model: patterns in, facets out, beside the tables of relations and of seen patterns; its checkpoint.
 
-Shape suffixes: B patterns, W width of the encoder.
+Word pieces and words of a checkpoint are those of the model of passages it grew from::
+
+    config.json          format, name, task, shape of the network, folder of the encoder
+    model.safetensors    weights, facets of relations, look-up of patterns: matrices of one byte a number with scales
+    relations.json       names, what is said of each relation, confidence
+    patterns.txt         patterns of the look-up
+    README.md            model card
+
+Shape suffixes: B patterns, V word pieces, W width of the encoder.
 """
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from facets.config import Name, PatternNetworkConfig, Settings
 from facets.errors import CheckpointError
 from facets.language.interruption import check_interrupted
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.base import CheckpointModel
 from facets.model.checkpoint import FilesRead, fit_weights, read_config, write_parts
+from facets.model.contract import Model
 from facets.model.passage_checkpoint import (
+    PASSAGE_FILES,
     PassageModelConfig,
     packed_weights,
     read_passage_weights,
@@ -28,21 +40,72 @@ from facets.model.passage_checkpoint import (
 from facets.model.passage_encoding import length_batches
 from facets.model.precision import fastest_precision
 from facets.model.shipped import borrowed_folder
-from facets.relations.checkpoint import (
-    RelationModelConfig,
-    encoder_files,
-    encoder_pieces,
-)
-from facets.relations.network import PatternNetwork
-from facets.relations.pattern_pieces import PatternPieces
+from facets.relations.network import PatternNetwork, PatternPieces
 from facets.relations.patterns import tokenize_patterns
-from facets.relations.tables import PatternTable, RelationTable, read_tables, write_tables
+from facets.relations.tables import TABLES, TYPES, PatternTable, RelationTable, read_tables, write_tables
 
-__all__ = ["RelationModel"]
-
-_TABLES = ("relations.facets", "table.patterns", "table.relations")
-_TYPES = "relations.types"
+TASK: Literal["relations"] = "relations"
+_PIECES = "encoder.pieces.weight"
 _BATCH_TOKENS = 4096
+
+
+class RelationModelConfig(Settings):
+    """What ``config.json`` holds.
+
+    Attributes:
+        name: The model's name, unique among the models of a server.
+        encoder_of: Folder of the model of passages whose word pieces are read, from this checkpoint's folder.
+        network: Shape of the network.
+        training: Facts about the training run, for people.
+    """
+
+    name: Name
+    task: Literal["relations"] = TASK
+    encoder_of: Name
+    network: PatternNetworkConfig = PatternNetworkConfig()
+    training: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def num_facets(self) -> int:
+        """K, the number of facets of every pattern."""
+        return self.network.num_facets
+
+    @property
+    def dim(self) -> int:
+        """D, the width of a facet."""
+        return self.network.dim
+
+    @property
+    def max_tokens(self) -> int:
+        """Word pieces of a pattern that are read, two special ones included; a longer one loses its middle."""
+        return self.network.max_tokens
+
+
+class PatternEncoder(Model, Protocol):
+    """A model of patterns."""
+
+    @property
+    def num_relation_facets(self) -> int:
+        """K_rel of a relation."""
+        ...
+
+    @property
+    def relations(self) -> RelationTable:
+        """Relations and their facets."""
+        ...
+
+    @property
+    def table(self) -> PatternTable:
+        """The look-up of seen patterns (universal schema)."""
+        ...
+
+    def encode_patterns(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.float32]:
+        """Facets ``[len(patterns), K, D]`` of tokenized patterns."""
+        ...
+
+    def pattern_vectors(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.float32]:
+        """One unit vector a tokenized pattern, ``[len(patterns), V]``; cosines say how alike patterns are."""
+        ...
 
 
 class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
@@ -127,12 +190,9 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
     def save(self, folder: Path) -> None:
         """Writes a checkpoint folder, complete but for the card."""
         tensors: dict[str, Tensor] = dict(self.network.state_dict())
-        for name, vectors in zip(
-            _TABLES, (self.relations.facets, self.table.patterns, self.table.relations), strict=True
-        ):
-            tensors[name] = torch.from_numpy(vectors).flatten(0, -2)
-        if self.relations.type_log_odds is not None:
-            tensors[_TYPES] = torch.from_numpy(self.relations.type_log_odds).flatten(0, 1)
+        tables = (self.relations.facets, self.table.patterns, self.table.relations, self.relations.type_log_odds)
+        for name, rows in zip(TABLES, tables, strict=True):
+            tensors[name] = torch.from_numpy(rows).flatten(0, -2)
         write_parts(folder, self.config, packed_weights(tensors))
         write_tables(folder, self.relations, self.table)
 
@@ -154,9 +214,9 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         words = read_passage_words(source, passages, read=files)
         pieces_VW = encoder_pieces(source, read=files)
         tensors = read_passage_weights(folder, read=files)
-        vectors = {name: _unit(tensors.pop(name).numpy()) for name in _TABLES if name in tensors}
-        if _TYPES in tensors:
-            vectors[_TYPES] = tensors.pop(_TYPES).numpy().astype(np.float32)
+        vectors = {name: tensors.pop(name).numpy().astype(np.float32) for name in TABLES if name in tensors}
+        # Rounding loses unit length.
+        vectors |= {name: unit_rows(rows) for name, rows in vectors.items() if name != TYPES}
         relations, table = read_tables(folder, vectors, read=files)
         network = fit_weights(folder, lambda: PatternNetwork(config.network, pieces_VW), tensors)
         revision = files.revision(
@@ -175,6 +235,18 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         )
 
 
-def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Unit length along the last axis; rounding loses it."""
-    return unit_rows(vectors.astype(np.float32))
+def encoder_pieces(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> Tensor:
+    """Vectors of the word pieces of a model of passages, ``[V, W]`` float32.
+
+    Raises:
+        CheckpointError: They are missing or damaged.
+    """
+    weights = read_passage_weights(folder, read=read)
+    if _PIECES not in weights:
+        raise CheckpointError(f"{folder}: expected a model of passages, its weights have no {_PIECES}")
+    return weights[_PIECES].float()
+
+
+def encoder_files(folder: Path) -> list[Path]:
+    """Files of the model of passages that decide a relation model's answers."""
+    return [folder / name for name in PASSAGE_FILES]

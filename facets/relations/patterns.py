@@ -8,21 +8,10 @@ from facets.errors import ConfigError, ErrorPath, InvalidInputError, path_text
 from facets.language.tokenizer import Sentence, Tokenizer
 from facets.relations.entities import EntitySpan
 
-__all__ = [
-    "ARG1",
-    "ARG2",
-    "ENTITY",
-    "PatternLimits",
-    "SentencePattern",
-    "mirrored",
-    "sentence_groups",
-    "sentence_patterns",
-    "tokenize_patterns",
-]
-
 ARG1 = "$ARG1"
 ARG2 = "$ARG2"
 ENTITY = "$ENT"
+PHRASE_BORDERS = frozenset(", ; : ( ) but".split())  # nothing said on one side is said on the other
 
 _PLACEHOLDER = re.compile(r"(\$ARG1|\$ARG2|\$ENT)(?![A-Za-z0-9])")
 _MIRROR = {ARG1: ARG2, ARG2: ARG1}
@@ -32,7 +21,7 @@ _COMMA = frozenset([",", "-", "\u2013", "(", ")"])
 _THIN = _AND | _COMMA | frozenset("is are was were be been has have had not n't : the a an also named called".split())
 _PLAIN = frozenset("in on at of to for by with from as it he she they this that there these those".split())
 _PARTICIPLES = frozenset("born written built made known set sung drawn run led held won".split())
-_BORDERS = frozenset([",", ";", ":", ".", "?", "!", "(", ")", "and", "but", "or"])
+_ENDS = PHRASE_BORDERS | frozenset(". ? ! and or".split())  # of what a pattern is widened by
 _POSSESSIVE = frozenset(["'s", "\u2019s", "'", "\u2019"])
 _MAX_WIDENING = 6  # tokens
 
@@ -207,7 +196,7 @@ def _without_object(behind: Sequence[str]) -> Sequence[str]:
 
 
 def _up_to_border(tokens: Sequence[str]) -> tuple[str, ...]:
-    border = next((place for place, token in enumerate(tokens) if token in _BORDERS), len(tokens))
+    border = next((place for place, token in enumerate(tokens) if token in _ENDS), len(tokens))
     return tuple(tokens[: min(border, _MAX_WIDENING)])
 
 

@@ -3,22 +3,8 @@
 from dataclasses import dataclass, field, replace
 
 from facets.relations.assertion import ASSERTED, Assertion
-from facets.relations.details import RelationDetails
-from facets.relations.entity_types import EntityType
-
-__all__ = [
-    "EntityMention",
-    "Evidence",
-    "ExtractedRelation",
-    "FacetMeeting",
-    "NearRelation",
-    "PairRelations",
-    "PatternScores",
-    "RankedTail",
-    "RelationInfo",
-    "RelationScore",
-    "SimilarPattern",
-]
+from facets.relations.entities import EntityType
+from facets.relations.tables import RelationDetails
 
 
 @dataclass(frozen=True, slots=True)

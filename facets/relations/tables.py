@@ -1,28 +1,141 @@
-"""What a relation model knows beside its network: relations with their facets, and the look-up of seen patterns.
+"""What a relation model knows beside its network: relations and what each means, their facets, the seen patterns.
 
-Shape suffixes: R relations, J relation facets, P patterns, D dimensions.
+What the kinds of its arguments say counts against a relation only: that a person and a place fit ``residence`` says
+nothing for it, as so many relations take these. Whether something is a date or a number is known for sure, and rules a
+relation out that takes none. Other kinds are not sure, as titles are taken for organizations: what they say is softened
+by how often a recognizer errs.
+
+Shape suffixes: R relations, J relation facets, P patterns, D dimensions, T kinds of entities.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import CheckpointError
-from facets.relations.confidence import Confidence
-from facets.relations.details import RelationDetails
-from facets.relations.entity_types import EntityType
-from facets.relations.signatures import refused_types, type_penalties
+from facets.relations.entities import VALUES, EntityType
+from facets.relations.thresholds import Confidence
 from facets.storage import write_atomically
 
-__all__ = ["PatternTable", "RelationTable", "read_tables", "write_tables"]
-
+# Names of the tables among a model's weights: unit rows, and log-odds of heads, then of tails.
+TABLES = ("relations.facets", "table.patterns", "table.relations", "relations.types")
+FACETS, SEEN_PATTERNS, SEEN_RELATIONS, TYPES = TABLES
 _RELATIONS_FILE = "relations.json"
 _PATTERNS_FILE = "patterns.txt"
 _CONFIDENCE = "calibration"  # its name in files
+# As what a recognizer (spaCy's small English pipeline) takes names of each kind: 2,500 openings of Wikipedia articles,
+# 3,000 names of known kinds. What is left to 1 is not known.
+_TAKEN_FOR = {
+    EntityType.PERSON: {EntityType.PERSON: 0.70, EntityType.ORGANIZATION: 0.12, EntityType.PLACE: 0.04},
+    EntityType.ORGANIZATION: {
+        EntityType.ORGANIZATION: 0.69,
+        EntityType.PLACE: 0.08,
+        EntityType.PERSON: 0.06,
+        EntityType.WORK: 0.06,
+        EntityType.GROUP: 0.03,
+    },
+    EntityType.PLACE: {EntityType.PLACE: 0.74, EntityType.ORGANIZATION: 0.11, EntityType.PERSON: 0.09},
+    EntityType.WORK: {
+        EntityType.WORK: 0.56,
+        EntityType.ORGANIZATION: 0.14,
+        EntityType.PLACE: 0.14,
+        EntityType.PERSON: 0.07,
+    },
+    EntityType.EVENT: {
+        EntityType.EVENT: 0.32,
+        EntityType.ORGANIZATION: 0.22,
+        EntityType.PLACE: 0.18,
+        EntityType.WORK: 0.09,
+        EntityType.PERSON: 0.08,
+    },
+    EntityType.GROUP: {EntityType.GROUP: 0.33, EntityType.ORGANIZATION: 0.35, EntityType.PERSON: 0.09},
+    EntityType.THING: {
+        EntityType.GROUP: 0.54,
+        EntityType.ORGANIZATION: 0.11,
+        EntityType.WORK: 0.08,
+        EntityType.PERSON: 0.07,
+        EntityType.PLACE: 0.06,
+        EntityType.THING: 0.02,
+    },
+    EntityType.DATE: {EntityType.DATE: 1.0},
+    EntityType.NUMBER: {EntityType.NUMBER: 1.0},
+}
+# Kinds of entities in general, in the same openings.
+_SHARES = {
+    EntityType.PERSON: 0.22,
+    EntityType.ORGANIZATION: 0.12,
+    EntityType.PLACE: 0.40,
+    EntityType.WORK: 0.06,
+    EntityType.EVENT: 0.04,
+    EntityType.GROUP: 0.02,
+    EntityType.THING: 0.08,
+    EntityType.DATE: 0.04,
+    EntityType.NUMBER: 0.02,
+}
+_DOUBT = 0.1  # of a relation's own pairs, which may be of kinds not seen in training
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RelationDetails:
+    """What is known of a relation beside its facets; all of it may be left out.
+
+    Attributes:
+        description: One line.
+        example: A sentence; the head stands in ``[..]``, the tail in ``{..}``.
+        aliases: Other names of the same relation.
+        inverse_aliases: Names of the same relation with head and tail exchanged.
+        head: What a head may be; empty: anything.
+        tail: What a tail may be; empty: anything.
+        symmetric: Holds both ways round.
+        pairs: Well-known heads and tails by name.
+    """
+
+    description: str = ""
+    example: str = ""
+    aliases: tuple[str, ...] = ()
+    inverse_aliases: tuple[str, ...] = ()
+    head: tuple[EntityType, ...] = ()
+    tail: tuple[EntityType, ...] = ()
+    symmetric: bool = False
+    pairs: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """From an entry of a file; other keys are left alone.
+
+        Raises:
+            ValueError: A kind of entity is unknown, or a pair is none.
+        """
+        return cls(
+            description=str(values.get("description", "")),
+            example=str(values.get("example", "")),
+            aliases=tuple(map(str, values.get("aliases", ()))),
+            inverse_aliases=tuple(map(str, values.get("inverse_aliases", ()))),
+            head=tuple(map(EntityType, values.get("head", ()))),
+            tail=tuple(map(EntityType, values.get("tail", ()))),
+            symmetric=bool(values.get("symmetric", False)),
+            pairs=tuple((str(head), str(tail)) for head, tail in values.get("pairs", ())),
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """For a file: what is given."""
+        values: dict[str, object] = {
+            "description": self.description,
+            "example": self.example,
+            "aliases": list(self.aliases),
+            "inverse_aliases": list(self.inverse_aliases),
+            "head": list(self.head),
+            "tail": list(self.tail),
+            "symmetric": self.symmetric,
+            "pairs": [list(pair) for pair in self.pairs],
+        }
+        return {name: value for name, value in values.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +148,9 @@ class RelationTable:
         facets: ``[R, J, D]`` float32, unit length.
         confidence: How scores become decisions and probabilities.
         patterns: Rows of the pattern table that share entity pairs with each relation, most shared first.
-        details: What each relation means; empty: nothing is known of any.
+        details: What each relation means.
         type_log_odds: Of the types of heads and of tails, ``[2, R, T]`` float32 in the order of ``EntityType``: how
-            much likelier a type is than among entities in general. None: nothing is known.
+            much likelier a type is than among entities in general.
         refused_types: What heads and tails cannot be, ``[2, R, T]``, from the details.
         type_penalties: What the kinds of heads and tails say against each relation, ``[2, R, T]``, at most 0.
     """
@@ -47,35 +160,28 @@ class RelationTable:
     facets: NDArray[np.float32]
     confidence: Confidence
     patterns: tuple[tuple[int, ...], ...]
-    details: tuple[RelationDetails, ...] = ()
-    type_log_odds: NDArray[np.float32] | None = None
+    details: tuple[RelationDetails, ...]
+    type_log_odds: NDArray[np.float32]
     refused_types: NDArray[np.bool_] = field(init=False)
     type_penalties: NDArray[np.float32] = field(init=False)
 
     def __post_init__(self) -> None:
-        details = self.details or (RelationDetails(),) * len(self.names)
-        object.__setattr__(self, "refused_types", refused_types(details))
-        unknown = np.zeros((2, len(self.names), len(EntityType)), dtype=np.float32)
-        log_odds = unknown if self.type_log_odds is None else self.type_log_odds
-        object.__setattr__(self, "type_penalties", type_penalties(log_odds))
+        object.__setattr__(self, "refused_types", refused_types(self.details))
+        object.__setattr__(self, "type_penalties", type_penalties(self.type_log_odds))
 
     @property
     def symmetric_names(self) -> frozenset[str]:
         """Relations that hold both ways round."""
-        return frozenset(name for row, name in enumerate(self.names) if self.details_of(row).symmetric)
+        return frozenset(name for name, details in zip(self.names, self.details, strict=True) if details.symmetric)
 
     def meanings(self) -> dict[str, tuple[str, bool]]:
         """The relation behind each name and alias, and whether head and tail are exchanged."""
         found: dict[str, tuple[str, bool]] = {}
-        for row, name in enumerate(self.names):
-            details = self.details_of(row)
-            found |= dict.fromkeys((name, *details.aliases), (name, False))
-            found |= dict.fromkeys(details.inverse_aliases, (name, True))
+        for name, details in zip(self.names, self.details, strict=True):
+            for others, is_inverse in (((name, *details.aliases), False), (details.inverse_aliases, True)):
+                for other in others:
+                    found.setdefault(other, (name, is_inverse))
         return found
-
-    def details_of(self, row: int) -> RelationDetails:
-        """What a relation means."""
-        return self.details[row] if self.details else RelationDetails()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +209,9 @@ def write_tables(folder: Path, relations: RelationTable, patterns: PatternTable)
     """Writes names, numbers and pattern texts; the vectors are among the model's weights."""
     values = {
         "relations": [
-            {"name": name, "num_pairs": count, "patterns": list(own), **relations.details_of(row).to_dict()}
-            for row, (name, count, own) in enumerate(
-                zip(relations.names, relations.num_pairs, relations.patterns, strict=True)
+            {"name": name, "num_pairs": count, "patterns": list(own), **details.to_dict()}
+            for name, count, own, details in zip(
+                relations.names, relations.num_pairs, relations.patterns, relations.details, strict=True
             )
         ],
         _CONFIDENCE: relations.confidence.to_dict(),
@@ -122,58 +228,116 @@ def read_tables(
 
     Args:
         folder: The checkpoint.
-        vectors: Unit rows ``relations.facets`` (those of one relation after the other), ``table.patterns`` and
-            ``table.relations``.
+        vectors: By the names of ``TABLES``, rows of one relation after the other.
         read: Gives the content of a file.
 
     Raises:
         CheckpointError: A file is missing, damaged, or does not fit the vectors.
     """
-    path = folder / _RELATIONS_FILE
-    try:
-        values = json.loads(read(path).decode("utf-8"))
-        names = tuple(str(relation["name"]) for relation in values["relations"])
-        num_pairs = tuple(int(relation["num_pairs"]) for relation in values["relations"])
-        shared = tuple(tuple(map(int, relation["patterns"])) for relation in values["relations"])
-        details = tuple(map(RelationDetails.from_dict, values["relations"]))
+    with _reading(folder):
+        values = json.loads(read(folder / _RELATIONS_FILE).decode("utf-8"))
+        entries = values["relations"]
+        names = tuple(str(entry["name"]) for entry in entries)
+        num_pairs = tuple(int(entry["num_pairs"]) for entry in entries)
+        shared = tuple(tuple(map(int, entry["patterns"])) for entry in entries)
+        details = tuple(map(RelationDetails.from_dict, entries))
         confidence = Confidence.from_dict(values[_CONFIDENCE])
-        lines = read(folder / _PATTERNS_FILE).decode("utf-8").split("\n")[:-1]
-        parts = [line.split("\t") for line in lines]
-        rows = {pattern: row for row, (pattern, _) in enumerate(parts)}
-        counts = np.array([int(count) for _, count in parts], dtype=np.int64)
+        counts = _read_patterns(read(folder / _PATTERNS_FILE).decode("utf-8"))
+        num_facets = max(1, len(vectors[FACETS]) // max(1, len(names)))
+        _check_lengths(
+            {name: len(rows) for name, rows in vectors.items()} | {"thresholds": len(confidence.thresholds)},
+            {
+                FACETS: num_facets * len(names),
+                SEEN_PATTERNS: len(counts),
+                SEEN_RELATIONS: len(names),
+                TYPES: 2 * len(names),
+                "thresholds": len(names),
+            },
+        )
+        if any(not 0 <= row < len(counts) for own in shared for row in own):
+            raise ValueError(f"rows that are not below {len(counts)}, the length of the pattern table")
+        facets = vectors[FACETS].reshape(len(names), num_facets, -1)
+        log_odds = vectors[TYPES].reshape(2, len(names), len(EntityType))
+    return (
+        RelationTable(names, num_pairs, facets, confidence, patterns=shared, details=details, type_log_odds=log_odds),
+        PatternTable(
+            rows={pattern: row for row, pattern in enumerate(counts)},
+            patterns=vectors[SEEN_PATTERNS],
+            relations=vectors[SEEN_RELATIONS],
+            counts=np.array(list(counts.values()), dtype=np.int64),
+        ),
+    )
+
+
+@contextmanager
+def _reading(folder: Path) -> Iterator[None]:
+    """Whatever is wrong with the tables of a folder is a CheckpointError that names it."""
+    try:
+        yield
     except OSError as error:
         raise CheckpointError(f"cannot read {error.filename}: {error.strerror}") from error
-    except (ValueError, TypeError, KeyError) as error:
+    except KeyError as error:
+        raise CheckpointError(f"{folder}: expected tables of a relation model, {error} is missing") from error
+    except (ValueError, TypeError) as error:
         raise CheckpointError(f"{folder}: expected tables of a relation model, got damaged ones: {error}") from error
-    facets = vectors.get("relations.facets", np.zeros((0, 1), dtype=np.float32))
-    if not names or not len(facets) or len(facets) % len(names):
-        raise CheckpointError(f"{folder}: expected facets of {len(names)} relations, got {len(facets)} rows")
-    expected = {"table.patterns": len(rows), "table.relations": len(names)}
+
+
+def _read_patterns(content: str) -> dict[str, int]:
+    """Entity pairs that each pattern was seen with, in the order of the rows."""
+    parts = [line.split("\t") for line in content.split("\n")[:-1]]
+    return {pattern: int(count) for pattern, count in parts}
+
+
+def _check_lengths(found: Mapping[str, int], expected: Mapping[str, int]) -> None:
     for name, length in expected.items():
-        if name not in vectors or len(vectors[name]) != length:
-            found = len(vectors[name]) if name in vectors else "none"
-            raise CheckpointError(f"{folder}: expected {length} rows of {name}, got {found}")
-    log_odds = vectors.get("relations.types", np.zeros((2 * len(names), len(EntityType)), dtype=np.float32))
-    if log_odds.shape != (2 * len(names), len(EntityType)):
-        raise CheckpointError(f"{folder}: expected types of {2 * len(names)} arguments, got {log_odds.shape}")
-    if any(not 0 <= row < len(rows) for own in shared for row in own):
-        raise CheckpointError(f"{path}: expected rows below {len(rows)} of the pattern table, got others")
-    if len(confidence.thresholds) != len(names):
-        raise CheckpointError(f"{path}: expected {len(names)} thresholds, got {len(confidence.thresholds)}")
-    return (
-        RelationTable(
-            names,
-            num_pairs,
-            facets.reshape(len(names), -1, facets.shape[1]),
-            confidence,
-            shared,
-            details,
-            log_odds.reshape(2, len(names), -1),
-        ),
-        PatternTable(rows, vectors["table.patterns"], vectors["table.relations"], counts),
-    )
+        if not length or found[name] != length:
+            raise ValueError(f"expected {length} rows of {name}, got {found[name]}")
 
 
 def _replace(path: Path, content: str) -> None:
     with write_atomically(path, durable=False) as part:
         part.write_text(content, encoding="utf-8")
+
+
+def type_penalties(log_odds: NDArray[np.float32]) -> NDArray[np.float32]:
+    """What recognized kinds say against relations, ``[2, R, T]``, at most 0.
+
+    Args:
+        log_odds: Of the kinds of heads and of tails, ``[2, R, T]``: how much likelier a kind is than in general.
+    """
+    kinds = list(EntityType)
+    shares_T = np.array([_SHARES.get(kind, 0.0) for kind in kinds])
+    taken_TT = np.array([[_TAKEN_FOR.get(kind, {}).get(other, 0.0) for other in kinds] for kind in kinds])
+    of_relation = np.exp(log_odds) * shares_T
+    of_relation /= of_relation.sum(axis=-1, keepdims=True)
+    of_relation = (1.0 - _DOUBT) * of_relation + _DOUBT * shares_T
+    recognized, in_general = of_relation @ taken_TT, shares_T @ taken_TT
+    known_T = in_general > 0
+    penalties = np.zeros(log_odds.shape, dtype=np.float32)
+    penalties[..., known_T] = np.log(recognized[..., known_T] / in_general[known_T])
+    return np.minimum(penalties, 0.0)
+
+
+def refused_types(details: Sequence[RelationDetails]) -> NDArray[np.bool_]:
+    """What heads and tails of relations cannot be, ``[2, R, T]`` in the order of ``EntityType``.
+
+    Args:
+        details: What each relation takes; one that takes anything refuses nothing.
+
+    Example:
+        >>> born = RelationDetails(head=(EntityType.PERSON,), tail=(EntityType.PLACE,))
+        >>> heads, tails = refused_types([born])
+        >>> [kind.value for kind, refused in zip(EntityType, tails[0], strict=True) if refused]
+        ['date', 'number']
+    """
+    refused = [
+        [[_is_refused(kind, frozenset(taken)) for kind in EntityType] for taken in side]
+        for side in ([own.head for own in details], [own.tail for own in details])
+    ]
+    return np.array(refused, dtype=np.bool_).reshape(2, len(details), len(EntityType))
+
+
+def _is_refused(kind: EntityType, taken: frozenset[EntityType]) -> bool:
+    if kind is EntityType.UNKNOWN or not taken:
+        return False
+    return kind not in taken if kind in VALUES else taken <= VALUES

@@ -13,8 +13,6 @@ from typing import Any
 
 from facets.errors import CheckpointError
 
-__all__ = ["WordNet", "wordnet"]
-
 _FILE = Path(__file__).with_name("wordnet.json.xz")
 _PARTS = ("v", "n")
 # Endings that are exchanged (wndb(5), morphy(7)).

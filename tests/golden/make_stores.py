@@ -1,6 +1,6 @@
 """Writes a golden file of a small store; run once per version, never to mend a test.
 
-python tests/golden/make_stores.py papers_v1|relations_v2|streams_v1|backup_v1
+python tests/golden/make_stores.py papers_v1|relations_v1|streams_v1|backup_v1
 """
 
 import shutil
@@ -14,7 +14,7 @@ from facets_server.runtime.upkeep import back_up_directory
 
 from facets.papers.inputs import Author, CandidateKind, Paper
 from facets.papers.store import AddedVector, AdditionStore
-from facets.relations.store import AddedRelation, AddedRelationStore
+from facets.relations.additions import AddedRelation, AddedRelationStore
 from facets.storage import Database
 
 HERE = Path(__file__).resolve().parent

@@ -17,7 +17,7 @@ from facets.config import Settings
 from facets.errors import InvalidInputError
 from facets.language.files import read_lines
 from facets.language.tokenizer import Tokenizer
-from facets.relations.entity_types import EntityType
+from facets.relations.entities import EntityType
 from facets.relations.patterns import ARG1, ARG2, ENTITY, mirrored, tokenize_patterns
 
 # TOML gives the names of kinds.

@@ -19,10 +19,10 @@ from facets.errors import InvalidInputError
 from facets.language.vectors import unit_rows
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import label_probabilities
-from facets.relations.entailment_weights import EntailmentWeights
+from facets.relations.entailment_features import PairFeatures, word_features
 from facets.relations.model import RelationModel
-from facets.relations.pair_features import PairFeatures, word_features
 from facets.relations.patterns import ARG1, ARG2, tokenize_patterns
+from facets.relations.thresholds import EntailmentWeights
 from facets_lab.evaluation.comparison import EvaluationTask, if_installed, minilm
 from facets_lab.evaluation.files import read_lines
 from facets_lab.evaluation.statistics import Metrics, with_intervals

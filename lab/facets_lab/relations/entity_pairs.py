@@ -13,8 +13,7 @@ from pathlib import Path
 
 from facets.language.files import read_lines
 from facets.language.tokenizer import Sentence, Tokenizer
-from facets.relations.entities import EntityFinder, EntitySpan, Gazetteer, longest_from_left
-from facets.relations.entity_types import EntityType
+from facets.relations.entities import EntityFinder, EntitySpan, EntityType, Gazetteer, longest_from_left
 from facets.relations.patterns import ARG1, ARG2, ENTITY, PatternLimits, sentence_groups, sentence_patterns
 
 _MONTHS = "January February March April May June July August September October November December".split()

@@ -19,7 +19,7 @@ from facets.model.loading import load
 from facets.relations.engine import RelationEngine
 from facets.relations.model import RelationModel
 from facets.relations.patterns import ARG1, ARG2
-from facets.relations.ranking import combined_scores
+from facets.relations.scoring import combined_scores
 from facets_lab.evaluation.comparison import EvaluationTask, if_installed, load_systems, minilm
 from facets_lab.evaluation.files import read_lines
 from facets_lab.evaluation.statistics import Metrics, with_intervals

@@ -21,12 +21,10 @@ from tqdm import tqdm
 from facets.language.vectors import unit_rows
 from facets.model.checkpoint import read_config
 from facets.model.passage_checkpoint import PassageModelConfig, read_passage_words
-from facets.relations.checkpoint import RelationModelConfig
-from facets.relations.confidence import Confidence
-from facets.relations.details import RelationDetails
-from facets.relations.entity_types import EntityType
-from facets.relations.model import RelationModel
-from facets.relations.tables import PatternTable, RelationTable
+from facets.relations.entities import EntityType
+from facets.relations.model import RelationModel, RelationModelConfig
+from facets.relations.tables import PatternTable, RelationDetails, RelationTable
+from facets.relations.thresholds import Confidence
 from facets_lab.relations.catalogue import RelationCatalogue
 from facets_lab.relations.data import FactorizationConfig, RelationMatrix, RelationTrainingConfig
 from facets_lab.relations.entity_pairs import bare_name

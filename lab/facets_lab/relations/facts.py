@@ -8,7 +8,7 @@ from pathlib import Path
 
 from facets.errors import InvalidInputError
 from facets.language.files import read_lines
-from facets.relations.entity_types import EntityType
+from facets.relations.entities import EntityType
 from facets.relations.patterns import ARG1, ARG2, ENTITY
 from facets_lab.relations.catalogue import CatalogueEntry, RelationCatalogue
 

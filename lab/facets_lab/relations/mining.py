@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from facets.errors import ConfigError
-from facets.relations.entities import EntityFinder
-from facets.relations.entity_types import EntityType
+from facets.relations.entities import EntityFinder, EntityType
 from facets.relations.patterns import PatternLimits
 from facets.relations.recognizer import SpacyEntities
 from facets.storage import write_atomically

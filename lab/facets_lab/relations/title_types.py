@@ -12,8 +12,7 @@ from pathlib import Path
 
 from facets.errors import InvalidInputError
 from facets.language.files import read_lines
-from facets.relations.entities import EntityFinder
-from facets.relations.entity_types import EntityType
+from facets.relations.entities import EntityFinder, EntityType
 from facets_lab.relations.entity_pairs import bare_name
 
 _NOUNS = {

@@ -19,9 +19,8 @@ from facets.language.files import read_lines
 from facets.model.checkpoint import read_config
 from facets.model.passage_checkpoint import PassageModelConfig, read_passage_weights, read_word_pieces
 from facets.model.passage_encoding import length_batches
-from facets.relations.checkpoint import encoder_pieces
-from facets.relations.network import PatternNetwork
-from facets.relations.pattern_pieces import PatternPieces
+from facets.relations.model import encoder_pieces
+from facets.relations.network import PatternNetwork, PatternPieces
 from facets.relations.patterns import mirrored
 from facets.relations.scoring import asymmetric_scores
 from facets_lab.losses import direction_loss, no_relation_loss, ranking_loss, universal_schema_loss

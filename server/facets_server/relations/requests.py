@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from facets_proto.v1 import relations_pb2
 
 from facets.errors import ErrorPath, InvalidInputError
-from facets.relations.entities import EntitySpan
-from facets.relations.entity_types import EntityType
+from facets.relations.entities import EntitySpan, EntityType
 from facets.relations.patterns import PatternLimits
 from facets_server.relations.entities import EntityFinders, EntitySource
 from facets_server.relations.served import FIELDS, Entities

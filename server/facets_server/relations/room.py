@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from facets.model.loading import load
+from facets.relations.additions import SCHEMA
 from facets.relations.engine import RelationEngine
 from facets.relations.model import RelationModel
-from facets.relations.store import SCHEMA
 from facets_server.relations.entities import EntityFinders
 from facets_server.relations.served import ServedRelations
 from facets_server.relations.service import RelationService

@@ -14,7 +14,7 @@ from facets.config import FacetModelConfig, Settings
 from facets.errors import ConfigError
 from facets.model.checkpoint import CheckpointConfig, read_config, read_settings
 from facets.model.passage_checkpoint import PassageModelConfig
-from facets.relations.checkpoint import RelationModelConfig
+from facets.relations.model import RelationModelConfig
 
 ROOT = Path(__file__).parents[3]
 SENTENCES = 'corpus = "c"\nwords = "w"\n'

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from facets.documents import CollectionEngine, Document, EngineConfig
 from facets.errors import FacetsError
-from facets.relations.store import AddedRelation, AddedRelationStore
+from facets.relations.additions import AddedRelation, AddedRelationStore
 
 folder = Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], check=True)

@@ -1,10 +1,15 @@
-"""Relations added by example patterns."""
+"""Relations added by example patterns: what is read from their file is what was written, or an error."""
 
+import resource
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+from damage import DAMAGES, flipped_copies
 
-from facets.errors import ConflictError, InvalidInputError, NotFoundError, StorageError
+from facets.errors import ConflictError, DamagedError, DiskFullError, InvalidInputError, NotFoundError, StorageError
+from facets.relations.additions import AddedRelation, AddedRelationStore, fitted_facets
 from facets.relations.engine import RelationEngine
 
 
@@ -63,7 +68,102 @@ def test_a_folder_that_cannot_be_written_adds_nothing(folder: Path, tmp_path: Pa
     assert len(engine.relations()) == 4
 
 
-def test_a_damaged_store_is_reported(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "relations.jsonl").write_text('{"name": "x"\n')
-    with pytest.raises(StorageError, match=r"relations.jsonl, line 1"):
-        RelationEngine.load(folder, data_dir=tmp_path)
+GOLDEN = Path(__file__).resolve().parents[3] / "golden"
+NUM_FLIPS = 60
+RELATIONS = [AddedRelation(f"relation {n}", ("$ARG1 met $ARG2", f"$ARG2 {n} $ARG1"), n / 16) for n in range(12)]
+
+
+def filled(folder: Path) -> Path:
+    store = AddedRelationStore(folder)
+    for relation in RELATIONS:
+        store.add(relation)
+    store.close()
+    return folder / "relations.sqlite3"
+
+
+def read(folder: Path) -> list[AddedRelation]:
+    store = AddedRelationStore(folder)
+    try:
+        return store.read()
+    finally:
+        store.close()
+
+
+def test_no_flipped_bit_loads_as_other_relations(tmp_path: Path) -> None:
+    wrong = []
+    for bit in flipped_copies(filled(tmp_path), NUM_FLIPS, seed=2):
+        try:
+            if read(tmp_path) != RELATIONS:
+                wrong.append(bit)
+        except StorageError:
+            pass
+    assert not wrong
+    assert read(tmp_path) == RELATIONS
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_file_is_no_empty_one(tmp_path: Path, damage: str) -> None:
+    DAMAGES[damage](filled(tmp_path))
+    try:
+        found = read(tmp_path)
+    except DamagedError:
+        return
+    assert damage in ("cut a little", "zeros in the middle") and found == RELATIONS, "the room between rows"
+
+
+def test_relation_taken_away_is_gone_for_good(tmp_path: Path) -> None:
+    filled(tmp_path)
+    store = AddedRelationStore(tmp_path)
+    store.remove("relation 3")
+    store.close()
+    assert read(tmp_path) == [relation for relation in RELATIONS if relation.name != "relation 3"]
+
+
+def test_golden_file_is_read(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "relations_v1", tmp_path / "relations")
+    assert [relation.name for relation in read(tmp_path / "relations")] == ["mentor", "caf\u00e9"]
+
+
+def test_no_room_for_a_relation_is_a_full_disk(tmp_path: Path) -> None:
+    store = AddedRelationStore(tmp_path)
+    store.add(RELATIONS[0])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "relations.sqlite3-wal").stat().st_size, limits[1]))
+    try:
+        with pytest.raises(DiskFullError):
+            store.add(RELATIONS[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert store.read() == RELATIONS[:1]
+    store.add(RELATIONS[1])
+    store.close()
+    assert read(tmp_path) == RELATIONS[:2]
+
+
+def test_first_relation_on_a_full_disk_is_refused_as_such(tmp_path: Path) -> None:
+    store = AddedRelationStore(tmp_path / "new")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(DiskFullError):
+            store.add(RELATIONS[0])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    store.add(RELATIONS[0])
+    store.close()
+    assert read(tmp_path / "new") == RELATIONS[:1]
+
+
+def test_fitted_facets_are_the_examples_facets_when_they_fit() -> None:
+    facets = np.eye(4, dtype=np.float32).reshape(2, 2, 4) * 5
+    assert fitted_facets(facets, 4).tolist() == np.eye(4).tolist()
+    assert fitted_facets(facets, 6)[4:].tolist() == np.eye(4)[:2].tolist()
+
+
+def test_fitted_facets_are_cluster_centres_when_there_are_more() -> None:
+    rng = np.random.default_rng(1)
+    centres = np.eye(3, 8, dtype=np.float32)
+    facets = (np.repeat(centres, 10, axis=0) + 0.05 * rng.standard_normal((30, 8))).astype(np.float32)
+    found = fitted_facets(facets.reshape(10, 3, 8), 3)
+    assert sorted((found @ centres.T).argmax(axis=1).tolist()) == [0, 1, 2]
+    assert (found @ centres.T).max(axis=1).min() > 0.98

@@ -7,11 +7,11 @@ from facets_lab.relations.calibration import with_confidence
 from relation_toys import TOY_RELATION_THRESHOLD
 
 from facets.errors import InvalidInputError, NotFoundError
-from facets.relations.confidence import Confidence
 from facets.relations.engine import RelationEngine
 from facets.relations.entailment import EntailmentLabel
 from facets.relations.entities import EntitySpan, Gazetteer
-from facets.relations.ranking import combined_scores
+from facets.relations.scoring import combined_scores
+from facets.relations.thresholds import Confidence
 
 NAMES = Gazetteer(["Ann", "Bob", "Paris", "London", "Acme"])
 

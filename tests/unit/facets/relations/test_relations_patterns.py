@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from facets.errors import ConfigError, InvalidInputError, NotFoundError
 from facets.language.tokenizer import Tokenizer
+from facets.relations.assertion import negation_cue
 from facets.relations.entities import EntitySpan, Gazetteer, check_spans
-from facets.relations.negation import negation_cue
 from facets.relations.patterns import PatternLimits, mirrored, sentence_groups, sentence_patterns, tokenize_patterns
 from facets.relations.recognizer import SpacyEntities
 

@@ -1,9 +1,12 @@
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from facets.relations import RelationEngine
 from facets.relations.scoring import (
+    PatternCache,
     asymmetric_score,
     generality_score,
     reference_asymmetric_score,
@@ -74,3 +77,38 @@ def test_coverage_is_the_mean_asymmetric_score_towards_others() -> None:
     expected = asymmetric_score(pattern.expand(6, 3, 8), others).mean()
     background = torch.nn.functional.normalize(others, dim=-1).flatten(0, 1)
     assert generality_score(pattern, background).item() == pytest.approx(expected.item(), abs=1e-6)
+
+
+BORN, MET = ("$ARG1", "was", "born", "in", "$ARG2"), ("$ARG1", "met", "$ARG2")
+
+
+class Counting:
+    """Passes patterns on to a model and counts them."""
+
+    def __init__(self, model) -> None:
+        self.model = model
+        self.encoded = []
+
+    def encode_patterns(self, patterns):
+        self.encoded += patterns
+        return self.model.encode_patterns(patterns)
+
+
+def test_patterns_are_encoded_once_and_stay_what_they_are(engine: RelationEngine) -> None:
+    counting = Counting(engine.model)
+    cache = PatternCache(counting)
+    first, again = cache.encode([BORN, MET, BORN]), cache.encode([MET, BORN])
+    assert counting.encoded == [BORN, MET]
+    np.testing.assert_allclose(first, engine.model.encode_patterns([BORN, MET, BORN]), atol=1e-5)
+    np.testing.assert_array_equal(again, first[[1, 2]])
+    first[:] = 0.0
+    np.testing.assert_array_equal(cache.encode([MET, BORN]), again)
+
+
+def test_the_patterns_asked_for_longest_ago_are_forgotten(engine: RelationEngine) -> None:
+    counting = Counting(engine.model)
+    cache = PatternCache(counting, size=1)
+    for pattern in (BORN, MET, MET, BORN):
+        cache.encode([pattern])
+    assert counting.encoded == [BORN, MET, BORN]
+    assert cache.encode([]).shape[0] == 0

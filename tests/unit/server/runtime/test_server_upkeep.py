@@ -14,7 +14,7 @@ from facets_server.documents.stream_store import StreamStore
 from facets.documents import CollectionEngine, Document, EngineConfig
 from facets.papers.inputs import Paper
 from facets.papers.store import AdditionStore
-from facets.relations.store import AddedRelation, AddedRelationStore
+from facets.relations.additions import AddedRelation, AddedRelationStore
 from facets.storage import last_backup
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"

@@ -1,7 +1,7 @@
 import numpy as np
 from toys import toy_word_pieces
 
-from facets.relations.pattern_pieces import PatternPieces
+from facets.relations.network import PatternPieces
 
 
 def test_placeholders_are_pieces_behind_those_of_the_words() -> None:

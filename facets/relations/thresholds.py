@@ -1,0 +1,152 @@
+"""Thresholds and weights, fitted on development data: how scores of relations and of entailment become decisions."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+_MODEL_FEATURES = (
+    "coverage",  # how well the premise's facets cover the hypothesis' (eq. 3.10)
+    "generality",  # how much better the hypothesis' facets cover patterns in general than the premise's
+    "similarity",  # cosine of the patterns as a whole, at least 0
+)
+WORD_FEATURES = (
+    "hypernym",  # a word of the premise is a kind of one of the hypothesis: assassinated, killed
+    "included",  # share of the hypothesis' words that the premise says too, or more specifically
+    "same_words",  # share of the words that both say, of the side where it is smaller
+    "hedged",  # the premise may be or was tried, the hypothesis is
+    "freed",  # the reverse, times the similarity
+    "roles_exchanged",  # who acts is exchanged: defeated, was defeated by
+    "opposite",  # buy, sell
+    "converse",  # husband, wife, with the arguments exchanged
+    "negated",  # one side is negated and the other is not
+)
+FEATURES = (*_MODEL_FEATURES, *WORD_FEATURES)
+CONSTANT = "constant"
+# Means of both directions, and sizes of their difference.
+PARAPHRASE_FEATURES = (*FEATURES, *(f"{name}_difference" for name in FEATURES))
+_THRESHOLD = 0.5
+# What is believed before any pair is seen, of every feature that counts; where the pairs say nothing, it stays. Round
+# numbers: likeness makes entailment possible; exchanged roles, opposites and negation make it impossible.
+_ENTAILS = {
+    CONSTANT: -9.5,
+    "coverage": 4.0,
+    "generality": 1.0,
+    "similarity": 10.0,
+    "hypernym": 4.0,
+    "hedged": -2.0,
+    "freed": 1.0,
+    "roles_exchanged": -6.0,
+    "opposite": -6.0,
+    "negated": -6.0,
+}
+_PARAPHRASE = {
+    CONSTANT: -11.0,
+    "coverage": 4.0,
+    "similarity": 12.0,
+    "same_words": 2.0,
+    "hypernym_difference": -2.0,
+    "hedged_difference": -4.0,
+    "roles_exchanged": -8.0,
+    "opposite": -8.0,
+    "converse": 3.0,
+    "negated": -8.0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EntailmentWeights:
+    """Weights by the names of features; one that is absent counts 0.
+
+    Attributes:
+        entails: Of ``FEATURES`` and ``CONSTANT``, for "the premise entails the hypothesis"; for the reverse the
+            features of the exchanged sides count by the same weights.
+        paraphrase: Of ``PARAPHRASE_FEATURES`` and ``CONSTANT``.
+        threshold: A label other than neutral needs that probability of entailment in one direction at least.
+    """
+
+    entails: Mapping[str, float] = field(default_factory=lambda: dict(_ENTAILS))
+    paraphrase: Mapping[str, float] = field(default_factory=lambda: dict(_PARAPHRASE))
+    threshold: float = _THRESHOLD
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """What ``to_dict`` gave.
+
+        Raises:
+            KeyError: A part is missing.
+            TypeError: A part is no table of numbers.
+            ValueError: A feature is unknown, or a weight no number.
+        """
+
+        def table(name: str, features: tuple[str, ...]) -> dict[str, float]:
+            weights = {str(key): float(weight) for key, weight in dict(values[name]).items()}
+            if unknown := weights.keys() - {*features, CONSTANT}:
+                raise ValueError(f"expected features of {name}, got {sorted(unknown)}")
+            return weights
+
+        return cls(
+            table("entails", FEATURES), table("paraphrase", PARAPHRASE_FEATURES), threshold=float(values["threshold"])
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """For a file."""
+        return {"entails": dict(self.entails), "paraphrase": dict(self.paraphrase), "threshold": self.threshold}
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """Numbers fitted on development data.
+
+    Attributes:
+        thresholds: Scores from here on are accepted, one a relation.
+        default_threshold: For relations added later.
+        use_asymmetric: Facets count by eq. 3.10 with the pattern as premise, instead of eq. 3.11.
+        margin: Accepted are only relations whose score is at most so far below the pattern's best.
+        slope: ``probability = 1 / (1 + exp(-slope * (score - threshold) - gap_slope * gap - offset))``; the gap is
+            the score less the pattern's best.
+        gap_slope: See ``slope``.
+        offset: See ``slope``.
+        schema_scale: The look-up's cosine times this, plus ``schema_shift``, is compared with the facets' score.
+        schema_shift: See ``schema_scale``. Where both together exceed 1, all scores are divided by their sum.
+        type_weight: What a log-odds of an argument's type adds to the score.
+        entailment: What the features of a pair of patterns count for each label.
+    """
+
+    thresholds: tuple[float, ...]
+    default_threshold: float = 0.5
+    use_asymmetric: bool = False
+    margin: float = 2.0
+    slope: float = 10.0
+    gap_slope: float = 0.0
+    offset: float = 0.0
+    schema_scale: float = 1.0
+    schema_shift: float = 0.0
+    type_weight: float = 0.08
+    entailment: EntailmentWeights = field(default_factory=EntailmentWeights)
+
+    @property
+    def peak(self) -> float:
+        """What scores are divided by, so that the highest is 1."""
+        return max(1.0, self.schema_scale + self.schema_shift)
+
+    def to_dict(self) -> dict[str, object]:
+        """For a file."""
+        return asdict(self) | {"entailment": self.entailment.to_dict()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """What ``to_dict`` gave.
+
+        Raises:
+            TypeError: A setting is unknown or no number.
+            ValueError: A setting is no number.
+        """
+
+        def checked(value: Any) -> Any:
+            if isinstance(value, dict):
+                return EntailmentWeights.from_dict(value)
+            if isinstance(value, list):
+                return tuple(map(float, value))
+            return value if isinstance(value, bool) else float(value)
+
+        return cls(**{name: checked(value) for name, value in values.items()})
