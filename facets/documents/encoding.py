@@ -22,9 +22,9 @@ from facets.documents.types import (
     JsonValue,
 )
 from facets.errors import ErrorPath, InvalidInputError
+from facets.index.base import paged
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_TEXT_BYTES
 from facets.index.lexical import TermCounts
-from facets.index.pages import paged
 
 __all__ = [
     "EncodedBatch",

@@ -19,13 +19,14 @@ from facets.documents.records import CollectionRecord, CollectionState, StoreWri
 from facets.documents.store import DocumentStore
 from facets.errors import DamagedDocumentsError, FacetsError, NotFoundError, NotReadyError, StorageError
 from facets.index.backends import make_backend
+from facets.index.base import paged
 from facets.index.config import EngineConfig
 from facets.index.lexical import LexicalIndex, TermCounts
 from facets.index.live import LiveIndex, Stopped
-from facets.index.pages import paged
 from facets.index.snapshot import SnapshotIdentity, load_snapshot, write_snapshot
 
 __all__ = [
+    "CollectionSource",
     "IndexManager",
     "Quarantine",
 ]
@@ -384,7 +385,7 @@ def _return_free_memory() -> None:
 
 
 class CollectionSource:
-    """The facets of one collection for its index; see :class:`facets.index.protocols.FacetSource`.
+    """The facets of one collection for its index; see :class:`facets.index.base.FacetSource`.
 
     Each read has a view of its own: one long view would keep the log of the store from being emptied.
     """

@@ -1,14 +1,107 @@
 """Which backends there are for the indexes of large collections: one line each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
 
 from facets.devices import compute_device
+from facets.errors import IndexFormatError
+from facets.index.base import Chunks, FacetSource, IndexBackend
 from facets.index.config import BackendName, EngineConfig
-from facets.index.exact_backend import ExactBackend
-from facets.index.faiss_backend import FaissBackend
-from facets.index.protocols import IndexBackend
+from facets.index.exact import ExactIndex
+from facets.index.faiss_index import FaissIndex
+from facets.index.faiss_lists import LISTS_SEED, sample_size
 
-__all__ = ["BACKENDS", "make_backend"]
+__all__ = [
+    "BACKENDS",
+    "ExactBackend",
+    "FaissBackend",
+    "make_backend",
+]
+
+
+class FaissBackend(IndexBackend):
+    """FAISS on the CPU: builds, fills, tunes and restores inverted lists of facets."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        self._config = config
+
+    def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> FaissIndex | None:
+        """Trains on a sample of the facets, adds all of them, and tunes the number of probed lists."""
+        rng = np.random.default_rng(LISTS_SEED)
+        share = min(1.0, sample_size(num_documents * num_facets) / (num_documents * num_facets))
+        parts = []
+        for _, facets_NKD in chunks():
+            vectors = facets_NKD.reshape(-1, facets_NKD.shape[2])
+            parts.append(vectors[(rng.random(len(vectors)) < share) & vectors.any(axis=1)])
+        if not parts:
+            return None
+        sample = rng.permutation(np.concatenate(parts))
+        if not len(sample):  # none of the documents has a facet
+            sample = np.zeros((1, sample.shape[1]), dtype=sample.dtype)
+        index = FaissIndex.train(sample, num_facets=num_facets, num_documents=num_documents, code=self._config.code)
+        seen = [(rows, index.prepare(facets_NKD).astype(np.int32)) for rows, facets_NKD in chunks()]
+        index.reserve(np.concatenate([prepared for _, prepared in seen]))
+        for (before, prepared), (rows, facets_NKD) in zip(seen, chunks(), strict=True):
+            index.add_prepared(rows, facets_NKD, prepared[np.isin(before, rows)])  # some may be gone by now
+        index.tune(sample, self._config.recall_target)
+        return index
+
+    def read(
+        self,
+        source: Callable[[int], bytes],
+        slots: NDArray[np.int64],
+        description: Mapping[str, int | float | str],
+        facets: FacetSource,
+    ) -> FaissIndex:
+        """Restores an index from its snapshot.
+
+        Raises:
+            IndexFormatError: FAISS cannot read it, or the parts contradict each other.
+        """
+        try:
+            reader = faiss.PyCallbackIOReader(source)  # type: ignore[attr-defined]  # missing in the stubs
+            index = faiss.read_index(reader)
+        except RuntimeError as error:
+            raise IndexFormatError(f"FAISS cannot read the index: {error}") from error
+        dim, code = description.get("dim"), description.get("code")
+        if not isinstance(index, faiss.IndexIVFScalarQuantizer) or index.d != dim or code not in ("fp16", "int8"):
+            raise IndexFormatError(f"expected inverted lists of dimension {dim}, got {type(index).__name__}")
+        restored = FaissIndex(
+            index,
+            num_facets=int(description["num_facets"]),
+            code="int8" if code == "int8" else "fp16",
+            rows=slots.copy(),
+            code_error=float(description["code_error"]),
+            trained_documents=int(description["trained_documents"]),
+        )
+        content = source(4 * len(slots) * restored.num_facets)
+        if restored.num_vectors or len(content) != 4 * len(slots) * restored.num_facets:
+            raise IndexFormatError(f"expected the lists of {len(slots)} documents, got {len(content)} bytes")
+        restored.restore(facets, np.frombuffer(content, dtype="<i4").reshape(len(slots), restored.num_facets))
+        return restored
+
+    def enter_background(self) -> None:
+        """Leaves half of the cores to requests: training on every one would stall them."""
+        faiss.omp_set_num_threads(max(1, faiss.omp_get_max_threads() // 2))  # of the calling thread alone
+
+
+class ExactBackend(IndexBackend):
+    """Exact search for collections of any size, on a GPU: nothing is trained, nothing skipped, nothing to save."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        self._device = config.device
+
+    def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> ExactIndex | None:
+        """Copies the facets to the device."""
+        index = None
+        for rows, facets_SKD in chunks():
+            index = index or ExactIndex(num_facets=num_facets, dim=facets_SKD.shape[2], device=self._device)
+            index.add(rows, facets_SKD)
+        return index
+
 
 BACKENDS: dict[BackendName, Callable[[EngineConfig], IndexBackend]] = {
     "faiss": FaissBackend,

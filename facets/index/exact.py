@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets.devices import no_memory_for
+from facets.index.base import FacetIndex, first_places
 from facets.index.candidates import (
     HALF_PRECISION_ERROR,
     Candidates,
@@ -21,7 +22,6 @@ from facets.index.candidates import (
     search_in_passes,
     select_candidates,
 )
-from facets.index.pages import first_places
 
 __all__ = ["BLOCK_FACETS", "ExactIndex", "best_columns", "reference_search", "search_in_halves"]
 
@@ -51,8 +51,8 @@ def reference_search(query_QJD: NDArray[np.float32], facets_NKD: NDArray[np.floa
     return np.clip(scores, -1.0, 1.0).astype(np.float32)
 
 
-class ExactIndex:
-    """Compares every document, block by block; see :class:`facets.index.protocols.FacetIndex`.
+class ExactIndex(FacetIndex):
+    """Compares every document, block by block.
 
     Facets are held once, as float16, in blocks of equal size; a block is decoded to float32 only while it is
     multiplied. A document of more than K facets takes several slots side by side. Removed documents leave holes, which
@@ -73,8 +73,7 @@ class ExactIndex:
             device: Whose memory it is in, by torch's name.
             preselect: Whether only what may be among the best leaves the device; None: unless that is the processor.
         """
-        self.num_facets = num_facets
-        self.dim = dim
+        super().__init__(num_facets=num_facets, dim=dim)
         self._device = torch.device(device)
         self._preselect = self._device.type != "cpu" if preselect is None else preselect
         self._block_documents = max(1, BLOCK_FACETS[self._device.type] // num_facets)
@@ -92,27 +91,13 @@ class ExactIndex:
         self._num_slots = 0
         self._num_documents = 0
 
-    def __len__(self) -> int:
-        """Documents in the index."""
-        return self._num_documents
-
     @property
-    def num_slots(self) -> int:
-        """Places in memory, those of removed documents included."""
-        return self._num_slots
+    def slots(self) -> NDArray[np.int64]:
+        """Row number of every place in memory, -1 marks a hole."""
+        return self._rows[: self._num_slots]
 
-    @property
-    def num_vectors(self) -> int:
-        """Facets in memory, those of removed documents included."""
-        return self._num_slots * self.num_facets
-
-    def rows(self) -> NDArray[np.int64]:
-        """Row numbers of the documents, ``[N]`` int64, in the order of addition."""
-        rows = self._rows[: self._num_slots]
-        return rows[(rows >= 0) & (first_places(rows) == np.arange(len(rows)))]
-
-    def add(self, rows: NDArray[np.int64], facets_NKD: NDArray[np.floating]) -> None:
-        """Adds documents; see :meth:`facets.index.protocols.FacetIndex.add`."""
+    def add(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> None:
+        """Adds documents; see :meth:`FacetIndex.add`."""
         start, end = self._num_slots, self._num_slots + len(rows)
         if end > len(self._rows):
             grown = np.full(max(end, 2 * len(self._rows)), -1, dtype=np.int64)
@@ -125,7 +110,7 @@ class ExactIndex:
                 self._blocks.append(self._new_block())
                 self._missing.append(None)
             count = min(len(rows) - done, self._block_documents - offset)
-            part = facets_NKD[done : done + count]
+            part = facets_SKD[done : done + count]
             self._blocks[block][offset : offset + count] = torch.from_numpy(np.ascontiguousarray(part))
             missing_NK = np.logical_not(part.any(axis=2))
             self._mark_missing(block, offset, missing_NK)
@@ -156,24 +141,20 @@ class ExactIndex:
         marks[offset : offset + len(missing_NK)] = torch.from_numpy(missing_NK)
 
     def remove(self, rows: NDArray[np.int64]) -> int:
-        """Removes documents; see :meth:`facets.index.protocols.FacetIndex.remove`."""
-        held = self._rows[: self._num_slots]
-        gone = np.isin(held, rows) & (held >= 0)
-        removed = len(np.unique(held[gone]))
-        held[gone] = -1
-        self._num_documents -= removed
+        """Removes documents and closes their holes when there are many; see :meth:`FacetIndex.remove`."""
+        removed = super().remove(rows)
         if self._num_documents == 0:
             self._clear()
             return removed
         self._drop_front()
-        held = self._rows[: self._num_slots]
+        held = self.slots
         if self._num_slots > 2 * np.count_nonzero(held >= 0) + _MIN_HOLES:
             self._compact()
         return removed
 
     def _drop_front(self) -> None:
         """Forgets blocks of holes at the front: where the oldest documents go elsewhere, nothing is copied."""
-        blocks = int(np.argmax(self._rows[: self._num_slots] >= 0)) // self._block_documents
+        blocks = int(np.argmax(self.slots >= 0)) // self._block_documents
         if blocks:
             slots = blocks * self._block_documents
             self._blocks, self._missing = self._blocks[blocks:], self._missing[blocks:]
@@ -190,7 +171,7 @@ class ExactIndex:
 
     def read(self, limit: int) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
         """The oldest documents, whole: ``[S]`` rows and ``[S, K, D]`` float16 facets of about ``limit`` places."""
-        slots = np.flatnonzero(self._rows[: self._num_slots] >= 0)
+        slots = np.flatnonzero(self.slots >= 0)
         if len(slots) > limit:
             limit += int(np.count_nonzero(self._rows[slots[limit:]] == self._rows[slots[limit - 1]]))
         slots = slots[:limit]
@@ -209,17 +190,14 @@ class ExactIndex:
         allowed_rows: NDArray[np.int64] | None = None,
         exhaustive: bool = False,
     ) -> Candidates:
-        """Finds candidates among all documents; see :meth:`facets.index.protocols.FacetIndex.search`."""
-        held = self._rows[: self._num_slots]
-        allowed = held >= 0
-        if allowed_rows is not None:
-            allowed &= np.isin(held, allowed_rows)
+        """Finds candidates among all documents; see :meth:`FacetIndex.search`."""
+        allowed = self.allowed_slots(allowed_rows)
         return search_in_passes(
             query_QJD, lambda queries: search_in_halves(queries, lambda part: self._select(part, top_k, allowed))
         )
 
     def _select(self, query_QJD: NDArray[np.float32], top_k: int, allowed: NDArray[np.bool_]) -> Candidates:
-        held = self._rows[: self._num_slots]
+        held = self.slots
         firsts_N = np.flatnonzero(first_places(held) == np.arange(len(held)))
         allowed_N = torch.from_numpy(allowed[firsts_N]).to(self._device)
         scores_QN = self._scores(query_QJD, firsts_N).masked_fill_(~allowed_N, -torch.inf)

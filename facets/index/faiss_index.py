@@ -3,20 +3,25 @@
 Shape letters: N documents, Q queries, J facets of a query, K facets of a document, D dimensions, C candidates.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import faiss
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import IndexFormatError
+from facets.index.base import FacetIndex, FacetSource, first_places
 from facets.index.candidates import HALF_PRECISION_ERROR, Candidates, select_candidates
-from facets.index.facet_sums import best_of_slots, sum_best_of_slots
 from facets.index.faiss_lists import Code, ListRoom, num_lists, train_lists
-from facets.index.pages import first_places
-from facets.index.protocols import FacetSource
 
-__all__ = ["DUPLICATE_ERROR", "MOVED_BYTES", "FaissIndex", "duplicate_facets"]
+__all__ = [
+    "DUPLICATE_ERROR",
+    "MOVED_BYTES",
+    "FaissIndex",
+    "best_of_slots",
+    "duplicate_facets",
+    "sum_best_of_slots",
+]
 
 # Facets of one document closer than this (Euclidean distance of unit vectors, which bounds the difference of
 # any cosine) are stored once: it costs less than a thousandth of a score, and rescoring repairs even that.
@@ -45,8 +50,8 @@ def duplicate_facets(facets_NKD: NDArray[np.floating]) -> NDArray[np.bool_]:
     return marked
 
 
-class FaissIndex:
-    """Inverted lists of compressed facets; see :class:`facets.index.protocols.FacetIndex`.
+class FaissIndex(FacetIndex):
+    """Inverted lists of compressed facets.
 
     A document gets the next free slots, one for each K of its facets, with the FAISS ids ``slot * K + facet``, so
     nothing is ever renumbered. Removed documents stay in the lists until :meth:`purge`, masked by a bitmap that the
@@ -63,15 +68,14 @@ class FaissIndex:
         code_error: float = 0.0,
         trained_documents: int = 0,
     ) -> None:
-        self.num_facets = num_facets
-        self.dim = int(index.d)
+        super().__init__(num_facets=num_facets, dim=int(index.d))
         self.code = code
         self.trained_documents = trained_documents
         self._index = index
         self._room = ListRoom(index)
         self._rows = np.empty(0, dtype=np.int64) if rows is None else rows  # -1: removed
         self._heads = first_places(self._rows)  # of the document of each slot
-        self._num_masked = int(np.count_nonzero(self._rows < 0))  # removed, but still in the lists
+        self.num_masked = int(np.count_nonzero(self._rows < 0))
         self._num_documents = len(self.rows())
         self._code_error = code_error
 
@@ -120,18 +124,15 @@ class FaissIndex:
         """Facets in the lists, those of removed documents included."""
         return int(self._index.ntotal)
 
-    def __len__(self) -> int:
-        """Documents in the index."""
-        return self._num_documents
+    @property
+    def slots(self) -> NDArray[np.int64]:
+        """Row number of every place, -1 where the document was removed."""
+        return self._rows
 
-    def rows(self) -> NDArray[np.int64]:
-        """Row numbers of the documents, ``[N]`` int64, in the order of addition."""
-        return self._rows[(self._rows >= 0) & (self._heads == np.arange(len(self._rows)))]
-
-    def prepare(self, facets_NKD: NDArray[np.floating]) -> NDArray[np.int64]:
+    def prepare(self, facets_SKD: NDArray[np.floating]) -> NDArray[np.int64]:
         """List of every facet, ``[N, K]``, -1: left out. The slow part of :meth:`add`, safe beside searches."""
-        vectors = np.ascontiguousarray(facets_NKD.reshape(-1, self.dim), dtype=np.float32)
-        left_out_NK = duplicate_facets(facets_NKD) | ~facets_NKD.any(axis=2)
+        vectors = np.ascontiguousarray(facets_SKD.reshape(-1, self.dim), dtype=np.float32)
+        left_out_NK = duplicate_facets(facets_SKD) | ~facets_SKD.any(axis=2)
         left_out_NK[left_out_NK.all(axis=1), 0] = False  # a document without facets can still be found, last
         kept = ~left_out_NK.ravel()
         lists = np.full(len(vectors), -1, dtype=np.int64)
@@ -148,49 +149,41 @@ class FaissIndex:
         self._room.make(self._per_list(prepared), spare=_SPARE_ROOM)
 
     def make_room(self, prepared: NDArray[np.int64]) -> bool:
-        """Makes some of the room; see :meth:`facets.index.protocols.TrainedIndex.make_room`."""
+        """Makes some of the room; see :meth:`FacetIndex.make_room`."""
         return self._room.make(self._per_list(prepared), max_bytes=MOVED_BYTES)
 
     def _per_list(self, prepared: NDArray[np.integer]) -> NDArray[np.int64]:
         return np.bincount(prepared[prepared >= 0], minlength=self._index.nlist)
 
-    def add(self, rows: NDArray[np.int64], facets_NKD: NDArray[np.floating]) -> None:
-        """Adds documents; see :meth:`facets.index.protocols.FacetIndex.add`."""
+    def add(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> None:
+        """Adds documents; see :meth:`FacetIndex.add`."""
         if len(rows):
-            self.add_prepared(rows, facets_NKD, self.prepare(facets_NKD))
+            self.add_prepared(rows, facets_SKD, self.prepare(facets_SKD))
 
     def add_prepared(
-        self, rows: NDArray[np.int64], facets_NKD: NDArray[np.floating], prepared: NDArray[np.integer]
+        self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating], prepared: NDArray[np.integer]
     ) -> None:
         """Adds documents whose lists :meth:`prepare` has found."""
         if not len(rows):
             return
         slots = len(self._rows) + np.arange(len(rows))
-        self._add_to_lists(slots, facets_NKD, prepared)
+        self._add_to_lists(slots, facets_SKD, prepared)
         heads = first_places(rows)
         self._heads = np.concatenate([self._heads, len(self._rows) + heads])
         self._rows = np.concatenate([self._rows, rows])
         self._num_documents += int(np.count_nonzero(heads == np.arange(len(heads))))
 
     def remove(self, rows: NDArray[np.int64]) -> int:
-        """Removes documents; see :meth:`facets.index.protocols.FacetIndex.remove`."""
-        gone = np.isin(self._rows, rows) & (self._rows >= 0)
-        removed = len(np.unique(self._rows[gone]))
-        self._rows[gone] = -1
-        self._num_documents -= removed
-        self._num_masked += removed
+        """Masks documents; see :meth:`FacetIndex.remove`."""
+        removed = super().remove(rows)
+        self.num_masked += removed
         return removed
-
-    @property
-    def num_masked(self) -> int:
-        """Removed documents whose facets are still scanned and skipped."""
-        return self._num_masked
 
     def purge(self) -> None:
         """Takes the facets of removed documents out of the lists: one pass over the ids."""
-        if self._num_masked:
+        if self.num_masked:
             self._index.remove_ids(_selector(np.repeat(self._rows < 0, self.num_facets)))
-            self._num_masked = 0
+            self.num_masked = 0
 
     def tune(self, facets_MD: NDArray[np.floating], recall_target: float) -> float:
         """Sets the number of probed lists: the fewest that find ``recall_target`` of the exact top 10.
@@ -222,20 +215,18 @@ class FaissIndex:
         allowed_rows: NDArray[np.int64] | None = None,
         exhaustive: bool = False,
     ) -> Candidates:
-        """Finds candidates in the probed lists; see :meth:`facets.index.protocols.FacetIndex.search`.
+        """Finds candidates in the probed lists; see :meth:`FacetIndex.search`.
 
         With a filter more lists are probed, inversely to the share of allowed documents, and all of them when
         that still gives fewer than ``min(top_k, documents allowed)``.
         """
         query_QJD = _without_padding(query_QJD)
-        allowed = self._rows >= 0
-        if allowed_rows is not None:
-            allowed &= np.isin(self._rows, allowed_rows)
+        allowed = self.allowed_slots(allowed_rows)
         num_allowed = int(np.count_nonzero(allowed))
         if not num_allowed or not self.num_vectors:
             return _no_candidates(len(query_QJD))
         parameters = faiss.SearchParametersIVF()
-        if num_allowed < self._num_documents or self._num_masked:
+        if num_allowed < self._num_documents or self.num_masked:
             selector = _selector(np.repeat(allowed, self.num_facets))
             parameters.sel = selector  # a bare pointer: the name above keeps it alive until we return
         wanted = self._index.nprobe * self._num_documents / num_allowed
@@ -387,7 +378,7 @@ class FaissIndex:
             if not np.array_equal(self._rows[slots], existing):
                 raise IndexFormatError("documents have other numbers of facets than when the index was written")
             self._add_to_lists(slots, units_NKD, lists_SK[slots])
-        self._num_masked = 0
+        self.num_masked = 0
         self._num_documents = len(self.rows())
 
     def _add_to_lists(
@@ -400,11 +391,6 @@ class FaissIndex:
         lists = lists_NK.ravel()[kept].astype(np.int64)
         self._index.add_core(len(vectors), faiss.swig_ptr(vectors), faiss.swig_ptr(ids), faiss.swig_ptr(lists))
 
-    @property
-    def slots(self) -> NDArray[np.int64]:
-        """Row number of every slot, -1 where the document was removed."""
-        return self._rows
-
     def describe(self) -> dict[str, int | float | str]:
         """The small numbers that the backend needs to read the index again."""
         return {
@@ -412,7 +398,7 @@ class FaissIndex:
             "dim": self.dim,
             "code": self.code,
             "code_error": self._code_error,
-            "trained_documents": self.trained_documents,
+            "trained_documents": self.trained_documents or 0,
         }
 
 
@@ -442,3 +428,46 @@ def _without_padding(query_QJD: NDArray[np.float32]) -> NDArray[np.float32]:
         return query_QJD
     first_Q = used_QJ.argmax(axis=1)
     return np.ascontiguousarray(query_QJD[np.arange(len(query_QJD)), first_Q][:, None, :])
+
+
+def best_of_slots(
+    slots: NDArray[np.int64], scores: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The best score of every slot, best first; negative slots are none."""
+    order = np.argsort(-scores, kind="stable")
+    order = order[slots[order] >= 0]
+    found, first = np.unique(slots[order], return_index=True)
+    by_score = np.argsort(first)
+    return found[by_score], scores[order][first[by_score]]
+
+
+def sum_best_of_slots(
+    parts: Iterable[tuple[NDArray[np.int64], NDArray[np.float32]]], num_slots: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The sum over the facets of a query of the best score of every document that was found for one of them.
+
+    A document that a facet did not find is taken to answer it as the median of what it did find: guesses above that
+    let candidates in that cannot be good, guesses below keep out those that answer all other facets.
+
+    Args:
+        parts: For each facet of the query slots ``[C]`` >= 0, one as often as facets of it were found, and scores.
+        num_slots: Slots lie below this.
+
+    Returns:
+        Slots, ascending, and sums: exact when every facet found every document.
+
+    Example:
+        >>> parts = [(np.array([1, 2, 1]), np.array([0.5, 0.25, 0.1])), (np.array([2]), np.array([0.5]))]
+        >>> [part.tolist() for part in sum_best_of_slots(parts, 4)]
+        [[1, 2], [1.0, 0.75]]
+    """
+    sums = np.zeros(num_slots, dtype=np.float32)
+    found = np.zeros(num_slots, dtype=np.bool_)
+    for slots, scores in parts:
+        best = np.full(num_slots, -np.inf, dtype=np.float32)
+        np.maximum.at(best, slots, scores.astype(np.float32))
+        mine = np.isfinite(best)
+        found |= mine
+        sums += np.where(mine, best, np.float32(np.median(scores)) if len(scores) else np.float32(0))
+    slots = np.flatnonzero(found)
+    return slots, sums[slots]

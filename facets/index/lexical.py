@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.index.locks import ReadWriteLock
+from facets.index.base import ReadWriteLock
 
 __all__ = ["LexicalFound", "LexicalIndex", "TermCounts", "reference_bm25"]
 

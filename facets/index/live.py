@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.index.base import FacetIndex, FacetSource, IndexBackend, ReadWriteLock
 from facets.index.candidates import Candidates, select_candidates
 from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex
-from facets.index.locks import ReadWriteLock
-from facets.index.protocols import FacetIndex, FacetSource, IndexBackend, SavedIndex, TrainedIndex
 
 __all__ = ["FOLD_FACETS", "LiveFound", "LiveIndex", "Stopped"]
 
@@ -194,34 +193,34 @@ class LiveIndex:
             with self._lock.write():
                 self._purge()
 
-    def save(self, write: Callable[[SavedIndex], None]) -> None:
+    def save(self, write: Callable[[FacetIndex], None]) -> None:
         """Hands what the backend has built to ``write``, if it can be saved; only for the thread that maintains.
 
         Needs no lock: only maintenance changes the lists. A document removed meanwhile may or may not be in
         what is written; :meth:`catch_up` removes it.
         """
-        if isinstance(self._base, SavedIndex):
+        if self._base is not None and self._base.describe() is not None:
             write(self._base)
         self._num_unsaved = 0
 
     def _wants_building(self) -> bool:
         if self._base is None:
             return len(self._tail) * self._source.num_facets > self._config.exact_max_facets
-        return isinstance(self._base, TrainedIndex) and self._size() > _RETRAIN_GROWTH * self._base.trained_documents
+        trained = self._base.trained_documents
+        return trained is not None and self._size() > _RETRAIN_GROWTH * trained
 
     def _wants_fold(self) -> bool:
         smallest = max(1, self._config.exact_max_facets // _FOLD_SHARE)
         return self._base is not None and len(self._tail) * self._source.num_facets >= smallest
 
     def _wants_purge(self) -> bool:
-        base = self._base
-        return base is not None and isinstance(base, TrainedIndex) and base.num_masked * _PURGE_SHARE > len(base)
+        return self._base is not None and self._base.num_masked * _PURGE_SHARE > len(self._base)
 
     def _purge(self) -> None:
-        if isinstance(self._base, TrainedIndex):
+        if self._base is not None:
             self._base.purge()
-        if self._base is not None and not len(self._base):
-            self._base = None
+            if not len(self._base):
+                self._base = None
 
     def _build(self, stopping: Callable[[], bool]) -> None:
         rows = self._source.rows()
@@ -255,16 +254,12 @@ class LiveIndex:
                 raise Stopped
             with self._lock.read():
                 rows, units = self._tail.read(limit)
-            prepared = base.prepare(units) if isinstance(base, TrainedIndex) else None
-            while prepared is not None and isinstance(base, TrainedIndex):
+            prepared, has_room = base.prepare(units), False
+            while not has_room:
                 with self._lock.write():
-                    if base.make_room(prepared):
-                        break
+                    has_room = base.make_room(prepared)
             with self._lock.write():
                 kept = np.isin(rows, self._tail.rows())
-                if prepared is not None and isinstance(base, TrainedIndex):
-                    base.add_prepared(rows[kept], units[kept], prepared[kept])
-                else:
-                    base.add(rows[kept], units[kept])
+                base.add_prepared(rows[kept], units[kept], prepared[kept])
                 self._tail.remove(rows)
                 self._num_unsaved += int(np.count_nonzero(kept))

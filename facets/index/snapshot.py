@@ -17,7 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from facets.errors import IndexFormatError
-from facets.index.protocols import FacetIndex, FacetSource, IndexBackend, SavedIndex
+from facets.index.base import FacetIndex, FacetSource, IndexBackend
 from facets.storage import clear_errors, write_atomically
 
 __all__ = ["SnapshotIdentity", "check_snapshot", "load_snapshot", "read_snapshot", "write_snapshot"]
@@ -51,7 +51,7 @@ class SnapshotIdentity:
     revision: int
 
 
-def write_snapshot(path: Path, index: SavedIndex, identity: SnapshotIdentity) -> None:
+def write_snapshot(path: Path, index: FacetIndex, identity: SnapshotIdentity) -> None:
     """Writes a snapshot atomically: a crash leaves the old file or the new one.
 
     Raises:

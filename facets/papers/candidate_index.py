@@ -9,7 +9,7 @@ Shape letters: J candidates, K facets, D dimensions, W of documents, C candidate
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.index.inner_product import InnerProductIndex
+from facets.index.faiss_lists import InnerProductIndex
 from facets.papers.candidates import CandidateTable
 
 __all__ = ["CandidateIndex"]

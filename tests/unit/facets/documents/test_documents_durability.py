@@ -17,7 +17,7 @@ import pytest
 from waiting import wait_until
 
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchResult, index_manager
-from facets.documents.index_manager import Quarantine
+from facets.documents.index_manager import CollectionSource, Quarantine
 from facets.documents.store import SCHEMA, DocumentStore
 from facets.errors import DamagedError, IndexFormatError, StorageError
 from facets.index import live
@@ -211,7 +211,7 @@ def test_snapshot_newer_than_store_is_refused(saved: tuple[Path, object], open_e
     backend = make_backend(EngineConfig())
     store = DocumentStore(Database(saved[0] / "documents.sqlite3", SCHEMA))
     with store.view() as view:
-        source = store.source(view.collection("docs"), Quarantine())
+        source = CollectionSource(store, view.collection("docs"), Quarantine())
     assert len(read_snapshot(path, identity, backend, source)) == 600
     with store.view() as view:
         kept = np.sort(np.random.default_rng(0).choice(view.rows(view.collection("docs")), 400, replace=False))

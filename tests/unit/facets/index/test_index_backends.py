@@ -1,6 +1,5 @@
 """A second backend needs its own file and a line in the table: one of a few lines serves the whole engine."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -8,42 +7,31 @@ import pytest
 from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, EngineConfig
-from facets.errors import IndexFormatError
 from facets.index import backends
+from facets.index.base import Chunks, FacetIndex, IndexBackend
 from facets.index.candidates import HALF_PRECISION_ERROR, Candidates, select_candidates
 from facets.index.exact import reference_search
-from facets.index.protocols import Chunks, FacetSource
 
 
-class MatrixIndex:
+class MatrixIndex(FacetIndex):
     """All facets in one matrix: searching only, no training, no snapshots."""
 
     kind = "matrix"
     score_error = HALF_PRECISION_ERROR
 
     def __init__(self, num_facets: int, dim: int) -> None:
-        self.num_facets, self.dim = num_facets, dim
+        super().__init__(num_facets=num_facets, dim=dim)
         self._rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._facets: NDArray[np.floating] = np.empty((0, num_facets, dim), dtype=np.float16)
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     @property
-    def num_vectors(self) -> int:
-        return len(self._rows) * self.num_facets
-
-    def rows(self) -> NDArray[np.int64]:
+    def slots(self) -> NDArray[np.int64]:
         return self._rows
 
-    def add(self, rows: NDArray[np.int64], facets_NKD: NDArray[np.floating]) -> None:
+    def add(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> None:
         self._rows = np.concatenate([self._rows, rows])
-        self._facets = np.concatenate([self._facets, facets_NKD])
-
-    def remove(self, rows: NDArray[np.int64]) -> int:
-        kept = ~np.isin(self._rows, rows)
-        self._rows, self._facets = self._rows[kept], self._facets[kept]
-        return int(np.count_nonzero(~kept))
+        self._facets = np.concatenate([self._facets, facets_SKD])
+        self._num_documents += len(rows)
 
     def search(
         self,
@@ -54,13 +42,12 @@ class MatrixIndex:
         exhaustive: bool = False,
     ) -> Candidates:
         scores = reference_search(query_QKD, self._facets)
-        if allowed_rows is not None:
-            scores[:, ~np.isin(self._rows, allowed_rows)] = -np.inf
+        scores[:, ~self.allowed_slots(allowed_rows)] = -np.inf
         lines = np.broadcast_to(self._rows, scores.shape)
         return select_candidates(lines, scores, top_k, margin=2 * self.score_error, exhaustive=True)
 
 
-class MatrixBackend:
+class MatrixBackend(IndexBackend):
     """Builds the matrix; there is nothing to restore."""
 
     def __init__(self, config: EngineConfig) -> None:
@@ -72,18 +59,6 @@ class MatrixBackend:
             index = index or MatrixIndex(num_facets, facets.shape[2])
             index.add(rows, facets)
         return index
-
-    def read(
-        self,
-        source: Callable[[int], bytes],
-        slots: NDArray[np.int64],
-        description: Mapping[str, int | float | str],
-        facets: FacetSource,
-    ) -> MatrixIndex:
-        raise IndexFormatError("a matrix is never saved")
-
-    def enter_background(self) -> None:
-        """Needs nothing."""
 
 
 def documents(num: int, prefix: str = "d") -> list[Document]:

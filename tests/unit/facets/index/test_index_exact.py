@@ -7,12 +7,10 @@ from numpy.typing import NDArray
 
 from facets.errors import OverloadedError
 from facets.index import exact
-from facets.index.backends import make_backend
+from facets.index.backends import ExactBackend, FaissBackend, make_backend
 from facets.index.candidates import Candidates
 from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex, best_columns, search_in_halves
-from facets.index.exact_backend import ExactBackend
-from facets.index.faiss_backend import FaissBackend
 
 
 def unit(vectors: NDArray[np.floating]) -> NDArray[np.float32]:

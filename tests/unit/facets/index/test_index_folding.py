@@ -5,8 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 from facets.index import exact, live
+from facets.index.backends import FaissBackend
 from facets.index.config import EngineConfig
-from facets.index.faiss_backend import FaissBackend
 from facets.index.faiss_index import FaissIndex
 from facets.index.faiss_lists import ListRoom
 from facets.index.live import LiveIndex
@@ -100,7 +100,7 @@ def test_the_oldest_documents_leave_the_exact_index_without_a_copy(monkeypatch: 
     for start in range(0, 4900, 350):
         index.remove(np.arange(start, start + 350))
         assert index.rows().tolist() == list(range(start + 350, 5000))
-        assert index.num_slots - len(index) < 100, "whole blocks of holes should have gone"
+        assert len(index.slots) - len(index) < 100, "whole blocks of holes should have gone"
     index.add(np.array([5000]), source.facets[:1])
     rows, units = index.read(101)
     assert rows.tolist() == [*range(4900, 5001)]
