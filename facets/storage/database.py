@@ -33,8 +33,6 @@ class Schema:
         application_id: In the header of the file: sets it apart from other SQLite files.
         migrations: Entry i makes version i + 1 of version i: SQL statements, or a function of the connection. Version
             0 is an empty file. Entries are only ever appended: files made by each of them exist.
-        unmarked_tables: Tables of files of version 1 that were made without an application id; empty when there
-            are none of these.
         checked: Tables to which a migration gave checksums; all their rows are compared at opening.
         counter: Statement that gives how many writes the file has seen, as an integer that every one of them increases;
             with it a :class:`HighWaterMark` tells when some are lost. Empty: nobody counts.
@@ -44,7 +42,6 @@ class Schema:
     title: str
     application_id: int
     migrations: Sequence[Migration]
-    unmarked_tables: frozenset[str] = frozenset()
     checked: Sequence[str] = ()
     counter: str = ""
     inspect: Callable[[sqlite3.Connection], Iterator[str]] | None = None
@@ -144,7 +141,7 @@ class Database:
         if version == schema.version:
             self._check_rows(schema)
         self._check_count(self._writer)
-        if version < schema.version or not self._pragma("application_id"):
+        if version < schema.version:
             with self.write() as connection:
                 for migration in schema.migrations[version:]:
                     _migrate(connection, migration)
@@ -179,8 +176,6 @@ class Database:
         if not tables:
             return 0
         application, version = self._pragma("application_id"), self._pragma("user_version")
-        if application == 0 and version <= 1 and tables == schema.unmarked_tables:
-            return 1
         if application != schema.application_id:
             raise StorageError(f"{self._path} is not a Facets {self._title}: expected one, or no file at all")
         if not 1 <= version <= schema.version:

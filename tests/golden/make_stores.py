@@ -55,6 +55,8 @@ def write_backup(folder: Path) -> None:
     with TemporaryDirectory() as temporary:
         data = Path(temporary) / "data"
         shutil.copytree(HERE / "index_v1" / "directory", data)
+        shutil.copytree(HERE / "papers_v1", data / "papers" / "toy")
+        shutil.copytree(HERE / "relations_v1", data / "relations" / "toy")
         shutil.copy(HERE / "streams_v1" / "ingest-streams.sqlite3", data)
         assert back_up_directory(data, folder, print)
 

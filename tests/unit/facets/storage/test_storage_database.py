@@ -11,7 +11,7 @@ from facets.errors import DamagedError, DiskFullError, StorageError, StoreClosed
 from facets.storage import Database, Schema
 
 FIRST = "CREATE TABLE words (word TEXT PRIMARY KEY)"
-ONE = Schema(title="list of words", application_id=77, migrations=(FIRST,), unmarked_tables=frozenset({"words"}))
+ONE = Schema(title="list of words", application_id=77, migrations=(FIRST,))
 
 
 def with_counts(*more: str | Callable[[sqlite3.Connection], None]) -> Schema:
@@ -19,7 +19,6 @@ def with_counts(*more: str | Callable[[sqlite3.Connection], None]) -> Schema:
         title="list of words",
         application_id=77,
         migrations=(FIRST, "ALTER TABLE words ADD COLUMN count INTEGER NOT NULL DEFAULT 1", *more),
-        unmarked_tables=frozenset({"words"}),
     )
 
 
@@ -68,24 +67,13 @@ def test_newer_version_is_refused(tmp_path: Path) -> None:
         Database(tmp_path / "words", ONE)
 
 
-def test_file_of_another_program_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("statement", ["CREATE TABLE theirs (x)", FIRST])
+def test_file_of_another_program_is_refused(tmp_path: Path, statement: str) -> None:
     with sqlite3.connect(tmp_path / "words") as connection:
-        connection.execute("CREATE TABLE theirs (x)")
+        connection.execute(statement)
     connection.close()
     with pytest.raises(StorageError, match="is not a Facets list of words"):
         Database(tmp_path / "words", ONE)
-
-
-def test_file_without_an_application_id_is_marked_when_its_tables_are_ours(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "words") as connection:
-        connection.execute(FIRST)
-        connection.execute("INSERT INTO words VALUES ('goat')")
-    connection.close()
-    database = Database(tmp_path / "words", with_counts())
-    with database.read() as connection:
-        assert connection.execute("SELECT * FROM words").fetchall() == [("goat", 1)]
-        assert connection.execute("PRAGMA application_id").fetchone() == (77,)
-    database.close()
 
 
 def test_block_that_fails_stores_nothing(tmp_path: Path) -> None:
