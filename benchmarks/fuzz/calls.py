@@ -12,7 +12,6 @@ __all__ = ["COLLECTION", "VALID", "Rpc", "rpcs"]
 COLLECTION = "fuzz"
 _PAPER = {"title": "Parsing free word order", "abstract": "We parse.", "id": "p1"}
 _TEXT = {"text": "Marie Curie was born in Warsaw."}
-_PAYLOAD = {"tags": ["a"], "deep": {"x": None}}
 _DOCUMENTS = [
     {
         "id": f"d{number}",
@@ -27,7 +26,6 @@ _FILTER = {
     }
 }
 _SLOT = {"head": "Marie Curie", "relation": "per:city_of_birth"}
-_ENTAILED = {"premise": "$ARG1 killed $ARG2", "hypothesis": "$ARG1 met $ARG2"}
 _AUTHOR = {"name": "A. Author", "id": "a1"}
 
 # Method -> requests, as JSON; of a stream the messages of one call.

@@ -51,11 +51,12 @@ LIBRARY_ROOMS = {
 }
 
 # The same for the laboratory: its task rooms know the library and the shared rooms, not each other.
-_LAB_SHARED = {"losses", "training", "evaluation"}
+_LAB_SHARED = {"losses", "training", "evaluation", "cards"}
 LAB_ROOMS = {
     "": set(),
     "program": set(),
     "losses": set(),
+    "cards": set(),
     "training": {"program"},
     "evaluation": {"program"},
     **dict.fromkeys((*TASK_ROOMS, "language"), _LAB_SHARED),

@@ -116,8 +116,8 @@ def card(
     baseline: Annotated[list[Path] | None, typer.Option(help="Checkpoint folders to compare with.")] = None,
 ) -> None:
     """Write a model card: training, validation loss beside the baselines', spread, sample sentences."""
-    from facets_lab.texts.card import write_card
     from facets_lab.texts.data import SentenceTrainingConfig
+    from facets_lab.texts.training import write_card
 
     settings = SentenceTrainingConfig.from_toml(config)
     write_card(settings, model, run_dir=run, summary=read_text(summary), baselines=baseline or [])
@@ -169,12 +169,9 @@ def passages_card(
     report: Annotated[Path | None, typer.Option(help="Output of facets-eval retrieval.")] = None,
 ) -> None:
     """Write the model card of a model of passages."""
-    from facets_lab.documents.card import write_passage_card
+    from facets_lab.documents.training import write_passage_card
 
     write_passage_card(model, run_dir=run, summary=read_text(summary), report=report)
-
-
-_CONFIGS = Path("lab/configs")
 
 
 def relations(
@@ -349,7 +346,7 @@ def papers_card(
     report: Annotated[Path | None, typer.Option(help="Output of facets-eval recommendation.")] = None,
 ) -> None:
     """Write the model card of a model of papers."""
-    from facets_lab.papers.card import write_paper_card
+    from facets_lab.papers.export import write_paper_card
 
     write_paper_card(model, run_dir=run, summary=read_text(summary), report=report)
 

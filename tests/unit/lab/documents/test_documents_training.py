@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from facets_lab.documents.card import write_passage_card
 from facets_lab.documents.data import (
     PassageDataConfig,
     PassageTrainingConfig,
@@ -19,7 +18,13 @@ from facets_lab.documents.data import (
     prepare_passages,
     vectors_of,
 )
-from facets_lab.documents.training import PassageBatch, PassageTrainer, export_passage_model, similar_neighbours
+from facets_lab.documents.training import (
+    PassageBatch,
+    PassageTrainer,
+    export_passage_model,
+    similar_neighbours,
+    write_passage_card,
+)
 from facets_lab.training.loop import OptimizerConfig, TrainingLoop, TrainingResult, train
 from toy_retrieval import write_beir
 

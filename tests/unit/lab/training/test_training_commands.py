@@ -58,6 +58,21 @@ def test_a_run_gives_a_model_and_is_not_overwritten(
     assert main([*arguments, "--resume"]) == 0
 
 
+@pytest.mark.parametrize(("kind", "command"), [("sentences", "card"), ("papers", "papers-card")])
+def test_a_card_says_what_a_run_has_measured(kind: str, command: str, tmp_path: Path) -> None:
+    settings = ["--config", str(write_toml(tmp_path / "toy.toml", config_of(kind, tmp_path)))]
+    run, summary = tmp_path / "run", tmp_path / "summary.md"
+    assert main([kind, *settings, "--out", str(run)]) == 0
+    summary.write_text("What it is: {a} $set.\n")
+    more = settings if command == "card" else []
+    assert main([command, "--model", str(run / "model"), "--run", str(run), "--summary", str(summary), *more]) == 0
+    card = (run / "model" / "README.md").read_text()
+    last = json.loads((run / "curve.jsonl").read_text().splitlines()[-1])
+    assert "\n\nWhat it is: {a} $set.\n\n## Training\n" in card
+    assert f" {last['training_loss']:.4f} |" in card
+    assert "presentations of" in card and card.endswith("\n") and not card.endswith("\n\n")
+
+
 def test_a_bad_setting_ends_the_command_before_any_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "x.toml"
     path.write_text('corpus = "c"\nwords = "w"\n[model]\ncross_attention = "no"', encoding="utf-8")
