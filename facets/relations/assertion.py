@@ -58,7 +58,7 @@ _CONDITIONS = frozenset(
     "if unless whether suppose supposing imagine assuming provided lest wish wishes wished hope hopes hoped hoping "
     "dreamed dreamt pretend pretended pretends".split()
 )
-_MODALS = frozenset("might may could would should can will shall must".split())
+MODALS = frozenset("may might can could would should must will shall cannot ought 'll \u2019ll wo ca".split())
 _POSSIBLE = frozenset("perhaps maybe possibly probably presumably likely unlikely potentially conceivably".split())
 # "would later marry" tells what came to pass.
 _CAME_TO_PASS = frozenset("later eventually subsequently soon go become again ultimately finally".split())
@@ -185,7 +185,9 @@ def _hypothetical(inside: Sequence[str], scope: Sequence[str], sentence: Sequenc
 def _is_modal(tokens: Sequence[str], place: int) -> bool:
     token = tokens[place]
     before, following = (tokens[place - 1] if place else ""), "".join(tokens[place + 1 : place + 2])
-    if token not in _MODALS or before in _BEFORE_NOUNS:
+    if token not in MODALS or before in _BEFORE_NOUNS:
+        return False
+    if token == "ca" and following not in ("n't", "n\u2019t"):  # California
         return False
     if token == "may" and (before in _BEFORE_MONTHS or following[:1].isdigit()):
         return False

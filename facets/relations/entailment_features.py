@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets.language.interruption import check_interrupted
-from facets.relations.assertion import negation_cue
+from facets.relations.assertion import MODALS, negation_cue
 from facets.relations.model import PatternEncoder
 from facets.relations.patterns import ARG1, ARG2, ENTITY
 from facets.relations.scoring import asymmetric_score, generality_score
@@ -30,7 +30,6 @@ _HYPERNYM_SHARE = 0.8  # of a more specific word, as of the same word
 _MAX_CONTENT = 64  # each is compared with each of another pattern; patterns of people have fewer than ten
 _BE = frozenset("is are was were be been being am 's 're".split())
 _AUXILIARIES = _BE | frozenset("have has had having do does did done get got gets 've 'd".split())
-_MODALS = frozenset("may might could can would should must will shall cannot ought 'll wo ca".split())
 _DOUBTS = frozenset("allegedly reportedly perhaps possibly probably alleged rumored rumoured supposedly likely".split())
 # With "to": what was tried or planned need not have happened.
 _ATTEMPTS = frozenset(
@@ -95,7 +94,7 @@ def read_wording(tokens: Sequence[str], words: WordNet) -> Wording:
     spoken = [token for token in tokens if token not in (ARG1, ARG2, ENTITY)]
     content = tuple(token for token in spoken if _carries_meaning(token))[:_MAX_CONTENT]
     preposition = _after_participle(tokens, words)
-    hedged = not _MODALS.isdisjoint(spoken) or not _DOUBTS.isdisjoint(spoken)
+    hedged = not MODALS.isdisjoint(spoken) or not _DOUBTS.isdisjoint(spoken)
     return Wording(
         content=content,
         head_acts=starts_with_head != (preposition == "by"),
@@ -107,7 +106,7 @@ def read_wording(tokens: Sequence[str], words: WordNet) -> Wording:
 
 
 def _carries_meaning(token: str) -> bool:
-    is_function_word = token in _AUXILIARIES or token in _MODALS or token in _PREPOSITIONS or token in _FILLERS
+    is_function_word = token in _AUXILIARIES or token in MODALS or token in _PREPOSITIONS or token in _FILLERS
     return token.isalpha() and not is_function_word and not token.endswith("ly")
 
 
