@@ -1,8 +1,7 @@
 """Reading: sentences, tokens, terms, the vocabulary and its static word vectors."""
 
-from facets.language.load import read_word_vectors
 from facets.language.tokenizer import Sentence, Token, Tokenizer
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
 
-__all__ = ["Sentence", "Token", "Tokenizer", "Vocabulary", "WordVectors", "read_word_vectors"]
+__all__ = ["Sentence", "Token", "Tokenizer", "Vocabulary", "WordVectors"]

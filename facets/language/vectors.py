@@ -74,6 +74,13 @@ class WordVectors:
             else unit_rows(self.vectors)
         )
 
+    def without_pieces(self) -> "WordVectors":
+        """The whole words alone, as corpora are packed with; itself when it has no pieces."""
+        is_piece = self.vocabulary.is_piece[:-1]
+        if not is_piece.any():
+            return self
+        return WordVectors(self.vocabulary.without_pieces(), self.vectors[~is_piece])
+
     def nearest(
         self, queries: NDArray[np.floating], top_k: int, *, exclude_stop_words: bool = False
     ) -> list[list[tuple[str, float]]]:

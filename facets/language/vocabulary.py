@@ -11,8 +11,6 @@ from spacy.lang.en.stop_words import STOP_WORDS
 from facets.errors import CheckpointError, InvalidInputError
 from facets.storage import write_atomically
 
-__all__ = ["PIECE_MARK", "Vocabulary"]
-
 PIECE_MARK = "##"  # "goat##" begins a word, "##herd" continues one
 _TOTAL = "#total"
 # So many of the commonest words begin others too, when they have a few letters: "goat" needs no "goat##".
@@ -20,6 +18,7 @@ _NUM_BEGINNINGS = 25_000
 _MIN_BEGINNING = 3
 # Words beyond the vocabulary that were split already; a text repeats its own.
 _MAX_CACHED_SPLITS = 100_000
+_NU = 1e-4  # of eq. B.4
 
 
 class Vocabulary:
@@ -225,6 +224,11 @@ class Vocabulary:
             return cls(words[1:], np.array(counts[1:], dtype=np.int64), total_count=counts[0])
         except InvalidInputError as error:
             raise CheckpointError(f"{path}: {error}") from error
+
+
+def rarity_weights(probabilities_V: NDArray[np.floating]) -> NDArray[np.float32]:
+    """``nu / (nu + p(w))``, the weight of a word in an average, ``[V]`` in (0, 1]: Chang 2022, eq. B.4."""
+    return (_NU / (_NU + probabilities_V)).astype(np.float32)
 
 
 def _is_stop_word(word: str) -> bool:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from facets.config import FacetModelConfig
-from facets.language.singular import rarity_weights
+from facets.language.vocabulary import rarity_weights
 from facets.model.network import Block, FacetDecoder, RecurrentEncoder, TransformerEncoder, padding_mask
 
 __all__ = ["EncodedPapers", "PaperNetwork"]

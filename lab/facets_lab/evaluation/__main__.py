@@ -329,12 +329,11 @@ def words(
 
     Example: facets-eval words runs/words --data data
     """
-    from facets.language.pieces import remove_pieces
     from facets.language.vectors import WordVectors
     from facets_lab.evaluation.comparison import print_report
     from facets_lab.language.evaluation import evaluate
 
-    print_report(evaluate(remove_pieces(WordVectors.load(vectors)), data))
+    print_report(evaluate(WordVectors.load(vectors).without_pieces(), data))
 
 
 # Command -> what it does. A new one is a line here.

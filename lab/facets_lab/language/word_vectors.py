@@ -21,11 +21,11 @@ from facets.config import AtLeastOne, NonNegative, NonNegativeInt, Positive, Set
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
 from facets.extras import require_extra
 from facets.language.files import read_lines
-from facets.language.pieces import add_pieces
-from facets.language.postprocess import blend, principal_axes, remove_common
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import Vocabulary
+from facets_lab.language.pieces import add_pieces
+from facets_lab.language.postprocess import blend, principal_axes, remove_common
 from facets_lab.training.corpus import PackedCorpus
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ def encode_texts(model: "SentenceTransformer", texts: Sequence[str], batch_size:
 
 
 def read_word_pieces(encoder_path: str | Path) -> list[str]:
-    """Pieces of an encoder's WordPiece tokenizer in its order, for ``facets.language.pieces.add_pieces``.
+    """Pieces of an encoder's WordPiece tokenizer in its order, for ``facets_lab.language.pieces.add_pieces``.
 
     Raises:
         CheckpointError: The folder has no tokenizer.

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from facets.errors import ConfigError, InvalidInputError
-from facets.language.singular import singular_word_vectors, word_counts
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.loading import load
@@ -38,6 +37,7 @@ from facets.papers.tables import (
 from facets.storage import write_atomically
 from facets_lab.cards import curve_rows, fill_card, read_objects, table
 from facets_lab.papers.data import PaperCorpus, PaperTrainingConfig, build_corpus, build_vocabulary
+from facets_lab.papers.singular import singular_word_vectors, word_counts
 from facets_lab.papers.training import MatchedTable, PaperTrainer
 from facets_lab.training.loop import TrainingResult, train
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError, NotFoundError
-from facets.language.singular import rarity_weights, singular_word_vectors, word_counts
 from facets.language.vectors import unit_rows
+from facets.language.vocabulary import rarity_weights
 from facets.model.loading import load
 from facets.model.passage_model import PassageModel
 from facets.papers.candidates import CandidateTable, PaperBank, build_table
@@ -27,6 +27,7 @@ from facets.papers.ranking import HybridScores, hybrid_scores
 from facets.papers.records import read_papers
 from facets.papers.results import PaperFacets
 from facets_lab.evaluation.comparison import Embed, minilm
+from facets_lab.papers.singular import singular_word_vectors, word_counts
 
 _RECALL_AT = (50, 200)
 # Scores compared at a time, positives times papers: 16 million, some 80 MB.

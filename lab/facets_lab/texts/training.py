@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets.errors import CheckpointError, ConfigError
-from facets.language.pieces import remove_pieces
 from facets.language.vectors import WordVectors
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.facet_model import FacetModel
@@ -69,7 +68,7 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
         super().__init__(config)
         corpus = PackedCorpus.open(Path(config.corpus))
         vectors = WordVectors.load(Path(config.words))
-        words = remove_pieces(vectors)  # corpora hold words only
+        words = vectors.without_pieces()  # corpora hold words only
         if words.vocabulary.words != corpus.vocabulary.words:
             raise ConfigError(
                 f"the word vectors in {config.words} and the corpus in {config.corpus} have different vocabularies"

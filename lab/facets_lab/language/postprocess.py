@@ -6,8 +6,6 @@ from numpy.typing import NDArray
 from facets.errors import InvalidInputError
 from facets.language.vectors import WordVectors, unit_rows
 
-__all__ = ["blend", "principal_axes", "reduce_dim", "remove_common"]
-
 
 def remove_common(vectors: NDArray[np.floating], num_removed: int) -> NDArray[np.float32]:
     """Unit vectors less their mean and their ``num_removed`` leading principal components.

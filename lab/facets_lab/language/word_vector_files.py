@@ -13,8 +13,6 @@ from facets.language.files import DAMAGED_FILE_ERRORS, open_binary
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
 
-__all__ = ["read_word_vectors"]
-
 logger = logging.getLogger(__name__)
 
 _MAX_WORD_BYTES = 1000

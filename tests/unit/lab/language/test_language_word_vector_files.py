@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from facets_lab.language.word_vector_files import read_word_vectors
 
 from facets.errors import ConfigError, InvalidInputError
-from facets.language.load import read_word_vectors
 
 ROWS = {"the": [0.5, -1.0, 2e-3], "caf\u00e9": [1.0, 2.0, 3.0], "42": [0.0, 0.0, 1.0]}
 

@@ -4,9 +4,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from facets_lab.papers.singular import singular_word_vectors, word_counts
 
 from facets.errors import InvalidInputError
-from facets.language.singular import rarity_weights, singular_word_vectors, word_counts
+from facets.language.vocabulary import rarity_weights
 
 NUM_WORDS = 12
 
