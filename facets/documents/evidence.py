@@ -81,42 +81,60 @@ def answer_of(
         The part and the words of the query in it; None where neither facets nor words say anything.
     """
     best = next((match.span for match in matches if match.span is not None and match.contribution > 0), None)
-    wanted = dict.fromkeys(hash_terms([term for term, _ in terms.words])) if terms else {}
+    wanted = set(hash_terms([term for term, _ in terms.words])) if terms else set()
     if not wanted:
         return best
     start, end = (best.start, best.end) if best else (0, min(len(text), _LONGEST_SEARCH))
-    window = (max(0, start - _AROUND), min(len(text), end + _AROUND)) if best else (start, end)
+    around = _AROUND if best else 0
+    window = (max(0, start - around), min(len(text), end + around))
+    words = _words(text, window)
+    asked = [word for word in words if word[0] in wanted]
+    others = [word for word in words if word[0] not in wanted]
+    sentence = _heaviest(_answering(text, window, (start, end), others), asked, rarities)
+    if sentence is None and best is None:
+        return None
+    start, end = sentence or (start, end)
+    held = tuple((first, last) for _, first, last in asked if first >= start and last <= end)
+    return Span(start=start, end=end, text=text[start:end], words=held)
+
+
+def _words(text: str, window: tuple[int, int]) -> list[tuple[int, int, int]]:
+    """Hash, start and end of each word of a part of the text."""
     found = located_terms(text, *window)
     hashes = hash_terms([term for term, _, _ in found])
-    places = [(hash, first, last) for hash, (_, first, last) in zip(hashes, found, strict=True)]
-    known = [place for place in places if place[0] in wanted]
-    sentences = [(one.start + window[0], one.end + window[0]) for one in _sentences(text[window[0] : window[1]])]
-    within = [(first, last) for first, last in sentences if last > start and first < end]
-    telling = _telling(within, sentences, [place for place in places if place[0] not in wanted], text)
-    weighed = [(_weight(known, rarities, *sentence), sentence) for sentence in telling or within]
-    heaviest = max(weighed, key=lambda entry: entry[0], default=(0.0, (0, 0)))
-    if heaviest[0] > 0:
-        start, end = heaviest[1]
-    elif best is None:
-        return None
-    words = tuple((first, last) for _, first, last in known if first >= start and last <= end)
-    return Span(start=start, end=end, text=text[start:end], words=words)
+    return [(hash, first, last) for hash, (_, first, last) in zip(hashes, found, strict=True)]
 
 
-def _telling(
-    within: list[tuple[int, int]], sentences: list[tuple[int, int]], others: list[tuple[int, int, int]], text: str
+def _answering(
+    text: str, window: tuple[int, int], place: tuple[int, int], others: list[tuple[int, int, int]]
 ) -> list[tuple[int, int]]:
-    """Sentences that hold one of the other words; where no sentence within does, the next one that does."""
+    """Sentences of a place that hold a word which is not asked for; else the next one that does; else all of the place.
+
+    Args:
+        text: Of the document.
+        window: Part of the text whose sentences are looked at.
+        place: Part of that window.
+        others: Words of the window that the query does not have.
+    """
+    sentences = [(one.start + window[0], one.end + window[0]) for one in _sentences(text[window[0] : window[1]])]
+    within = [(start, end) for start, end in sentences if end > place[0] and start < place[1]]
     says = [first for _, first, last in others if not is_stop_word(text[first:last].lower())]
     telling = [(start, end) for start, end in sentences if any(start <= first < end for first in says)]
-    found = [sentence for sentence in telling if sentence in within]
     behind = within[-1][1] if within else 0
-    return found or [sentence for sentence in telling if sentence[0] >= behind][:1]
+    found = [sentence for sentence in telling if sentence in within]
+    return found or [sentence for sentence in telling if sentence[0] >= behind][:1] or within
 
 
-def _weight(places: list[tuple[int, int, int]], rarities: Mapping[int, float], start: int, end: int) -> float:
-    """Each different word once."""
-    return sum(rarities.get(hash, 0.0) for hash in {hash for hash, first, last in places if start <= first < end})
+def _heaviest(
+    sentences: list[tuple[int, int]], asked: list[tuple[int, int, int]], rarities: Mapping[int, float]
+) -> tuple[int, int] | None:
+    """The sentence whose words that are asked for weigh most, each different one once; None: none weighs anything."""
+    weights = [
+        sum(rarities.get(hash, 0.0) for hash in {hash for hash, first, last in asked if start <= first < end})
+        for start, end in sentences
+    ]
+    heaviest = max(weights, default=0.0)
+    return sentences[weights.index(heaviest)] if heaviest > 0 else None
 
 
 def _sentences(text: str) -> list[Sentence]:

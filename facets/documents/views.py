@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -255,41 +256,56 @@ class StoreView:
             DamagedDocumentsError: Rows have no facets, or facets that do not agree with their checksum.
             DamagedError: The collection says another shape.
         """
+        lines = self._facet_lines(rows)
+        whole = [line for line in lines if line.is_whole(record.num_facets)]
+        missing = set(rows.tolist()) - {line.row for line in whole}
+        if missing:
+            damaged = sorted(missing)
+            ids = self.ids(np.array(damaged))
+            raise DamagedDocumentsError("the facets", {row: ids.get(row, f"at row {row}") for row in damaged})
+        starts = starts_of(len(line.norms) // 4 for line in lines)
+        norms_T = np.frombuffer(b"".join(line.norms for line in lines), dtype="<f4").astype(np.float32)
+        codes_TD = read_codes([line.codes for line in lines], norms_T, starts, dim=record.dim, code=record.code)
+        if codes_TD is None:
+            raise DamagedError("facets on disk have another size than their collection says: store them again")
+        spans = [None if line.spans is None else np.frombuffer(line.spans, "<u4").reshape(-1, 2) for line in lines]
+        found = StoredFacets(codes_TD, norms_T, starts, tuple(spans))
+        order = np.argsort(rows, kind="stable")
+        return found if (np.diff(order) == 1).all() else found[np.argsort(order)]
+
+    def _facet_lines(self, rows: NDArray[np.int64]) -> list["_FacetLine"]:
+        """The facets at those of the rows that have any, ascending; codes go on in further parts."""
         cursor = self._connection.execute(
-            "SELECT row, checksum, CAST(norms AS BLOB), CAST(units AS BLOB), CAST(spans AS BLOB) FROM facets "
+            "SELECT row, checksum, CAST(norms AS BLOB), CAST(spans AS BLOB), CAST(units AS BLOB) FROM facets "
             f"WHERE {AMONG} ORDER BY row",
             (row_list(rows),),
         )
         lines = cursor.fetchall()
-        order = np.argsort(rows, kind="stable")
-        expected = rows[order].tolist()
-        codes = self._whole_codes([line[0] for line in lines], [line[3] or b"" for line in lines])
-        damaged = sorted(set(expected) - {line[0] for line in lines})
-        for (row, checksum, norms, _, spans), blob in zip(lines, codes, strict=True):
-            is_long_enough = len(norms or b"") >= 4 * record.num_facets
-            if not is_long_enough or checksum != placed(facets_checksum(norms, blob, spans), row):
-                damaged.append(row)
-        if damaged:
-            ids = self.ids(np.array(damaged))
-            raise DamagedDocumentsError("the facets", {row: ids.get(row, f"at row {row}") for row in damaged})
-        starts = starts_of(len(line[2]) // 4 for line in lines)
-        norms_T = np.frombuffer(b"".join(line[2] for line in lines), dtype="<f4").astype(np.float32)
-        codes_TD = read_codes(codes, norms_T, starts, dim=record.dim, code=record.code)
-        if codes_TD is None:
-            raise DamagedError("facets on disk have another size than their collection says: store them again")
-        spans = [None if line[4] is None else np.frombuffer(line[4], dtype="<u4").reshape(-1, 2) for line in lines]
-        found = StoredFacets(codes_TD, norms_T, starts, tuple(spans))
-        return found if (np.diff(order) == 1).all() else found[np.argsort(order)]
-
-    def _whole_codes(self, rows: Sequence[int], first: Sequence[bytes]) -> list[bytes]:
-        """Codes at ascending rows, put together of what stands in the table of facets and their further parts."""
+        codes = {line[0]: [line[4] or b""] for line in lines}
         cursor = self._connection.execute(
-            f"SELECT part, CAST(units AS BLOB) FROM {PARTS_AMONG}", (json.dumps(list(rows)),)
+            f"SELECT part, CAST(units AS BLOB) FROM {PARTS_AMONG}", (json.dumps(list(codes)),)
         )
-        parts = {row: [blob] for row, blob in zip(rows, first, strict=True)}
         for part, units in sorted(cursor.fetchall()):
-            parts[row_of_part(part)].append(units)
-        return [b"".join(parts[row]) for row in rows]
+            codes[row_of_part(part)].append(units)
+        return [
+            _FacetLine(row, checksum, norms or b"", spans, b"".join(codes[row]))
+            for row, checksum, norms, spans, _ in lines
+        ]
+
+
+class _FacetLine(NamedTuple):
+    """The facets of a document as they stand in the tables, whatever became of them."""
+
+    row: int
+    checksum: int
+    norms: bytes
+    spans: bytes | None
+    codes: bytes
+
+    def is_whole(self, num_facets: int) -> bool:
+        """Whether they are what was written, where it was written: at least so many."""
+        said = placed(facets_checksum(self.norms, self.codes, self.spans), self.row)
+        return len(self.norms) >= 4 * num_facets and self.checksum == said
 
 
 def _text(stored: bytes | None) -> str:
