@@ -220,7 +220,7 @@ def _serve(config: "ServerConfig") -> None:
         server = create_server(models, engine, config, registry=registry)
         try:
             if config.metrics_port >= 0:
-                server.serve_metrics(config.metrics_port, host=config.host)
+                server.serve_metrics(config.metrics_port, host=config.host, allowed_hosts=config.http.allowed_hosts)
                 logger.info("metrics on http://%s:%s/metrics", config.host, server.metrics_port)
             server.start()
             names = ", ".join(f"{info.name} ({info.revision[:12]})" for info in server.served_models())

@@ -11,11 +11,12 @@ import os
 import socket
 import sys
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry
 
 from facets.errors import ConfigError
 from facets_server.gateway.serving import Gateway
 from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.metrics_server import MetricsServer
 
 __all__ = ["main"]
 
@@ -27,9 +28,9 @@ def main() -> int:
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("facets_server").setLevel(config.log_level)
     registry = CollectorRegistry()
-    metrics, _ = start_http_server(0, addr="127.0.0.1", registry=registry)
+    metrics = MetricsServer(registry, "127.0.0.1", 0)
     gateway = Gateway(order["target"], config, token=order["token"], registry=registry)
-    sys.stdout.write(json.dumps({"metrics_port": metrics.server_port}) + "\n")
+    sys.stdout.write(json.dumps({"metrics_port": metrics.port}) + "\n")
     sys.stdout.flush()
     try:
         asyncio.run(_serve(gateway, socket.socket(fileno=order["socket"])))

@@ -34,7 +34,7 @@ from facets_server.gateway.openapi import openapi
 from facets_server.gateway.rpc_routes import RpcRoutes, failed, internal_error, not_found
 from facets_server.gateway.upstream import Upstream, caller_of, request_id_of
 from facets_server.runtime.config import HttpConfig, ServerConfig
-from facets_server.runtime.front import is_loopback
+from facets_server.runtime.front import is_loopback, is_name_of
 
 __all__ = ["PLAYGROUND", "HostCheck", "HttpMetrics", "Observed", "Pages", "ProbeRoutes", "create_app"]
 
@@ -79,7 +79,6 @@ _EXPOSED = ("X-Request-Id", "Retry-After")
 
 _CHECK = "/grpc.health.v1.Health/Check"
 _CHECK_TIMEOUT_S = 5.0
-_ANY = "*"
 _TIME_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _GONE = 499  # in log and metrics: nobody was there to read a status
 
@@ -131,11 +130,11 @@ class HostCheck:
     def __init__(self, app: ASGIApp, config: ServerConfig) -> None:
         self._app = app
         self._names = frozenset(name.lower() for name in config.http.allowed_hosts)
-        self._any = _ANY in self._names or (not self._names and not is_loopback(config.host))
+        self._only_local = is_loopback(config.host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        if scope["type"] == "http" and not self._any and not self._is_ours(Request(scope)):
+        if scope["type"] == "http" and not self._is_ours(Request(scope)):
             message = "the host that the request names is not this server's; http.allowed_hosts may name it"
             failure = CallFailedError(grpc.StatusCode.PERMISSION_DENIED, message, status=421)
             await failed(failure)(scope, receive, send)
@@ -143,9 +142,7 @@ class HostCheck:
         await self._app(scope, receive, send)
 
     def _is_ours(self, request: Request) -> bool:
-        host = request.headers.get("host", "").lower()
-        name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
-        return name in self._names if self._names else is_loopback(name)
+        return is_name_of(request.headers.get("host", ""), self._names, only_local=self._only_local)
 
 
 class HttpMetrics:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
-from prometheus_client import CollectorRegistry, Metric, start_http_server
+from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from facets.errors import ConfigError
@@ -24,6 +24,7 @@ from facets_server.gateway.serving import Gateway, listen
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.front import exposure
 from facets_server.runtime.keys import read_token
+from facets_server.runtime.metrics_server import MetricsServer
 
 __all__ = ["GatewayProcess", "run_beside"]
 
@@ -154,19 +155,11 @@ def run_beside(target: str, config: ServerConfig, *, ca_file: Path | None) -> No
     gateway = Gateway(target, config, token=token, credentials=_credentials(ca_file), registry=registry)
     with listen(config.host, http) as bound:
         if config.metrics_port >= 0:
-            _serve_metrics(config, registry)
+            MetricsServer(registry, config.host, config.metrics_port, allowed_hosts=http.allowed_hosts)
         for warning in exposure(config):
             logger.warning("%s", warning)
         logger.info("HTTP on port %d of %s, for the server at %s", bound.getsockname()[1], config.host, target)
         asyncio.run(gateway.serve_until_signal(bound))
-
-
-def _serve_metrics(config: ServerConfig, registry: CollectorRegistry) -> None:
-    try:
-        start_http_server(config.metrics_port, addr=config.host.strip("[]"), registry=registry)
-    except OSError as error:
-        problem = f"metrics_port {config.metrics_port} on {config.host} cannot be used: {error.strerror}"
-        raise ConfigError(problem) from error
 
 
 def _credentials(ca_file: Path | None) -> grpc.ChannelCredentials | None:

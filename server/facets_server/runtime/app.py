@@ -5,15 +5,15 @@ checks -> tokens into the batcher -> forward pass with other calls -> engine -> 
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry
 
 import facets
 from facets.documents import CollectionEngine
-from facets.errors import ConfigError, StorageError
+from facets.errors import StorageError
 from facets.extras import require_extra
 from facets.model.contract import ModelInfo
 from facets_server.runtime.admission import Admission
@@ -23,6 +23,7 @@ from facets_server.runtime.front import Front, bind, local_address, options
 from facets_server.runtime.health import HealthBoard, HealthMonitor, probe_handlers
 from facets_server.runtime.keys import GatewayTrust, Keys, gateway_tokens, read_keys
 from facets_server.runtime.metrics import CallMetrics, RecallMetrics, measure_process, watch_data
+from facets_server.runtime.metrics_server import MetricsServer
 from facets_server.runtime.models import ModelRegistry, ServedModel
 from facets_server.runtime.observers import Tracing, make_observers
 from facets_server.runtime.rooms import ServerParts
@@ -70,7 +71,7 @@ class FacetsServer:
         self._health = health
         self._closing = closing
         self._gateway = gateway
-        self._stop_metrics: Callable[[], None] | None = None
+        self._metrics: MetricsServer | None = None
         self.port = port
         self.http_port = None if gateway is None else gateway.port
         self.metrics_port: int | None = None
@@ -93,24 +94,14 @@ class FacetsServer:
         """What is served, the default model first."""
         return [served.info for served in self._models.all()]
 
-    def serve_metrics(self, port: int, *, host: str) -> None:
-        """Serves the metrics over HTTP, to everybody who reaches the address.
+    def serve_metrics(self, port: int, *, host: str, allowed_hosts: Sequence[str] = ()) -> None:
+        """Serves the metrics over HTTP, to everybody who reaches the address; see ``MetricsServer``.
 
         Raises:
             ConfigError: The port is in use.
         """
-        try:
-            httpd, thread = start_http_server(port, addr=host.strip("[]"), registry=self.registry)
-        except OSError as error:
-            raise ConfigError(f"metrics_port {port} on {host} cannot be used: {error.strerror}") from error
-        self.metrics_port = httpd.server_port
-
-        def stop() -> None:
-            httpd.shutdown()
-            httpd.server_close()
-            thread.join()
-
-        self._stop_metrics = stop
+        self._metrics = MetricsServer(self.registry, host, port, allowed_hosts=allowed_hosts)
+        self.metrics_port = self._metrics.port
 
     def stop(self, grace_s: float) -> None:
         """Turns NOT_SERVING, refuses new calls, lets running ones end, then closes. Idempotent.
@@ -127,9 +118,9 @@ class FacetsServer:
             self._gateway.stop(_LAST_REPLIES_S)
         self._models.close()
         self._closing.close()
-        if self._stop_metrics is not None:
-            self._stop_metrics()
-            self._stop_metrics = None
+        if self._metrics is not None:
+            self._metrics.close()
+            self._metrics = None
 
 
 def create_server(

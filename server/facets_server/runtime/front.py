@@ -11,10 +11,11 @@ threads.
 """
 
 import asyncio
+import re
 import secrets
 import ssl
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,9 +25,10 @@ import grpc
 from facets.errors import ConfigError
 from facets_server.runtime.config import SecurityConfig, ServerConfig
 
-__all__ = ["Front", "bind", "exposure", "is_loopback", "local_address", "options"]
+__all__ = ["Front", "bind", "exposure", "is_loopback", "is_name_of", "local_address", "options"]
 
 _MAX_PENDING_CALLS = 4096  # of all connections, that the loop has not yet looked at; some may hold 64 KiB each
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:\s]+)(?::[0-9]{1,5})?")  # a name or an address, and a port
 _LOOK_EVERY_S = 0.1  # while stopping
 
 ResultT = TypeVar("ResultT")
@@ -98,6 +100,34 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False  # a name: who knows where it leads
+
+
+def is_name_of(host: str, names: Collection[str], *, only_local: bool, or_address: bool = False) -> bool:
+    """Whether the name that an HTTP request asks for may be answered.
+
+    Args:
+        host: The request's ``Host``, with or without a port.
+        names: Names that may be asked for, lower case, ``"*"``: any; empty: this machine's, or any.
+        only_local: Where there are no names, whether only those of this machine may be asked for.
+        or_address: Whether any address may be asked for beside the names: no web page leads to one by its own name.
+    """
+    if "*" in names or not (names or only_local):
+        return True
+    found = _HOST.fullmatch(host.lower())
+    if found is None:
+        return False
+    name = found[1]
+    if not names:
+        return is_loopback(name)
+    return name in names or (or_address and _is_address(name))
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
 
 
 def _credentials(security: SecurityConfig) -> grpc.ServerCredentials:
