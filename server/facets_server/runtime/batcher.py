@@ -12,6 +12,8 @@ text does not fail its neighbours.
 Many callers who send one text each and wait for it come back together: after a batch of N calls the worker waits until
 N/2 are there again, though not for long. Without that it would take the first few at once, and batches would get
 ever smaller.
+
+A batch takes at most about ``max_batch_s``, by the speed of those before, whatever the machine: who comes waits for it.
 """
 
 import logging
@@ -42,6 +44,8 @@ RowT = TypeVar("RowT")
 Columns = tuple[NDArray[Any], ...]  # arrays whose first axis is the rows; objects where these differ in shape
 
 _ROWS_A_TURN = 32  # rows taken of one call before the next turn; a call of no more is a short one
+_SMALLEST_PART = 16  # of the most tokens of a batch, to which it may shrink that it takes no longer than it may
+_SMOOTHING = 0.3  # weight of the newest batch in the running mean of the model's speed
 _SHORT, _LONG = "short", "long"
 
 
@@ -155,6 +159,7 @@ class Batcher(Generic[RowT]):
         self._queue: FairQueue[PendingRows[RowT]] = FairQueue(self._count_left)
         self._num_taken = 0  # rows that the worker has taken and not yet begun with
         self._calls_before, self._seconds_before = 0, 0.0  # of the batch before
+        self._seconds_per_token = 0.0
         self._thread = threading.Thread(target=self._work, name=f"batcher-{lane.name}", daemon=True)
         self._thread.start()
 
@@ -219,7 +224,7 @@ class Batcher(Generic[RowT]):
 
     def _take(self, num_batches: int, kind: str) -> list[tuple[PendingRows[RowT], int]]:
         """Takes waiting rows of the calls of one kind, in turn, for about so many batches; none once closed."""
-        budget = self._lane.max_tokens * num_batches
+        budget = self._max_tokens() * num_batches
         most = self._config.max_batch_texts * num_batches
         items: list[tuple[PendingRows[RowT], int]] = []
         while len(items) < most and budget > 0 and not self._queue.is_closed:
@@ -235,17 +240,23 @@ class Batcher(Generic[RowT]):
         self._num_taken += len(items)
         return items
 
+    def _max_tokens(self) -> int:
+        """Of the next batch: what is there to come waits for it."""
+        most, per_token = self._lane.max_tokens, self._seconds_per_token
+        in_time = round(self._config.max_batch_s / per_token) if per_token else most
+        return max(min(most, in_time), most // _SMALLEST_PART)
+
     def _tokens_of_turn(self, pending: PendingRows[RowT]) -> int:
         return sum(self._lane.length(pending.rows[row]) for row in _turn_of(pending))
 
     def _batches(self, items: list[tuple[PendingRows[RowT], int]]) -> list[list[tuple[PendingRows[RowT], int]]]:
         """Cuts rows into batches of similar length within the token budget; longest first."""
         batches: list[list[tuple[PendingRows[RowT], int]]] = []
-        used = longest = 0
+        used, longest, most = 0, 0, self._max_tokens()
         lengths = [self._lane.length(pending.rows[row]) for pending, row in items]
         for place in sorted(range(len(items)), key=lambda place: -lengths[place]):
             used += longest if self._lane.pads else lengths[place]
-            if not batches or len(batches[-1]) == self._config.max_batch_texts or used > self._lane.max_tokens:
+            if not batches or len(batches[-1]) == self._config.max_batch_texts or used > most:
                 batches.append([])
                 used = longest = lengths[place]
             batches[-1].append(items[place])
@@ -284,15 +295,19 @@ class Batcher(Generic[RowT]):
             return
         self._failures.forget()
         self._calls_before, self._seconds_before = len(places), time.monotonic() - started
+        lengths = [self._lane.length(pending.rows[row]) for pending, row in items]
+        self._note_speed(max(lengths) * len(items) if self._lane.pads else sum(lengths), self._seconds_before)
         self._metrics.ran(
-            self._lane.model,
-            texts=len(items),
-            calls=len(places),
-            seconds=self._seconds_before,
-            tokens=sum(self._lane.length(pending.rows[row]) for pending, row in items),
+            self._lane.model, texts=len(items), calls=len(places), seconds=self._seconds_before, tokens=sum(lengths)
         )
         for pending, own in places.items():
             pending.deliver([items[place][1] for place in own], tuple(part[own] for part in columns), started=started)
+
+    def _note_speed(self, num_tokens: int, seconds: float) -> None:
+        """Small batches say little: most of their time is not that of their tokens."""
+        if num_tokens >= self._lane.max_tokens // _SMALLEST_PART:
+            now, before = seconds / max(1, num_tokens), self._seconds_per_token
+            self._seconds_per_token = before + _SMOOTHING * (now - before) if before else now
 
     def _handle_failure(
         self, error: Exception, items: list[tuple[PendingRows[RowT], int]], calls: list[PendingRows[RowT]]

@@ -1,4 +1,5 @@
 import threading
+import time
 from collections import Counter
 
 import numpy as np
@@ -240,6 +241,21 @@ def test_another_caller_is_in_the_next_batch_whoever_waits_before(make_batcher, 
     before = [([row(5, number=2)] * 8, CallContext(caller="many")) for _ in range(200)]
     fill_behind_a_running_batch(batcher, recorder, [*before, ([row(5, number=3)], CallContext(caller="other"))])
     assert (5, 3) in recorder.batches[1]
+
+
+def test_batches_of_a_slow_model_are_smaller_as_far_as_they_may_be(make_batcher, recorder, monkeypatch):
+    batcher = make_batcher(max_batch_tokens=64, max_batch_s=0.02)
+    encode = recorder.__call__
+
+    def slow(rows):
+        time.sleep(0.001 * sum(map(len, rows)))
+        return encode(rows)
+
+    monkeypatch.setattr(Recorder, "__call__", lambda _, rows: slow(rows))
+    recorder.gate.set()
+    batcher.submit([row(1)] * 200, CallContext()).result()
+    sizes = [len(batch) for batch in recorder.batches]
+    assert max(sizes[8:]) <= 24 and min(sizes[8:-1]) >= 4
 
 
 def test_callers_have_equal_shares_in_tokens(make_batcher, recorder):
