@@ -11,7 +11,7 @@ Shape suffixes: T tokens of all texts, B texts, L tokens of the longest text, K 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from facets.config import PassageNetworkConfig, SentenceEncoderConfig
 
-__all__ = ["FacetPooling", "PassageNetwork", "RaggedBatch", "SentenceEncoder", "average_states", "from_bert"]
+__all__ = ["FacetPooling", "PassageNetwork", "RaggedBatch", "SentenceEncoder", "average_states"]
 
 _LAYER_NORM_EPSILON = 1e-12  # BERT's
 # Matrix products in half precision keep a kernel for every shape they have met: 3 MB a batch where each has another
@@ -144,37 +144,6 @@ def average_states(states_TW: Tensor, batch: RaggedBatch) -> Tensor:
     """The sentence vector of each text, unit norm, ``[B, W]`` float32: the mean of all its states."""
     totals = torch.zeros(len(batch.lengths), states_TW.shape[1], device=states_TW.device)
     return functional.normalize(totals.index_add(0, batch.text_numbers, states_TW.float()), dim=1)
-
-
-def from_bert(weights: Mapping[str, Tensor], layers: Sequence[int]) -> dict[str, Tensor]:
-    """Weights of a :class:`SentenceEncoder` from those of a BERT.
-
-    Args:
-        weights: As the ``transformers`` library names them; other tensors (the pooler) are ignored.
-        layers: The layers to take, from 0, in order.
-    """
-    taken = {
-        "pieces.weight": weights["embeddings.word_embeddings.weight"],
-        # All texts are of segment 0.
-        "positions.weight": weights["embeddings.position_embeddings.weight"]
-        + weights["embeddings.token_type_embeddings.weight"][0],
-    }
-    names = {
-        "attention_out": "attention.output.dense",
-        "attention_norm": "attention.output.LayerNorm",
-        "feedforward_in": "intermediate.dense",
-        "feedforward_out": "output.dense",
-        "feedforward_norm": "output.LayerNorm",
-    }
-    for part in ("weight", "bias"):
-        taken[f"norm.{part}"] = weights[f"embeddings.LayerNorm.{part}"]
-        for place, layer in enumerate(layers):
-            theirs, ours = f"encoder.layer.{layer}.", f"layers.{place}."
-            joined = [weights[f"{theirs}attention.self.{name}.{part}"] for name in ("query", "key", "value")]
-            taken[f"{ours}attention_in.{part}"] = torch.cat(joined)
-            for name, its_name in names.items():
-                taken[f"{ours}{name}.{part}"] = weights[f"{theirs}{its_name}.{part}"]
-    return taken
 
 
 _NUM_WAVES = 16  # sine and cosine each, of the place of a facet

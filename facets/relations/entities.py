@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -151,16 +151,6 @@ class Gazetteer:
         ]
         found = self._automaton.find_matches_as_indexes(_WORD.sub(_MARKED, text))
         return [(start - bisect_left(marks, start), end - bisect_left(marks, end), name) for name, start, end in found]
-
-
-def longest_from_left(found: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
-    """``(start, -end, tag)`` in any order -> ``(start, end, tag)`` that do not overlap, the longest from the left."""
-    found.sort()
-    border = 0
-    for start, negative_end, tag in found:
-        if start >= border:
-            border = -negative_end
-            yield start, border, tag
 
 
 def check_spans(text: str, spans: Sequence[EntitySpan], path: ErrorPath) -> list[EntitySpan]:

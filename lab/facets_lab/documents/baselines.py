@@ -237,8 +237,9 @@ def minilm_windows() -> EmbedGroups:
     from safetensors.torch import load_file
     from tokenizers import Tokenizer
 
-    from facets.model.passage_network import RaggedBatch, SentenceEncoder, from_bert
+    from facets.model.passage_network import RaggedBatch, SentenceEncoder
     from facets.model.precision import fastest_precision
+    from facets_lab.documents.data import from_bert
 
     folder = Path(get_model_path())
     encoder = SentenceEncoder(SentenceEncoderConfig())

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from safetensors.torch import load_file
 from tokenizers import Tokenizer as PieceTokenizer
+from torch import Tensor
 from tqdm import tqdm
 
 from facets.config import (
@@ -32,7 +33,7 @@ from facets.errors import CheckpointError, ConfigError, InvalidInputError
 from facets.language.files import read_lines
 from facets.language.tokenizer import Tokenizer
 from facets.model.network import backbone_folder
-from facets.model.passage_network import RaggedBatch, SentenceEncoder, average_states, from_bert
+from facets.model.passage_network import RaggedBatch, SentenceEncoder, average_states
 from facets.storage import write_atomically
 from facets_lab.training.corpus import expand_files
 from facets_lab.training.loop import BatchSize, OptimizerConfig, TrainingConfig
@@ -221,6 +222,37 @@ _READERS: dict[str, Callable[[SourceConfig, int, random.Random], Iterator[list[P
 
 
 _BATCH_TOKENS = 3000
+
+
+def from_bert(weights: Mapping[str, Tensor], layers: Sequence[int]) -> dict[str, Tensor]:
+    """Weights of a :class:`SentenceEncoder` from those of a BERT.
+
+    Args:
+        weights: As the ``transformers`` library names them; other tensors (the pooler) are ignored.
+        layers: The layers to take, from 0, in order.
+    """
+    taken = {
+        "pieces.weight": weights["embeddings.word_embeddings.weight"],
+        # All texts are of segment 0.
+        "positions.weight": weights["embeddings.position_embeddings.weight"]
+        + weights["embeddings.token_type_embeddings.weight"][0],
+    }
+    names = {
+        "attention_out": "attention.output.dense",
+        "attention_norm": "attention.output.LayerNorm",
+        "feedforward_in": "intermediate.dense",
+        "feedforward_out": "output.dense",
+        "feedforward_norm": "output.LayerNorm",
+    }
+    for part in ("weight", "bias"):
+        taken[f"norm.{part}"] = weights[f"embeddings.LayerNorm.{part}"]
+        for place, layer in enumerate(layers):
+            theirs, ours = f"encoder.layer.{layer}.", f"layers.{place}."
+            joined = [weights[f"{theirs}attention.self.{name}.{part}"] for name in ("query", "key", "value")]
+            taken[f"{ours}attention_in.{part}"] = torch.cat(joined)
+            for name, its_name in names.items():
+                taken[f"{ours}{name}.{part}"] = weights[f"{theirs}{its_name}.{part}"]
+    return taken
 
 
 class Teacher:

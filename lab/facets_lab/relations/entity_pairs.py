@@ -13,7 +13,7 @@ from pathlib import Path
 
 from facets.language.files import read_lines
 from facets.language.tokenizer import Sentence, Tokenizer
-from facets.relations.entities import EntityFinder, EntitySpan, EntityType, Gazetteer, longest_from_left
+from facets.relations.entities import EntityFinder, EntitySpan, EntityType, Gazetteer
 from facets.relations.patterns import ARG1, ARG2, ENTITY, PatternLimits, sentence_groups, sentence_patterns
 
 _MONTHS = "January February March April May June July August September October November December".split()
@@ -286,3 +286,13 @@ def document_blocks(files: Sequence[Path], max_chars: int) -> Iterator[list[tupl
                 block, num_chars = [], 0
     if block:
         yield block
+
+
+def longest_from_left(found: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
+    """``(start, -end, tag)`` in any order -> ``(start, end, tag)`` that do not overlap, the longest from the left."""
+    found.sort()
+    border = 0
+    for start, negative_end, tag in found:
+        if start >= border:
+            border = -negative_end
+            yield start, border, tag

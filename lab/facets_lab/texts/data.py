@@ -16,7 +16,6 @@ from pydantic import Field, model_validator
 
 from facets.config import AtLeastOne, FacetModelConfig, NonNegative, Share
 from facets.errors import ConfigError
-from facets.language.vocabulary import Vocabulary
 from facets.model.network import BackboneEncoder
 from facets_lab.training.corpus import PackedCorpus
 from facets_lab.training.loop import BatchSize, TrainingConfig
@@ -35,7 +34,6 @@ class SentenceTrainingConfig(TrainingConfig):
     batch_size: BatchSize = 256  # sentences a step
     max_targets: AtLeastOne = 30  # words of the neighbouring sentences a text is trained on
     input_tokens: AtLeastOne = 32  # a training input is cut after so many tokens
-    piece_rate: Share = 0.0  # of input words that are read as their pieces, as unknown words will be
     long_input_rate: Share = 0.02  # of inputs that run on over the next sentences
     long_input_tokens: AtLeastOne = 96  # and are cut only here, so that long texts are met too
     validation_share: Annotated[float, Field(gt=0, lt=1)] = 0.01  # of the documents, never trained on
@@ -352,34 +350,3 @@ class WordPieceTable:
         mask_BT = steps_T < totals_B[:, None]
         places_BT = self._starts_V[np.take_along_axis(rows_BL, words_BT, axis=1)] + offsets_BT
         return np.where(mask_BT, self._ids[np.where(mask_BT, places_BT, 0)], 0), totals_B
-
-
-class PieceDropout:
-    """Reads some known words as their pieces, so that a model learns what pieces mean together.
-
-    Words that nobody has seen come as pieces later; a packed corpus holds known words only.
-    """
-
-    def __init__(self, vocabulary: Vocabulary, *, rate: float) -> None:
-        """Keeps the pieces of every word.
-
-        Args:
-            vocabulary: Words and pieces; the corpus has its words, in their order.
-            rate: Share of the words that are read as pieces, in ``[0, 1]``.
-        """
-        self._num_words = vocabulary.num_words
-        self._rate = rate
-        words = vocabulary.words[: self._num_words]
-        whole = [(row,) for row in range(self._num_words)]
-        pieces = [vocabulary.pieces(word) or (row,) for row, word in enumerate(words)]
-        self._table = WordPieceTable([*whole, *pieces], unknown_piece=vocabulary.unknown_row)
-
-    def __call__(
-        self, rows_BL: NDArray[np.int64], lengths_B: NDArray[np.int64], rng: np.random.Generator | None, max_tokens: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows and lengths of the same texts; without ``rng`` every word stays whole."""
-        rows_BL = np.where(rows_BL < self._num_words, rows_BL, 2 * self._num_words)
-        if rng is not None:
-            chosen_BL = (rng.random(rows_BL.shape) < self._rate) & (rows_BL < self._num_words)
-            rows_BL = rows_BL + self._num_words * chosen_BL
-        return self._table.pieces(rows_BL, lengths_B, max_pieces=max_tokens)

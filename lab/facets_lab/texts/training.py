@@ -25,7 +25,6 @@ from facets_lab.cards import curve_rows, fill_card, table
 from facets_lab.losses import sparse_coding_loss
 from facets_lab.texts.data import (
     PhraseStream,
-    PieceDropout,
     SentenceBatch,
     SentenceStream,
     SentenceTrainingConfig,
@@ -67,8 +66,7 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
     def __init__(self, config: SentenceTrainingConfig) -> None:
         super().__init__(config)
         corpus = PackedCorpus.open(Path(config.corpus))
-        vectors = WordVectors.load(Path(config.words))
-        words = vectors.without_pieces()  # corpora hold words only
+        words = WordVectors.load(Path(config.words)).without_pieces()  # corpora hold words only
         if words.vocabulary.words != corpus.vocabulary.words:
             raise ConfigError(
                 f"the word vectors in {config.words} and the corpus in {config.corpus} have different vocabularies"
@@ -77,7 +75,7 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
             raise ConfigError(f"model.dim must be the width of the word vectors, {words.dim}, got {config.model.dim}")
         self._stream = PhraseStream(corpus, config) if config.inputs == "phrases" else SentenceStream(corpus, config)
         torch.manual_seed(config.seed)
-        word_vectors_VD = torch.from_numpy((vectors if config.piece_rate else words).unit_vectors)
+        word_vectors_VD = torch.from_numpy(words.unit_vectors)
         self.network = FacetNetwork(config.model, word_vectors_VD).to(self.device)
         self._targets_VD = word_vectors_VD.to(self.device)
         encoder = self.network.encoder
@@ -86,7 +84,6 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
             if isinstance(encoder, BackboneEncoder)
             else None
         )
-        self._piece_dropout = PieceDropout(vectors.vocabulary, rate=config.piece_rate) if config.piece_rate else None
 
     def batches(self, start_step: int) -> Iterator[SentenceBatch]:
         """See ``Trainer``."""
@@ -94,28 +91,20 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
 
     def step(self, batch: SentenceBatch, number: int) -> dict[str, Tensor]:
         """See ``Trainer``."""
-        inputs = self._input_rows(batch, np.random.default_rng([self.config.seed, 7, number]))
-        is_kmeans = self.config.loss == "kmeans"
-        return {LOSS: self._loss(batch, inputs, kmeans=is_kmeans, accuracy=_TRAINING_ACCURACY)}
+        return {LOSS: self._loss(batch, kmeans=self.config.loss == "kmeans", accuracy=_TRAINING_ACCURACY)}
 
     def validate(self) -> dict[str, float]:
         """Mean sparse coding loss of the held-out batches, whatever the training loss is."""
         total = 0.0
         batches = self._stream.validation_batches()
         for batch in batches:
-            inputs = self._input_rows(batch, None)
-            total += float(self._loss(batch, inputs, kmeans=False, accuracy=_VALIDATION_ACCURACY))
+            total += float(self._loss(batch, kmeans=False, accuracy=_VALIDATION_ACCURACY))
         return {LOSS: total / len(batches)}
 
-    def _loss(
-        self,
-        batch: SentenceBatch,
-        inputs: tuple[NDArray[np.int64], NDArray[np.int64]],
-        *,
-        kmeans: bool,
-        accuracy: tuple[float, int],
-    ) -> Tensor:
-        rows, lengths = inputs
+    def _loss(self, batch: SentenceBatch, *, kmeans: bool, accuracy: tuple[float, int]) -> Tensor:
+        rows, lengths = batch.rows, batch.lengths
+        if self._piece_table is not None:
+            rows, lengths = self._piece_table.pieces(rows, lengths, max_pieces=self.config.model.max_tokens)
         with self.autocast():
             facets_BKD = self.network(self.tensor(rows), self.tensor(lengths))
         return sparse_coding_loss(
@@ -128,17 +117,6 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
             max_sweeps=accuracy[1],
             kmeans=kmeans,
         )
-
-    def _input_rows(
-        self, batch: SentenceBatch, rng: np.random.Generator | None
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """What the encoder reads of a batch: words, or pieces of words; without ``rng`` known words stay whole."""
-        most = self.config.model.max_tokens
-        if self._piece_table is not None:
-            return self._piece_table.pieces(batch.rows, batch.lengths, max_pieces=most)
-        if self._piece_dropout is not None:
-            return self._piece_dropout(batch.rows, batch.lengths, rng, most)
-        return batch.rows, batch.lengths
 
 
 # More sentences move the first principal component by less than its rounding.

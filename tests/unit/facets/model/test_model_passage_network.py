@@ -10,7 +10,7 @@ from torch import Tensor
 
 from facets.config import PassageNetworkConfig, SentenceEncoderConfig
 from facets.errors import ConfigError
-from facets.model.passage_network import PassageNetwork, RaggedBatch, SentenceEncoder, average_states, from_bert
+from facets.model.passage_network import PassageNetwork, RaggedBatch, SentenceEncoder, average_states
 
 ENCODER = SentenceEncoderConfig(
     num_layers=1, width=32, num_heads=4, feedforward_dim=48, vocabulary_size=50, max_tokens=64
@@ -96,28 +96,6 @@ ROWS = [np.array(row) for row in ([7, 3, 9], [1], [4, 4, 8, 2, 49, 0], [5, 6, 7]
 def _encoder() -> SentenceEncoder:
     torch.manual_seed(1)
     return SentenceEncoder(ENCODER_ALONE).eval()
-
-
-def test_states_are_those_of_bert() -> None:
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(1)
-    bert = transformers.BertModel(
-        transformers.BertConfig(
-            vocab_size=50,
-            hidden_size=32,
-            num_hidden_layers=3,
-            num_attention_heads=4,
-            intermediate_size=48,
-            max_position_embeddings=16,
-        )
-    ).eval()
-    encoder = _encoder()
-    encoder.load_state_dict(from_bert(bert.state_dict(), layers=[0, 2]))
-    bert.encoder.layer = torch.nn.ModuleList([bert.encoder.layer[0], bert.encoder.layer[2]])
-    states = encoder(RaggedBatch.of(ROWS)).split([len(row) for row in ROWS])
-    for row, found in zip(ROWS, states, strict=True):
-        expected = bert(input_ids=torch.from_numpy(row)[None]).last_hidden_state[0]
-        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
 
 
 def test_a_text_has_the_same_states_alone_and_in_a_batch() -> None:

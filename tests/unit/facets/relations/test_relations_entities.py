@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from facets.errors import InvalidInputError
 from facets.relations import EntitySpan, EntityType, SpacyEntities
-from facets.relations.entities import Gazetteer, entity_type_of_label, longest_from_left
+from facets.relations.entities import Gazetteer, entity_type_of_label
 
 PIECES = st.text(alphabet="aB 1_,-\u00e9\ufdd0\ufdd1\U0001f600", min_size=1, max_size=4)
 
@@ -24,7 +24,11 @@ def obvious_find(names: list[str], text: str) -> list[tuple[int, int, int]]:
             inside |= text[end - 1].isalnum() and text[end : end + 1].isalnum()
             if text.startswith(name, start) and not inside:
                 found.append((start, -end, number))
-    return list(longest_from_left(found))
+    chosen: list[tuple[int, int, int]] = []
+    for start, negative_end, number in sorted(found):
+        if not chosen or start >= chosen[-1][1]:
+            chosen.append((start, -negative_end, number))
+    return chosen
 
 
 @given(st.lists(PIECES, max_size=6), st.lists(PIECES, max_size=12))

@@ -2,13 +2,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from facets_lab.texts.data import PhraseStream, PieceDropout, SentenceTrainingConfig, WordPieceTable
+from facets_lab.texts.data import PhraseStream, SentenceTrainingConfig, WordPieceTable
 from facets_lab.training.corpus import PackedCorpus, pack_corpus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facets.errors import ConfigError
-from facets.language.vocabulary import Vocabulary
 
 
 @pytest.fixture(scope="module")
@@ -93,13 +92,3 @@ def test_pieces_of_texts_are_those_of_their_words(texts: list[list[int]], max_pi
         reference(text, max_pieces) for text in texts
     ]
     assert not pieces[np.arange(pieces.shape[1]) >= counts[:, None]].any()
-
-
-def test_some_words_are_read_as_pieces_and_unknown_words_stay_unknown() -> None:
-    vocabulary = Vocabulary(["goat", "goatherd", "ox", "##herd"], np.array([4, 3, 2, 1]))
-    rows, lengths = np.array([[1, 0, 3], [2, 1, 0]]), np.array([3, 2])
-    always = PieceDropout(vocabulary, rate=1.0)
-    pieces, counts = always(rows, lengths, np.random.default_rng(1), 8)
-    assert [row[:n].tolist() for row, n in zip(pieces, counts, strict=True)] == [[0, 3, 0, 4], [2, 0, 3]]
-    whole, counts = always(rows, lengths, None, 8)
-    assert [row[:n].tolist() for row, n in zip(whole, counts, strict=True)] == [[1, 0, 4], [2, 1]]
