@@ -110,7 +110,7 @@ CHECKS: dict[str, list[Check]] = {
         Check(("facets", "--version")),
     ],
     "plot": [_python("import matplotlib, facets_client.texts.picture"), Check(("facets", "--help"), "Usage")],
-    "files": [_python("import ijson, pypdf, bs4"), Check(("facets", "index", "--help"), "Parquet")],
+    "files": [_python("import lxml, pypdf"), Check(("facets", "index", "--help"), "Parquet")],
     "library": [
         _python("import facets; facets.load()", "multifacet[model]", None),
     ],

@@ -1,8 +1,10 @@
 """Text, Markdown, HTML and PDF: a document a file, of a PDF one a page."""
 
+import codecs
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from facets_client.core.extras import require_extra
@@ -15,10 +17,12 @@ _FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\r?\n(?:---|\.\.\.)\r?\n", re.DOTALL
 _FRONT_TITLE = re.compile(r"^title:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 # Of a page what is about the site, and what is no text.
 _NOT_TEXT = ("script", "style", "noscript", "template", "svg", "nav", "footer", "aside", "form", "head")
-_BLOCKS = (
+_BLOCKS = {
     *("p", "div", "section", "article", "main", "h1", "h2", "h3", "h4", "h5", "h6", "li", "ul", "ol", "dl", "dt", "dd"),
     *("table", "tr", "blockquote", "pre", "figure", "figcaption", "header", "hr", "caption", "details", "summary"),
-)
+}
+_REGIONS = ("main", "article")
+_DECLARED = re.compile(rb"<meta[^>]+?charset\s*=\s*[\"']?\s*([\w:-]+)", re.IGNORECASE)
 
 
 def read_text(source: RecordSource, options: ReadOptions) -> Rows:
@@ -75,33 +79,93 @@ def read_html(source: RecordSource, options: ReadOptions) -> Rows:
         InputError: It is no text.
         ImportError: The reader is not installed.
     """
-    require_extra("files", "bs4")
-    from bs4 import BeautifulSoup
+    require_extra("files", "lxml")
+    from lxml.etree import HTMLParser
 
-    check_text_head(source, "HTML")
-    data = _whole(source)
+    head = check_text_head(source, "HTML")
+    declared = _DECLARED.search(head[:4096])
+    if declared and not options.encoding and _is_known(declared[1].decode()):
+        options = replace(options, encoding=declared[1].decode())
+    data = _whole(as_utf8(source, head, options))
     if isinstance(data, Rejection):
         yield data
         return
+    # Events, no tree: however deep the elements are, only the text is held.
+    page = _Page()
+    parser = HTMLParser(target=page, encoding="utf-8", huge_tree=True)
+    parser.feed(data.decode("utf-8", "replace").removeprefix("\ufeff").encode())
+    parser.close()
+    yield _document(page.text(), page.title)
+
+
+def _is_known(encoding: str) -> bool:
+    """Whether a page can say in ASCII that it has this encoding."""
     try:
-        page = BeautifulSoup(data, "html.parser", from_encoding=options.encoding or None)
-        title = page.title.get_text(" ", strip=True) if page.title else ""
-        yield _document(_page_text(page), title)
-    except RecursionError:
-        yield Rejection(1, 0, "invalid_html", "elements are nested too deeply to be read")
+        return not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
+    except LookupError:
+        return False
 
 
-def _page_text(page: Any) -> str:
-    for element in page(_NOT_TEXT):
-        element.decompose()
-    body = page.find("main") or page.find("article") or page.body or page
-    for element in body.find_all("br"):
-        element.replace_with("\n")
-    for element in body.find_all(_BLOCKS):
-        element.insert_before("\n\n")
-        element.append("\n\n")
-    paragraphs = re.split(r"\n\s*\n", body.get_text())
-    return "\n\n".join(filter(None, (" ".join(paragraph.split()) for paragraph in paragraphs)))
+class _Page:
+    """What a parser tells of a page: its title, and its text with blank lines between blocks."""
+
+    def __init__(self) -> None:
+        self.title = ""
+        self._titles: list[str] | None = None  # while the title is open
+        self._parts: list[str] = []
+        self._depth = 0
+        self._skipped_depth = 0  # of the element that is no text; 0: none is open
+        self._regions: dict[str, tuple[int, int, int]] = {}  # first main, first article: depth, first part, last part
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """An element begins."""
+        self._depth += 1
+        if tag == "title" and not self.title and self._titles is None:
+            self._titles = []
+        if self._skipped_depth:
+            return
+        if tag in _NOT_TEXT:
+            self._skipped_depth = self._depth
+            return
+        if tag in _REGIONS and tag not in self._regions:
+            self._regions[tag] = (self._depth, len(self._parts), -1)
+        self._mark(tag)
+
+    def end(self, tag: str) -> None:
+        """An element ends."""
+        if tag == "title" and self._titles is not None:
+            self.title, self._titles = " ".join("".join(self._titles).split()), None
+        if self._skipped_depth == self._depth:
+            self._skipped_depth = 0
+        elif not self._skipped_depth:
+            self._mark("" if tag == "br" else tag)
+            depth, first, last = self._regions.get(tag, (0, 0, 0))
+            if depth == self._depth and last < 0:
+                self._regions[tag] = (depth, first, len(self._parts))
+        self._depth -= 1
+
+    def data(self, text: str) -> None:
+        """Text of the element that is open."""
+        if self._titles is not None:
+            self._titles.append(text)
+        if not self._skipped_depth:
+            self._parts.append(text)
+
+    def close(self) -> None:
+        """The page is over."""
+
+    def text(self) -> str:
+        """Paragraphs of the main part, else of the article, else of all."""
+        region = next((self._regions[name] for name in _REGIONS if name in self._regions), None)
+        parts = self._parts if region is None else self._parts[region[1] : region[2] if region[2] >= 0 else None]
+        paragraphs = re.split(r"\n\s*\n", "".join(parts))
+        return "\n\n".join(filter(None, (" ".join(paragraph.split()) for paragraph in paragraphs)))
+
+    def _mark(self, tag: str) -> None:
+        if tag == "br":
+            self._parts.append("\n")
+        elif tag in _BLOCKS:
+            self._parts.append("\n\n")
 
 
 def read_pdf(source: RecordSource, options: ReadOptions) -> Rows:

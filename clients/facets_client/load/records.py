@@ -115,10 +115,15 @@ def read_objects(
         if isinstance(item, Rejection):
             yield item
             continue
-        try:
-            yield Row(_json_object(item.raw), item.line, item.end, excerpt_of(item.raw))
-        except _UnusableError as error:
-            yield Rejection(item.line, item.end, error.reason, error.message, excerpt=excerpt_of(item.raw))
+        yield object_row(item.raw, item.line, item.end)
+
+
+def object_row(raw: bytes, line: int, end: int = 0) -> Row | Rejection:
+    """The row of a JSON object, or why there is none."""
+    try:
+        return Row(_json_object(raw), line, end, excerpt_of(raw))
+    except _UnusableError as error:
+        return Rejection(line, end, error.reason, error.message, excerpt=excerpt_of(raw))
 
 
 @dataclass(frozen=True, slots=True)

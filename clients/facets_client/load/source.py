@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import io
 import lzma
-import shutil
 import sys
 import tempfile
 import zlib
@@ -18,6 +17,10 @@ _FILE_HEAD_BYTES = 65_536
 _STREAM_HEAD_BYTES = 4_096
 _MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 _SPOOL_BYTES = 16 * 2**20  # more of an input that must be read from several places goes to a temporary file
+_MAX_SPOOLED_BYTES = 4 * 2**30  # of which it takes no more
+# A few bytes may unpack to gigabytes, and ask for as much memory to do so.
+_MAX_HEAD_BYTES = 16 * 2**20
+_MAX_XZ_MEMORY_BYTES = 128 * 2**20  # xz -9 needs 65 MiB
 # What zlib and lzma raise for damaged or cut-off data, beside their own classes.
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
 
@@ -80,7 +83,7 @@ class RecordSource:
         if self.compression == "gzip":
             self._lines = cast(BinaryIO, gzip.GzipFile(fileobj=buffered))
         elif self.compression == "xz":
-            self._lines = cast(BinaryIO, lzma.LZMAFile(buffered))
+            self._lines = cast(BinaryIO, io.BufferedReader(_Xz(buffered), 1 << 18))
         elif self.compression == "zstd":
             self._lines = cast(BinaryIO, io.BufferedReader(_Zstd(buffered), 1 << 18))
         else:
@@ -99,7 +102,10 @@ class RecordSource:
         """The beginning, uncompressed, without moving forward; before the first line is read.
 
         Args:
-            num_bytes: Of the stored input; fewer where it ends.
+            num_bytes: Of the stored input; fewer where it ends, or where it unpacks to more than 16 MiB.
+
+        Raises:
+            InputError: Nothing of it can be unpacked.
         """
         if len(self._head) < num_bytes:
             more = _read_up_to(self._raw, num_bytes - len(self._head))
@@ -108,17 +114,20 @@ class RecordSource:
         opened = RecordSource("-", io.BytesIO(self._head[:num_bytes]))
         pieces: list[bytes] = []
         try:
-            while piece := opened.readline(1 << 16):  # small pieces: what stands before the cut counts
+            left = max(num_bytes, _MAX_HEAD_BYTES)
+            while left > 0 and (piece := opened.readline(1 << 16)):  # small pieces: what stands before the cut counts
                 pieces.append(piece)
-        except DAMAGED:
-            pass
+                left -= len(piece)
+        except DAMAGED as error:
+            if not pieces and not isinstance(error, EOFError):
+                raise InputError(f"{self.name}: the {self.compression} data is damaged: {error}") from error
         return b"".join(pieces)
 
     def seekable(self) -> BinaryIO:
         """The whole uncompressed input, at its beginning, for readers that jump: the file itself, or a copy of it.
 
         Raises:
-            InputError: The data is damaged.
+            InputError: The data is damaged, or unpacks to more than 4 GiB.
         """
         if self.name != "-" and self.compression == "plain":
             self._raw.seek(0)
@@ -126,9 +135,13 @@ class RecordSource:
         if self._spooled is None:
             self._spooled = cast(BinaryIO, tempfile.SpooledTemporaryFile(_SPOOL_BYTES))
             try:
-                shutil.copyfileobj(self._lines, self._spooled)
+                left = _MAX_SPOOLED_BYTES
+                while left > 0 and (block := self._lines.read(1 << 18)):
+                    left -= self._spooled.write(block)
             except DAMAGED as error:
                 raise InputError(f"{self.name}: the {self.compression} data is cut off or damaged: {error}") from error
+            if left <= 0:
+                raise InputError(f"{self.name}: unpacks to more than {_MAX_SPOOLED_BYTES} bytes: unpack it first")
         self._spooled.seek(0)
         return self._spooled
 
@@ -138,8 +151,8 @@ class RecordSource:
         Raises:
             InputError: When the input ends or is damaged before that point.
         """
-        if self.size is not None and isinstance(self._lines, io.BufferedReader):
-            self._lines.detach()  # else its end would close what is behind it
+        if self.size is not None and self.compression == "plain":
+            cast(io.BufferedReader, self._lines).detach()  # else its end would close what is behind it
             self._rest.seek_raw(num_bytes)
             self._lines = io.BufferedReader(self._rest, 1 << 18)
             return
@@ -208,6 +221,47 @@ class _Rejoined(io.RawIOBase):
         self._head = memoryview(b"")
         self._rest.seek(position)
         self.position = position
+
+
+class _Xz(io.RawIOBase):
+    """Uncompressed xz data, one stream or several, as far as they ask for a bounded memory."""
+
+    def __init__(self, stored: BinaryIO) -> None:
+        self._stored = stored
+        self._stream: lzma.LZMADecompressor | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        target = memoryview(cast(bytearray, buffer)).cast("B")
+        block = b""
+        while not block:
+            stored = b""
+            if self._stream is None or self._stream.eof:
+                stored = self._between_streams()
+                if not stored:
+                    return 0
+                self._stream = lzma.LZMADecompressor(memlimit=_MAX_XZ_MEMORY_BYTES)
+            elif self._stream.needs_input and not (stored := self._stored.read(1 << 16)):
+                raise EOFError("the end is missing")
+            try:
+                block = self._stream.decompress(stored, len(target))
+            except lzma.LZMAError as error:
+                if "limit" in str(error):
+                    raise lzma.LZMAError("it asks for more than 128 MiB of memory") from error
+                raise
+        target[: len(block)] = block
+        return len(block)
+
+    def _between_streams(self) -> bytes:
+        """The beginning of the next stream, behind padding; empty at the end."""
+        stored = self._stream.unused_data if self._stream else b""
+        while not stored.lstrip(b"\0"):
+            stored = self._stored.read(1 << 16)
+            if not stored:
+                return b""
+        return stored.lstrip(b"\0")
 
 
 class _Zstd(io.RawIOBase):

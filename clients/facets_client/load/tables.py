@@ -5,6 +5,7 @@ import datetime
 import decimal
 import json
 import math
+import re
 import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -13,7 +14,16 @@ from typing import Any, BinaryIO
 from facets_client.core.extras import require_extra
 from facets_client.core.values import MAX_EXACT_INTEGER
 from facets_client.load.encoding import as_utf8, check_text_head
-from facets_client.load.records import EXCERPT_CHARS, ReadOptions, Rejection, Row, Rows, excerpt_of, read_objects
+from facets_client.load.records import (
+    EXCERPT_CHARS,
+    ReadOptions,
+    Rejection,
+    Row,
+    Rows,
+    excerpt_of,
+    object_row,
+    read_objects,
+)
 from facets_client.load.source import DAMAGED, InputError, RecordSource
 
 _DELIMITERS = ",;\t|"
@@ -177,7 +187,6 @@ def read_json(source: RecordSource, options: ReadOptions) -> Rows:
 
     Raises:
         InputError: The input is neither.
-        ImportError: The reader is not installed.
     """
     head = check_text_head(source, "JSON").removeprefix(b"\xef\xbb\xbf").lstrip()
     if head.startswith(b"{"):
@@ -190,8 +199,7 @@ def read_json(source: RecordSource, options: ReadOptions) -> Rows:
         raise InputError(
             f"{source.name}: expected a JSON array or JSON lines, got {head[:20].decode('ascii', 'replace')!r}"
         )
-    require_extra("files", "ijson")
-    yield from _elements(source)
+    yield from _elements(source, options.max_row_bytes)
 
 
 def _check_lines(name: str, head: bytes) -> None:
@@ -208,26 +216,132 @@ def _check_lines(name: str, head: bytes) -> None:
         )
 
 
-def _elements(source: RecordSource) -> Iterator[Row | Rejection]:
-    import ijson
-
+def _elements(source: RecordSource, max_bytes: int) -> Iterator[Row | Rejection]:
+    cutter = _ArrayCutter(source, max_bytes)
     number = 0
-    elements: Iterator[Any] = ijson.items(source, "item", use_float=True)
-    while True:
-        try:
-            value = next(elements)
-        except StopIteration:
-            return
-        except (ijson.JSONError, UnicodeDecodeError, *DAMAGED) as error:
-            message = f"the array is cut off or damaged after record {number}: {' '.join(str(error).split())}"
-            yield Rejection(number + 1, 0, "damaged_input", message)
-            return
-        number += 1
-        shown = json.dumps(value, ensure_ascii=False)[:EXCERPT_CHARS]
-        if isinstance(value, dict):
-            yield Row(value, number, 0, shown)
-        else:
-            yield Rejection(number, 0, "not_an_object", "expected a JSON object in the array", excerpt=shown)
+    try:
+        for raw in cutter.elements():
+            number += 1
+            item = object_row(raw.strip() + b"\n", number)
+            is_long = len(raw) > max_bytes
+            if isinstance(item, Rejection) and item.reason == "invalid_json" and cutter.begin_again():
+                is_long = False
+            if is_long:
+                message = f"record has more than {max_bytes} bytes, the limit"
+                item = Rejection(number, 0, "row_too_long", message, excerpt=excerpt_of(raw))
+            yield item
+    except DAMAGED as error:
+        message = f"the array is cut off or damaged after record {number}: {error}"
+        yield Rejection(number + 1, 0, "damaged_input", message)
+
+
+_OUTSIDE = re.compile(rb'[\[\]{},"]')
+_INSIDE = re.compile(rb'["\n]|\\[\s\S]?')
+_MAX_AGAIN_BYTES = 256 * 2**20
+
+
+class _ArrayCutter:
+    """Cuts an array into its elements by quotes and brackets alone, so that a broken element costs itself.
+
+    A line end closes a string, since none may hold one. Where an element is none, the cutter can begin again within
+    it: at the next line that starts as the elements do, by an indentation and a brace.
+
+    Args:
+        stream: The array, in UTF-8.
+        max_bytes: Of a longer element only so many bytes and one more are held.
+    """
+
+    def __init__(self, stream: RecordSource, max_bytes: int) -> None:
+        self._stream = stream
+        self._max_bytes = max_bytes
+        self._data = b""
+        self._start = self._position = 0  # of the element, and how far it was looked at
+        self._depth = 0
+        self._is_string = False
+        self._border = b""  # how elements begin: line end, indentation, brace
+        self._is_again = False
+        self._again_bytes = 0
+
+    def elements(self) -> Iterator[bytes]:
+        """The elements that are not blank; of one over the limit the beginning.
+
+        Raises:
+            EOFError: The array has no end.
+        """
+        is_dropped = False
+        while True:
+            mark = self._next_mark()
+            if mark == b"":
+                if not is_dropped and self._position - self._start > self._max_bytes:
+                    yield self._data[self._start : self._start + self._max_bytes + 1]
+                    is_dropped = not self._has_begun_again()
+                elif not self._read(keep=not is_dropped):
+                    rest = self._data[self._start :].strip()
+                    if not is_dropped and (rest.endswith(b"}") or self._next_border() >= 0):
+                        yield rest
+                    if not self._has_begun_again():
+                        raise EOFError("it does not end")
+            elif self._ends_element(mark):
+                element = self._data[self._start : self._position - 1]
+                if not is_dropped and element.strip():
+                    self._learn_border(element)
+                    yield element
+                    if self._has_begun_again():
+                        continue
+                if self._depth == 0:
+                    return
+                self._start, is_dropped = self._position, False
+
+    def begin_again(self) -> bool:
+        """Begins again within the element that was handed out last; False where it cannot."""
+        place = self._next_border()
+        self._is_again = place >= 0 and self._again_bytes < _MAX_AGAIN_BYTES
+        if self._is_again:
+            self._again_bytes += self._position - place
+            self._start = self._position = place
+            self._depth, self._is_string = 1, False
+        return self._is_again
+
+    def _has_begun_again(self) -> bool:
+        was_again, self._is_again = self._is_again, False
+        return was_again
+
+    def _next_border(self) -> int:
+        return self._data.find(self._border, self._start + 1, self._position) if self._border else -1
+
+    def _learn_border(self, element: bytes) -> None:
+        blanks = element[: len(element) - len(element.lstrip())]
+        if b"\n" in blanks and not self._border:
+            self._border = blanks[blanks.rindex(b"\n") :] + b"{"
+
+    def _next_mark(self) -> bytes:
+        """The next quote, bracket or comma that is not in a string; empty where more must be read."""
+        while True:
+            found = (_INSIDE if self._is_string else _OUTSIDE).search(self._data, self._position)
+            if found is None or found[0] == b"\\":
+                self._position = len(self._data) if found is None else found.start()
+                return b""
+            self._position = found.end()
+            if not self._is_string and found[0] != b'"':
+                return found[0]
+            if found[0] in (b'"', b"\n"):
+                self._is_string = not self._is_string
+
+    def _ends_element(self, mark: bytes) -> bool:
+        if mark in (b"[", b"{"):
+            self._depth += 1
+            self._start = self._position if self._depth == 1 else self._start
+        elif mark == b"]" or (mark == b"}" and self._depth > 1):
+            self._depth -= 1
+        return self._depth == 0 or (mark == b"," and self._depth == 1)
+
+    def _read(self, *, keep: bool) -> bool:
+        """Reads on behind what is kept; False at the end."""
+        kept = self._start if keep else self._position
+        more = self._stream.read(1 << 18)
+        self._data = self._data[kept:] + more
+        self._start, self._position = 0, self._position - kept
+        return bool(more)
 
 
 _BATCH_ROWS = 1_024

@@ -10,7 +10,7 @@ from facets_client.cli import app
 from typer.testing import CliRunner
 
 # The client's tests also run without any extra.
-_IS_INSTALLED = all(find_spec(name) for name in ("ijson", "pypdf", "bs4", "charset_normalizer"))
+_IS_INSTALLED = all(find_spec(name) for name in ("lxml", "pypdf", "charset_normalizer"))
 NEEDS_FILES = pytest.mark.skipif(not _IS_INSTALLED, reason="the extra 'files' is not installed")
 
 ARTICLES = """No,Headline,Body,Year,Public,Code
