@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from facets.documents.codes import hash_terms
 from facets.documents.types import FacetMatch, Span
 from facets.index.lexical import TermCounts
+from facets.language.sentences import Sentence
 from facets.language.terms import QueryTerms, is_stop_word, located_terms
-from facets.language.tokenizer import Sentence, Tokenizer
+from facets.language.tokenizer import Tokenizer
 
 __all__ = ["answer_of", "matched_words", "matches_of"]
 

@@ -1,6 +1,7 @@
 """Reading: sentences, tokens, terms, the vocabulary and its static word vectors."""
 
-from facets.language.tokenizer import Sentence, Token, Tokenizer
+from facets.language.sentences import Sentence
+from facets.language.tokenizer import Token, Tokenizer
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
 

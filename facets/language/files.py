@@ -9,8 +9,6 @@ from typing import IO, cast
 
 from facets.errors import ConfigError, InvalidInputError
 
-__all__ = ["DAMAGED_FILE_ERRORS", "open_binary", "read_lines"]
-
 DAMAGED_FILE_ERRORS = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 """What reading a cut or damaged ``.xz`` or ``.gz`` file raises."""
 

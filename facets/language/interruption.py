@@ -1,13 +1,13 @@
-"""Stopping long work on texts that nobody waits for any more.
+"""Waiting and stopping: long work on texts that nobody waits for any more ends, and a lock goes to who waited longest.
 
 Whoever runs work for others says how to find out; loops over texts ask now and then, wherever they are.
 """
 
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-
-__all__ = ["check_interrupted", "interrupted_by"]
 
 _CHECK: ContextVar[Callable[[], None] | None] = ContextVar("check", default=None)
 
@@ -36,3 +36,37 @@ def check_interrupted() -> None:
     check = _CHECK.get()
     if check is not None:
         check()
+
+
+class FifoLock:
+    """Held within a ``with`` block by one thread at a time, in the order of asking.
+
+    Example:
+        >>> lock = FifoLock()
+        >>> with lock:
+        ...     pass
+    """
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._is_held = False
+        self._waiting: deque[threading.Lock] = deque()
+
+    def __enter__(self) -> None:
+        """Waits for the lock."""
+        with self._mutex:
+            if not self._is_held:
+                self._is_held = True
+                return
+            turn = threading.Lock()
+            turn.acquire()
+            self._waiting.append(turn)
+        turn.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        """Hands the lock to the next."""
+        with self._mutex:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._is_held = False

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from rapidfuzz import fuzz, process, utils
 
-__all__ = ["NearNames"]
-
 _POOL = 100  # names that each of the two measures brings
 _MIN_LIKENESS = 50.0
 _INNER_CAPITAL = re.compile(r"_|(?<=[a-z\d])(?=[A-Z])")

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 import Stemmer
 
-__all__ = ["QueryTerms", "is_stop_word", "located_terms", "query_terms", "terms"]
-
 _WORD = re.compile(r"\w+(?:[-_./:]\w+)*")
 _PART = re.compile(r"[^\W_]+")
 _LOCATED = re.compile(r"(?:[^\W_]|[\u0300-\u036f])+")  # accents may stand apart

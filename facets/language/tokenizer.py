@@ -1,4 +1,4 @@
-"""Sentences and tokens: spaCy's English tokenizer without a downloaded pipeline, and rule-based sentences.
+"""Tokens: spaCy's English tokenizer without a downloaded pipeline; and what every task asks of a text.
 
 spaCy splits a text at white space first and then looks at each piece on its own, so the tokens of a piece
 can be remembered: a look-up per piece instead of spaCy's rules makes tokenizing about 40 times faster and
@@ -13,21 +13,11 @@ from typing import TypeVar
 
 import spacy
 
-from facets.language.boundaries import is_boundary
-from facets.language.checks import check_sequence
-from facets.language.fifo_lock import FifoLock
-from facets.language.interruption import check_interrupted
-
-__all__ = ["Sentence", "Token", "Tokenizer"]
+from facets.errors import ErrorPath, InvalidInputError, path_text
+from facets.language.interruption import FifoLock, check_interrupted
+from facets.language.sentences import Sentence, sentences_of
 
 _PIECE = re.compile(r"\S+")
-# Everything that str.splitlines takes for the end of a line; a newline always ends a sentence.
-_LINE = re.compile("[^\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]+")
-# A stop with what may close a quotation after it, then white space; full-width stops need no white space.
-# Possessive and only at the first stop of a run: linear on endless runs of stops.
-_CANDIDATE = re.compile(
-    "(?<![.!?\u2026])[.!?\u2026]++[\"')\\]}\u2019\u201d\u00bb]*+(?=\\s)|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d]*"
-)
 # Half of a character in UTF-16, which spaCy cannot store.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Longer pieces are cut before spaCy sees them: its rules need quadratic time on one endless "word".
@@ -43,15 +33,6 @@ KeyT = TypeVar("KeyT")
 @dataclass(frozen=True, slots=True)
 class Token:
     """A token as it stands in the text: ``text == source[start:end]``; offsets count characters."""
-
-    text: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """A sentence without surrounding white space: ``text == source[start:end]``; offsets count characters."""
 
     text: str
     start: int
@@ -113,26 +94,8 @@ class Tokenizer:
         return all(piece in self._words for text in texts for piece in text.split())
 
     def sentences(self, text: str) -> list[Sentence]:
-        """Sentences of a text, in order; together they hold every character that is not white space.
-
-        A newline ends a sentence (so a heading without a stop is one of its own); else a stop followed by
-        white space does, unless it belongs to an abbreviation, an initial or a number, or the text goes on
-        in lower case.
-
-        Args:
-            text: One text of any length, also empty.
-
-        Returns:
-            The sentences without surrounding white space; an empty list when there is none.
-        """
-        sentences = []
-        for line in _LINE.finditer(text):
-            start = line.start()
-            for cut in _cuts(text, line.start(), line.end()):
-                if (sentence := _stripped(text, start, cut)) is not None:
-                    sentences.append(sentence)
-                    start = cut
-        return sentences
+        """See ``sentences_of``."""
+        return sentences_of(text)
 
     def _tokens(self, text: str) -> list[Token]:
         tokens: list[Token] = []
@@ -197,16 +160,32 @@ def _turns(pieces: Iterable[tuple[KeyT, str]]) -> Iterator[list[tuple[KeyT, int,
         yield turn
 
 
-def _cuts(text: str, start: int, end: int) -> Iterator[int]:
-    """Ends of the sentences of one line, in order; the last one is the end of the line."""
-    for match in _CANDIDATE.finditer(text, start, end):
-        if is_boundary(text, match.start(), match.end(), start=start, end=end):
-            yield match.end()
-    yield end
+def check_sequence(texts: Sequence[str], method: str) -> None:
+    """Refuses one text where several are expected: it would be read as a sequence of characters.
+
+    Args:
+        texts: What the caller gave.
+        method: What was called, for the message.
+
+    Raises:
+        TypeError: It is one ``str``.
+    """
+    if isinstance(texts, str):
+        raise TypeError(f"texts must be a sequence of str, got one str: try {method}([{texts[:20]!r}])")
 
 
-def _stripped(text: str, start: int, end: int) -> Sentence | None:
-    part = text[start:end]
-    start += len(part) - len(part.lstrip())
-    part = part.strip()
-    return Sentence(part, start, start + len(part)) if part else None
+def check_text(text: str, path: ErrorPath) -> None:
+    """Refuses texts without a character that is not white space.
+
+    Args:
+        text: The text.
+        path: Where it stands in the caller's input.
+
+    Raises:
+        TypeError: It is no string.
+        InvalidInputError: It is empty or blank.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"{path_text(path)} must be a str, got {type(text).__name__}")
+    if not text or text.isspace():
+        raise InvalidInputError("has no words, expected at least one", path=path)

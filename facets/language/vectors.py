@@ -1,4 +1,4 @@
-"""Static word vectors: the target space of sentences and phrases, and the words nearest to a vector."""
+"""Static word vectors: the target space of sentences and phrases, the words nearest to a vector, one byte a number."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -10,11 +10,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save_file
 
 from facets.errors import CheckpointError, InvalidInputError
-from facets.language.quantization import dequantize, quantize
 from facets.language.vocabulary import Vocabulary
 from facets.storage import write_atomically
-
-__all__ = ["WordVectors", "unit_rows"]
 
 _TENSOR = "vectors"
 _SCALES = "vectors.scales"
@@ -22,6 +19,9 @@ _VECTORS_FILE = "vectors.safetensors"
 _VOCABULARY_FILE = "vocabulary.tsv"
 # Queries are compared with all words in blocks of about this many scores (64 MiB).
 SCORES_AT_A_TIME = 16_000_000
+_GROUP = 64
+_LARGEST = 127
+_SMALLEST_SCALE = float(np.finfo(np.float16).tiny)
 
 
 class WordVectors:
@@ -136,7 +136,7 @@ class WordVectors:
 
         Args:
             folder: Made when absent.
-            quantized: One byte a number instead of two (``words.quantization``).
+            quantized: One byte a number instead of two (``quantize``).
         """
         folder.mkdir(parents=True, exist_ok=True)
         if quantized:
@@ -182,3 +182,40 @@ def unit_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
     """
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.divide(vectors, norms, out=np.zeros_like(vectors, dtype=np.float32), where=norms > 0)
+
+
+def quantize(matrix: NDArray[np.floating]) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
+    """Rounds a matrix to 255 steps a group of 64 numbers of a row; the largest number of a group is nearly exact.
+
+    Args:
+        matrix: ``[N, M]``, finite and of magnitudes below 65,504; the last group of a row may be shorter.
+
+    Returns:
+        Whole numbers ``[N, M]``, and the scales ``[N, ceil(M / 64)]`` that they are to be multiplied with.
+
+    Example:
+        >>> values, scales = quantize(np.array([[0.5, -1.0, 0.25]]))
+        >>> values.tolist(), dequantize(values, scales).round(2).tolist()
+        ([[64, -127, 32]], [[0.5, -1.0, 0.25]])
+    """
+    matrix = np.asarray(matrix, dtype=np.float32)
+    groups = np.arange(0, matrix.shape[1], _GROUP)
+    largest = np.maximum.reduceat(np.abs(matrix), groups, axis=1)
+    scales = np.maximum(largest / _LARGEST, _SMALLEST_SCALE).astype(np.float16)
+    values = np.rint(matrix / _spread(scales, matrix.shape[1]))
+    return np.clip(values, -_LARGEST, _LARGEST).astype(np.int8), scales
+
+
+def dequantize(values: NDArray[np.int8], scales: NDArray[np.float16]) -> NDArray[np.float32]:
+    """The matrix again, ``[N, M]``; each number within half a step of what it was.
+
+    Raises:
+        ValueError: The shapes do not fit.
+    """
+    if values.ndim != 2 or scales.shape != (len(values), -(-values.shape[1] // _GROUP)):
+        raise ValueError(f"expected a scale for {_GROUP} numbers of a row of {values.shape}, got {scales.shape}")
+    return values * _spread(scales, values.shape[1])
+
+
+def _spread(scales: NDArray[np.float16], width: int) -> NDArray[np.float32]:
+    return np.repeat(scales.astype(np.float32), _GROUP, axis=1)[:, :width]

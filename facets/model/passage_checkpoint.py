@@ -20,8 +20,7 @@ from torch import Tensor
 
 from facets.config import AtLeastOne, Name, NonNegativeInt, PassageNetworkConfig, Settings
 from facets.errors import CheckpointError
-from facets.language.quantization import dequantize, quantize
-from facets.language.vectors import WordVectors
+from facets.language.vectors import WordVectors, dequantize, quantize
 from facets.model.checkpoint import read_weights, write_parts
 from facets.model.word_pieces import WordPieces
 from facets.storage import write_atomically

@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.language.tokenizer import Sentence
+from facets.language.sentences import Sentence
 from facets.language.vectors import WordVectors
 from facets.model.base import CheckpointModel
 from facets.model.checkpoint import FilesRead, fit_weights, read_config

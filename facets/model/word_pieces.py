@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
 from facets.errors import CheckpointError
-from facets.language.checks import check_sequence
+from facets.language.tokenizer import check_sequence
 from facets.language.vocabulary import PIECE_MARK
 
 __all__ = ["Pieces", "WordPieces"]

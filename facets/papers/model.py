@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from facets.errors import CheckpointError, InvalidInputError
-from facets.language.checks import check_sequence
+from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors
 from facets.model.base import CheckpointModel
 from facets.model.checkpoint import (

@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save, save_file
 
 from facets.errors import CheckpointError
-from facets.language.quantization import dequantize, quantize
+from facets.language.vectors import dequantize, quantize
 from facets.papers.sentences import SentenceVectors
 from facets.papers.typed_rows import MAX_ABSTRACT_CHARS
 from facets.storage import write_atomically

@@ -10,8 +10,8 @@ import numpy as np
 from torch import Tensor
 
 from facets.errors import InvalidInputError
-from facets.language.checks import check_text
 from facets.language.interruption import check_interrupted
+from facets.language.tokenizer import check_text
 from facets.model.loading import load
 from facets.relations.additions import Additions
 from facets.relations.assertion import assertion_of

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
-from facets.language.tokenizer import Sentence, Tokenizer
+from facets.language.sentences import Sentence
+from facets.language.tokenizer import Tokenizer
 from facets.relations.assertion import Assertion, assertion_of, quotations
 from facets.relations.entities import VALUES, EntityFinder, EntitySpan, EntityType, check_spans
 from facets.relations.patterns import (

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from facets.errors import ConfigError, ErrorPath, InvalidInputError, path_text
-from facets.language.tokenizer import Sentence, Tokenizer
+from facets.language.sentences import Sentence
+from facets.language.tokenizer import Tokenizer
 from facets.relations.entities import EntitySpan
 
 ARG1 = "$ARG1"

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from facets import scoring
 from facets.errors import InvalidInputError
-from facets.language.checks import check_text
-from facets.language.tokenizer import Token
+from facets.language.tokenizer import Token, check_text
 from facets.language.vectors import unit_rows
 from facets.model.contract import TextModel
 

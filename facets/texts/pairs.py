@@ -14,7 +14,7 @@ from torch import Tensor
 
 from facets import scoring
 from facets.errors import ConfigError, ErrorPath, InvalidInputError
-from facets.language.checks import check_text
+from facets.language.tokenizer import check_text
 from facets.model.contract import TextEncoder, TextModel
 from facets.texts.words import COMPONENT_KEYS, TextWords
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from facets import scoring
 from facets.errors import ConfigError
-from facets.language.tokenizer import Sentence
+from facets.language.sentences import Sentence
 from facets.language.vectors import unit_rows
 from facets.model.contract import TextEncoder, TextModel
 from facets.model.passage_encoding import reduce_facets

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from facets import scoring
 from facets.errors import ErrorPath, InvalidInputError
-from facets.language.checks import check_text
-from facets.language.tokenizer import Sentence
+from facets.language.sentences import Sentence
+from facets.language.tokenizer import check_text
 from facets.model.contract import TextEncoder, TextModel
 from facets.texts.coverage import CoverageConfig, DocumentWords, block_coverage, word_weights
 from facets.texts.selection import Covered, Selected, select_sentences

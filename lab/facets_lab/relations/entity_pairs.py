@@ -12,7 +12,8 @@ from itertools import islice, pairwise
 from pathlib import Path
 
 from facets.language.files import read_lines
-from facets.language.tokenizer import Sentence, Tokenizer
+from facets.language.sentences import Sentence
+from facets.language.tokenizer import Tokenizer
 from facets.relations.entities import EntityFinder, EntitySpan, EntityType, Gazetteer
 from facets.relations.patterns import ARG1, ARG2, ENTITY, PatternLimits, sentence_groups, sentence_patterns
 

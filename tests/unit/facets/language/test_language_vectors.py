@@ -5,7 +5,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from facets.errors import CheckpointError, InvalidInputError
-from facets.language.vectors import WordVectors, unit_rows
+from facets.language.vectors import WordVectors, dequantize, quantize, unit_rows
 from facets.language.vocabulary import Vocabulary
 
 WORDS = ["the", ",", "cat", "dog", "car", "bus"]
@@ -109,3 +109,21 @@ def test_damaged_folder_is_refused(words: WordVectors, tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(CheckpointError, match="cannot read"):
         WordVectors.load(tmp_path)
+
+
+@pytest.mark.parametrize("width", [1, 64, 65, 384])
+def test_numbers_come_back_within_half_a_step_of_their_group(width: int) -> None:
+    matrix = np.random.default_rng(0).standard_normal((7, width)).astype(np.float32) * np.float32(10.0)
+    matrix[3] = 0.0
+    values, scales = quantize(matrix)
+    assert values.dtype == np.int8 and scales.shape == (7, -(-width // 64))
+    # Half precision scales add up to a thousandth of the largest number.
+    limit = np.repeat(scales.astype(np.float32), 64, axis=1)[:, :width] * (0.5 + 127e-3)
+    assert (np.abs(dequantize(values, scales) - matrix) <= limit).all()
+    assert not dequantize(values, scales)[3].any()
+
+
+def test_scales_of_another_matrix_are_refused() -> None:
+    values, scales = quantize(np.ones((2, 130)))
+    with pytest.raises(ValueError, match="expected a scale"):
+        dequantize(values[:, :64], scales)

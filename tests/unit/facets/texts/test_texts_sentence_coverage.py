@@ -7,7 +7,7 @@ import pytest
 
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
-from facets.language.tokenizer import Sentence
+from facets.language.sentences import Sentence
 from facets.model.contract import TextModel
 from facets.texts import sentence_coverage
 from facets.texts.coverage import CoverageConfig

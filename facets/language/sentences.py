@@ -1,10 +1,10 @@
-"""Does a stop end a sentence? Rules on the word before it and on what follows."""
+"""Sentences: where a line or a stop ends one, by rules on the word before a stop and on what follows."""
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from spacy.lang.en.stop_words import STOP_WORDS
-
-__all__ = ["is_boundary"]
 
 # Followed by a name or a number, so their stop never ends a sentence.
 _TITLES = frozenset(
@@ -65,6 +65,60 @@ _LAST_WORD = re.compile(r"(?<![\w.])[\w.'-]+(?=\s+$)")
 _OPENERS = "\"'([{\u2018\u201c\u00ab\u00bf\u00a1*-\u2013\u2014"
 _FULL_WIDTH = "\u3002\uff01\uff1f"
 _LOOK_BACK_CHARS = 24
+# Everything that str.splitlines takes for the end of a line; a newline always ends a sentence.
+_LINE = re.compile("[^\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]+")
+# A stop with what may close a quotation after it, then white space; full-width stops need no white space.
+# Possessive and only at the first stop of a run: linear on endless runs of stops.
+_CANDIDATE = re.compile(
+    "(?<![.!?\u2026])[.!?\u2026]++[\"')\\]}\u2019\u201d\u00bb]*+(?=\\s)|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d]*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence without surrounding white space: ``text == source[start:end]``; offsets count characters."""
+
+    text: str
+    start: int
+    end: int
+
+
+def sentences_of(text: str) -> list[Sentence]:
+    """Sentences of a text, in order; together they hold every character that is not white space.
+
+    A newline ends a sentence (so a heading without a stop is one of its own); else a stop followed by
+    white space does, unless it belongs to an abbreviation, an initial or a number, or the text goes on
+    in lower case.
+
+    Args:
+        text: One text of any length, also empty.
+
+    Returns:
+        The sentences without surrounding white space; an empty list when there is none.
+    """
+    sentences = []
+    for line in _LINE.finditer(text):
+        start = line.start()
+        for cut in _cuts(text, line.start(), line.end()):
+            if (sentence := _stripped(text, start, cut)) is not None:
+                sentences.append(sentence)
+                start = cut
+    return sentences
+
+
+def _cuts(text: str, start: int, end: int) -> Iterator[int]:
+    """Ends of the sentences of one line, in order; the last one is the end of the line."""
+    for match in _CANDIDATE.finditer(text, start, end):
+        if is_boundary(text, match.start(), match.end(), start=start, end=end):
+            yield match.end()
+    yield end
+
+
+def _stripped(text: str, start: int, end: int) -> Sentence | None:
+    part = text[start:end]
+    start += len(part) - len(part.lstrip())
+    part = part.strip()
+    return Sentence(part, start, start + len(part)) if part else None
 
 
 def is_boundary(text: str, stop: int, after: int, *, start: int, end: int) -> bool:
