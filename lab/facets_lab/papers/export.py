@@ -36,8 +36,14 @@ from facets.papers.tables import (
 )
 from facets.storage import write_atomically
 from facets_lab.cards import curve_rows, fill_card, read_objects, table
-from facets_lab.papers.data import PaperCorpus, PaperTrainingConfig, build_corpus, build_vocabulary
-from facets_lab.papers.singular import singular_word_vectors, word_counts
+from facets_lab.papers.data import (
+    PaperCorpus,
+    PaperTrainingConfig,
+    build_corpus,
+    build_vocabulary,
+    singular_word_vectors,
+    word_counts,
+)
 from facets_lab.papers.training import MatchedTable, PaperTrainer
 from facets_lab.training.loop import TrainingResult, train
 

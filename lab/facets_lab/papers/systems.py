@@ -27,7 +27,7 @@ from facets.papers.ranking import HybridScores, hybrid_scores
 from facets.papers.records import read_papers
 from facets.papers.results import PaperFacets
 from facets_lab.evaluation.comparison import Embed, minilm
-from facets_lab.papers.singular import singular_word_vectors, word_counts
+from facets_lab.papers.data import singular_word_vectors, word_counts
 
 _RECALL_AT = (50, 200)
 # Scores compared at a time, positives times papers: 16 million, some 80 MB.
