@@ -24,8 +24,8 @@ from facets.errors import InvalidInputError
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import unit_rows
 from facets.language.vocabulary import Vocabulary
-from facets.papers.inputs import CandidateKind, Paper
-from facets.papers.typed_rows import typed_rows
+from facets.papers.reading import typed_rows
+from facets.papers.records import CandidateKind, Paper
 from facets_lab.training.loop import BatchSize, OptimizerConfig, TrainingConfig
 
 
@@ -98,7 +98,7 @@ class PaperCorpus:
     Attributes:
         papers: In the order of the file.
         vocabulary: The ``V`` words.
-        rows: ``[T]`` uint16, typed rows (``facets.papers.typed_rows``), titles first.
+        rows: ``[T]`` uint16, typed rows (``facets.papers.reading``), titles first.
         offsets: ``[I + 1]`` int64, words of paper ``i`` are ``rows[offsets[i]:offsets[i + 1]]``.
         interactions: By kind.
     """
