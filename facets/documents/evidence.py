@@ -3,8 +3,11 @@
 Shape letters: J facets of a query, K facets of a document, D dimensions.
 """
 
+import re
+from bisect import bisect_right
 from collections.abc import Mapping
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +21,11 @@ from facets.language.tokenizer import Tokenizer
 
 __all__ = ["answer_of", "matched_words", "matches_of"]
 
+_LONGEST_ANSWER = 300  # characters of a sentence that is shown whole
+_MOST_OF_TWO_CHARS = 500  # of two sentences together
+_SHARE_OF_SPAN = 3  # a neighbour that holds a third of the span belongs to the answer
+_STOPS = ".!?\u2026\u3002\"')\u201d\u2019"
+_CLAUSE = re.compile(r"[,;:](?=\s)\s*|\s(?=[(\u2013\u2014])|\n\s*")
 _AROUND = 400  # characters around a span in which its sentences begin and end
 _LONGEST_SEARCH = 100_000  # characters of a text that are looked through for the sentence with the words
 
@@ -66,11 +74,13 @@ def _span(text: str, spans_K2: NDArray[np.integer] | None, facet: int) -> Span |
 def answer_of(
     text: str, matches: tuple[FacetMatch, ...], terms: QueryTerms | None, rarities: Mapping[int, float]
 ) -> Span | None:
-    """The part of a text that answers a query best.
+    """The part of a text that answers a query best: one whole sentence, or two where one alone says too little.
 
-    The span of the facet that contributes most; where words of the query stand in it, the one of its sentences whose
-    words weigh most. Without a span, the sentence of the text whose words weigh most. A sentence that says nothing but
-    words of the query, such as a title, is shown only where there is no other: the one behind it is asked, too.
+    Of the sentences that the span of the facet that contributes most lies in, the one whose words weigh most in the
+    query; where they weigh less than half of it, what else the span lies in comes along. Without a span, the sentence
+    of the text whose words weigh most. A sentence that says nothing but words of the query, such as a title, is shown
+    only where there is no other: the one behind it is asked, too. A sentence of more than 300 characters is cut where
+    a clause begins or ends.
 
     Args:
         text: Of the document.
@@ -81,22 +91,92 @@ def answer_of(
     Returns:
         The part and the words of the query in it; None where neither facets nor words say anything.
     """
-    best = next((match.span for match in matches if match.span is not None and match.contribution > 0), None)
+    span = next((match.span for match in matches if match.span is not None and match.contribution > 0), None)
     wanted = set(hash_terms([term for term, _ in terms.words])) if terms else set()
-    if not wanted:
-        return best
-    start, end = (best.start, best.end) if best else (0, min(len(text), _LONGEST_SEARCH))
-    around = _AROUND if best else 0
-    window = (max(0, start - around), min(len(text), end + around))
-    words = _words(text, window)
-    asked = [word for word in words if word[0] in wanted]
-    others = [word for word in words if word[0] not in wanted]
-    sentence = _heaviest(_answering(text, window, (start, end), others), asked, rarities)
-    if sentence is None and best is None:
+    if span is None and not wanted:
         return None
-    start, end = sentence or (start, end)
-    held = tuple((first, last) for _, first, last in asked if first >= start and last <= end)
+    first, last = (span.start, span.end) if span else (0, min(len(text), _LONGEST_SEARCH))
+    around = _AROUND if span else 0
+    window = (max(0, first - around), min(len(text), last + around))
+    words = _words(text, window) if wanted else []
+    asked = [word for word in words if word[0] in wanted]
+    sentences = [_Part(one.start + window[0], one.end + window[0]) for one in _sentences(text[slice(*window)])]
+    within = [part for part in sentences if part.end > first and part.start < last]
+    telling = _telling(within, sentences, [word for word in words if word[0] not in wanted], text) if wanted else within
+    weights = [(_weight(asked, rarities, part), part) for part in telling]
+    weight, chosen = max(weights, key=lambda entry: entry[0], default=(0.0, None))
+    if weight <= 0:
+        if span is None or not within:
+            return span
+        chosen = max(within, key=lambda part: _overlap(part, span))
+    assert chosen is not None
+    if span is not None and weight <= sum(rarities.get(hash, 0.0) for hash in wanted) / 2:
+        chosen = _joined(chosen, within, span, text)
+    focus = [place[1:] for place in asked if chosen.start <= place[1] < chosen.end]
+    start, end = _shortened(text, chosen, focus or [(first, last)])
+    held = tuple((begin, stop) for _, begin, stop in asked if begin >= start and stop <= end)
     return Span(start=start, end=end, text=text[start:end], words=held)
+
+
+class _Part(NamedTuple):
+    """A part of a text, from its first character to the one behind its last."""
+
+    start: int
+    end: int
+
+
+def _overlap(part: _Part, span: Span) -> int:
+    return min(part.end, span.end) - max(part.start, span.start)
+
+
+def _joined(chosen: _Part, within: list[_Part], span: Span, text: str) -> _Part:
+    """The sentence with a neighbour that a third of the span lies in, where they stand in one paragraph."""
+    wide = (span.end - span.start) / _SHARE_OF_SPAN
+    place = within.index(chosen) if chosen in within else -2
+    beside = [part for other, part in enumerate(within) if abs(other - place) == 1 and _overlap(part, span) >= wide]
+    for part in sorted(beside, key=lambda part: -_overlap(part, span)):
+        before, behind = sorted((chosen, part))
+        gap = text[before.end : behind.start]
+        is_sentence = text[before.end - 1] in _STOPS
+        if is_sentence and gap.count("\n") < 2 and behind.end - before.start <= _MOST_OF_TWO_CHARS:
+            return _Part(before.start, behind.end)
+    return chosen
+
+
+def _shortened(text: str, part: _Part, focus: list[tuple[int, int]]) -> _Part:
+    """The part, or where it is too long the clauses of it about the middle of what matters."""
+    if part.end - part.start <= _LONGEST_ANSWER * (2 if part.end - part.start <= _MOST_OF_TWO_CHARS else 1):
+        return part
+    middle = min(max(part.start, sum(focus[len(focus) // 2]) // 2), part.end - 1)
+    cuts = [part.start, *(found.end() for found in _CLAUSE.finditer(text, part.start, part.end)), part.end]
+    place = bisect_right(cuts, middle) - 1
+    low, high = place, min(place + 1, len(cuts) - 1)
+    while high + 1 < len(cuts) and cuts[high + 1] - cuts[low] <= _LONGEST_ANSWER:
+        high += 1
+    while low > 0 and cuts[high] - cuts[low - 1] <= _LONGEST_ANSWER:
+        low -= 1
+    start, end = cuts[low], cuts[high]
+    if end - start > _LONGEST_ANSWER:  # without clauses: whole words about the middle
+        start, end = max(start, middle - _LONGEST_ANSWER // 2), min(end, middle + _LONGEST_ANSWER // 2)
+        start = start if start == cuts[low] else text.find(" ", start, middle) + 1 or start
+        end = end if end == cuts[high] else max(text.rfind(" ", middle, end), middle + 1)
+    return _Part(start, start + len(text[start:end].rstrip()))
+
+
+def _telling(within: list[_Part], sentences: list[_Part], others: list[tuple[int, int, int]], text: str) -> list[_Part]:
+    """Sentences that hold a word that is not asked for; where none within does, the next one that does; else all."""
+    says = [first for _, first, last in others if not is_stop_word(text[first:last].lower())]
+    telling = [part for part in sentences if any(part.start <= first < part.end for first in says)]
+    found = [part for part in telling if part in within]
+    behind = within[-1].end if within else 0
+    return found or [part for part in telling if part.start >= behind][:1] or within
+
+
+def _weight(places: list[tuple[int, int, int]], rarities: Mapping[int, float], part: _Part) -> float:
+    """Each different word once."""
+    return sum(
+        rarities.get(hash, 0.0) for hash in {hash for hash, first, _ in places if part.start <= first < part.end}
+    )
 
 
 def _words(text: str, window: tuple[int, int]) -> list[tuple[int, int, int]]:
@@ -104,38 +184,6 @@ def _words(text: str, window: tuple[int, int]) -> list[tuple[int, int, int]]:
     found = located_terms(text, *window)
     hashes = hash_terms([term for term, _, _ in found])
     return [(hash, first, last) for hash, (_, first, last) in zip(hashes, found, strict=True)]
-
-
-def _answering(
-    text: str, window: tuple[int, int], place: tuple[int, int], others: list[tuple[int, int, int]]
-) -> list[tuple[int, int]]:
-    """Sentences of a place that hold a word which is not asked for; else the next one that does; else all of the place.
-
-    Args:
-        text: Of the document.
-        window: Part of the text whose sentences are looked at.
-        place: Part of that window.
-        others: Words of the window that the query does not have.
-    """
-    sentences = [(one.start + window[0], one.end + window[0]) for one in _sentences(text[window[0] : window[1]])]
-    within = [(start, end) for start, end in sentences if end > place[0] and start < place[1]]
-    says = [first for _, first, last in others if not is_stop_word(text[first:last].lower())]
-    telling = [(start, end) for start, end in sentences if any(start <= first < end for first in says)]
-    behind = within[-1][1] if within else 0
-    found = [sentence for sentence in telling if sentence in within]
-    return found or [sentence for sentence in telling if sentence[0] >= behind][:1] or within
-
-
-def _heaviest(
-    sentences: list[tuple[int, int]], asked: list[tuple[int, int, int]], rarities: Mapping[int, float]
-) -> tuple[int, int] | None:
-    """The sentence whose words that are asked for weigh most, each different one once; None: none weighs anything."""
-    weights = [
-        sum(rarities.get(hash, 0.0) for hash in {hash for hash, first, last in asked if start <= first < end})
-        for start, end in sentences
-    ]
-    heaviest = max(weights, default=0.0)
-    return sentences[weights.index(heaviest)] if heaviest > 0 else None
 
 
 def _sentences(text: str) -> list[Sentence]:

@@ -1,10 +1,12 @@
-"""Sentences: where a line or a stop ends one, by rules on the word before a stop and on what follows."""
+"""Sentences: where a paragraph or a stop ends one, by rules on the word before a stop and on what follows."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spacy.lang.en.stop_words import STOP_WORDS
+
+from facets.language.paragraphs import paragraphs
 
 # Followed by a name or a number, so their stop never ends a sentence.
 _TITLES = frozenset(
@@ -65,8 +67,6 @@ _LAST_WORD = re.compile(r"(?<![\w.])[\w.'-]+(?=\s+$)")
 _OPENERS = "\"'([{\u2018\u201c\u00ab\u00bf\u00a1*-\u2013\u2014"
 _FULL_WIDTH = "\u3002\uff01\uff1f"
 _LOOK_BACK_CHARS = 24
-# Everything that str.splitlines takes for the end of a line; a newline always ends a sentence.
-_LINE = re.compile("[^\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]+")
 # A stop with what may close a quotation after it, then white space; full-width stops need no white space.
 # Possessive and only at the first stop of a run: linear on endless runs of stops.
 _CANDIDATE = re.compile(
@@ -86,9 +86,9 @@ class Sentence:
 def sentences_of(text: str) -> list[Sentence]:
     """Sentences of a text, in order; together they hold every character that is not white space.
 
-    A newline ends a sentence (so a heading without a stop is one of its own); else a stop followed by
-    white space does, unless it belongs to an abbreviation, an initial or a number, or the text goes on
-    in lower case.
+    The end of a paragraph ends a sentence (so a heading without a stop is one of its own), a newline inside one does
+    not, see :func:`facets.language.paragraphs.paragraphs`; else a stop followed by white space does, unless it
+    belongs to an abbreviation, an initial or a number, or the text goes on in lower case.
 
     Args:
         text: One text of any length, also empty.
@@ -97,9 +97,9 @@ def sentences_of(text: str) -> list[Sentence]:
         The sentences without surrounding white space; an empty list when there is none.
     """
     sentences = []
-    for line in _LINE.finditer(text):
-        start = line.start()
-        for cut in _cuts(text, line.start(), line.end()):
+    for first, last in paragraphs(text):
+        start = first
+        for cut in _cuts(text, first, last):
             if (sentence := _stripped(text, start, cut)) is not None:
                 sentences.append(sentence)
                 start = cut
@@ -107,7 +107,7 @@ def sentences_of(text: str) -> list[Sentence]:
 
 
 def _cuts(text: str, start: int, end: int) -> Iterator[int]:
-    """Ends of the sentences of one line, in order; the last one is the end of the line."""
+    """Ends of the sentences of one paragraph, in order; the last one is the end of the paragraph."""
     for match in _CANDIDATE.finditer(text, start, end):
         if is_boundary(text, match.start(), match.end(), start=start, end=end):
             yield match.end()
@@ -128,8 +128,8 @@ def is_boundary(text: str, stop: int, after: int, *, start: int, end: int) -> bo
         text: The text.
         stop: Offset of the stop's first character.
         after: Offset behind the stop and what closes quotations after it.
-        start: Offset where the line starts.
-        end: Offset behind the line.
+        start: Offset where the paragraph starts.
+        end: Offset behind the paragraph.
 
     Returns:
         True when the sentence ends at ``after``.
