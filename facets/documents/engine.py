@@ -45,7 +45,14 @@ from facets.documents.types import (
 )
 from facets.errors import DamagedDocumentsError, InvalidInputError, NotFoundError, NotReadyError, StorageError
 from facets.index.config import MAX_PAGE_SIZE, MAX_TEXT_BYTES, EngineConfig
-from facets.storage import Database, DirectoryLock, DirectoryManifest, clear_errors, sync_directory
+from facets.storage import (
+    Database,
+    DirectoryLock,
+    DirectoryManifest,
+    clear_errors,
+    make_private_directory,
+    sync_directory,
+)
 
 __all__ = ["CollectionEngine"]
 
@@ -94,7 +101,8 @@ class CollectionEngine:
         directory = Path(data_dir)
         snapshots = directory / "indexes"
         with clear_errors(f"data directory {directory} cannot be created"):
-            snapshots.mkdir(parents=True, exist_ok=True)
+            make_private_directory(directory)
+            make_private_directory(snapshots)
         sync_directory(directory.absolute().parent)
         with ExitStack() as undo:
             lock = DirectoryLock(directory)

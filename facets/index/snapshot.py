@@ -65,7 +65,7 @@ def write_snapshot(path: Path, index: FacetIndex, identity: SnapshotIdentity) ->
         "index": index.describe(),
     }
     encoded = json.dumps(header, sort_keys=True).encode()
-    with write_atomically(path, durable=True) as part, open(part, "wb", buffering=_BUFFER) as file:
+    with write_atomically(path, durable=True, private=True) as part, open(part, "wb", buffering=_BUFFER) as file:
         digest = hashlib.sha256()
 
         def sink(data: bytes) -> None:

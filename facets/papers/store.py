@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from facets.errors import DamagedError, InvalidInputError, StorageError
 from facets.papers.inputs import Author, CandidateKind, Paper
-from facets.storage import Database, Schema, clear_errors, tables_with_checksums
+from facets.storage import Database, Schema, clear_errors, make_private_directory, tables_with_checksums
 
 __all__ = ["SCHEMA", "AddedVector", "AdditionStore"]
 
@@ -60,7 +60,7 @@ class AdditionStore:
     def __init__(self, folder: Path, model_name: str) -> None:
         self._path = folder / _FILE
         with clear_errors(f"cannot make the folder {folder} of the additions"):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private_directory(folder)
         self._database = Database(self._path, SCHEMA)
         try:
             owner = self._meta("model") or self._claim(model_name)

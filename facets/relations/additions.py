@@ -23,7 +23,7 @@ from facets.relations.patterns import tokenize_patterns
 from facets.relations.results import RelationInfo
 from facets.relations.scoring import RelationFacets
 from facets.relations.tables import RelationDetails, RelationTable
-from facets.storage import Database, Schema, clear_errors, tables_with_checksums
+from facets.storage import Database, Schema, clear_errors, make_private_directory, tables_with_checksums
 
 _MAX_NAME_CHARS = 200
 _MAX_EXAMPLES = 100
@@ -114,7 +114,7 @@ class AddedRelationStore:
     def _open(self) -> Database:
         if self._database is None:
             with clear_errors(f"cannot make the folder {self._folder} of added relations"):
-                self._folder.mkdir(parents=True, exist_ok=True)
+                make_private_directory(self._folder)
             self._database = Database(self._folder / _FILE, SCHEMA)
         return self._database
 

@@ -13,7 +13,7 @@ from facets.storage.backup import (
 from facets.storage.checksums import add_checksums, row_checksum, tables_with_checksums
 from facets.storage.database import Database, Migration, Schema
 from facets.storage.directory import MANIFEST, DirectoryLock, DirectoryManifest
-from facets.storage.files import clear_errors, sync_directory, write_atomically
+from facets.storage.files import clear_errors, make_private_directory, sync_directory, write_atomically
 from facets.storage.mark import HighWaterMark
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "check_backup",
     "clear_errors",
     "last_backup",
+    "make_private_directory",
     "note_backup",
     "problems_of",
     "restore",

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sqlite3
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
@@ -15,7 +16,14 @@ from facets.errors import ConflictError, DamagedError, StorageError
 from facets.storage.checksums import damaged_rows, register_checksum
 from facets.storage.database import Schema
 from facets.storage.directory import UNFINISHED_RESTORE, DirectoryLock
-from facets.storage.files import clear_errors, explain, sync_directory, write_atomically
+from facets.storage.files import (
+    clear_errors,
+    explain,
+    make_private_directory,
+    make_private_file,
+    sync_directory,
+    write_atomically,
+)
 from facets.storage.mark import HighWaterMark
 
 __all__ = [
@@ -34,6 +42,8 @@ _LAST_BACKUP = "last-backup.json"  # in the data directory: when the last one wa
 _FORMAT = 1
 _MAY_BE_THERE = {"lock", "lost+found", UNFINISHED_RESTORE}  # in a directory that counts as empty
 _BUFFER = 1024 * 1024
+_SQLITE_MAGIC = b"SQLite format 3\0"
+_SQLITE_HEADER = struct.Struct(">16s52xI")  # magic, what only SQLite needs, application id
 _MOST = 20  # problems of its pages that SQLite names
 
 
@@ -76,19 +86,19 @@ def back_up(directory: Path, destination: Path, stores: Sequence[tuple[Path, str
         if destination.exists():
             raise ConflictError(f"{destination} exists: expected the name of a new folder")
         shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
+        make_private_directory(part)
         try:
             files = {}
             for store, counter in stores:
                 copy = part / store.relative_to(directory)
-                copy.parent.mkdir(parents=True, exist_ok=True)
+                _make_private_parents(copy, part)
                 writes = _copy(store, copy, counter)
                 files[str(store.relative_to(directory))] = BackupFile(
                     num_bytes=copy.stat().st_size, sha256=_digest(copy), writes=writes
                 )
             made = datetime.now(tz=UTC).isoformat(timespec="seconds")
             content = {"format": _FORMAT, "made": made, "files": {name: asdict(file) for name, file in files.items()}}
-            with write_atomically(part / BACKUP_MANIFEST, durable=True) as path:
+            with write_atomically(part / BACKUP_MANIFEST, durable=True, private=True) as path:
                 path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
             for folder in {(part / name).parent for name in files}:
                 sync_directory(folder)
@@ -108,7 +118,7 @@ def note_backup(directory: Path, source: Path) -> None:
     """
     with clear_errors(f"cannot write {directory / _LAST_BACKUP}"):
         made = json.loads((source / BACKUP_MANIFEST).read_text(encoding="utf-8"))["made"]
-        with write_atomically(directory / _LAST_BACKUP, durable=False) as path:
+        with write_atomically(directory / _LAST_BACKUP, durable=False, private=True) as path:
             path.write_text(json.dumps({"made": made, "folder": str(source)}) + "\n", encoding="utf-8")
 
 
@@ -144,32 +154,48 @@ def check_backup(source: Path) -> dict[str, BackupFile]:
             path = source / name
             if ".." in Path(name).parts or Path(name).is_absolute() or not path.is_file():
                 raise DamagedError(f"{path} is missing in the backup: use another one")
+            if any(place.is_symlink() for place in (path, *path.parents) if source in place.parents):
+                raise DamagedError(f"{path} is a link: a backup holds its files itself; use another one")
             if path.stat().st_size != file.num_bytes or _digest(path) != file.sha256:
                 raise DamagedError(f"{path} is not what was backed up: its checksum differs; use another backup")
     return files
 
 
-def restore(source: Path, directory: Path) -> Mapping[str, BackupFile]:
+def restore(source: Path, directory: Path, *, stores: Mapping[str, Schema], needed: str) -> Mapping[str, BackupFile]:
     """Puts a backup into an empty directory, which is not to be opened until all of it is there.
+
+    Args:
+        source: The backup. Its manifest is not trusted: who can write it could name any file.
+        directory: Where it goes.
+        stores: What it may hold: pattern of the path in the directory, such as ``papers/*/recommendation.sqlite3``,
+            and what files of such a path hold.
+        needed: Path of the store without which the others mean nothing.
 
     Raises:
         ConflictError: The directory holds something.
-        DamagedError: The backup is damaged; nothing was copied.
+        DamagedError: The backup is damaged, or holds what is no store; nothing was copied.
         DiskFullError: There is no room; the same call again goes on.
         StorageError: The directory is in use, or cannot be written.
     """
     files = check_backup(source)
+    if needed not in files:
+        raise DamagedError(f"{source} is a backup without {needed}: use another one")
+    for name in files:
+        schemas = [schema for pattern, schema in stores.items() if _matches(name, pattern)]
+        if not any(_is_store(source / name, schema) for schema in schemas):
+            raise DamagedError(f"{source / name} is no store of a data directory: use another backup")
     with clear_errors(f"cannot write {directory}"):
-        directory.mkdir(parents=True, exist_ok=True)
+        make_private_directory(directory)
         there = {path.name for path in directory.iterdir()}
         if there - _MAY_BE_THERE and UNFINISHED_RESTORE not in there:
             held = min(there - _MAY_BE_THERE)
             raise ConflictError(f"data directory {directory} holds {held}: expected an empty one, or no such folder")
         lock = DirectoryLock(directory)
         try:
-            with write_atomically(directory / UNFINISHED_RESTORE, durable=True) as part:
+            with write_atomically(directory / UNFINISHED_RESTORE, durable=True, private=True) as part:
                 part.write_text(f"{source}\n", encoding="utf-8")
             for name, file in files.items():
+                _make_private_parents(directory / name, directory)
                 _put_back(source / name, directory / name, file)
             (directory / UNFINISHED_RESTORE).unlink()
             sync_directory(directory)
@@ -180,6 +206,7 @@ def restore(source: Path, directory: Path) -> Mapping[str, BackupFile]:
 
 def _copy(store: Path, copy: Path, counter: str) -> int | None:
     """Copies a database as it is at one moment; returns how many writes it had seen."""
+    make_private_file(copy)
     try:
         with _open_read_only(store) as source, closing(sqlite3.connect(copy)) as target:
             source.execute("COMMIT")  # the copy is a read of its own
@@ -194,11 +221,31 @@ def _copy(store: Path, copy: Path, counter: str) -> int | None:
     return None if found is None else int(found[0])
 
 
+def _matches(name: str, pattern: str) -> bool:
+    """Whether a path matches a pattern, part by part."""
+    return len(Path(name).parts) == len(Path(pattern).parts) and Path(name).match(pattern)
+
+
+def _is_store(path: Path, schema: Schema) -> bool:
+    """Whether the header of a file says that it is a database of ours that holds such things."""
+    with clear_errors(f"cannot read {path}"), path.open("rb") as file:
+        header = file.read(_SQLITE_HEADER.size)
+    if len(header) < _SQLITE_HEADER.size:
+        return False
+    magic, application_id = _SQLITE_HEADER.unpack(header)
+    return bool(magic == _SQLITE_MAGIC and application_id == schema.application_id)
+
+
+def _make_private_parents(path: Path, directory: Path) -> None:
+    """Makes the folders between a directory and a file in it."""
+    for folder in reversed(path.relative_to(directory).parents):
+        make_private_directory(directory / folder)
+
+
 def _put_back(copy: Path, path: Path, file: BackupFile) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     for suffix in ("-wal", "-shm", "-mark"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-    with write_atomically(path, durable=True) as part:
+    with write_atomically(path, durable=True, private=True) as part:
         shutil.copyfile(copy, part)
         if _digest(part) != file.sha256:
             raise DamagedError(f"{copy} changed while it was copied: its checksum differs")
@@ -241,8 +288,11 @@ def problems_of(path: Path, schema: Schema) -> Iterator[str]:
         path: The file; a server may have it open.
         schema: What it holds.
     """
-    known = HighWaterMark(path).read() if schema.counter else None  # before the state that is looked at
     try:
+        mark = HighWaterMark(path)
+        if schema.counter and mark.is_damaged():
+            yield f"{mark.path}: is damaged: whether the store has lost its last writes cannot be told"
+        known = mark.read() if schema.counter else None  # before the state that is looked at
         with _open_read_only(path) as connection:
             answers = [str(line) for (line,) in connection.execute(f"PRAGMA integrity_check({_MOST})")]
             yield from (f"{path}: {' '.join(line.split())}" for line in answers if line != "ok")
@@ -259,7 +309,7 @@ def problems_of(path: Path, schema: Schema) -> Iterator[str]:
                 yield from (f"{path}: {row}: its checksum differs" for row in damaged_rows(connection, table))
             if schema.counter:
                 count = int(connection.execute(schema.counter).fetchone()[0])
-                HighWaterMark(path).compare(schema.title, path, count, known)
+                mark.compare(schema.title, path, count, known)
             if schema.inspect is not None:
                 yield from (f"{path}: {problem}" for problem in schema.inspect(connection))
     except StorageError as error:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from facets.errors import DamagedError, StorageError, StoreClosedError, StoreGoneError
 from facets.storage.checksums import damaged_rows, register_checksum
-from facets.storage.files import clear_errors, explain, sync_directory
+from facets.storage.files import clear_errors, explain, make_private_file, sync_directory
 from facets.storage.mark import HighWaterMark
 
 __all__ = ["Database", "Migration", "Schema"]
@@ -78,6 +78,7 @@ class Database:
         self._closed = False
         with self._clear_errors("open"):
             self._look_before_opening()
+            make_private_file(path)  # SQLite gives its log the same rights
             self._writer = self._connect("rwc")
             try:
                 self._place = _place_of(path)

@@ -7,12 +7,13 @@ import fcntl
 import json
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from facets.errors import DamagedError, StorageError, StoreGoneError, StoreInUseError
+from facets.storage.checksums import row_checksum
 from facets.storage.files import clear_errors, write_atomically
 
 __all__ = ["MANIFEST", "UNFINISHED_RESTORE", "DirectoryLock", "DirectoryManifest"]
@@ -41,7 +42,7 @@ class DirectoryLock:
                 "stop it first"
             )
         with clear_errors(f"data directory {data_dir} cannot be written"):
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             with clear_errors(f"data directory {data_dir} cannot be locked"):
                 self._lock(data_dir)
@@ -86,6 +87,10 @@ class DirectoryLock:
     def close(self) -> None:
         """Gives the directory back. The file stays: removing it would let two processes hold two locks."""
         os.close(self._file)
+
+
+def _checksum(values: Mapping[str, object]) -> int:
+    return row_checksum(json.dumps(values, sort_keys=True))
 
 
 def _user_of_deleted(path: Path) -> int | None:
@@ -150,6 +155,8 @@ class DirectoryManifest:
         """
         with clear_errors(f"cannot read {self._path}"):
             values = self._read()
+        if values == {}:
+            logger.warning("%s is damaged and will be written again", self._path)
         if values:
             expected = values.get("store_id")
             if expected != store_id:
@@ -160,11 +167,23 @@ class DirectoryManifest:
             return
         made = datetime.now(tz=UTC).isoformat(timespec="seconds")
         content = {"format": _FORMAT, "store": self._store.name, "store_id": store_id, "made": made}
+        content["checksum"] = _checksum(content)
         try:
-            with write_atomically(self._path, durable=True) as part:
+            with write_atomically(self._path, durable=True, private=True) as part:
                 part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
         except StorageError as error:  # a full disk must not keep a server from starting
             logger.warning("%s: the next start tries again", error)
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong with the manifest, a sentence; changes nothing."""
+        try:
+            with clear_errors(f"cannot read {self._path}"):
+                is_damaged = self._read() == {}
+        except StorageError as error:
+            yield str(error)
+            return
+        if is_damaged:
+            yield f"{self._path}: is damaged: the next start writes it again and takes {self._store.name} as it is"
 
     def _read(self) -> dict[str, object] | None:
         """The manifest; None without one, empty when it is damaged."""
@@ -174,14 +193,13 @@ class DirectoryManifest:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError):
-            logger.warning("%s is damaged and will be written again", self._path)
             return {}
         if not isinstance(number, int) or number > _FORMAT:
             raise StorageError(
                 f"{self._path} has format {number}, expected at most {_FORMAT}: use the release that wrote it, or a "
                 "newer one"
             )
-        return dict(values)
+        return dict(values) if values.pop("checksum", None) == _checksum(values) else {}
 
     def _found(self) -> list[Path]:
         found = (path for pattern in self._witnesses for path in sorted(self._directory.glob(pattern)))

@@ -10,7 +10,14 @@ from pathlib import Path
 
 from facets.errors import DamagedError, DiskFullError, StorageError, StoreInUseError
 
-__all__ = ["clear_errors", "explain", "sync_directory", "write_atomically"]
+__all__ = [
+    "clear_errors",
+    "explain",
+    "make_private_directory",
+    "make_private_file",
+    "sync_directory",
+    "write_atomically",
+]
 
 # Numbers of errors that mean: no room.
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -50,8 +57,23 @@ def sync_directory(directory: Path) -> None:
             os.close(handle)
 
 
+def make_private_file(path: Path) -> None:
+    """Makes an empty file that nobody but this user may read; one that is there stays as it is."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def make_private_directory(path: Path) -> None:
+    """Makes a directory that nobody but this user may look into, and those above it as usual.
+
+    One that is there stays as it is: who made it has said who may.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+
+
 @contextmanager
-def write_atomically(path: Path, *, durable: bool) -> Iterator[Path]:
+def write_atomically(path: Path, *, durable: bool, private: bool = False) -> Iterator[Path]:
     """Gives a temporary path beside ``path`` to write; when the block ends it takes the place of ``path``.
 
     Whatever happens, ``path`` is the old file or the new one, whole. After an error the temporary file is removed. Two
@@ -61,6 +83,7 @@ def write_atomically(path: Path, *, durable: bool) -> Iterator[Path]:
         path: The file to make or replace.
         durable: True: the new file survives a power loss once the block has ended. False: only a crash of the
             process, which is enough for what can be made again, and takes no time.
+        private: Nobody but this user may read the file, not even while it is written.
 
     Raises:
         DiskFullError: There is no room; the old file stays.
@@ -77,6 +100,9 @@ def write_atomically(path: Path, *, durable: bool) -> Iterator[Path]:
     part = path.with_name(f"{path.name}.part")
     try:
         with clear_errors(f"cannot write {path}"):
+            if private:
+                part.unlink(missing_ok=True)
+                make_private_file(part)
             yield part
             if durable:
                 with part.open("rb+") as file:

@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 _LINE = struct.Struct("<8sQI")  # magic, count, CRC-32 of both
 _MAGIC = b"FACETSHW"
+_DAMAGED = -1
+_LOOKS = 3
 
 
 class HighWaterMark:
@@ -41,6 +43,21 @@ class HighWaterMark:
         Raises:
             StorageError: It cannot be read.
         """
+        count = self._count()
+        if count == _DAMAGED:
+            logger.warning("%s is damaged and will be written again: lost writes cannot be told this time", self.path)
+            return 0
+        return count
+
+    def is_damaged(self) -> bool:
+        """Whether there is a mark that is not what was written; looked at again, as its server may just write it.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        return all(self._count() == _DAMAGED for _ in range(_LOOKS))
+
+    def _count(self) -> int | None:
         with clear_errors(f"cannot read {self.path}"):
             try:
                 line = self.path.read_bytes()
@@ -50,8 +67,7 @@ class HighWaterMark:
             magic, count, checksum = _LINE.unpack(line)
             if magic == _MAGIC and zlib.crc32(line[:-4]) == checksum:
                 return int(count)
-        logger.warning("%s is damaged and will be written again: lost writes cannot be told this time", self.path)
-        return 0
+        return _DAMAGED
 
     def check(self, title: str, store: Path, count: int) -> None:
         """Compares the store with its mark.
@@ -76,7 +92,7 @@ class HighWaterMark:
         line = head + struct.pack("<I", zlib.crc32(head))
         try:
             if self._file is None:
-                with write_atomically(self.path, durable=True) as part:
+                with write_atomically(self.path, durable=True, private=True) as part:
                     part.write_bytes(line)
                 with clear_errors(f"cannot open {self.path}"):
                     self._file = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)

@@ -4,6 +4,7 @@ Which files there are stands in the rooms: each names its stores and what they h
 """
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from facets.errors import DamagedError, IndexFormatError, StorageError
@@ -11,6 +12,7 @@ from facets.index.snapshot import check_snapshot
 from facets.storage import (
     BACKUP_MANIFEST,
     MANIFEST,
+    DirectoryManifest,
     Schema,
     back_up,
     check_backup,
@@ -24,6 +26,7 @@ from facets_server.runtime.rooms import rooms
 __all__ = ["back_up_directory", "restore_directory", "verify_directory"]
 
 _SNAPSHOTS = "indexes/*.index"
+_DOCUMENTS = "documents.sqlite3"
 Say = Callable[[str], None]
 
 
@@ -58,7 +61,8 @@ def restore_directory(source: Path, data_dir: Path, say: Say) -> None:
     Raises:
         ConflictError, StorageError: See :func:`facets.storage.restore`.
     """
-    files = restore(source, data_dir)
+    stores = {pattern: schema for room in rooms() for pattern, schema in room.stores.items()}
+    files = restore(source, data_dir, stores=stores, needed=_DOCUMENTS)
     say(f"{len(files)} stores of {source} restored to {data_dir}; indexes are built again when a server starts")
 
 
@@ -78,14 +82,14 @@ def verify_directory(directory: Path, say: Say) -> bool:
     if (directory / BACKUP_MANIFEST).exists():
         check_backup(directory)
     stores = list(_stores(directory))
-    if not any(path.name == "documents.sqlite3" for path, _ in stores):
+    if not any(path.name == _DOCUMENTS for path, _ in stores):
         beside = f", but {MANIFEST}" if (directory / MANIFEST).exists() else ""
         raise DamagedError(f"{directory} has no documents.sqlite3{beside}: expected a data directory or a backup")
+    manifest = DirectoryManifest(directory, _DOCUMENTS, ())
     num_damaged = 0
-    for path, schema in stores:
-        for problem in problems_of(path, schema):
-            say(problem)
-            num_damaged += 1
+    for problem in chain(manifest.problems(), *(problems_of(path, schema) for path, schema in stores)):
+        say(problem)
+        num_damaged += 1
     for path in sorted(directory.glob(_SNAPSHOTS)):
         try:
             with clear_errors(f"cannot read {path}"):

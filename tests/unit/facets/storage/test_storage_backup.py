@@ -1,7 +1,10 @@
 """Backups of stores in use: one moment each, told when damaged, put back whole or not at all."""
 
 import json
+import os
+import shutil
 import threading
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -62,6 +65,82 @@ def take(data: Path, name: str = "backup") -> Path:
     return data.with_name(name)
 
 
+def put_back(backup: Path, target: Path) -> None:
+    restore(backup, target, stores={"*/words.sqlite3": SCHEMA, "more/*.sqlite3": SCHEMA}, needed="inner/words.sqlite3")
+
+
+def with_file(backup: Path, name: str, content: bytes = b"") -> None:
+    """Names one more file in the manifest of a backup, with its checksum."""
+    path = backup / name
+    if content:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    content = path.read_bytes()
+    manifest = json.loads((backup / "backup.json").read_text())
+    manifest["files"][name] = {"num_bytes": len(content), "sha256": sha256(content).hexdigest(), "writes": None}
+    (backup / "backup.json").write_text(json.dumps(manifest))
+
+
+def modes(directory: Path) -> set[tuple[bool, int]]:
+    return {(path.is_dir(), path.stat().st_mode & 0o777) for path in [directory, *directory.rglob("*")]}
+
+
+def test_backup_and_what_is_restored_are_for_this_user_alone(data: Path, tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        backup = take(data)
+        put_back(backup, tmp_path / "restored")
+        words(tmp_path / "restored" / "inner" / "words.sqlite3")
+    finally:
+        os.umask(before)
+    assert modes(backup) == modes(tmp_path / "restored") == {(True, 0o700), (False, 0o600)}
+
+
+@pytest.mark.parametrize("of", ["file", "folder"])
+def test_links_in_a_backup_are_not_followed(data: Path, tmp_path: Path, of: str) -> None:
+    backup = take(data)
+    (tmp_path / "elsewhere").mkdir()
+    shutil.copy(backup / "inner" / "words.sqlite3", tmp_path / "elsewhere" / "words.sqlite3")
+    if of == "folder":
+        (backup / "more").symlink_to(tmp_path / "elsewhere")
+    else:
+        (backup / "more").mkdir()
+        (backup / "more" / "words.sqlite3").symlink_to(tmp_path / "elsewhere" / "words.sqlite3")
+    with_file(backup, "more/words.sqlite3")
+    with pytest.raises(DamagedError, match="is a link"):
+        put_back(backup, tmp_path / "restored")
+    with pytest.raises(DamagedError, match="is a link"):
+        check_backup(backup)
+    assert not (tmp_path / "restored").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("authorized_keys", b"ssh-ed25519 AAAA"),
+        ("more/deeper/words.sqlite3", b"SQLite format 3"),
+        ("more/notes.sqlite3", b"no store at all"),
+        ("more/other.sqlite3", b"SQLite format 3\0" + bytes(500)),
+    ],
+)
+def test_what_is_no_store_is_not_restored(data: Path, tmp_path: Path, name: str, content: bytes) -> None:
+    backup = take(data)
+    with_file(backup, name, content)
+    with pytest.raises(DamagedError, match="is no store"):
+        put_back(backup, tmp_path / "restored")
+    assert not (tmp_path / "restored").exists()
+
+
+def test_backup_without_the_store_that_matters_is_not_restored(data: Path, tmp_path: Path) -> None:
+    backup = take(data)
+    manifest = json.loads((backup / "backup.json").read_text())
+    manifest["files"] = {}
+    (backup / "backup.json").write_text(json.dumps(manifest))
+    with pytest.raises(DamagedError, match=r"without inner/words\.sqlite3"):
+        put_back(backup, tmp_path / "restored")
+    assert not (tmp_path / "restored").exists()
+
+
 def test_backup_of_a_store_that_is_written_is_one_moment(data: Path) -> None:
     database = Database(data / "inner" / "words.sqlite3", SCHEMA)
     stop = threading.Event()
@@ -82,7 +161,7 @@ def test_backup_of_a_store_that_is_written_is_one_moment(data: Path) -> None:
     database.close()
     for backup in backups:
         [file] = check_backup(backup).values()
-        restore(backup, backup.with_name(f"{backup.name}-restored"))
+        put_back(backup, backup.with_name(f"{backup.name}-restored"))
         found = words(backup.with_name(f"{backup.name}-restored") / "inner" / "words.sqlite3")
         assert found == list(range(len(found))) and file.writes == len(found) >= 10
 
@@ -105,7 +184,7 @@ def test_damaged_backup_is_not_restored(data: Path, tmp_path: Path, name: str, d
     if (backup / name).exists() and (backup / name).read_bytes() == before:
         return
     with pytest.raises(DamagedError):
-        restore(backup, tmp_path / "restored")
+        put_back(backup, tmp_path / "restored")
     assert not (tmp_path / "restored").exists()
 
 
@@ -113,12 +192,12 @@ def test_flipped_bit_in_a_backup_is_told(data: Path, tmp_path: Path) -> None:
     backup = take(data)
     flip_bit(backup / "inner" / "words.sqlite3", 8 * 5000 + 3)
     with pytest.raises(DamagedError, match="checksum differs"):
-        restore(backup, tmp_path / "restored")
+        put_back(backup, tmp_path / "restored")
 
 
 def test_directory_that_holds_something_is_not_written_over(data: Path) -> None:
     with pytest.raises(ConflictError, match="holds inner"):
-        restore(take(data), data)
+        put_back(take(data), data)
     assert words(data / "inner" / "words.sqlite3") == list(range(10))
 
 
@@ -129,7 +208,7 @@ def test_interrupted_restore_cannot_be_opened_and_goes_on(data: Path, tmp_path: 
     (target / "inner" / "words.sqlite3").write_bytes(b"half")
     with pytest.raises(StorageError, match="half restored"):
         DirectoryManifest(target, "inner/words.sqlite3", ()).check()
-    restore(backup, target)
+    put_back(backup, target)
     DirectoryManifest(target, "inner/words.sqlite3", ()).check()
     assert words(target / "inner" / "words.sqlite3") == list(range(10))
 
@@ -139,7 +218,7 @@ def test_backup_of_a_newer_release_is_refused(data: Path, tmp_path: Path) -> Non
     content = json.loads((backup / "backup.json").read_text())
     (backup / "backup.json").write_text(json.dumps({**content, "format": 2}))
     with pytest.raises(StorageError, match="format 2, expected 1"):
-        restore(backup, tmp_path / "restored")
+        put_back(backup, tmp_path / "restored")
 
 
 def test_inspection_names_what_is_damaged_and_changes_nothing(data: Path) -> None:
@@ -157,3 +236,27 @@ def test_inspection_names_what_is_damaged_and_changes_nothing(data: Path) -> Non
     path.unlink()
     [problem] = problems_of(path, SCHEMA)
     assert "missing" in problem
+
+
+def test_inspection_tells_a_damaged_mark(data: Path) -> None:
+    path = data / "inner" / "words.sqlite3"
+    mark = path.with_name("words.sqlite3-mark")
+    content = mark.read_bytes()
+    for bit in range(0, 8 * len(content), 7):
+        mark.write_bytes(content)
+        flip_bit(mark, bit)
+        [problem] = problems_of(path, SCHEMA)
+        assert str(mark) in problem and "damaged" in problem
+
+
+def test_damaged_manifest_is_told(data: Path) -> None:
+    manifest = DirectoryManifest(data, "inner/words.sqlite3", ())
+    manifest.agree("a-store")
+    assert list(manifest.problems()) == []
+    content = (data / "directory.json").read_bytes()
+    for bit in range(0, 8 * len(content), 5):
+        (data / "directory.json").write_bytes(content)
+        flip_bit(data / "directory.json", bit)
+        assert len(list(manifest.problems())) == 1, (data / "directory.json").read_bytes()
+    (data / "directory.json").unlink()
+    assert list(manifest.problems()) == []
