@@ -1,9 +1,9 @@
-"""Values of the caller's, checked before they go into messages; and what records of every room are made of."""
+"""Values of the caller's, checked before they go into messages; and what records can do besides holding values."""
 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any, Self, TypeAlias, get_args
+from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,38 @@ class Added:
 
     def __add__(self, other: Self) -> Self:
         return type(self)(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(self)))  # type: ignore[arg-type]
+
+
+class _Score(Protocol):
+    @property
+    def accepted(self) -> bool: ...
+
+
+ScoreT = TypeVar("ScoreT", bound=_Score)
+
+
+class OfPattern(Generic[ScoreT]):
+    """A pattern with scores of relations, accepted ones first."""
+
+    __slots__ = ()
+    relations: tuple[ScoreT, ...]
+
+    @property
+    def best(self) -> ScoreT | None:
+        """The most probable accepted relation; None is the answer "no relation"."""
+        return next((score for score in self.relations if score.accepted), None)
+
+
+class OfPair(Generic[ScoreT]):
+    """A pair of entities with what the pattern between them says."""
+
+    __slots__ = ()
+    pattern_score: OfPattern[ScoreT]
+
+    @property
+    def relations(self) -> tuple[ScoreT, ...]:
+        """The accepted relations, most probable first; empty is "no relation"."""
+        return tuple(score for score in self.pattern_score.relations if score.accepted)
 
 
 def check_sequences(**arguments: object) -> None:

@@ -64,25 +64,64 @@ def choose(name: str, rows: Sequence[Row], asked: ColumnChoice, form: Format) ->
     Raises:
         ColumnError: A column is not there, or none looks like a text.
     """
-    columns = list(dict.fromkeys(column for row in rows for column in row.fields))
-    texts = tuple(found for part in asked.text for found in _named(name, "--text", part, columns))
-    if not texts:
-        texts = (_by_name(columns, _TEXTS) or _no_text(name, rows, columns),)
-    titles = _TITLES[:1] if form.name in ("jsonl", "json") else _TITLES
-    title = "".join(_named(name, "--title", asked.title, columns)) if asked.title else _by_name(columns, titles)
-    id_field = "".join(_named(name, "--id", asked.id, columns)) if asked.id else _by_name(columns, _IDS)
-    payload = asked.payload
-    if payload is not None:
-        payload = tuple(found for part in payload if part for found in _named(name, "--payload", part, columns))
-    kept = [column for column in columns if column not in texts] if payload is None else payload
+    columns = _Columns(name, rows)
+    texts = columns.named("--text", *asked.text) or (columns.called(_TEXTS) or columns.refuse_without_text(),)
+    title = "".join(columns.named("--title", asked.title))
+    called_title = columns.called(_TITLES[:1] if form.name in ("jsonl", "json") else _TITLES)
+    id_field = "".join(columns.named("--id", asked.id)) or columns.called(_IDS)
+    payload = None if asked.payload is None else columns.named("--payload", *asked.payload)
+    kept = [column for column in columns.names if column not in texts] if payload is None else payload
     return RecordFormat(
         text_fields=texts,
-        title_field="" if title in texts and not asked.title else title,
+        title_field=title or ("" if called_title in texts else called_title),
         id_field="" if asked.made_ids else id_field,
         payload_fields=payload,
         content_ids=asked.made_ids == "content",
         convert={} if form.typed else {column: _converter(column, rows) for column in kept},
     )
+
+
+class _Columns:
+    """The columns of a file's first rows, by what a caller asks for or by what they are called."""
+
+    def __init__(self, name: str, rows: Sequence[Row]) -> None:
+        self._name = name
+        self._rows = rows
+        self.names = list(dict.fromkeys(column for row in rows for column in row.fields))
+
+    def named(self, option: str, *asked: str) -> tuple[str, ...]:
+        """The columns that an option names; commas part them where no column has the whole as its name."""
+        found: list[str] = []
+        for whole in filter(None, asked):
+            parts = [whole] if whole in self.names else [part.strip() for part in whole.split(",")]
+            found += (self._found(option, part) for part in parts)
+        return tuple(found)
+
+    def _found(self, option: str, part: str) -> str:
+        folded = [column for column in self.names if column.casefold() == part.casefold()]
+        if part in self.names or len(folded) == 1:
+            return part if part in self.names else folded[0]
+        near = difflib.get_close_matches(part.casefold(), [column.casefold() for column in self.names], 1, 0.6)
+        nearest = next((column for column in self.names if near and column.casefold() == near[0]), "")
+        raise ColumnError(
+            f"{self._name}: {option}: there is no column {part!r}; the columns are {_shown(self.names) or 'none'}",
+            hint=f"did you mean {nearest!r}?" if nearest else "",
+        )
+
+    def called(self, candidates: Sequence[str]) -> str:
+        """The column with the first of these names that there is; empty without any."""
+        folded = {column.strip().casefold(): column for column in reversed(self.names)}
+        return next((folded[candidate] for candidate in candidates if candidate in folded), "")
+
+    def refuse_without_text(self) -> str:
+        """Raises: no column looks like a text."""
+        lengths = {column: sum(len(str(row.fields.get(column) or "")) for row in self._rows) for column in self.names}
+        longest = max(self.names, key=lambda column: lengths[column], default="")
+        called = ", ".join(_TEXTS[:4])
+        raise ColumnError(
+            f"{self._name}: no column is called {called} or the like; the columns are {_shown(self.names) or 'none'}",
+            hint=f"say which holds the text: --text {_quoted(longest)} has the longest ones" if longest else "",
+        )
 
 
 def described(chosen: RecordFormat, rows: Sequence[Row]) -> str:
@@ -97,39 +136,6 @@ def described(chosen: RecordFormat, rows: Sequence[Row]) -> str:
     return (
         f"text from {' and '.join(map(repr, chosen.text_fields))}, {title}"
         f"ids from {repr(chosen.id_field) if chosen.id_field else ids}, payload: {_shown(payload) or 'nothing'}"
-    )
-
-
-def _named(name: str, option: str, asked: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns that an option names; commas part them where no column has the whole as its name."""
-    if asked in columns:
-        return (asked,)
-    found = []
-    for part in (part.strip() for part in asked.split(",")):
-        folded = [column for column in columns if column.casefold() == part.casefold()]
-        if part not in columns and len(folded) != 1:
-            near = difflib.get_close_matches(part.casefold(), [column.casefold() for column in columns], 1, 0.6)
-            nearest = next((column for column in columns if near and column.casefold() == near[0]), "")
-            raise ColumnError(
-                f"{name}: {option}: there is no column {part!r}; the columns are {_shown(columns) or 'none'}",
-                hint=f"did you mean {nearest!r}?" if nearest else "",
-            )
-        found.append(part if part in columns else folded[0])
-    return tuple(found)
-
-
-def _by_name(columns: Sequence[str], candidates: Sequence[str]) -> str:
-    folded = {column.strip().casefold(): column for column in reversed(columns)}
-    return next((folded[candidate] for candidate in candidates if candidate in folded), "")
-
-
-def _no_text(name: str, rows: Sequence[Row], columns: Sequence[str]) -> str:
-    """Raises: no column looks like a text."""
-    lengths = {column: sum(len(str(row.fields.get(column) or "")) for row in rows) for column in columns}
-    longest = max(columns, key=lambda column: lengths[column], default="")
-    raise ColumnError(
-        f"{name}: no column is called {', '.join(_TEXTS[:4])} or the like; the columns are {_shown(columns) or 'none'}",
-        hint=f"say which holds the text: --text {_quoted(longest)} has the longest ones" if longest else "",
     )
 
 

@@ -4,13 +4,11 @@ import codecs
 import logging
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from facets_client.core.extras import require_extra
-from facets_client.load.encoding import as_utf8, check_text_head
 from facets_client.load.records import EXCERPT_CHARS, ReadOptions, Rejection, Row, Rows
-from facets_client.load.source import DAMAGED, InputError, RecordSource
+from facets_client.load.source import DAMAGED, InputError, RecordSource, as_utf8, check_text_head
 
 _MAX_FILE_BYTES = 64 * 2**20  # read as one text
 _FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\r?\n(?:---|\.\.\.)\r?\n", re.DOTALL)
@@ -84,9 +82,10 @@ def read_html(source: RecordSource, options: ReadOptions) -> Rows:
 
     head = check_text_head(source, "HTML")
     declared = _DECLARED.search(head[:4096])
-    if declared and not options.encoding and _is_known(declared[1].decode()):
-        options = replace(options, encoding=declared[1].decode())
-    data = _whole(as_utf8(source, head, options))
+    encoding = options.encoding
+    if declared and not encoding and _is_known(declared[1].decode()):
+        encoding = declared[1].decode()
+    data = _whole(as_utf8(source, head, encoding=encoding, tell=options.tell))
     if isinstance(data, Rejection):
         yield data
         return
@@ -228,7 +227,7 @@ def _document(text: str, title: str) -> Row:
 def _decoded(source: RecordSource, options: ReadOptions, kind: str) -> str | Rejection:
     """The whole file as text, or why not."""
     head = check_text_head(source, kind)
-    data = _whole(as_utf8(source, head, options))
+    data = _whole(as_utf8(source, head, encoding=options.encoding, tell=options.tell))
     if isinstance(data, Rejection):
         return data
     try:

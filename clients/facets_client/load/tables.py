@@ -13,7 +13,6 @@ from typing import Any, BinaryIO
 
 from facets_client.core.extras import require_extra
 from facets_client.core.values import MAX_EXACT_INTEGER
-from facets_client.load.encoding import as_utf8, check_text_head
 from facets_client.load.records import (
     EXCERPT_CHARS,
     ReadOptions,
@@ -24,7 +23,7 @@ from facets_client.load.records import (
     object_row,
     read_objects,
 )
-from facets_client.load.source import DAMAGED, InputError, RecordSource
+from facets_client.load.source import DAMAGED, InputError, RecordSource, as_utf8, check_text_head
 
 _DELIMITERS = ",;\t|"
 # A quote that is not closed swallows what follows it: so many lines are looked at for its end.
@@ -43,7 +42,7 @@ def read_tsv(source: RecordSource, options: ReadOptions) -> Rows:
 
 def _read(source: RecordSource, options: ReadOptions, kind: str, delimiter: str) -> Rows:
     head = check_text_head(source, kind)
-    lines = _Lines(as_utf8(source, head, options), options.max_row_bytes)
+    lines = _Lines(as_utf8(source, head, encoding=options.encoding, tell=options.tell), options.max_row_bytes)
     csv.field_size_limit(max(csv.field_size_limit(), options.max_row_bytes))
     try:
         header = lines.first()

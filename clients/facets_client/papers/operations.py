@@ -218,7 +218,8 @@ class PaperOperations(RoomOperations):
         )
         if papers is not None:
             if where is not None:
-                wanted.MergeFrom(pb.RankPapersRequest(**_from_years(where)))
+                from_year, to_year = _from_years(where)
+                wanted.MergeFrom(pb.RankPapersRequest(from_year=from_year, to_year=to_year))
             return _merged_rankings((yield from self._rank_given(wanted, ids, papers)), top_k)
         wanted.collection = collection
         condition = from_filter(where)
@@ -368,11 +369,13 @@ def _from_options(options: PaperOptions) -> pb.PaperOptions:
     """Options as a message."""
     for name in (*options.excluded_ids, *(options.candidates or ()), *options.positive_ids, *options.negative_ids):
         check_text(name)
+    from_year, to_year = (None, None) if options.where is None else _from_years(options.where)
     return pb.PaperOptions(
         top_k=unsigned(options.top_k, "top_k"),
         excluded_ids=options.excluded_ids,
         candidates=None if options.candidates is None else pb.CandidateList(ids=options.candidates),
-        **({} if options.where is None else _from_years(options.where)),
+        from_year=from_year,
+        to_year=to_year,
         positive_ids=options.positive_ids,
         negative_ids=options.negative_ids,
         example_weight=options.example_weight,
@@ -381,29 +384,25 @@ def _from_options(options: PaperOptions) -> pb.PaperOptions:
     )
 
 
-def _from_years(where: filters.Filter) -> dict[str, int]:
-    """A condition on the year as ``from_year`` and ``to_year``.
+def _from_years(where: filters.Filter) -> tuple[int | None, int | None]:
+    """A condition on the year as the first and the last one; None where it has no such end.
 
     Raises:
         ValueError: It is about something else, or no plain range of years.
     """
-    made: dict[str, int] = {}
+    lowest: list[int] = []
+    highest: list[int] = []
     for condition in where.filters if isinstance(where, filters.AllOf) else (where,):
         match condition:
             case filters.Range("year", gt, gte, lt, lte):
-                lowest = [_bound(gt) + 1] if gt is not None else []
-                lowest += [_bound(gte)] if gte is not None else []
-                highest = [_bound(lt) - 1] if lt is not None else []
-                highest += [_bound(lte)] if lte is not None else []
+                lowest += [_bound(bound) + step for bound, step in ((gt, 1), (gte, 0)) if bound is not None]
+                highest += [_bound(bound) - step for bound, step in ((lt, 1), (lte, 0)) if bound is not None]
             case filters.Equals("year", value):
-                lowest = highest = [_bound(value)]
+                lowest.append(_bound(value))
+                highest.append(_bound(value))
             case _:
                 raise ValueError(f"expected a range of years, like Range('year', gte=2015), got {condition}")
-        if lowest:
-            made["from_year"] = max(lowest + ([made["from_year"]] if "from_year" in made else []))
-        if highest:
-            made["to_year"] = min(highest + ([made["to_year"]] if "to_year" in made else []))
-    return made
+    return max(lowest, default=None), min(highest, default=None)
 
 
 def _bound(value: filters.Scalar) -> int:

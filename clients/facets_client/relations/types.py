@@ -6,7 +6,7 @@ Not to be edited: change the message in the proto, or the table in ``generate.py
 from dataclasses import dataclass
 from typing import Literal
 
-from facets_client.relations.accepted import OfPair, OfPattern
+from facets_client.core.values import OfPair, OfPattern
 
 EntitySource = Literal["any", "spans", "gazetteer", "ner"]
 
