@@ -35,6 +35,7 @@ from facets_server.gateway.rpc_routes import RpcRoutes, failed, internal_error, 
 from facets_server.gateway.upstream import Upstream, caller_of, request_id_of
 from facets_server.runtime.config import HttpConfig, ServerConfig
 from facets_server.runtime.front import is_loopback, is_name_of
+from facets_server.runtime.keys import read_keys
 
 __all__ = ["PLAYGROUND", "HostCheck", "HttpMetrics", "Observed", "Pages", "ProbeRoutes", "create_app"]
 
@@ -241,7 +242,8 @@ def create_app(upstream: Upstream, config: ServerConfig, *, registry: CollectorR
     """
     http = config.http
     total = config.admission.max_request_bytes
-    reader = BodyReader(http.max_body_bytes, http.read_timeout_s, max_total_bytes=total)
+    keys = None if config.security.api_keys_file is None else read_keys(config.security.api_keys_file)
+    reader = BodyReader(http.max_body_bytes, http.read_timeout_s, max_total_bytes=total, keys=keys)
     kinds = (RpcRoutes, OpenAIRoutes, TeiRoutes)
     routes = [route for kind in kinds for route in kind(upstream, reader, timeout_s=http.timeout_s).routes()]
     routes += [*ProbeRoutes(upstream).routes(), Route("/openapi.json", _description, methods=["GET"])]

@@ -72,7 +72,7 @@ async def read_fields(reader: BodyReader, request: Request, *, known: Collection
         BadFieldError: It has a field that is not known.
     """
     content_type_of(request, JSON)
-    values = parsed_json(await reader.body(request))
+    values = await reader.body(request, parsed_json)
     if not isinstance(values, dict):
         raise bad_request("the body is no JSON object")
     for name in values:

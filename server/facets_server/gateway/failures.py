@@ -11,7 +11,18 @@ from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2
 from google.rpc.status_pb2 import Status
 
-__all__ = ["CallFailedError", "bad_request", "connect_error", "failure_of", "headers_of", "http_status_of"]
+from facets.errors import FacetsError
+from facets_server.runtime.errors import code_of, status_of
+
+__all__ = [
+    "CallFailedError",
+    "bad_request",
+    "connect_error",
+    "failure_of",
+    "headers_of",
+    "http_status_of",
+    "own_failure",
+]
 
 Code = grpc.StatusCode
 
@@ -68,6 +79,12 @@ def bad_request(message: str, *, status: int | None = None, **headers: str) -> C
     """The caller's mistake, seen by the gateway itself."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return CallFailedError(Code.INVALID_ARGUMENT, message, status=status, headers=named)
+
+
+def own_failure(error: FacetsError) -> CallFailedError:
+    """What the server would say of an error that the gateway has found."""
+    status = status_of(error)
+    return CallFailedError(code_of(error), status.message, details=status.details)
 
 
 def failure_of(error: grpc.aio.AioRpcError) -> CallFailedError:

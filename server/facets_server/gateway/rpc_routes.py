@@ -38,14 +38,14 @@ class RpcRoutes(RouteSet):
         content_type = content_type_of(request, JSON, PROTO)
         _check_version(request)
         caller = caller_of(request, timeout_s=self._timeout_s)
-        body = await self._reader.body(request)
-        sent = body if content_type == PROTO else await converted(_packed, body, rpc.request)
+        sent = await self._reader.body(request, bytes if content_type == PROTO else partial(_packed, kind=rpc.request))
         reply = await unless_gone(request, self._upstream.call(rpc.path, sent, caller))
         content = reply if content_type == PROTO else await converted(_unpacked, reply, rpc.reply)
         return Response(content, media_type=content_type)
 
     async def _stream(self, rpc: Rpc, request: Request) -> Response:
         content_type_of(request, LINES)
+        self._reader.check_key(request)
         caller = caller_of(request, timeout_s=None)
         body = _Body()
         replies = self._upstream.stream(rpc.path, self._requests(rpc, request, body), caller)
@@ -56,9 +56,9 @@ class RpcRoutes(RouteSet):
     async def _requests(self, rpc: Rpc, request: Request, body: "_Body") -> AsyncIterator[bytes]:
         """Lines as requests; a wrong one ends them, and those before it are still answered."""
         try:
-            async with aclosing(self._reader.lines(request)) as lines:
-                async for line in lines:
-                    yield await converted(_packed, line, rpc.request)
+            async with aclosing(self._reader.lines(request, partial(_packed, kind=rpc.request))) as requests:
+                async for message in requests:
+                    yield message
         except CallFailedError as problem:
             body.problem = problem
         except ClientDisconnect:

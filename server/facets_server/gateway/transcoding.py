@@ -4,6 +4,7 @@ A new rpc is a route at once.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -31,6 +32,9 @@ __all__ = [
 
 _PACKAGE = "facets_proto.v1"
 MessageT = TypeVar("MessageT", bound=Message)
+MAX_JSON_VALUES = 262_144  # of one body, or of one line of a stream
+_SEPARATORS = (b",", b"[", b"{", b":")
+_JSON_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _LONGEST_PROBLEM = 300  # characters of the parser's own words, which quote the caller's
 
 
@@ -92,11 +96,12 @@ def _class_of(descriptor: object) -> type[Message]:
 
 
 def parsed_json(body: bytes) -> Any:
-    """A body as JSON: UTF-8, every name once, numbers that JSON has.
+    """A body as JSON: UTF-8, every name once, numbers that JSON has, not so many values that they need much room.
 
     Raises:
         CallFailedError: It is none.
     """
+    _check_num_values(body)
     try:
         return json.loads(body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:
@@ -108,6 +113,16 @@ def parsed_json(body: bytes) -> Any:
         raise bad_request(f"the body is not JSON: {error}") from error
     except RecursionError as error:
         raise bad_request("the body is nested too deeply") from error
+
+
+def _check_num_values(body: bytes) -> None:
+    """A value of one or two bytes takes a hundred once it is an object."""
+    if sum(map(body.count, _SEPARATORS)) < MAX_JSON_VALUES:
+        return
+    without_strings = _JSON_STRING.sub(b"", body)
+    num_values = sum(map(without_strings.count, _SEPARATORS))
+    if num_values >= MAX_JSON_VALUES:
+        raise bad_request(f"the body holds {num_values} values, the limit is {MAX_JSON_VALUES}")
 
 
 def message_of_json(body: bytes, kind: type[MessageT]) -> MessageT:

@@ -113,19 +113,51 @@ class Upstream:
             CallFailedError: It failed.
         """
         call: Any = _untyped(self._channel.stream_stream(path))(
-            requests, metadata=(*caller.metadata, *self._trust), timeout=caller.timeout_s
+            metadata=(*caller.metadata, *self._trust), timeout=caller.timeout_s
         )
+        # Written here: where gRPC takes the requests, it cancels a call that ends meanwhile, and its status is lost.
+        writing = asyncio.ensure_future(_write_all(call, requests))
         try:
-            async for reply in call:
+            while (reply := await _read(call)) is not grpc.aio.EOF:
                 yield bytes(reply)
         except grpc.aio.AioRpcError as error:
+            if writing.done() and not writing.cancelled() and (problem := writing.exception()) is not None:
+                raise problem from error
             raise failure_of(error) from error
         finally:
+            writing.cancel()
             call.cancel()
 
     async def close(self) -> None:
         """Closes the channel."""
         await self._channel.close()
+
+
+async def _write_all(call: Any, requests: AsyncIterator[bytes]) -> None:
+    try:
+        await call.wait_for_connection()
+        async for request in requests:
+            # Not ``call.write``: one that comes too late puts "Internal error from Core" in the place of the status
+            # that is on its way, for good.
+            await call._cython_call.send_serialized_message(request)
+        await call.done_writing()
+    except (grpc.aio.BaseError, grpc.RpcError, asyncio.InvalidStateError):
+        pass  # the call has ended: who reads it learns why
+    except Exception:
+        call.cancel()
+        raise
+
+
+async def _read(call: Any) -> Any:
+    """The next reply; raises ``grpc.aio.AioRpcError`` with the status that the server gave."""
+    task = asyncio.current_task()
+    try:
+        return await call.read()
+    except asyncio.CancelledError:
+        if task is not None and task.cancelling():
+            raise
+        nothing = grpc.aio.Metadata()  # the call was, not we
+        raise grpc.aio.AioRpcError(grpc.StatusCode.CANCELLED, nothing, nothing) from None
 
 
 def _untyped(multi_callable: object) -> Any:

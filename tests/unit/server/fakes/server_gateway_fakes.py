@@ -78,16 +78,20 @@ def browser(answers: dict | None = None, *, host: str = "127.0.0.1", **http: obj
 
 @contextmanager
 def listening(
-    *, security: SecurityConfig | None = None, max_request_bytes: int = 2**28, **http: object
+    *,
+    security: SecurityConfig | None = None,
+    max_request_bytes: int = 2**28,
+    target: str = "127.0.0.1:1",
+    **http: object,
 ) -> Iterator[int]:
-    """A gateway on a port of its own, before a server that is not there; gives the port."""
+    """A gateway on a port of its own, before a server that is not there or at a target; gives the port."""
     config = ServerConfig(
         http=HttpConfig(port=0, **http),
         security=security or SecurityConfig(),
         admission=AdmissionConfig(max_request_bytes=max_request_bytes),
         drain_s=1.0,
     )
-    gateway = Gateway("127.0.0.1:1", config)
+    gateway = Gateway(target, config)
     bound = listen(config.host, config.http)
     thread = threading.Thread(target=lambda: asyncio.run(gateway.serve(bound)), daemon=True)
     thread.start()

@@ -253,9 +253,9 @@ def test_batches_of_a_slow_model_are_smaller_as_far_as_they_may_be(make_batcher,
 
     monkeypatch.setattr(Recorder, "__call__", lambda _, rows: slow(rows))
     recorder.gate.set()
-    batcher.submit([row(1)] * 200, CallContext()).result()
+    batcher.submit([row(1)] * 600, CallContext()).result()
     sizes = [len(batch) for batch in recorder.batches]
-    assert max(sizes[8:]) <= 24 and min(sizes[8:-1]) >= 4
+    assert len(sizes) < 100 and max(sizes[8:]) <= 24
 
 
 def test_callers_have_equal_shares_in_tokens(make_batcher, recorder):
