@@ -370,7 +370,7 @@ class CollectionEngine:
             exact: Compare every document, also where an approximate index exists.
             curve: Gives hits their confidence; None: they have none.
             diversify: How much the hits shall differ from each other, in [0, 1]; above 0 they are not in the order of
-                scores, see :func:`facets.documents.diversity.diversify`.
+                scores, see :func:`facets.documents.ranking.diversify`.
             min_confidence: Hits of less confidence are left out, in [0, 1]; above 0 it needs a curve for the mode.
             min_revision: The read must see the writes up to this revision.
             seen: As for :meth:`upsert`.

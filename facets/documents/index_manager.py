@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from facets.documents.encoding import EncodedBatch
 from facets.documents.records import CollectionRecord, CollectionState, StoreWrite
 from facets.documents.store import DocumentStore
+from facets.documents.views import deleted_meanwhile
 from facets.errors import DamagedDocumentsError, FacetsError, NotFoundError, NotReadyError, StorageError
 from facets.index.backends import make_backend
 from facets.index.base import paged
@@ -295,11 +296,7 @@ class IndexManager:
         if has_moved or (current is not None and current.state is CollectionState.RETIRED):
             raise NotReadyError(f"collection {record.name!r} moved to another model meanwhile: send the call again")
         if current is None:
-            raise NotFoundError(
-                f"collection {record.name!r} was deleted meanwhile",
-                resource_type="collection",
-                resource_name=record.name,
-            )
+            raise deleted_meanwhile(record)
         return current
 
     def _path(self, record: CollectionRecord) -> Path:

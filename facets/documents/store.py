@@ -34,6 +34,7 @@ from facets.documents.views import (
     collection_from,
     delete_collection,
     delete_rows,
+    deleted_meanwhile,
     meta,
     next_revision,
     row_list,
@@ -41,7 +42,7 @@ from facets.documents.views import (
     rows_by_id,
     rows_of,
 )
-from facets.errors import ConflictError, DamagedDocumentsError, DamagedError, NotFoundError
+from facets.errors import ConflictError, DamagedDocumentsError, DamagedError
 from facets.storage import Database, Schema, add_checksums
 
 __all__ = [
@@ -303,11 +304,7 @@ class DocumentStore:
             )
             values = cursor.fetchone()
         if values is None:
-            raise NotFoundError(
-                f"collection {record.name!r} was deleted meanwhile",
-                resource_type="collection",
-                resource_name=record.name,
-            )
+            raise deleted_meanwhile(record)
         return collection_from(values)
 
     def add_copies(

@@ -39,6 +39,7 @@ __all__ = [
     "condition",
     "delete_collection",
     "delete_rows",
+    "deleted_meanwhile",
     "meta",
     "next_revision",
     "row_list",
@@ -91,23 +92,25 @@ class StoreView:
         Raises:
             NotFoundError: There is none.
         """
-        statement = f"SELECT {COLLECTION_COLUMNS} FROM collections WHERE name = ? AND state = ?"
-        values = self._connection.execute(statement, (name, CollectionState.LIVE)).fetchone()
-        if values is None:
+        found = self._collection("name = ? AND state = ?", name, CollectionState.LIVE)
+        if found is None:
             raise NotFoundError(f"collection {name!r} does not exist", resource_type="collection", resource_name=name)
-        return collection_from(values)
+        return found
 
     def collection_numbered(self, number: int) -> CollectionRecord | None:
         """The collection of that number, whatever its state; None when it is gone."""
-        statement = f"SELECT {COLLECTION_COLUMNS} FROM collections WHERE number = ?"
-        values = self._connection.execute(statement, (number,)).fetchone()
-        return None if values is None else collection_from(values)
+        return self._collection("number = ?", number)
+
+    def _collection(self, where: str, *values: str | int) -> CollectionRecord | None:
+        statement = f"SELECT {COLLECTION_COLUMNS} FROM collections WHERE {where}"
+        found = self._connection.execute(statement, values).fetchone()
+        return None if found is None else collection_from(found)
 
     def has_moved(self, record: CollectionRecord) -> bool:
         """True when another collection has the place of this one: the same one, encoded by another model."""
-        statement = "SELECT number FROM collections WHERE name = ? AND created_us = ? AND state = ?"
-        values = self._connection.execute(statement, (record.name, record.created_us, CollectionState.LIVE)).fetchone()
-        return values is not None and values[0] != record.number
+        where = "name = ? AND created_us = ? AND state = ?"
+        found = self._collection(where, record.name, record.created_us, CollectionState.LIVE)
+        return found is not None and found.number != record.number
 
     def collection_unchanged(self, record: CollectionRecord) -> CollectionRecord:
         """The same collection as it is now.
@@ -117,18 +120,12 @@ class StoreView:
         """
         current = self.collection_numbered(record.number)
         if current is None or current.state is not record.state:
-            raise NotFoundError(
-                f"collection {record.name!r} was deleted meanwhile",
-                resource_type="collection",
-                resource_name=record.name,
-            )
+            raise deleted_meanwhile(record)
         return current
 
     def copy_of(self, record: CollectionRecord) -> CollectionRecord | None:
         """The collection that is being built to take the place of this one."""
-        statement = f"SELECT {COLLECTION_COLUMNS} FROM collections WHERE replaces = ?"
-        values = self._connection.execute(statement, (record.number,)).fetchone()
-        return None if values is None else collection_from(values)
+        return self._collection("replaces = ?", record.number)
 
     def uncopied(
         self, record: CollectionRecord, copy: CollectionRecord, *, after: int, limit: int
@@ -311,6 +308,12 @@ class _FacetLine(NamedTuple):
 def _text(stored: bytes | None) -> str:
     """Text as stored; it was read as bytes because damaged text may be none, which its checksum shall tell."""
     return (stored or b"").decode("utf-8", "replace")
+
+
+def deleted_meanwhile(record: CollectionRecord) -> NotFoundError:
+    """The error of a call whose collection is gone since it began."""
+    message = f"collection {record.name!r} was deleted meanwhile"
+    return NotFoundError(message, resource_type="collection", resource_name=record.name)
 
 
 def collection_from(values: Sequence[str | int | None]) -> CollectionRecord:
