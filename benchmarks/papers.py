@@ -24,14 +24,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
+from facets_lab.papers.records import read_papers
 from numpy.typing import NDArray
 
 from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import Vocabulary
 from facets.papers.engine import PaperEngine
-from facets.papers.inputs import Author, CandidateKind, Paper, PaperOptions
-from facets.papers.records import read_papers
-from facets.papers.results import PaperFacets
+from facets.papers.records import Author, CandidateKind, Paper, PaperFacets, PaperOptions
 
 _SUBJECTS = 4000
 _PAPERS_OF_AN_AUTHOR = 3

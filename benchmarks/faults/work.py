@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.faults.stores import DIM, NUM_FACETS, Content, Stores, facets_of
 from facets.documents import Document
 from facets.documents.reindexing import EncodedTexts, TargetModel
-from facets.papers.inputs import Paper
+from facets.papers.records import Paper
 from facets.relations.additions import AddedRelation
 from facets.storage import back_up
 

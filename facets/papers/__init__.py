@@ -1,12 +1,16 @@
 """Papers: who would write and who would cite a paper nobody has cited yet (Chang 2022, section 3.4)."""
 
 from facets.papers.engine import PaperEngine
-from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
-from facets.papers.results import (
+from facets.papers.records import (
     AddResult,
+    Author,
     BulkCandidates,
     CandidateEvidence,
+    CandidateKind,
+    NewAuthor,
+    Paper,
     PaperFacets,
+    PaperOptions,
     RankedCandidate,
     RankedPaper,
 )

@@ -10,14 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError, NotFoundError, StorageError
-from facets.papers.added import AddedPapers, Change
-from facets.papers.contract import PaperEncoder
 from facets.papers.fitting import VectorFitter
-from facets.papers.growth import BankGrowth, TableGrowth, live_candidates
-from facets.papers.inputs import CandidateKind, NewAuthor, Paper, check_papers
-from facets.papers.results import AddResult
-from facets.papers.state import EngineState, StateBuilder
-from facets.papers.store import AddedVector, AdditionStore
+from facets.papers.model import PaperModel
+from facets.papers.records import AddResult, CandidateKind, NewAuthor, Paper, check_papers
+from facets.papers.state import BankGrowth, EngineState, StateBuilder, TableGrowth, live_candidates
+from facets.papers.store import AddedPapers, AddedVector, AdditionStore, Change
 from facets.papers.trained import TrainedLookup
 
 __all__ = ["Additions"]
@@ -47,7 +44,7 @@ class Additions:
     state: EngineState
     _is_behind: bool
 
-    def __init__(self, model: PaperEncoder, data_dir: Path | None, *, min_indexed: int) -> None:
+    def __init__(self, model: PaperModel, data_dir: Path | None, *, min_indexed: int) -> None:
         self._model = model
         self._lock = threading.Lock()
         self._min_indexed = min_indexed

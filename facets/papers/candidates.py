@@ -1,225 +1,138 @@
-"""Authors or citing papers as arrays: vectors, the papers they belong to, years, names.
+"""Which candidates of a paper are looked at: whom the options leave, what examples add, whom an index finds.
 
-Shape letters: I papers, J candidates, D dimensions, W of documents, P pairs, N query papers, C chosen candidates.
+A large table is searched by FAISS: a candidate is stored as ``[a ; m]``, its vector beside the mean document of its
+papers, and a paper asks with ``[w p_k ; (1 - w) d]`` for each facet k: the inner product is the hybrid score of that
+facet with average document similarity, whatever the weight w, so one index serves all weights. What comes back is
+scored again, exactly.
+Shape letters: N papers, J candidates, K facets, D dimensions, W of documents, C candidates found.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.language.near_names import NearNames
-from facets.papers.growing import LayeredMap
+from facets.errors import InvalidInputError, NotFoundError
+from facets.index.faiss_lists import InnerProductIndex
+from facets.papers.records import CandidateKind, Paper, PaperFacets, PaperOptions
+from facets.papers.scoring import example_scores
+from facets.papers.tables import CandidateTable
 
-__all__ = ["CandidateTable", "PaperBank", "build_table", "labels_of", "summaries"]
-
-_SIMILARITIES_AT_A_TIME = 16_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class PaperBank:
-    """The papers that authors wrote and that are cited.
-
-    Attributes:
-        ids: ``I`` ids.
-        titles: ``I`` titles.
-        years: ``[I]`` int32, 0 when unknown.
-        documents: ``[I, W]`` float32, what papers are compared by: see ``PaperFacets``.
-    """
-
-    ids: Sequence[str]
-    titles: Sequence[str]
-    years: NDArray[np.int32]
-    documents: NDArray[np.float32]
+__all__ = ["CandidateIndex", "allowed_mask", "allowed_papers", "example_bonus", "row_of", "without"]
 
 
-@dataclass(frozen=True, slots=True)
-class CandidateTable:
-    """All candidates of a kind; never changed, only replaced.
-
-    Whoever changes gets a new row behind all others, and the old one is no longer live; so a table shares all rows with
-    the table that it replaces.
-
-    Attributes:
-        ids: ``J`` ids, one a row.
-        names: ``J`` names or titles.
-        vectors: ``[J, D]`` float32.
-        means: ``[J, W]`` float32, mean of the documents of the candidate's papers: an inner product with a document
-            is the average cosine.
-        papers: ``[P]`` int64, papers of candidate ``j`` are ``papers[starts[j]:starts[j + 1]]``.
-        starts: ``[J + 1]`` int64.
-        first_years: ``[J]`` int32, 0 when unknown.
-        last_years: ``[J]`` int32, 0 when unknown.
-        id_ranks: ``[J]`` float64, in the order of the ids, for ties.
-        live: ``[J]``: False for rows that a later row of the same id has taken the place of.
-        row_of_id: Id -> live row.
-        rows_of_name: Name -> live rows.
-        labels: Names, and ids that are no names.
-        label_ids: The id that each label belongs to.
-    """
-
-    ids: Sequence[str]
-    names: Sequence[str]
-    vectors: NDArray[np.float32]
-    means: NDArray[np.float32]
-    papers: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    first_years: NDArray[np.int32]
-    last_years: NDArray[np.int32]
-    id_ranks: NDArray[np.float64]
-    live: NDArray[np.bool_]
-    row_of_id: LayeredMap[str, int] = field(repr=False)
-    rows_of_name: LayeredMap[str, tuple[int, ...]] = field(repr=False)
-    labels: NearNames = field(repr=False)
-    label_ids: Sequence[str] = field(repr=False)
-
-    def __len__(self) -> int:
-        """How many candidates there are."""
-        return len(self.row_of_id)
-
-    @property
-    def num_rows(self) -> int:
-        """J, rows that are no longer live included."""
-        return len(self.ids)
-
-    @property
-    def live_rows(self) -> NDArray[np.int64]:
-        """One row a candidate, ascending."""
-        return np.flatnonzero(self.live)
-
-    def rows(self, ids_or_names: Sequence[str]) -> NDArray[np.int64]:
-        """Rows of known ids; a text that is no id may be a name; what is neither is passed over."""
-        found: list[int] = []
-        for text in ids_or_names:
-            row = self.row_of_id.get(text)
-            found += self.rows_of_name.get(text, ()) if row is None else [row]
-        return np.array(sorted(set(found)), dtype=np.int64)
-
-    def papers_of(self, row: int) -> NDArray[np.int64]:
-        """Rows of a candidate's papers in the bank."""
-        return self.papers[self.starts[row] : self.starts[row + 1]]
-
-    def year_mask(self, from_year: int | None, to_year: int | None) -> NDArray[np.bool_]:
-        """``[J]``: candidates with a known paper of these years, as far as first and last year show."""
-        mask = self.last_years > 0
-        if from_year is not None:
-            mask &= self.last_years >= from_year
-        if to_year is not None:
-            mask &= self.first_years <= to_year
-        return mask
-
-    def greatest_cosines(
-        self, documents_NW: NDArray[np.float32], rows_C: NDArray[np.int64], bank: PaperBank
-    ) -> NDArray[np.float32]:
-        """Greatest cosine of each paper with a paper of each chosen candidate, ``[N, C]``; 0 without papers."""
-        counts_C = self.starts[rows_C + 1] - self.starts[rows_C]
-        result = np.zeros((len(rows_C), len(documents_NW)), dtype=np.float32)
-        step = max(1, _SIMILARITIES_AT_A_TIME // max(1, len(documents_NW)))
-        bounds = np.cumsum(counts_C)
-        first = 0
-        while first < len(rows_C):
-            before = bounds[first - 1] if first else 0
-            last = max(first + 1, int(np.searchsorted(bounds, before + step, side="right")))
-            chosen = np.flatnonzero(counts_C[first:last]) + first
-            if len(chosen):
-                counts = counts_C[chosen]
-                places = np.cumsum(counts) - counts
-                pairs = np.repeat(self.starts[rows_C[chosen]] - places, counts) + np.arange(int(counts.sum()))
-                cosines = bank.documents[self.papers[pairs]] @ documents_NW.T
-                result[chosen] = np.maximum.reduceat(cosines, places, axis=0)
-            first = last
-        return np.ascontiguousarray(result.T)
-
-    def find(self, text: str, top_k: int) -> list[tuple[str, str]]:
-        """Ids and names most like a text, best first."""
-        found: dict[str, str] = {}
-        for place in self.labels.find(text, top_k=2 * top_k):  # a name and an id may be the same candidate's
-            key = self.label_ids[place]
-            name = self.names[self.row_of_id[key]]
-            if self.labels.name(place) in (key, name):  # else a former name
-                found[key] = name
-        return list(found.items())[:top_k]
-
-
-def build_table(
-    ids: Sequence[str],
-    names: Sequence[str],
-    vectors: NDArray[np.float32],
-    *,
-    pairs_P2: NDArray[np.int64],
-    bank: PaperBank,
-    own_years: NDArray[np.int32] | None = None,
-) -> CandidateTable:
-    """Sorts pairs of papers and candidates into a table.
+class CandidateIndex:
+    """Candidates in an index of inner products.
 
     Args:
-        ids: ``J`` distinct ids.
-        names: ``J`` names.
-        vectors: ``[J, D]``.
-        pairs_P2: Paper of the bank, candidate.
-        bank: The papers.
-        own_years: Years of the candidates themselves (citing papers); None: from their papers (authors).
+        table: The candidates; rows of the index are rows of the table.
+
+    Attributes:
+        num_rows: Rows of that table; rows that were written behind them are not known here.
     """
-    num = len(ids)
-    order = np.lexsort((pairs_P2[:, 0], pairs_P2[:, 1]))
-    papers, columns = pairs_P2[order, 0], pairs_P2[order, 1]
-    starts = np.searchsorted(columns, np.arange(num + 1)).astype(np.int64)
-    means, first_years, last_years = summaries(papers, starts, bank)
-    if own_years is not None:
-        first_years = last_years = own_years
-    id_ranks = np.empty(num, dtype=np.float64)
-    id_ranks[sorted(range(num), key=ids.__getitem__)] = np.arange(num)
-    rows_of_name: dict[str, tuple[int, ...]] = {}
-    for row, name in enumerate(names):
-        if name:
-            rows_of_name[name] = (*rows_of_name.get(name, ()), row)
-    labels = [label for key, name in zip(ids, names, strict=True) for label in labels_of(key, name)]
-    return CandidateTable(
-        ids,
-        names,
-        np.ascontiguousarray(vectors, dtype=np.float32),
-        means,
-        papers,
-        starts,
-        first_years,
-        last_years,
-        id_ranks,
-        np.ones(num, dtype=np.bool_),
-        LayeredMap({key: row for row, key in enumerate(ids)}),
-        LayeredMap(rows_of_name),
-        NearNames([label for _, label in labels]),
-        [key for key, _ in labels],
+
+    def __init__(self, table: CandidateTable) -> None:
+        self.num_rows = table.num_rows
+        self._index = InnerProductIndex(np.concatenate([table.vectors, table.means], axis=1))
+
+    def search(
+        self, facets_KD: NDArray[np.float32], document_W: NDArray[np.float32], facet_weight: float, count: int
+    ) -> NDArray[np.int64]:
+        """Rows of about ``count`` candidates a facet that are likely the best, ascending, ``[C]``."""
+        documents_KW = np.broadcast_to((1.0 - facet_weight) * document_W, (len(facets_KD), len(document_W)))
+        queries = np.concatenate([facet_weight * facets_KD, documents_KW], axis=1)
+        return self._index.search(queries, count)
+
+
+def allowed_mask(table: CandidateTable, options: PaperOptions) -> NDArray[np.bool_] | None:
+    """``[J]``: what candidates, exclusions and years leave; None: everything."""
+    years = options.from_year is not None or options.to_year is not None
+    if options.candidates is None and not options.excluded_ids and not years:
+        return None
+    mask = np.ones(table.num_rows, dtype=np.bool_)
+    if options.candidates is not None:
+        mask[:] = False
+        mask[table.rows(options.candidates)] = True
+    mask[table.rows(options.excluded_ids)] = False
+    if years:
+        mask &= table.year_mask(options.from_year, options.to_year)
+    return mask
+
+
+def without(rows: NDArray[np.int64], mask: NDArray[np.bool_] | None, excluded: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows that a mask allows and that are not excluded."""
+    if mask is not None:
+        rows = rows[mask[rows]]
+    return rows[~np.isin(rows, excluded)] if len(excluded) else rows
+
+
+def example_bonus(table: CandidateTable, options: PaperOptions) -> NDArray[np.float32] | None:
+    """What wanted and unwanted examples add to each candidate, ``[J]``; None: nothing.
+
+    Raises:
+        InvalidInputError: An example is unknown.
+    """
+    if not options.positive_ids and not options.negative_ids:
+        return None
+    for name in ("positive_ids", "negative_ids"):
+        for place, key in enumerate(getattr(options, name)):
+            if not len(table.rows([key])):
+                raise InvalidInputError(f"is no known id: {key!r}", path=(name, place))
+    return example_scores(
+        table, table.rows(options.positive_ids), table.rows(options.negative_ids), options.example_weight
     )
 
 
-def summaries(
-    papers_P: NDArray[np.int64], starts: NDArray[np.int64], bank: PaperBank
-) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int32]]:
-    """What the papers of each candidate come to.
+def row_of(kind: CandidateKind, table: CandidateTable, key: str) -> int:
+    """Row of a known id or of a name that one candidate has.
 
-    Args:
-        papers_P: Rows of the bank; those of candidate ``j`` are ``papers_P[starts[j]:starts[j + 1]]``.
-        starts: ``[J + 1]``.
-        bank: The papers.
-
-    Returns:
-        The mean of their documents ``[J, W]``, their first and their last year ``[J]``, 0 when unknown.
+    Raises:
+        NotFoundError: It is unknown, or the name of several; the message names the nearest known ones.
     """
-    counts = np.diff(starts)
-    means = np.zeros((len(counts), bank.documents.shape[1]), dtype=np.float32)
-    first_years = np.zeros(len(counts), dtype=np.int32)
-    last_years = np.zeros(len(counts), dtype=np.int32)
-    filled = np.flatnonzero(counts)
-    if len(filled):
-        places = starts[filled]
-        means[filled] = np.add.reduceat(bank.documents[papers_P], places, axis=0) / counts[filled, None]
-        years = bank.years[papers_P]
-        last_years[filled] = np.maximum.reduceat(years, places)
-        first_years[filled] = np.minimum.reduceat(np.where(years > 0, years, np.int32(9999)), places)
-    return means, first_years, last_years
+    rows = table.rows([key])
+    if len(rows) == 1:
+        return int(rows[0])
+    resource = "author" if kind is CandidateKind.AUTHORS else "citing_paper"
+    thing = resource.replace("_", " ")
+    if len(rows):
+        ids = ", ".join(repr(table.ids[row]) for row in rows[:5])
+        message = f"{thing} {key!r} is the name of several, expected one of the ids {ids}"
+    else:
+        near = ", ".join(repr(found) for found, _ in table.find(key, 5)) or "nobody with such a name"
+        message = f"no {thing} {key!r}; nearest: {near}"
+    raise NotFoundError(message, resource_type=resource, resource_name=key)
 
 
-def labels_of(key: str, name: str) -> list[tuple[str, str]]:
-    """What a candidate may be found by: id and label, for the name and for an id that is another text."""
-    return [(key, name)] if key == name else [(key, name), (key, key)]
+def allowed_papers(
+    papers: Sequence[Paper] | PaperFacets, encoded: PaperFacets, options: PaperOptions
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Places of the papers left by the options, and what examples add to each paper."""
+    bonus = np.zeros(len(encoded), dtype=np.float32)
+    filtered = options.candidates is not None or options.excluded_ids or options.positive_ids or options.negative_ids
+    if isinstance(papers, PaperFacets):
+        if filtered or options.from_year is not None or options.to_year is not None:
+            raise InvalidInputError("encoded papers have no ids and years to filter by, expected none of the filters")
+        return np.arange(len(encoded)), bonus
+    places = {paper.id: place for place, paper in enumerate(papers) if paper.id}
+    if len(places) != sum(bool(paper.id) for paper in papers):
+        raise InvalidInputError("must have distinct ids, got one twice", path="papers")
+    for name, sign in (("positive_ids", 1.0), ("negative_ids", -1.0)):
+        ids = getattr(options, name)
+        unknown = [key for key in ids if key not in places]
+        if unknown:
+            raise InvalidInputError(f"must be ids of the papers, got {unknown[0]!r}", path=name)
+        if ids:
+            examples = encoded.documents[[places[key] for key in ids]]
+            bonus += np.float32(sign * options.example_weight) * (encoded.documents @ examples.T).max(axis=1)
+    excluded = set(options.excluded_ids)
+    wanted = None if options.candidates is None else set(options.candidates)
+    from_year, to_year = options.from_year, options.to_year
+    allowed = [
+        place
+        for place, paper in enumerate(papers)
+        if not (paper.id and paper.id in excluded)
+        and (wanted is None or paper.id in wanted)
+        and (from_year is None or (paper.year is not None and paper.year >= from_year))
+        and (to_year is None or (paper.year is not None and paper.year <= to_year))
+    ]
+    return np.array(allowed, dtype=np.int64), bonus

@@ -13,23 +13,24 @@ from numpy.typing import NDArray
 from facets.errors import InvalidInputError
 from facets.model.loading import load
 from facets.papers.additions import Additions
-from facets.papers.candidate_index import CandidateIndex
-from facets.papers.candidates import CandidateTable
-from facets.papers.contract import PaperEncoder
-from facets.papers.evidence import EvidenceFinder
-from facets.papers.inputs import CandidateKind, NewAuthor, Paper, PaperOptions, check_papers
+from facets.papers.candidates import CandidateIndex, allowed_mask, allowed_papers, example_bonus, row_of, without
 from facets.papers.model import PaperModel
-from facets.papers.ranking import HybridScores, best_columns, hybrid_scores
-from facets.papers.results import (
+from facets.papers.records import (
     AddResult,
     BulkCandidates,
     CandidateEvidence,
+    CandidateKind,
+    NewAuthor,
+    Paper,
     PaperFacets,
+    PaperOptions,
     RankedCandidate,
     RankedPaper,
+    check_papers,
 )
-from facets.papers.selection import allowed_mask, allowed_papers, example_bonus, row_of, without
+from facets.papers.scoring import EvidenceFinder, HybridScores, best_columns, hybrid_scores
 from facets.papers.state import EngineState
+from facets.papers.tables import CandidateTable
 
 __all__ = ["PaperEngine"]
 
@@ -49,7 +50,7 @@ class PaperEngine:
     before the call returns; an engine opened on the same folder later has it again.
     """
 
-    def __init__(self, model: PaperEncoder, *, data_dir: str | Path | None = None, min_indexed: int = 20_000) -> None:
+    def __init__(self, model: PaperModel, *, data_dir: str | Path | None = None, min_indexed: int = 20_000) -> None:
         """Takes a model that ``facets.load`` returned.
 
         Args:

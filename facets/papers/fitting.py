@@ -1,4 +1,7 @@
-"""Vectors of authors and citing papers fitted from all of their papers, trained and added, without retraining."""
+"""Vectors of authors and citing papers fitted from all of their papers, trained and added, without retraining.
+
+Shape letters: N papers, K facets, D dimensions, P papers of the training, J candidates.
+"""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -6,20 +9,71 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.papers.added import AddedPapers, Change
-from facets.papers.contract import PaperEncoder
-from facets.papers.inputs import CandidateKind, Paper
-from facets.papers.results import PaperFacets
-from facets.papers.scoring import fit_vector
-from facets.papers.store import AddedVector
+from facets.papers.model import PaperModel
+from facets.papers.records import CandidateKind, Paper, PaperFacets
+from facets.papers.store import AddedPapers, AddedVector, Change
 from facets.papers.trained import TrainedLookup
 
-__all__ = ["VectorFitter"]
+__all__ = ["VectorFitter", "fit_vector", "spread_matrix"]
 
 # A vector is fitted to at most so many papers, the latest ones.
 _MAX_FITTED_PAPERS = 128
 # Papers whose facets are at hand at once, and as many are kept from call to call: about 20 MB of the shipped model.
 _PAPERS_AT_A_TIME = 4096
+_FIT_STEPS = 8
+_SPREAD_POWER = 0.5
+_SPREAD_FLOOR = 0.02  # of the mean variance, for directions that facets hardly use
+
+
+def fit_vector(
+    papers_NKD: NDArray[np.float32], *, length: float, spread_DD: NDArray[np.float32] | None = None
+) -> NDArray[np.float32]:
+    """The vector of a new author (citing paper) from his or her papers, by the rule of the training.
+
+    ``max_a sum_n max_k a . p_nk`` over all a of the given length: the sum of the facets that the papers offer, each
+    its best one, brought to that length; alternated with the choice of the facets until it stands.
+
+    Args:
+        papers_NKD: Facets with magnitudes of the papers, at least one.
+        length: That of the trained vectors.
+        spread_DD: What the sum is multiplied by in the end (``spread_matrix``); None: nothing.
+
+    Returns:
+        ``[D]`` float32.
+
+    References:
+        Chang 2022, eq. 3.12, for one column and facets that are spread evenly.
+    """
+    # The first choice: the facet nearest to all facets together.
+    vector_D = papers_NKD.sum(axis=(0, 1), dtype=np.float64)
+    chosen_N = np.full(len(papers_NKD), -1)
+    for _ in range(_FIT_STEPS):
+        best_N = (papers_NKD @ vector_D).argmax(axis=1)
+        if (best_N == chosen_N).all():
+            break
+        chosen_N = best_N
+        vector_D = papers_NKD[np.arange(len(papers_NKD)), chosen_N].sum(axis=0, dtype=np.float64)
+    if spread_DD is not None:
+        vector_D = spread_DD @ vector_D
+    norm = float(np.linalg.norm(vector_D))
+    return (vector_D * (length / norm) if norm > 0 else vector_D).astype(np.float32)
+
+
+def spread_matrix(facets_PD: NDArray[np.float32]) -> NDArray[np.float32]:
+    """``C^(-1/2)`` of the second moment ``C`` of facets, ``[D, D]``: takes weight from what all papers share.
+
+    Where facets are not spread evenly, the vector that minimises eq. 3.12 is ``(C + ...)^-1`` times the sum of the
+    matched facets. The full inverse trusts rare directions too much; of the powers 0, 1/4, 1/2, 3/4 and 1 the
+    half did best on development data.
+
+    Args:
+        facets_PD: Facets with magnitudes of many papers.
+    """
+    if not len(facets_PD):
+        return np.eye(facets_PD.shape[1], dtype=np.float32)
+    variances, axes = np.linalg.eigh(facets_PD.T @ facets_PD / len(facets_PD))
+    variances = np.maximum(variances, 0.0) / max(float(variances.mean()), 1e-12) + _SPREAD_FLOOR
+    return ((axes * variances**-_SPREAD_POWER) @ axes.T).astype(np.float32)
 
 
 class VectorFitter:
@@ -30,7 +84,7 @@ class VectorFitter:
         trained: Its papers.
     """
 
-    def __init__(self, model: PaperEncoder, trained: TrainedLookup) -> None:
+    def __init__(self, model: PaperModel, trained: TrainedLookup) -> None:
         self._model = model
         self._trained = trained
         self._kept: OrderedDict[str, PaperFacets] = OrderedDict()

@@ -27,9 +27,9 @@ from facets.model.checkpoint import (
 from facets.model.passage_model import PassageModel
 from facets.model.shipped import borrowed_folder
 from facets.papers.network import PaperNetwork
-from facets.papers.results import PaperFacets
-from facets.papers.sentences import SentenceSide, document_vectors
-from facets.papers.tables import (
+from facets.papers.reading import SentenceSide, document_vectors, typed_rows
+from facets.papers.records import PaperFacets
+from facets.papers.trained import (
     PaperTables,
     ScoringSettings,
     SentenceSettings,
@@ -38,7 +38,6 @@ from facets.papers.tables import (
     write_papers_part,
     write_sentence_vectors,
 )
-from facets.papers.typed_rows import typed_rows
 
 __all__ = ["PaperModel"]
 
@@ -78,7 +77,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         self.sentences = sentences
 
     def paper_rows(self, titles: Sequence[str], abstracts: Sequence[str]) -> list[NDArray[np.uint16]]:
-        """Typed rows of papers (``facets.papers.typed_rows``)."""
+        """Typed rows of papers (``facets.papers.reading``)."""
         return typed_rows(self.tokenizer, self.words.vocabulary, titles, abstracts)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -38,7 +38,7 @@ class EncodedPapers(NamedTuple):
 class TypedTokenEmbedding(nn.Module):
     """Unit word vectors plus a learned vector for the type, title or abstract, of the word (B.5).
 
-    Takes the typed rows of ``facets.papers.typed_rows``; stands in for ``TokenEmbedding`` in any encoder. The word
+    Takes the typed rows of ``facets.papers.reading``; stands in for ``TokenEmbedding`` in any encoder. The word
     vectors are kept with the vocabulary, not in the state; while they are trained they are a parameter.
     """
 

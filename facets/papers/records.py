@@ -1,78 +1,292 @@
-"""Papers from JSON lines: ``{"id", "title", "abstract", "authors", "cited_by"}``, optionally ``"year"``."""
+"""What is asked about papers and what comes back: plain frozen values.
 
-import json
+Shape letters: N papers, K facets, D dimensions, W of documents, T top_k.
+"""
+
 import re
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 
-from facets.errors import InvalidInputError
-from facets.language.files import read_lines
-from facets.papers.inputs import Author, Paper
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["paper_from_record", "read_papers", "year_of_id"]
+from facets.errors import ErrorPath, InvalidInputError, path_text
+
+__all__ = [
+    "MAX_EXAMPLE_WEIGHT",
+    "AddResult",
+    "Author",
+    "BulkCandidates",
+    "CandidateEvidence",
+    "CandidateKind",
+    "NewAuthor",
+    "Paper",
+    "PaperFacets",
+    "PaperOptions",
+    "RankedCandidate",
+    "RankedPaper",
+    "check_papers",
+    "year_of_id",
+]
 
 _NEW_ANTHOLOGY = re.compile(r"(19|20)\d\d\.[a-z]")  # 2020.acl-main.1
 _OLD_ANTHOLOGY = re.compile(r"[A-Z](\d\d)-\d{4}")  # P06-1057
 _CENTURY = 50  # the Anthology's two-digit years: 52 to 99, then 00 on
+MAX_EXAMPLE_WEIGHT = 1_000.0  # far more than any score; a sum with it stays a finite float32
 
 
-def read_papers(path: Path) -> list[Paper]:
-    """Papers of a file, in order; blank lines are passed over.
+class CandidateKind(StrEnum):
+    """What is recommended for a paper: who would write it, or which papers would cite it."""
 
-    Args:
-        path: JSON lines, plain, ``.gz`` or ``.xz``. An author is a name or ``{"name", "id"}``; an id wins over
-            the name. Without ``year`` the year is taken from an id of the ACL Anthology.
+    AUTHORS = "authors"
+    CITATIONS = "citations"
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """An author of a paper.
+
+    Attributes:
+        name: As it is to be shown; names are matched as given, letter for letter.
+        id: The author's own id, when there is one; it wins over the name. Empty: the name is the id.
+    """
+
+    name: str
+    id: str = ""
+
+    @property
+    def key(self) -> str:
+        """What two mentions of the same person have in common: the id, else the name."""
+        return self.id or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A paper: its text, and what is known of it.
+
+    Attributes:
+        title: At least one word.
+        abstract: May be empty; then the title stands alone.
+        id: Unique among the papers of a call; needed by ``add_papers`` and ``rank_papers`` only.
+        authors: Who wrote it; used by ``add_papers``.
+        cited_by_ids: Ids of the papers that cite it; used by ``add_papers``.
+        year: Of publication; None when unknown.
+        excluded_ids: Candidates never recommended for this paper (conflicts of interest); ids or names.
+    """
+
+    title: str
+    abstract: str = ""
+    id: str = ""
+    authors: tuple[Author, ...] = ()
+    cited_by_ids: tuple[str, ...] = ()
+    year: int | None = None
+    excluded_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewAuthor:
+    """An author to add after training; the vector is fitted from what he or she wrote.
+
+    Attributes:
+        author: Name and optional id.
+        papers: What was written, at least one.
+        paper_ids: Further papers, by id, that are known already (trained on or added).
+    """
+
+    author: Author
+    papers: tuple[Paper, ...] = ()
+    paper_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PaperOptions:
+    """How candidates are filtered and scored; the same for every paper of a call.
+
+    Attributes:
+        top_k: Most results a paper, at least 1; fewer come back when fewer candidates are left.
+        excluded_ids: Ids of candidates never recommended; unknown ids are ignored, an empty list excludes nobody.
+        candidates: Ids to choose from, None for all known; an empty list gives empty answers.
+        from_year: Authors: with a paper of this year or later. Citing papers: published in or after. None: any.
+        to_year: Likewise, up to this year. With either bound, candidates of unknown year are left out.
+        positive_ids: Ids of candidates whose like is wanted: those near one of them in the space of candidates rise.
+        negative_ids: Ids of candidates whose like is not wanted.
+        example_weight: What a cosine of 1 to an example adds to (takes from) a score, in [0, 1000].
+        facet_weight: Share of the facets in the hybrid score, in [0, 1]: 1 is facets only, 0 document similarity
+            only, None the weight tuned for the model.
+        evidence: Also say why, at the cost of some milliseconds a paper.
 
     Raises:
-        ConfigError: The file cannot be read.
-        InvalidInputError: A line is no such record, has no title, or its id came before; names file and line.
+        InvalidInputError: A value breaks its rule.
     """
-    papers: list[Paper] = []
-    lines: dict[str, int] = {}
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line:
-            continue
-        where = f"{path}, line {number}"
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InvalidInputError(f"{where}: expected a JSON object, got {error}") from error
-        if not isinstance(record, dict):
-            raise InvalidInputError(f"{where}: expected a JSON object, got {type(record).__name__}")
-        paper = paper_from_record(record, where)
-        if paper.id in lines:
-            raise InvalidInputError(f"{where}: expected distinct ids, got {paper.id!r} as in line {lines[paper.id]}")
-        lines[paper.id] = number
-        papers.append(paper)
-    return papers
+
+    top_k: int = 10
+    excluded_ids: Sequence[str] = ()
+    candidates: Sequence[str] | None = None
+    from_year: int | None = None
+    to_year: int | None = None
+    positive_ids: Sequence[str] = ()
+    negative_ids: Sequence[str] = ()
+    example_weight: float = 0.25
+    facet_weight: float | None = None
+    evidence: bool = False
+
+    def __post_init__(self) -> None:
+        if self.top_k < 1:
+            raise InvalidInputError(f"must be >= 1, got {self.top_k}", path="top_k")
+        if self.facet_weight is not None and not 0 <= self.facet_weight <= 1:
+            raise InvalidInputError(f"must be in [0, 1], got {self.facet_weight}", path="facet_weight")
+        if not 0 <= self.example_weight <= MAX_EXAMPLE_WEIGHT:
+            rule = f"must be in [0, {MAX_EXAMPLE_WEIGHT:g}], got {self.example_weight}"
+            raise InvalidInputError(rule, path="example_weight")
+        if self.from_year is not None and self.to_year is not None and self.from_year > self.to_year:
+            raise InvalidInputError(f"must be <= to_year, got {self.from_year} > {self.to_year}", path="from_year")
+        for name in ("excluded_ids", "candidates", "positive_ids", "negative_ids"):
+            if isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be a sequence of ids, got one str")
 
 
-def paper_from_record(record: Mapping[str, object], where: str) -> Paper:
-    """One paper from a decoded JSON object.
-
-    Args:
-        record: Keys ``id`` and ``title`` are needed; others than the known ones are ignored.
-        where: For messages.
+def check_papers(papers: Sequence[Paper], path: ErrorPath = ("papers",)) -> None:
+    """Refuses papers without a title.
 
     Raises:
-        InvalidInputError: A value is missing or of the wrong kind.
+        InvalidInputError: Names the first such paper in ``field``.
+        TypeError: ``papers`` is a string or holds something else.
     """
-    paper_id = _text(record, "id", where)
-    title = _text(record, "title", where)
-    if not paper_id or not title.strip():
-        raise InvalidInputError(f"{where}: expected an id and a title, got an empty one")
-    year = record.get("year")
-    if year is not None and (isinstance(year, bool) or not isinstance(year, int)):
-        raise InvalidInputError(f"{where}: year must be an integer, got {year!r}")
-    return Paper(
-        title=title,
-        abstract=_text(record, "abstract", where, default=""),
-        id=paper_id,
-        # An empty name is nobody: real lists have them where an author was lost.
-        authors=tuple(_author(value, where) for value in _list(record, "authors", where) if value != ""),
-        cited_by_ids=tuple(_item(value, "cited_by", where) for value in _list(record, "cited_by", where)),
-        year=year_of_id(paper_id) if year is None else year,
-    )
+    if isinstance(papers, str):
+        raise TypeError(f"{path_text(path)} must be a sequence of Paper, got one str")
+    for number, paper in enumerate(papers):
+        if not isinstance(paper, Paper):
+            raise TypeError(f"{path_text((*path, number))} must be a Paper, got {type(paper).__name__}")
+        if not paper.title or paper.title.isspace():
+            where = (*path, number, "title")
+            raise InvalidInputError("has no words, expected at least one", path=where)
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateEvidence:
+    """Why a candidate was recommended.
+
+    Attributes:
+        facet: Number of the paper's facet that brought the candidate in, from 0; the one of the best inner product.
+        nearest_words: Words nearest to that facet with their cosine in [-1, 1], best first.
+        nearest_papers: Papers of the candidate most like the paper: id, title, cosine in [-1, 1], best first.
+            For a citing paper these are papers that it cites.
+    """
+
+    facet: int
+    nearest_words: tuple[tuple[str, float], ...] = ()
+    nearest_papers: tuple[tuple[str, str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RankedCandidate:
+    """A candidate for a paper.
+
+    Attributes:
+        id: Of the author (id, else name) or of the citing paper.
+        name: The author's name; the citing paper's title, empty when it is not known.
+        score: The score that ranks, higher is better; hybrid of the next two.
+        facet_score: eq. 3.13, ``max(0, max_k a^T p_k)``, >= 0.
+        document_score: Greatest cosine of the paper with one of the candidate's papers, in [-1, 1].
+        evidence: Only when asked for.
+    """
+
+    id: str
+    name: str
+    score: float
+    facet_score: float
+    document_score: float
+    evidence: CandidateEvidence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RankedPaper:
+    """A paper for an author or a citing paper.
+
+    Attributes:
+        row: Its place among the papers given.
+        id: Its id.
+        score: As in ``RankedCandidate``.
+        facet_score: As in ``RankedCandidate``.
+        document_score: As in ``RankedCandidate``.
+        evidence: Only when asked for.
+    """
+
+    row: int
+    id: str
+    score: float
+    facet_score: float
+    document_score: float
+    evidence: CandidateEvidence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PaperFacets:
+    """Encoded papers, so that a collection need not be encoded again for every query.
+
+    Attributes:
+        facets: ``[N, K, D]`` float32, the ``p_k`` of eq. 3.15 without magnitudes.
+        author_magnitudes: ``[N, K]`` float32, rho.
+        citation_magnitudes: ``[N, K]`` float32, tau.
+        documents: ``[N, W]`` float32, weighted averages of all words (eq. B.4), mapped as facets map theirs, zero
+            without a known word; beside them a sentence vector where the model has them. Inner products are cosines.
+    """
+
+    facets: NDArray[np.float32]
+    author_magnitudes: NDArray[np.float32]
+    citation_magnitudes: NDArray[np.float32]
+    documents: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        """N."""
+        return len(self.facets)
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.float32], ...]:
+        """The arrays, in their order."""
+        return self.facets, self.author_magnitudes, self.citation_magnitudes, self.documents
+
+    def part(self, places: "slice | NDArray[np.int64]") -> "PaperFacets":
+        """Some of the papers."""
+        return PaperFacets(*(array[places] for array in self.arrays))
+
+    def scaled(self, kind: CandidateKind) -> NDArray[np.float32]:
+        """``[N, K, D]``: the facets with the magnitudes for authors or for citations (eq. 3.15)."""
+        magnitudes = self.author_magnitudes if kind is CandidateKind.AUTHORS else self.citation_magnitudes
+        return self.facets * magnitudes[:, :, None]
+
+
+@dataclass(frozen=True, slots=True)
+class BulkCandidates:
+    """The best candidates of many papers, as arrays: a whole conference in two matrices.
+
+    Attributes:
+        candidate_ids: Ids that ``rows`` points into.
+        rows: ``[N, T]`` int64, best first, ties by id; -1 where no candidate is left.
+        scores: ``[N, T]`` float32; ``-inf`` where no candidate is left.
+    """
+
+    candidate_ids: Sequence[str]
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class AddResult:
+    """What an addition did; everything in it was durable when it came back.
+
+    Attributes:
+        papers: Papers stored.
+        authors: Authors whose vector is new or was fitted again.
+        citing_papers: Citing papers whose vector is new or was fitted again.
+        unknown_citations: Entries of ``cited_by_ids`` that are no known paper; they still count as citing papers.
+    """
+
+    papers: int = 0
+    authors: int = 0
+    citing_papers: int = 0
+    unknown_citations: tuple[str, ...] = field(default=())
 
 
 def year_of_id(paper_id: str) -> int | None:
@@ -88,36 +302,3 @@ def year_of_id(paper_id: str) -> int | None:
         short = int(match.group(1))
         return short + (1900 if short >= _CENTURY else 2000)
     return None
-
-
-def _text(record: Mapping[str, object], key: str, where: str, *, default: str | None = None) -> str:
-    value = record.get(key, default)
-    if value is None and default is not None:
-        return default
-    if not isinstance(value, str):
-        raise InvalidInputError(f"{where}: {key} must be a string, got {value!r:.60}")
-    return value
-
-
-def _list(record: Mapping[str, object], key: str, where: str) -> list[object]:
-    value = record.get(key)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise InvalidInputError(f"{where}: {key} must be a list, got {value!r:.60}")
-    return value
-
-
-def _item(value: object, key: str, where: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise InvalidInputError(f"{where}: {key} must hold ids, got {value!r:.60}")
-    return value
-
-
-def _author(value: object, where: str) -> Author:
-    if isinstance(value, Mapping):
-        name, author_id = value.get("name", ""), value.get("id", "")
-        if isinstance(name, str) and isinstance(author_id, str) and (name or author_id):
-            return Author(name or author_id, author_id)
-        raise InvalidInputError(f"{where}: an author must have a name or an id, got {value!r:.60}")
-    return Author(_item(value, "authors", where))

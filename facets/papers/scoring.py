@@ -1,16 +1,28 @@
-"""Relevance of papers to authors and citing papers, and vectors fitted to it (Chang 2022, eq. 3.12, 3.13).
+"""How a paper is scored: relevance of candidates, mixed with the likeness of documents; the best of them, and why.
 
-Shape letters: N papers, K facets, D dimensions, J authors or citing papers.
+Shape letters: N papers, K facets, D dimensions, W of documents, J authors or citing papers, C candidates, T top_k,
+V words.
 """
+
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fit_vector", "reference_relevance", "relevance_score", "spread_matrix"]
+from facets.language.vectors import unit_rows
+from facets.papers.model import PaperModel
+from facets.papers.records import CandidateEvidence
+from facets.papers.tables import CandidateTable, PaperBank
 
-_FIT_STEPS = 8
-_SPREAD_POWER = 0.5
-_SPREAD_FLOOR = 0.02  # of the mean variance, for directions that facets hardly use
+__all__ = [
+    "EvidenceFinder",
+    "HybridScores",
+    "best_columns",
+    "example_scores",
+    "hybrid_scores",
+    "relevance_score",
+]
 
 
 def relevance_score(facets_NKD: NDArray[np.float32], table_JD: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -34,61 +46,143 @@ def relevance_score(facets_NKD: NDArray[np.float32], table_JD: NDArray[np.float3
     return scores
 
 
-def reference_relevance(facets_NKD: NDArray[np.floating], table_JD: NDArray[np.floating]) -> NDArray[np.float64]:
-    """``relevance_score`` the slow, obvious way, for tests."""
-    scores = np.zeros((len(facets_NKD), len(table_JD)))
-    for paper, facets_KD in enumerate(facets_NKD.astype(np.float64)):
-        for column, vector_D in enumerate(table_JD.astype(np.float64)):
-            scores[paper, column] = max(0.0, *(float(facet_D @ vector_D) for facet_D in facets_KD))
-    return scores
+@dataclass(frozen=True, slots=True)
+class HybridScores:
+    """Scores ``[N, C]`` float32.
+
+    Attributes:
+        total: What ranks.
+        facets: eq. 3.13.
+        documents: Average or greatest cosine with the candidate's papers.
+    """
+
+    total: NDArray[np.float32]
+    facets: NDArray[np.float32]
+    documents: NDArray[np.float32]
 
 
-def fit_vector(
-    papers_NKD: NDArray[np.float32], *, length: float, spread_DD: NDArray[np.float32] | None = None
-) -> NDArray[np.float32]:
-    """The vector of a new author (citing paper) from his or her papers, by the rule of the training.
-
-    ``max_a sum_n max_k a . p_nk`` over all a of the given length: the sum of the facets that the papers offer, each
-    its best one, brought to that length; alternated with the choice of the facets until it stands.
+def hybrid_scores(
+    facets_NKD: NDArray[np.float32],
+    documents_NW: NDArray[np.float32],
+    table: CandidateTable,
+    bank: PaperBank,
+    *,
+    facet_weight: float,
+    document_mode: str,
+    rows_C: NDArray[np.int64] | None = None,
+) -> HybridScores:
+    """``w relevance + (1 - w) document similarity`` of every paper and candidate.
 
     Args:
-        papers_NKD: Facets with magnitudes of the papers, at least one.
-        length: That of the trained vectors.
-        spread_DD: What the sum is multiplied by in the end (``spread_matrix``); None: nothing.
-
-    Returns:
-        ``[D]`` float32.
+        facets_NKD: Facets with magnitudes.
+        documents_NW: What is compared with the candidate's papers.
+        table: The candidates.
+        bank: Their papers.
+        facet_weight: w.
+        document_mode: ``max`` or ``average`` over a candidate's papers.
+        rows_C: The candidates wanted; None: all.
 
     References:
-        Chang 2022, eq. 3.12, for one column and facets that are spread evenly.
+        Chang 2022, section 3.4.3.2 (K=* + CBOW *).
     """
-    # The first choice: the facet nearest to all facets together.
-    vector_D = papers_NKD.sum(axis=(0, 1), dtype=np.float64)
-    chosen_N = np.full(len(papers_NKD), -1)
-    for _ in range(_FIT_STEPS):
-        best_N = (papers_NKD @ vector_D).argmax(axis=1)
-        if (best_N == chosen_N).all():
-            break
-        chosen_N = best_N
-        vector_D = papers_NKD[np.arange(len(papers_NKD)), chosen_N].sum(axis=0, dtype=np.float64)
-    if spread_DD is not None:
-        vector_D = spread_DD @ vector_D
-    norm = float(np.linalg.norm(vector_D))
-    return (vector_D * (length / norm) if norm > 0 else vector_D).astype(np.float32)
+    vectors = table.vectors if rows_C is None else table.vectors[rows_C]
+    facets = relevance_score(facets_NKD, vectors)
+    if document_mode == "max":
+        rows = np.arange(table.num_rows) if rows_C is None else rows_C
+        documents = table.greatest_cosines(documents_NW, rows, bank)
+    else:
+        documents = documents_NW @ (table.means if rows_C is None else table.means[rows_C]).T
+    total = np.float32(facet_weight) * facets + np.float32(1.0 - facet_weight) * documents
+    return HybridScores(total, facets, documents)
 
 
-def spread_matrix(facets_PD: NDArray[np.float32]) -> NDArray[np.float32]:
-    """``C^(-1/2)`` of the second moment ``C`` of facets, ``[D, D]``: takes weight from what all papers share.
+def example_scores(
+    table: CandidateTable, positive: NDArray[np.int64], negative: NDArray[np.int64], weight: float
+) -> NDArray[np.float32]:
+    """What examples add to every candidate, ``[J]``: weight times (best cosine to a wanted - to an unwanted one)."""
+    result = np.zeros(table.num_rows, dtype=np.float32)
+    units = unit_rows(table.vectors)
+    for examples, sign in ((positive, 1.0), (negative, -1.0)):
+        if len(examples):
+            result += np.float32(sign * weight) * (units @ units[examples].T).max(axis=1)
+    return result
 
-    Where facets are not spread evenly, the vector that minimises eq. 3.12 is ``(C + ...)^-1`` times the sum of the
-    matched facets. The full inverse trusts rare directions too much; of the powers 0, 1/4, 1/2, 3/4 and 1 the
-    half did best on development data.
+
+def best_columns(
+    scores_NC: NDArray[np.float32], ranks_C: NDArray[np.integer] | NDArray[np.floating], top_k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The best columns of each row, best first, ties by rank.
 
     Args:
-        facets_PD: Facets with magnitudes of many papers.
+        scores_NC: ``-inf`` is never taken.
+        ranks_C: Distinct; the lower wins a tie.
+        top_k: T, or fewer when there are fewer columns.
+
+    Returns:
+        Columns ``[N, T]``, -1 where none is left, and their scores, ``-inf`` there.
     """
-    if not len(facets_PD):
-        return np.eye(facets_PD.shape[1], dtype=np.float32)
-    variances, axes = np.linalg.eigh(facets_PD.T @ facets_PD / len(facets_PD))
-    variances = np.maximum(variances, 0.0) / max(float(variances.mean()), 1e-12) + _SPREAD_FLOOR
-    return ((axes * variances**-_SPREAD_POWER) @ axes.T).astype(np.float32)
+    top_k = min(top_k, scores_NC.shape[1])
+    # A tie at the border must fall by rank as well: a thousandth of float32's own step at 1 settles it.
+    order = np.argsort(np.argsort(ranks_C))
+    exact = scores_NC.astype(np.float64) - order * (1e-10 / max(1, len(order)))
+    if top_k < scores_NC.shape[1]:
+        columns = np.argpartition(-exact, top_k - 1, axis=1)[:, :top_k]
+    else:
+        columns = np.broadcast_to(np.arange(scores_NC.shape[1]), scores_NC.shape).copy()
+    chosen = np.take_along_axis(scores_NC, columns, axis=1)
+    places = np.lexsort((ranks_C[columns], -chosen), axis=1)
+    columns, chosen = np.take_along_axis(columns, places, axis=1), np.take_along_axis(chosen, places, axis=1)
+    return np.where(np.isneginf(chosen), -1, columns), chosen
+
+
+_NEAREST_WORDS = 8
+_NEAREST_PAPERS = 3
+
+
+class EvidenceFinder:
+    """Finds the evidence of one paper and one candidate at a time.
+
+    Args:
+        model: Gives the words and their place in the space of the facets.
+    """
+
+    def __init__(self, model: PaperModel) -> None:
+        self._model = model
+
+    def evidence(
+        self,
+        table: CandidateTable,
+        bank: PaperBank,
+        row: int,
+        *,
+        facets_KD: NDArray[np.float32],
+        document_W: NDArray[np.float32],
+    ) -> CandidateEvidence:
+        """The evidence of a candidate.
+
+        Args:
+            table: The candidates.
+            bank: Their papers.
+            row: Of the candidate.
+            facets_KD: The paper's facets with their magnitudes.
+            document_W: It as a document.
+        """
+        facet = int((facets_KD @ table.vectors[row]).argmax())
+        words = self._model.words.vocabulary.words
+        cosines_V = self._word_facets @ unit_rows(facets_KD[facet : facet + 1])[0]
+        best = np.argsort(-cosines_V, kind="stable")[:_NEAREST_WORDS]
+        papers = table.papers_of(row)
+        likeness = bank.documents[papers] @ document_W
+        nearest = np.argsort(-likeness, kind="stable")[:_NEAREST_PAPERS]
+        return CandidateEvidence(
+            facet,
+            tuple((words[word], float(cosines_V[word])) for word in best),
+            tuple((bank.ids[papers[n]], bank.titles[papers[n]], float(likeness[n])) for n in nearest),
+        )
+
+    @cached_property
+    def _word_facets(self) -> NDArray[np.float32]:
+        """Unit word vectors in the space of the facets (H of eq. B.4), ``[V, D]``; zero for stop words."""
+        facets_VD = unit_rows(self._model.words_as_facets())
+        facets_VD[self._model.words.vocabulary.is_stop[:-1]] = 0.0
+        return facets_VD

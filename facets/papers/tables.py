@@ -1,345 +1,342 @@
-r"""What a model of papers knows besides its network: authors, citing papers, the papers they belong to.
+"""The table of recommended authors, and that of citing papers: vectors, the papers they belong to, years, names.
 
-::
-
-    tables.safetensors     vectors of authors and citing papers: one byte a number with scales, or half precision
-    recommendation.json    how scores are mixed, where the papers are, whose encoder made their sentence vectors
-    papers.safetensors.xz  words of the papers, who wrote and who cites them   \  or `papers` in
-    papers.json.xz         ids, names, titles                                   | recommendation.json names
-    sentences.safetensors.xz  sentence vectors of the papers, if the model      | another folder, relative
-                           has them                                            /
-
-Shape letters: I papers, J authors or citing papers, D dimensions, P pairs.
+Tables are never changed, only replaced: arrays, lists and mappings grow by the rows added, while snapshots of a moment
+stay as they are. A snapshot is a view of the first rows; rows are written behind it, where nobody looks yet. One writer
+at a time, and what is extended is the latest snapshot that readers were given: rows of a change that failed are written
+over.
+Shape letters: I papers, J candidates, D dimensions, W of documents, P pairs, N query papers, C chosen candidates.
 """
 
-import json
-import lzma
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load, save, save_file
 
-from facets.errors import CheckpointError
-from facets.language.vectors import dequantize, quantize
-from facets.papers.sentences import SentenceVectors
-from facets.papers.typed_rows import MAX_ABSTRACT_CHARS
-from facets.storage import write_atomically
+from facets.language.near_names import NearNames
 
 __all__ = [
-    "KINDS",
-    "PaperTables",
-    "PapersPart",
-    "ScoringSettings",
-    "SentenceSettings",
-    "TrainedPapers",
-    "change_settings",
-    "read_papers_part",
-    "write_papers_part",
-    "write_sentence_vectors",
+    "CandidateTable",
+    "GrowingArray",
+    "GrowingList",
+    "LayeredMap",
+    "ListPrefix",
+    "PaperBank",
+    "build_table",
+    "labels_of",
+    "summaries",
 ]
 
-KINDS = ("authors", "citations")
-_FORMAT = 1
-_SENTENCES_FILE = "sentences.safetensors.xz"
-_SCALES_SUFFIX = ".scales"
-_BYTE_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0}]  # bytes that stand for themselves
+ItemT = TypeVar("ItemT")
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+ScalarT = TypeVar("ScalarT", bound=np.generic)
+
+_GROWTH = 1.5  # of the room, when it is used up: a row is moved a bounded number of times
+_MIN_FOLDED = 256
+_FOLDED_SHARE = 8  # a layer of an eighth of the mapping becomes part of it
+
+
+class GrowingArray(Generic[ScalarT]):
+    """Rows of one array.
+
+    Args:
+        rows: The first ones; taken over, not copied.
+    """
+
+    def __init__(self, rows: NDArray[ScalarT]) -> None:
+        self._room = rows
+
+    def extended(self, length: int, rows: NDArray[ScalarT]) -> NDArray[ScalarT]:
+        """The first ``length`` rows and then these, ``[length + R, ...]``; arrays given before do not change."""
+        total = length + len(rows)
+        if total > len(self._room):
+            room = np.empty((max(total, int(_GROWTH * length)), *self._room.shape[1:]), dtype=self._room.dtype)
+            room[:length] = self._room[:length]
+            self._room = room
+        self._room[length:total] = rows
+        return self._room[:total]
+
+
+class ListPrefix(Sequence[ItemT]):
+    """The first items of a list that may have grown since."""
+
+    def __init__(self, items: list[ItemT], length: int) -> None:
+        self._items = items
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[ItemT]:
+        return islice(iter(self._items), self._length)
+
+    @overload
+    def __getitem__(self, place: int) -> ItemT: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[ItemT]: ...
+    def __getitem__(self, place: int | slice) -> ItemT | list[ItemT]:
+        if isinstance(place, slice):
+            return [self._items[number] for number in range(*place.indices(self._length))]
+        if not -self._length <= place < self._length:
+            raise IndexError(f"place {place} of a list of {self._length}")
+        return self._items[place if place >= 0 else self._length + place]
+
+
+class GrowingList(Generic[ItemT]):
+    """Items of one list.
+
+    Args:
+        items: The first ones.
+    """
+
+    def __init__(self, items: Iterable[ItemT]) -> None:
+        self._items = list(items)
+
+    def extended(self, length: int, items: Iterable[ItemT]) -> ListPrefix[ItemT]:
+        """The first ``length`` items and then these; lists given before do not change."""
+        del self._items[length:]
+        self._items.extend(items)
+        return ListPrefix(self._items, len(self._items))
+
+
+class LayeredMap(Mapping[KeyT, ValueT]):
+    """A mapping that is never changed, only replaced; most of it is shared with the one that it replaces."""
+
+    def __init__(self, base: dict[KeyT, ValueT], changes: dict[KeyT, ValueT] | None = None) -> None:
+        self._base = base
+        self._changes = changes or {}
+        self._length = len(base) + sum(key not in base for key in self._changes)
+
+    def updated(self, changes: Mapping[KeyT, ValueT]) -> "LayeredMap[KeyT, ValueT]":
+        """With other values of some keys."""
+        merged = {**self._changes, **changes}
+        if len(merged) > max(_MIN_FOLDED, len(self._base) // _FOLDED_SHARE):
+            return LayeredMap({**self._base, **merged})
+        return LayeredMap(self._base, merged)
+
+    def __getitem__(self, key: KeyT) -> ValueT:
+        return self._changes[key] if key in self._changes else self._base[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._changes or key in self._base
+
+    def __iter__(self) -> Iterator[KeyT]:
+        yield from self._base
+        yield from (key for key in self._changes if key not in self._base)
+
+    def __len__(self) -> int:
+        return self._length
+
+
+_SIMILARITIES_AT_A_TIME = 16_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class TrainedPapers:
-    """The papers a model was trained on, as far as an author or a citing paper of the tables needs them.
+class PaperBank:
+    """The papers that authors wrote and that are cited.
 
     Attributes:
         ids: ``I`` ids.
         titles: ``I`` titles.
         years: ``[I]`` int32, 0 when unknown.
-        rows: Typed word rows of all papers, uint16.
-        offsets: ``[I + 1]`` int64 into ``rows``.
-        column_ids: By kind, ``J`` ids of authors or citing papers, ascending.
-        column_names: By kind, ``J`` names of authors, titles of citing papers (empty when unknown).
-        pairs: By kind, ``[P, 2]`` int64: paper, author or citing paper; ascending by the second.
+        documents: ``[I, W]`` float32, what papers are compared by: see ``PaperFacets``.
     """
 
     ids: Sequence[str]
     titles: Sequence[str]
     years: NDArray[np.int32]
-    rows: NDArray[np.uint16]
-    offsets: NDArray[np.int64]
-    column_ids: Mapping[str, Sequence[str]]
-    column_names: Mapping[str, Sequence[str]]
-    pairs: Mapping[str, NDArray[np.int64]]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SentenceSettings:
-    """Sentence vectors beside the word averages of a document.
-
-    Attributes:
-        share: s, their weight beside the words, in (0, 1); tuned on development data.
-        encoder: Folder of the model of passages that makes them, relative to the checkpoint.
-        space: Name of the space of its vectors.
-        abstract_chars: Characters of an abstract that are read for it.
-    """
-
-    share: float
-    encoder: str
-    space: str
-    abstract_chars: int
-
-    def __post_init__(self) -> None:
-        if not 0 < self.share < 1:
-            raise ValueError(f"share must lie between 0 and 1, got {self.share}")
-        if not 0 <= self.abstract_chars <= MAX_ABSTRACT_CHARS:
-            raise ValueError(f"abstract_chars must be in [0, {MAX_ABSTRACT_CHARS}], got {self.abstract_chars}")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ScoringSettings:
-    """How scores are mixed.
-
-    Attributes:
-        facet_weights: By kind, the share of the facets in the hybrid score, tuned on development data.
-        document_modes: By kind, ``max`` or ``average``: how cosines with a candidate's papers become one score.
-        other_weights: Name of another document similarity -> weights like ``facet_weights``, for evaluation.
-        sentences: Of the documents; None: these are word averages alone.
-    """
-
-    facet_weights: Mapping[str, float]
-    document_modes: Mapping[str, str]
-    other_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    sentences: SentenceSettings | None = None
+    documents: NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class PaperTables:
-    """The trained vectors.
+class CandidateTable:
+    """All candidates of a kind; never changed, only replaced.
+
+    Whoever changes gets a new row behind all others, and the old one is no longer live; so a table shares all rows with
+    the table that it replaces.
 
     Attributes:
-        vectors: By kind, ``[J, D]`` float32.
-        spreads: By kind, ``[D, D]`` float32, what the sum of a candidate's facets is multiplied by.
+        ids: ``J`` ids, one a row.
+        names: ``J`` names or titles.
+        vectors: ``[J, D]`` float32.
+        means: ``[J, W]`` float32, mean of the documents of the candidate's papers: an inner product with a document
+            is the average cosine.
+        papers: ``[P]`` int64, papers of candidate ``j`` are ``papers[starts[j]:starts[j + 1]]``.
+        starts: ``[J + 1]`` int64.
+        first_years: ``[J]`` int32, 0 when unknown.
+        last_years: ``[J]`` int32, 0 when unknown.
+        id_ranks: ``[J]`` float64, in the order of the ids, for ties.
+        live: ``[J]``: False for rows that a later row of the same id has taken the place of.
+        row_of_id: Id -> live row.
+        rows_of_name: Name -> live rows.
+        labels: Names, and ids that are no names.
+        label_ids: The id that each label belongs to.
     """
 
-    vectors: Mapping[str, NDArray[np.float32]]
-    spreads: Mapping[str, NDArray[np.float32]]
+    ids: Sequence[str]
+    names: Sequence[str]
+    vectors: NDArray[np.float32]
+    means: NDArray[np.float32]
+    papers: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    first_years: NDArray[np.int32]
+    last_years: NDArray[np.int32]
+    id_ranks: NDArray[np.float64]
+    live: NDArray[np.bool_]
+    row_of_id: LayeredMap[str, int] = field(repr=False)
+    rows_of_name: LayeredMap[str, tuple[int, ...]] = field(repr=False)
+    labels: NearNames = field(repr=False)
+    label_ids: Sequence[str] = field(repr=False)
+
+    def __len__(self) -> int:
+        """How many candidates there are."""
+        return len(self.row_of_id)
+
+    @property
+    def num_rows(self) -> int:
+        """J, rows that are no longer live included."""
+        return len(self.ids)
+
+    @property
+    def live_rows(self) -> NDArray[np.int64]:
+        """One row a candidate, ascending."""
+        return np.flatnonzero(self.live)
+
+    def rows(self, ids_or_names: Sequence[str]) -> NDArray[np.int64]:
+        """Rows of known ids; a text that is no id may be a name; what is neither is passed over."""
+        found: list[int] = []
+        for text in ids_or_names:
+            row = self.row_of_id.get(text)
+            found += self.rows_of_name.get(text, ()) if row is None else [row]
+        return np.array(sorted(set(found)), dtype=np.int64)
+
+    def papers_of(self, row: int) -> NDArray[np.int64]:
+        """Rows of a candidate's papers in the bank."""
+        return self.papers[self.starts[row] : self.starts[row + 1]]
+
+    def year_mask(self, from_year: int | None, to_year: int | None) -> NDArray[np.bool_]:
+        """``[J]``: candidates with a known paper of these years, as far as first and last year show."""
+        mask = self.last_years > 0
+        if from_year is not None:
+            mask &= self.last_years >= from_year
+        if to_year is not None:
+            mask &= self.first_years <= to_year
+        return mask
+
+    def greatest_cosines(
+        self, documents_NW: NDArray[np.float32], rows_C: NDArray[np.int64], bank: PaperBank
+    ) -> NDArray[np.float32]:
+        """Greatest cosine of each paper with a paper of each chosen candidate, ``[N, C]``; 0 without papers."""
+        counts_C = self.starts[rows_C + 1] - self.starts[rows_C]
+        result = np.zeros((len(rows_C), len(documents_NW)), dtype=np.float32)
+        step = max(1, _SIMILARITIES_AT_A_TIME // max(1, len(documents_NW)))
+        bounds = np.cumsum(counts_C)
+        first = 0
+        while first < len(rows_C):
+            before = bounds[first - 1] if first else 0
+            last = max(first + 1, int(np.searchsorted(bounds, before + step, side="right")))
+            chosen = np.flatnonzero(counts_C[first:last]) + first
+            if len(chosen):
+                counts = counts_C[chosen]
+                places = np.cumsum(counts) - counts
+                pairs = np.repeat(self.starts[rows_C[chosen]] - places, counts) + np.arange(int(counts.sum()))
+                cosines = bank.documents[self.papers[pairs]] @ documents_NW.T
+                result[chosen] = np.maximum.reduceat(cosines, places, axis=0)
+            first = last
+        return np.ascontiguousarray(result.T)
+
+    def find(self, text: str, top_k: int) -> list[tuple[str, str]]:
+        """Ids and names most like a text, best first."""
+        found: dict[str, str] = {}
+        for place in self.labels.find(text, top_k=2 * top_k):  # a name and an id may be the same candidate's
+            key = self.label_ids[place]
+            name = self.names[self.row_of_id[key]]
+            if self.labels.name(place) in (key, name):  # else a former name
+                found[key] = name
+        return list(found.items())[:top_k]
 
 
-@dataclass(frozen=True, slots=True)
-class PapersPart:
-    """What ``read_papers_part`` has read; ``sentences`` is None where the settings have none."""
-
-    tables: PaperTables
-    settings: ScoringSettings
-    papers: TrainedPapers
-    sentences: SentenceVectors | None
-    files: Sequence[Path]
-
-
-def write_papers_part(
-    folder: Path,
-    tables: PaperTables,
-    settings: ScoringSettings,
+def build_table(
+    ids: Sequence[str],
+    names: Sequence[str],
+    vectors: NDArray[np.float32],
     *,
-    papers: TrainedPapers | None,
-    papers_path: str = ".",
-) -> None:
-    """Writes the files above but for sentence vectors; ``papers`` only where ``papers_path`` is ``.``.
+    pairs_P2: NDArray[np.int64],
+    bank: PaperBank,
+    own_years: NDArray[np.int32] | None = None,
+) -> CandidateTable:
+    """Sorts pairs of papers and candidates into a table.
 
-    Each file appears whole or not at all.
+    Args:
+        ids: ``J`` distinct ids.
+        names: ``J`` names.
+        vectors: ``[J, D]``.
+        pairs_P2: Paper of the bank, candidate.
+        bank: The papers.
+        own_years: Years of the candidates themselves (citing papers); None: from their papers (authors).
     """
-    arrays: dict[str, NDArray[Any]] = {}
-    for kind in KINDS:
-        name = f"{kind}.vectors"
-        arrays[name], arrays[name + _SCALES_SUFFIX] = quantize(tables.vectors[kind])
-    arrays |= {f"{kind}.spread": tables.spreads[kind].astype(np.float32) for kind in KINDS}
-    _save(arrays, folder / "tables.safetensors")
-    if papers_path == "." and papers is not None:
-        arrays = {
-            "rows": papers.rows,
-            "lengths": np.diff(papers.offsets).astype(np.int32),
-            "years": papers.years.astype(np.int16),
-        }
-        arrays |= {f"{kind}.pairs": papers.pairs[kind].astype(np.int32) for kind in KINDS}
-        _write(lzma.compress(save(arrays)), folder / "papers.safetensors.xz")  # words compress to two thirds
-        texts = {
-            "ids": list(papers.ids),
-            "titles": list(papers.titles),
-            **{f"{kind}.ids": list(papers.column_ids[kind]) for kind in KINDS},
-            **{f"{kind}.names": list(papers.column_names[kind]) for kind in KINDS},
-        }
-        _write(lzma.compress(json.dumps(texts, ensure_ascii=False).encode()), folder / "papers.json.xz")
-    values = {
-        "format": _FORMAT,
-        "papers": papers_path,
-        "facet_weights": dict(settings.facet_weights),
-        "document_modes": dict(settings.document_modes),
-        "other_weights": {name: dict(weights) for name, weights in settings.other_weights.items()},
-        "sentences": None if settings.sentences is None else asdict(settings.sentences),
-    }
-    _write((json.dumps(values, indent=2) + "\n").encode(), folder / "recommendation.json")
-
-
-def write_sentence_vectors(folder: Path, sentences: SentenceVectors) -> None:
-    """Writes the sentence vectors of the papers of a folder."""
-    arrays: dict[str, NDArray[Any]] = {
-        # A component is followed by itself: components of small variance then compress well.
-        "values": np.ascontiguousarray(sentences.values.T),
-        "axes": sentences.axes,
-        "center": sentences.center,
-    }
-    _write(lzma.compress(save(arrays), filters=_BYTE_FILTERS), folder / _SENTENCES_FILE)
-
-
-def change_settings(folder: Path, changes: Mapping[str, object]) -> None:
-    """Replaces some values of ``recommendation.json``.
-
-    Raises:
-        CheckpointError: The file is missing or damaged.
-    """
-    path = folder / "recommendation.json"
-    values = {**_json(path, Path.read_bytes), **changes}
-    _write((json.dumps(values, indent=2) + "\n").encode(), path)
-
-
-def read_papers_part(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> PapersPart:
-    """Reads what ``write_papers_part`` and ``write_sentence_vectors`` wrote; ``read`` gives the content of a file.
-
-    Raises:
-        CheckpointError: A file is missing, damaged, or they do not fit each other.
-    """
-    path = folder / "recommendation.json"
-    values = _json(path, read)
-    if values.get("format") != _FORMAT:
-        raise CheckpointError(f"{path}: expected format {_FORMAT}, got {values.get('format')!r}")
-    try:
-        settings = ScoringSettings(
-            facet_weights={kind: float(values["facet_weights"][kind]) for kind in KINDS},
-            document_modes={kind: str(values["document_modes"][kind]) for kind in KINDS},
-            other_weights=dict(values.get("other_weights", {})),
-            sentences=SentenceSettings(**values["sentences"]) if values.get("sentences") else None,
-        )
-        papers_folder = (folder / str(values["papers"])).resolve()
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: a setting is missing or wrong: {error}") from error
-    tables_path = folder / "tables.safetensors"
-    arrays = _load(tables_path, read)
-    try:
-        tables = PaperTables(
-            {kind: _vectors(arrays, f"{kind}.vectors") for kind in KINDS},
-            {kind: arrays[f"{kind}.spread"].astype(np.float32) for kind in KINDS},
-        )
-    except KeyError as error:
-        raise CheckpointError(f"{tables_path}: expected a tensor named {error}") from error
-    except ValueError as error:
-        raise CheckpointError(f"{tables_path}: it is damaged: {error}") from error
-    papers, files = _read_known_papers(papers_folder, read)
-    for kind in KINDS:
-        if len(tables.vectors[kind]) != len(papers.column_ids[kind]):
-            raise CheckpointError(
-                f"{tables_path}: expected {len(papers.column_ids[kind])} vectors of {kind}, "
-                f"got {len(tables.vectors[kind])}"
-            )
-        if not np.isfinite(tables.vectors[kind]).all():
-            raise CheckpointError(f"{tables_path}: vectors of {kind} have NaN or infinite values")
-    files = [path, tables_path, *files]
-    sentences = None
-    if settings.sentences is not None:
-        sentences = _read_sentence_vectors(papers_folder / _SENTENCES_FILE, read, num_papers=len(papers.ids))
-        files.append(papers_folder / _SENTENCES_FILE)
-    return PapersPart(tables, settings, papers, sentences, files)
-
-
-def _read_sentence_vectors(path: Path, read: Callable[[Path], bytes], *, num_papers: int) -> SentenceVectors:
-    arrays = _load(path, read)
-    try:
-        axes, center, values = arrays["axes"], arrays["center"], arrays["values"]
-    except KeyError as error:
-        raise CheckpointError(f"{path}: expected a tensor named {error}") from error
-    if axes.shape != (len(center), len(values)) or values.shape != (len(values), num_papers):
-        raise CheckpointError(
-            f"{path}: expected vectors of {num_papers} papers and axes for them, got {values.shape} and {axes.shape}"
-        )
-    if not (np.isfinite(axes).all() and np.isfinite(center).all()):
-        raise CheckpointError(f"{path}: axes have NaN or infinite values")
-    return SentenceVectors(axes, center, np.ascontiguousarray(values.T))
-
-
-def _read_known_papers(folder: Path, read: Callable[[Path], bytes]) -> tuple[TrainedPapers, list[Path]]:
-    arrays_path, texts_path = folder / "papers.safetensors.xz", folder / "papers.json.xz"
-    arrays = _load(arrays_path, read)
-    texts = _json(texts_path, read)
-    try:
-        papers = TrainedPapers(
-            ids=texts["ids"],
-            titles=texts["titles"],
-            years=arrays["years"].astype(np.int32),
-            rows=arrays["rows"],
-            offsets=np.concatenate([[0], np.cumsum(arrays["lengths"], dtype=np.int64)]).astype(np.int64),
-            column_ids={kind: texts[f"{kind}.ids"] for kind in KINDS},
-            column_names={kind: texts[f"{kind}.names"] for kind in KINDS},
-            pairs={kind: arrays[f"{kind}.pairs"].astype(np.int64) for kind in KINDS},
-        )
-    except KeyError as error:
-        raise CheckpointError(f"{folder}: expected {error} in the papers' files") from error
-    num_papers = len(papers.ids)
-    fits = (
-        len(papers.titles) == num_papers == len(papers.years) == len(papers.offsets) - 1
-        and papers.offsets[-1] == len(papers.rows)
-        and all(
-            not len(papers.pairs[k]) or (papers.pairs[k].max(axis=0) < (num_papers, len(papers.column_ids[k]))).all()
-            for k in KINDS
-        )
+    num = len(ids)
+    order = np.lexsort((pairs_P2[:, 0], pairs_P2[:, 1]))
+    papers, columns = pairs_P2[order, 0], pairs_P2[order, 1]
+    starts = np.searchsorted(columns, np.arange(num + 1)).astype(np.int64)
+    means, first_years, last_years = summaries(papers, starts, bank)
+    if own_years is not None:
+        first_years = last_years = own_years
+    id_ranks = np.empty(num, dtype=np.float64)
+    id_ranks[sorted(range(num), key=ids.__getitem__)] = np.arange(num)
+    rows_of_name: dict[str, tuple[int, ...]] = {}
+    for row, name in enumerate(names):
+        if name:
+            rows_of_name[name] = (*rows_of_name.get(name, ()), row)
+    labels = [label for key, name in zip(ids, names, strict=True) for label in labels_of(key, name)]
+    return CandidateTable(
+        ids,
+        names,
+        np.ascontiguousarray(vectors, dtype=np.float32),
+        means,
+        papers,
+        starts,
+        first_years,
+        last_years,
+        id_ranks,
+        np.ones(num, dtype=np.bool_),
+        LayeredMap({key: row for row, key in enumerate(ids)}),
+        LayeredMap(rows_of_name),
+        NearNames([label for _, label in labels]),
+        [key for key, _ in labels],
     )
-    if not fits:
-        raise CheckpointError(f"{arrays_path} and {texts_path} do not belong together")
-    return papers, [arrays_path, texts_path]
 
 
-def _vectors(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[np.float32]:
-    """A matrix of one byte a number, or of half precision."""
-    if name + _SCALES_SUFFIX in arrays:
-        return dequantize(arrays[name], arrays[name + _SCALES_SUFFIX])
-    vectors: NDArray[np.float32] = arrays[name].astype(np.float32)
-    return vectors
+def summaries(
+    papers_P: NDArray[np.int64], starts: NDArray[np.int64], bank: PaperBank
+) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int32]]:
+    """What the papers of each candidate come to.
+
+    Args:
+        papers_P: Rows of the bank; those of candidate ``j`` are ``papers_P[starts[j]:starts[j + 1]]``.
+        starts: ``[J + 1]``.
+        bank: The papers.
+
+    Returns:
+        The mean of their documents ``[J, W]``, their first and their last year ``[J]``, 0 when unknown.
+    """
+    counts = np.diff(starts)
+    means = np.zeros((len(counts), bank.documents.shape[1]), dtype=np.float32)
+    first_years = np.zeros(len(counts), dtype=np.int32)
+    last_years = np.zeros(len(counts), dtype=np.int32)
+    filled = np.flatnonzero(counts)
+    if len(filled):
+        places = starts[filled]
+        means[filled] = np.add.reduceat(bank.documents[papers_P], places, axis=0) / counts[filled, None]
+        years = bank.years[papers_P]
+        last_years[filled] = np.maximum.reduceat(years, places)
+        first_years[filled] = np.minimum.reduceat(np.where(years > 0, years, np.int32(9999)), places)
+    return means, first_years, last_years
 
 
-def _save(arrays: dict[str, NDArray[Any]], path: Path) -> None:
-    with write_atomically(path, durable=False) as part:
-        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, part)
-        part.chmod(0o644)  # safetensors makes it private to the user
-
-
-def _write(content: bytes, path: Path) -> None:
-    with write_atomically(path, durable=False) as part:
-        part.write_bytes(content)
-
-
-def _load(path: Path, read: Callable[[Path], bytes]) -> dict[str, NDArray[Any]]:
-    try:
-        return dict(load(_content(path, read)))
-    except (SafetensorError, ValueError) as error:
-        raise CheckpointError(f"{path}: expected a safetensors file, it is damaged: {error}") from error
-
-
-def _json(path: Path, read: Callable[[Path], bytes]) -> dict[str, Any]:
-    try:
-        values = json.loads(_content(path, read))
-    except ValueError as error:
-        raise CheckpointError(f"{path}: expected JSON, it is damaged: {error}") from error
-    if not isinstance(values, dict):
-        raise CheckpointError(f"{path}: expected a JSON object, got {type(values).__name__}")
-    return values
-
-
-def _content(path: Path, read: Callable[[Path], bytes]) -> bytes:
-    try:
-        content = read(path)
-        return lzma.decompress(content) if path.suffix == ".xz" else content
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{path}: the file is missing") from error
-    except (lzma.LZMAError, EOFError, OSError) as error:
-        raise CheckpointError(f"{path}: it is damaged: {error}") from error
+def labels_of(key: str, name: str) -> list[tuple[str, str]]:
+    """What a candidate may be found by: id and label, for the name and for an id that is another text."""
+    return [(key, name)] if key == name else [(key, name), (key, key)]

@@ -78,7 +78,6 @@ class RelationScore:
         probability: Fitted on development data, in ``[0, 1]``; 0 when not asserted.
         accepted: ``score`` reaches the relation's threshold, and between these two entities nothing fits better.
         symmetric: Eq. 3.11 of the pattern's and the relation's facets, in ``[-1, 1]``.
-        asymmetric: Eq. 3.10 with the pattern as premise: how well it covers the relation's facets, in ``[-1, 1]``.
         universal_schema: The look-up's cosine, in ``[-1, 1]``; None where pattern or relation was not seen.
         meeting: Which facet met which; None without evidence.
         similar_patterns: Nearest patterns of the training data that express the relation, closest first; only with

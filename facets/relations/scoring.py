@@ -75,16 +75,6 @@ def symmetric_score(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
     return (cosines_PKJ.amax(dim=1).mean(dim=1) + cosines_PKJ.amax(dim=2).mean(dim=1)) / 2
 
 
-def symmetric_scores(patterns_BKD: Tensor, relations_RJD: Tensor) -> Tensor:
-    """``symmetric_score`` of every pattern with every relation, ``[B, R]``; see ``asymmetric_scores``.
-
-    References:
-        Chang 2022, eq. 3.11.
-    """
-    forward_BR, backward_BR = asymmetric_scores(patterns_BKD, *distinct_facets(relations_RJD))
-    return (forward_BR + backward_BR) / 2
-
-
 def asymmetric_scores(
     patterns_BKD: Tensor, relations_RJD: Tensor, shares_RJ: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ import numpy as np
 from facets_server.documents.stream_store import SCHEMA as STREAMS
 from facets_server.runtime.upkeep import back_up_directory
 
-from facets.papers.inputs import Author, CandidateKind, Paper
+from facets.papers.records import Author, CandidateKind, Paper
 from facets.papers.store import AddedVector, AdditionStore
 from facets.relations.additions import AddedRelation, AddedRelationStore
 from facets.storage import Database

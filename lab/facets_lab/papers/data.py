@@ -1,7 +1,11 @@
-"""Papers as arrays, and batches of them for training: parts of like length, and the pairs of the whole batch.
+"""Papers as arrays, batches for training (parts of like length, the pairs of the whole batch), and word vectors.
 
-Shape letters: I papers, B those of a batch, T words of all papers, L words of one, P pairs, J authors or citing papers,
-U distinct ones of a batch, V words.
+The vectors of a general corpus do not know the words of a field ("llm" and "treebank" are among the 45 % of the papers'
+vocabulary that ``facets-en`` lacks), and adding them gains nothing: so words get singular vectors of the papers' own
+tf-idf matrix.
+
+Shape letters: I or N papers, B those of a batch, T words of all papers, L words of one, P pairs, J authors or citing
+papers, U distinct ones of a batch, V words, D dimensions.
 """
 
 from collections import Counter
@@ -12,13 +16,16 @@ from typing import Annotated, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
+from scipy.sparse import csr_matrix, diags
+from scipy.sparse.linalg import svds
 
 from facets.config import AtLeastOne, FacetModelConfig, NonNegative, NonNegativeInt, Positive, Probability, VectorWidth
 from facets.errors import InvalidInputError
 from facets.language.tokenizer import Tokenizer
+from facets.language.vectors import unit_rows
 from facets.language.vocabulary import Vocabulary
-from facets.papers.inputs import CandidateKind, Paper
-from facets.papers.typed_rows import typed_rows
+from facets.papers.reading import typed_rows
+from facets.papers.records import CandidateKind, Paper
 from facets_lab.training.loop import BatchSize, OptimizerConfig, TrainingConfig
 
 
@@ -91,7 +98,7 @@ class PaperCorpus:
     Attributes:
         papers: In the order of the file.
         vocabulary: The ``V`` words.
-        rows: ``[T]`` uint16, typed rows (``facets.papers.typed_rows``), titles first.
+        rows: ``[T]`` uint16, typed rows (``facets.papers.reading``), titles first.
         offsets: ``[I + 1]`` int64, words of paper ``i`` are ``rows[offsets[i]:offsets[i + 1]]``.
         interactions: By kind.
     """
@@ -292,3 +299,48 @@ class PaperStream:
         chosen = starts[places] + steps
         columns, inverse = np.unique(pairs.columns[chosen], return_inverse=True)
         return BatchPairs(columns, chosen, np.stack([places, inverse], axis=1).astype(np.int64), pairs.weights[chosen])
+
+
+def word_counts(rows: NDArray[np.uint16], offsets: NDArray[np.int64], num_words: int) -> csr_matrix:
+    """How often each text has each known word, of whatever type, ``[N, V]`` float32.
+
+    Args:
+        rows: Typed rows (``facets.papers.typed_rows``) of all texts, one after the other.
+        offsets: ``[N + 1]``, text ``n`` is ``rows[offsets[n]:offsets[n + 1]]``.
+        num_words: V.
+    """
+    words = rows.astype(np.int64) % (num_words + 1)
+    texts = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    known = words < num_words
+    ones = np.ones(int(known.sum()), dtype=np.float32)
+    return csr_matrix((ones, (texts[known], words[known])), shape=(len(offsets) - 1, num_words))
+
+
+def singular_word_vectors(counts_NV: csr_matrix, dim: int, *, seed: int = 1) -> NDArray[np.float32]:
+    """Unit vectors of the words, ``[V, D]``.
+
+    Right singular vectors of the matrix of texts and words, weighted by ``(1 + log count) log(N / texts)`` with
+    texts at unit length; then each word at unit length.
+
+    Args:
+        counts_NV: How often each text has each word.
+        dim: D.
+        seed: Start of the iteration.
+
+    Raises:
+        InvalidInputError: There are fewer texts or words than ``dim`` needs.
+    """
+    num_texts, num_words = counts_NV.shape
+    if min(num_texts, num_words) <= dim:
+        raise InvalidInputError(
+            f"word_dim must be below the number of papers and of words, {num_texts} and {num_words}, got {dim}"
+        )
+    frequency_V = np.asarray((counts_NV > 0).sum(axis=0)).ravel()
+    weighted = counts_NV.copy()
+    weighted.data = 1.0 + np.log(weighted.data)
+    weighted = weighted @ diags(np.log(num_texts / (1.0 + frequency_V)).clip(min=0.0))
+    lengths_N = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())
+    weighted = (diags(1.0 / np.maximum(lengths_N, 1e-9)) @ weighted).astype(np.float32)
+    start = np.random.default_rng(seed).standard_normal(min(weighted.shape)).astype(np.float32)
+    _, _, rows_DV = svds(weighted, k=dim, v0=start, tol=1e-2)
+    return unit_rows(np.ascontiguousarray(rows_DV[::-1].T))

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from facets.model.loading import TASKS, load
 from facets.model.shipped import find_model
 from facets.papers.engine import PaperEngine
-from facets.papers.inputs import CandidateKind
 from facets.papers.model import PaperModel
-from facets.papers.records import read_papers
-from facets.papers.tables import change_settings
+from facets.papers.records import CandidateKind
+from facets.papers.trained import change_settings
 from facets_lab.evaluation.comparison import load_systems
+from facets_lab.papers.records import read_papers
 from facets_lab.papers.systems import (
     DOCUMENT_MODES,
     SENTENCE_ENCODERS,

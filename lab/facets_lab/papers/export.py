@@ -21,12 +21,11 @@ from facets.model.checkpoint import CheckpointConfig
 from facets.model.loading import load
 from facets.model.passage_model import PassageModel
 from facets.model.shipped import find_model
-from facets.papers.inputs import CandidateKind
+from facets.papers.fitting import spread_matrix
 from facets.papers.model import PaperModel
-from facets.papers.records import read_papers
-from facets.papers.scoring import spread_matrix
-from facets.papers.sentences import SentenceVectors, sentence_texts
-from facets.papers.tables import (
+from facets.papers.reading import SentenceVectors, sentence_texts
+from facets.papers.records import CandidateKind
+from facets.papers.trained import (
     PaperTables,
     ScoringSettings,
     SentenceSettings,
@@ -36,8 +35,15 @@ from facets.papers.tables import (
 )
 from facets.storage import write_atomically
 from facets_lab.cards import curve_rows, fill_card, read_objects, table
-from facets_lab.papers.data import PaperCorpus, PaperTrainingConfig, build_corpus, build_vocabulary
-from facets_lab.papers.singular import singular_word_vectors, word_counts
+from facets_lab.papers.data import (
+    PaperCorpus,
+    PaperTrainingConfig,
+    build_corpus,
+    build_vocabulary,
+    singular_word_vectors,
+    word_counts,
+)
+from facets_lab.papers.records import read_papers
 from facets_lab.papers.training import MatchedTable, PaperTrainer
 from facets_lab.training.loop import TrainingResult, train
 

@@ -19,15 +19,14 @@ from facets.language.vectors import unit_rows
 from facets.language.vocabulary import rarity_weights
 from facets.model.loading import load
 from facets.model.passage_model import PassageModel
-from facets.papers.candidates import CandidateTable, PaperBank, build_table
 from facets.papers.engine import PaperEngine
-from facets.papers.inputs import CandidateKind, Paper
 from facets.papers.model import PaperModel
-from facets.papers.ranking import HybridScores, hybrid_scores
-from facets.papers.records import read_papers
-from facets.papers.results import PaperFacets
+from facets.papers.records import CandidateKind, Paper, PaperFacets
+from facets.papers.scoring import HybridScores, hybrid_scores
+from facets.papers.tables import CandidateTable, PaperBank, build_table
 from facets_lab.evaluation.comparison import Embed, minilm
-from facets_lab.papers.singular import singular_word_vectors, word_counts
+from facets_lab.papers.data import singular_word_vectors, word_counts
+from facets_lab.papers.records import read_papers
 
 _RECALL_AT = (50, 200)
 # Scores compared at a time, positives times papers: 16 million, some 80 MB.

@@ -17,11 +17,10 @@ from torch.nn import functional
 
 from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import rarity_weights
-from facets.papers.inputs import CandidateKind
 from facets.papers.network import EncodedPapers, PaperNetwork
+from facets.papers.records import CandidateKind
 from facets_lab.losses import paper_autoencoder_loss, softmax_loss, squared_loss
-from facets_lab.papers.data import PaperBatch, PaperCorpus, PaperStream, PaperTrainingConfig
-from facets_lab.papers.singular import word_counts
+from facets_lab.papers.data import PaperBatch, PaperCorpus, PaperStream, PaperTrainingConfig, word_counts
 from facets_lab.training.loop import LOSS, Trainer
 
 

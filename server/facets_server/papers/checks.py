@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from facets.errors import ErrorPath, InvalidInputError
-from facets.papers.inputs import Author, Paper
+from facets.papers.records import Author, Paper
 from facets_server.runtime.limits import LimitsConfig, raise_first, text_problem
 
 __all__ = ["check_author", "check_distinct", "check_ids", "check_papers"]

@@ -14,8 +14,7 @@ import numpy as np
 
 from facets.documents import CollectionEngine, Filter, StoredDocument
 from facets.errors import InvalidInputError
-from facets.papers.inputs import Paper
-from facets.papers.results import PaperFacets
+from facets.papers.records import Paper, PaperFacets
 from facets_server.papers.served import ServedPapers
 from facets_server.runtime.call_context import CallContext
 

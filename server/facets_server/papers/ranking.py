@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from facets.documents import Filter
-from facets.papers.inputs import CandidateKind, Paper, PaperOptions
-from facets.papers.results import BulkCandidates, RankedCandidate, RankedPaper
+from facets.papers.records import BulkCandidates, CandidateKind, Paper, PaperOptions, RankedCandidate, RankedPaper
 from facets_server.papers.collection_papers import CollectionPapers
 from facets_server.papers.served import ServedPapers
 from facets_server.runtime.call_context import CallContext

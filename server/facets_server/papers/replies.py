@@ -7,7 +7,7 @@ import numpy as np
 from facets_proto.v1 import papers_pb2
 
 from facets.model.contract import ModelInfo
-from facets.papers.results import AddResult, BulkCandidates, CandidateEvidence, RankedCandidate, RankedPaper
+from facets.papers.records import AddResult, BulkCandidates, CandidateEvidence, RankedCandidate, RankedPaper
 from facets_server.papers.ranking import Ranked
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.replies import nearest_to_proto, timings_to_proto, version_to_proto

@@ -4,7 +4,7 @@ from facets_proto.v1 import papers_pb2
 
 from facets.documents import And, Filter, Range
 from facets.errors import ErrorPath, InvalidInputError
-from facets.papers.inputs import MAX_EXAMPLE_WEIGHT, Author, CandidateKind, NewAuthor, Paper, PaperOptions
+from facets.papers.records import MAX_EXAMPLE_WEIGHT, Author, CandidateKind, NewAuthor, Paper, PaperOptions
 from facets_server.documents.filter_requests import filter_from_proto
 from facets_server.papers.checks import check_author, check_distinct, check_ids, check_papers
 from facets_server.papers.ranking import CandidateQuery, NameQuery, PaperQuery

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from facets.model.contract import ModelInfo
 from facets.papers.engine import PaperEngine
-from facets.papers.inputs import CandidateKind, Paper, PaperOptions
+from facets.papers.records import CandidateKind, Paper, PaperOptions
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.fair_queue import FairLock
 from facets_server.runtime.models import ServedModel, TaskModels

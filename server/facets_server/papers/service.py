@@ -2,7 +2,7 @@
 
 from facets_proto.v1 import papers_pb2, papers_pb2_grpc
 
-from facets.papers.inputs import CandidateKind
+from facets.papers.records import CandidateKind
 from facets_server.papers.collection_papers import CollectionPapers
 from facets_server.papers.ranking import rank_candidates, rank_candidates_in_bulk, rank_papers
 from facets_server.papers.replies import (

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 
 from facets.errors import InvalidInputError, NotFoundError, StorageError
 from facets.papers.engine import PaperEngine
-from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
 from facets.papers.model import PaperModel
+from facets.papers.records import Author, CandidateKind, NewAuthor, Paper, PaperOptions
 
 AUTHORS = CandidateKind.AUTHORS
 VOICE = Paper("voice of a speaker", "microphone prosody and tone")

@@ -10,8 +10,8 @@ from toys import toy_model
 
 from facets.errors import InvalidInputError, NotFoundError
 from facets.papers.engine import PaperEngine
-from facets.papers.inputs import CandidateKind, Paper, PaperOptions
 from facets.papers.model import PaperModel
+from facets.papers.records import CandidateKind, Paper, PaperOptions
 
 AUTHORS, CITATIONS = CandidateKind.AUTHORS, CandidateKind.CITATIONS
 PARSER = Paper("dependency parser of a treebank")

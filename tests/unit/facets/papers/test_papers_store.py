@@ -8,7 +8,7 @@ import pytest
 from damage import DAMAGES, flipped_copies
 
 from facets.errors import DamagedError, StorageError
-from facets.papers.inputs import Author, CandidateKind, Paper
+from facets.papers.records import Author, CandidateKind, Paper
 from facets.papers.store import AddedVector, AdditionStore
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"

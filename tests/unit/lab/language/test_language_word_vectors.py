@@ -4,14 +4,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from facets_lab.language import word_vectors
-from facets_lab.language.postprocess import blend, principal_axes, reduce_dim, remove_common
 from facets_lab.language.word_vectors import (
     CbowConfig,
     DistillConfig,
     WordVectorsConfig,
+    blend,
     build_word_vectors,
     distill,
     fit_to_sentences,
+    principal_axes,
+    reduce_dim,
+    remove_common,
     sample_sentences,
     train_cbow,
 )

@@ -9,12 +9,16 @@ from facets_server.papers.served import ServedPapers
 from server_fakes import FakeInfo
 
 from facets.errors import InvalidInputError, NotFoundError
-from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
-from facets.papers.results import (
+from facets.papers.records import (
     AddResult,
+    Author,
     BulkCandidates,
     CandidateEvidence,
+    CandidateKind,
+    NewAuthor,
+    Paper,
     PaperFacets,
+    PaperOptions,
     RankedCandidate,
     RankedPaper,
 )

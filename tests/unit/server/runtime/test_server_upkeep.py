@@ -12,7 +12,7 @@ from facets_server.__main__ import main
 from facets_server.documents.stream_store import StreamStore
 
 from facets.documents import CollectionEngine, Document, EngineConfig
-from facets.papers.inputs import Paper
+from facets.papers.records import Paper
 from facets.papers.store import AdditionStore
 from facets.relations.additions import AddedRelation, AddedRelationStore
 from facets.storage import last_backup

@@ -13,9 +13,8 @@ from toy_papers import SUBJECTS
 
 from facets.errors import StorageError
 from facets.papers.engine import PaperEngine
-from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
 from facets.papers.model import PaperModel
-from facets.papers.results import PaperFacets
+from facets.papers.records import Author, CandidateKind, NewAuthor, Paper, PaperFacets, PaperOptions
 
 AUTHORS, CITATIONS = CandidateKind.AUTHORS, CandidateKind.CITATIONS
 QUERIES = [Paper("voice of a speaker", "microphone prosody"), Paper("parser of trees"), Paper("camera depth")]

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from facets_lab.papers.singular import singular_word_vectors, word_counts
+from facets_lab.papers.data import singular_word_vectors, word_counts
 
 from facets.errors import InvalidInputError
 from facets.language.vocabulary import rarity_weights

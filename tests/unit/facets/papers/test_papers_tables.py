@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facets.papers.growing import GrowingArray, GrowingList, LayeredMap
+from facets.papers.tables import GrowingArray, GrowingList, LayeredMap
 
 
 @given(st.lists(st.lists(st.integers(0, 99), max_size=5), max_size=20))

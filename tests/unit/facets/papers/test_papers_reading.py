@@ -1,4 +1,4 @@
-"""Sentence vectors beside the word averages: made, stored, added at run time, brought to another version."""
+"""How papers are read: typed rows of words; sentence vectors made, stored, added, brought to another version."""
 
 import json
 import shutil
@@ -11,14 +11,16 @@ from numpy.testing import assert_allclose
 from toy_papers import SHARE
 
 from facets.errors import CheckpointError, NotFoundError
+from facets.language.tokenizer import Tokenizer
+from facets.language.vocabulary import Vocabulary
 from facets.model.loading import load
 from facets.model.passage_model import PassageModel
 from facets.papers.engine import PaperEngine
-from facets.papers.inputs import Author, CandidateKind, NewAuthor, Paper, PaperOptions
 from facets.papers.model import PaperModel
-from facets.papers.sentences import SentenceVectors, sentence_texts
+from facets.papers.reading import SentenceVectors, sentence_texts, typed_rows
+from facets.papers.records import Author, CandidateKind, NewAuthor, Paper, PaperOptions
 from facets.papers.store import AdditionStore
-from facets.papers.tables import write_sentence_vectors
+from facets.papers.trained import write_sentence_vectors
 
 AUTHORS = CandidateKind.AUTHORS
 VOICE = Paper("voice of a speaker", "microphone prosody and tone")
@@ -173,3 +175,30 @@ def test_damaged_vectors_are_told(with_sentences: Path, tmp_path: Path, damage: 
         write_sentence_vectors(copy, SentenceVectors.of(np.eye(32, dtype=np.float32), 8))
     with pytest.raises(CheckpointError, match=r"sentences\.safetensors\.xz"):
         PaperModel.from_folder(copy)
+
+
+VOCABULARY = Vocabulary(["the", "of", "parser", "tree"], np.array([4, 3, 2, 1]))
+
+
+def rows(title: str, abstract: str = "") -> list[int]:
+    return typed_rows(Tokenizer(), VOCABULARY, [title], [abstract])[0].tolist()
+
+
+def test_words_of_the_abstract_have_rows_of_their_own() -> None:
+    assert rows("Parser", "Parser tree") == [2, 2 + 5, 3 + 5]
+
+
+def test_stop_words_and_punctuation_are_left_out_but_unknown_words_stay() -> None:
+    assert rows("The parser of the zebra!") == [2, 4]
+
+
+def test_a_title_of_stop_words_keeps_them() -> None:
+    assert rows("The of", "The tree") == [0, 1, 3 + 5]
+
+
+def test_an_endless_abstract_is_cut() -> None:
+    assert len(rows("Parser", "tree " * 100_000)) < 10_000
+
+
+def test_no_texts_give_no_rows() -> None:
+    assert typed_rows(Tokenizer(), VOCABULARY, [], []) == []
