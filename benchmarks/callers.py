@@ -4,7 +4,6 @@ Messages are made once, before the clock starts; a caller only sends and receive
 """
 
 import multiprocessing
-import statistics
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -13,7 +12,6 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event, Semaphore
 
 import grpc
-import numpy as np
 
 __all__ = ["Load", "Taken", "call_all"]
 
@@ -52,11 +50,6 @@ class Taken:
     seconds: float
     latencies_ms: tuple[float, ...]
     client_cpu_s: float
-
-    def percentiles(self) -> dict[str, float]:
-        """The median and the 99th percentile in milliseconds."""
-        p99 = float(np.percentile(self.latencies_ms, 99))
-        return {"p50_ms": round(statistics.median(self.latencies_ms), 2), "p99_ms": round(p99, 2)}
 
 
 def call_all(load: Load, *, cpu_seconds: Callable[[], float] = time.process_time) -> tuple[Taken, float]:

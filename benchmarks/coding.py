@@ -9,8 +9,6 @@ Shape suffixes: B texts, K facets, N targets, D dimensions.
 """
 
 import argparse
-import json
-import sys
 import time
 from collections.abc import Callable, Sequence
 
@@ -20,6 +18,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 from torch.nn import functional
 
+from benchmarks.measuring import print_report
 from facets.coding import gram_and_correlations, kkt_residual, reconstruction_error, solve_coefficients
 from facets.coding.reference import reference_coefficients, rmsprop_coefficients
 
@@ -46,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     facets_BKD, targets_BND = make_problem(options.texts, options.facets, options.targets, options.dim)
     report = measure(facets_BKD, targets_BND, options.l1_weight, options.repeats, options.scipy_texts)
     report["parameters"] = vars(options)
-    sys.stdout.write(json.dumps(report, indent=2) + "\n")
+    print_report(report)
 
 
 def make_problem(num_texts: int, num_facets: int, num_targets: int, dim: int) -> tuple[Tensor, Tensor]:

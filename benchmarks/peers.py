@@ -10,7 +10,6 @@ keeps nothing but vectors.
 
 import argparse
 import gc
-import json
 import math
 import sys
 import tempfile
@@ -25,8 +24,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.scale import in_child, resident_bytes
-from benchmarks.synthetic_facets import make_facets
+from benchmarks.measuring import in_child, make_facets, percentiles, print_report, resident_bytes
 from facets.documents import CollectionEngine, Document, EngineConfig
 
 _BATCH = 512
@@ -218,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "figures": figures,
         "parameters": {"vectors": options.vectors, "dim": options.dim, "queries": options.queries},
     }
-    sys.stdout.write(json.dumps(report, indent=2) + "\n")
+    print_report(report)
 
 
 def _documents(options: argparse.Namespace) -> int:
@@ -282,11 +280,11 @@ def _use(directory: Path, options: argparse.Namespace) -> dict[str, object]:
     opening = time.process_time() - cpu
     tried = {}
     for effort in engine.efforts:
-        cpu, found, wall = time.process_time(), 0, []
+        cpu, found, wall_ms = time.process_time(), 0, []
         for query, best in zip(queries, options.truth, strict=True):
             start = time.perf_counter()
             found += len(best & set(engine.search(query, effort)))
-            wall.append(time.perf_counter() - start)
+            wall_ms.append(1000 * (time.perf_counter() - start))
         cpu, recall = time.process_time() - cpu, found / (_TOP_K * len(queries))
         tried[effort] = round(recall, 3)
         if recall >= options.recall:
@@ -297,7 +295,7 @@ def _use(directory: Path, options: argparse.Namespace) -> dict[str, object]:
         "effort": effort,
         "recall_by_effort": tried,
         "queries_per_cpu_s": round(len(queries) / cpu, 1),
-        "p50_ms": round(1000 * float(np.median(wall)), 2),
+        **percentiles(wall_ms, (50,), digits=2, unit="_ms"),
         "open_cpu_s": round(opening, 2),
         "bytes_per_vector": {"memory": round(memory / options.vectors), "disk": round(disk / options.vectors)},
         "new_documents": _insert(engine, num, effort, options),
@@ -306,19 +304,19 @@ def _use(directory: Path, options: argparse.Namespace) -> dict[str, object]:
 
 def _insert(engine: Engine, num: int, effort: int, options: argparse.Namespace) -> dict[str, object]:
     """Documents added one by one to the full collection, each of them looked for at once."""
-    missed, cpu, wall = 0, time.process_time(), []
+    missed, cpu, wall_ms = 0, time.process_time(), []
     for number in range(num, num + _NEW):
         facets = _batch(number, 1, options)
         start = time.perf_counter()
         engine.add(number, facets)
         missed += engine.search(facets[0], effort)[:1] != [number]
-        wall.append(time.perf_counter() - start)
+        wall_ms.append(1000 * (time.perf_counter() - start))
     cpu = time.process_time() - cpu
     engine.close()
     return {
         "not_first_at_once": missed,
         "cpu_ms_each": round(1000 * cpu / _NEW, 2),
-        "p50_ms": round(1000 * float(np.median(wall)), 2),
+        **percentiles(wall_ms, (50,), digits=2, unit="_ms"),
     }
 
 

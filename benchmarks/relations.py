@@ -5,11 +5,8 @@ text; patterns a second that are scored, beside scoring them one by one.
 """
 
 import argparse
-import json
-import sys
 import tempfile
 import time
-from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
@@ -20,6 +17,7 @@ from facets_lab.relations.mining import mine_cells
 from facets_lab.training.corpus import expand_files
 from spacy.matcher import PhraseMatcher
 
+from benchmarks.measuring import print_report, spent
 from facets.relations.engine import RelationEngine
 
 _SENTENCE_WORDS = 21  # of the corpus, on average; to compare with spaCy, which splits no sentences here
@@ -38,7 +36,7 @@ def main() -> None:
     report: dict[str, object] = {"threads": options.threads, "scoring": _scoring(options)}
     if options.corpus:
         report["mining"] = _mining(options)
-    sys.stdout.write(json.dumps(report, indent=2) + "\n")
+    print_report(report)
 
 
 def _scoring(options: argparse.Namespace) -> dict[str, object]:
@@ -47,10 +45,8 @@ def _scoring(options: argparse.Namespace) -> dict[str, object]:
     # A number makes each pattern new, so that nothing is looked up.
     patterns = [known[n % len(known)].replace(" ", f" {n} ", 1) for n in range(options.patterns)]
     engine.score_arrays(patterns[:500])
-    cpu_started = time.process_time()
-    seconds = _seconds(lambda: engine.score_arrays(patterns))
-    cpu_seconds = time.process_time() - cpu_started
-    alone = _seconds(lambda: [engine.score_arrays([pattern]) for pattern in patterns[: options.single]])
+    seconds, cpu_seconds = spent(lambda: engine.score_arrays(patterns))
+    alone = spent(lambda: [engine.score_arrays([pattern]) for pattern in patterns[: options.single]]).wall
     return {
         "patterns": len(patterns),
         "relations": len(engine.relations()),
@@ -91,12 +87,6 @@ def _spacy_words_per_second(files: list[Path]) -> float:
         num_words += len(doc)
         matcher(doc)
     return num_words / (time.perf_counter() - start)
-
-
-def _seconds(run: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

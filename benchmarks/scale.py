@@ -6,15 +6,10 @@ search beside folding, memory and disk a document. Facets are synthetic clusters
 """
 
 import argparse
-import json
-import multiprocessing
-import os
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection
+from collections.abc import Sequence
 from pathlib import Path
 
 import faiss
@@ -22,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.index import make_batch
-from benchmarks.synthetic_facets import make_facets
+from benchmarks.measuring import in_child, make_facets, percentiles, print_report, resident_bytes
 from facets.documents import CollectionEngine, EngineConfig
 from facets.index.backends import make_backend
 
@@ -47,32 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         figures = in_child(_fill, Path(directory), options)
         figures |= in_child(_use, Path(directory), options)
     report = {"benchmark": "scale", "vectors": options.documents * options.facets, **figures}
-    sys.stdout.write(json.dumps(report | {"parameters": vars(options)}, indent=2) + "\n")
-
-
-def in_child(
-    work: Callable[[Path, argparse.Namespace], dict[str, object]], directory: Path, options: argparse.Namespace
-) -> dict[str, object]:
-    """What ``work`` returns in a fresh process, whose memory is that of the collection alone."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_answer, args=(work, directory, options, theirs))
-    process.start()
-    theirs.close()
-    try:
-        answer: dict[str, object] = ours.recv()
-    finally:
-        process.join()
-    return answer
-
-
-def _answer(
-    work: Callable[[Path, argparse.Namespace], dict[str, object]],
-    directory: Path,
-    options: argparse.Namespace,
-    answer: Connection,
-) -> None:
-    answer.send(work(directory, options))
+    print_report(report | {"parameters": vars(options)})
 
 
 def _config(options: argparse.Namespace) -> EngineConfig:
@@ -117,12 +87,6 @@ def _use(directory: Path, options: argparse.Namespace) -> dict[str, object]:
         }
 
 
-def resident_bytes() -> int:
-    """Memory of this process."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
 def _queries(options: argparse.Namespace, count: int) -> NDArray[np.float32]:
     return make_facets(count, options.query_facets, options.dim, seed=_QUERIES_SEED)
 
@@ -147,11 +111,11 @@ def beside_flat(engine: CollectionEngine, options: argparse.Namespace) -> dict[s
         for query in queries
     ]
     ours(queries[0])
-    found, cpu, wall = 0, time.process_time(), []
+    found, cpu, wall_ms = 0, time.process_time(), []
     for query, best in zip(queries, truth, strict=True):
         start = time.perf_counter()
         found += len(best & set(ours(query)))
-        wall.append(time.perf_counter() - start)
+        wall_ms.append(1000 * (time.perf_counter() - start))
     ours_s = (time.process_time() - cpu) / len(queries)
     by_flat(queries[0])
     cpu = time.process_time()
@@ -162,8 +126,7 @@ def beside_flat(engine: CollectionEngine, options: argparse.Namespace) -> dict[s
         "recall": round(found / sum(map(len, truth)), 4),
         "queries_per_cpu_s": {"ours": round(1 / ours_s, 1), "flat_faiss": round(1 / flat_s, 2)},
         "times_flat_faiss": round(flat_s / ours_s, 1),
-        "p50_ms": round(1000 * float(np.median(wall)), 2),
-        "p99_ms": round(1000 * float(np.percentile(wall, 99)), 2),
+        **percentiles(wall_ms, (50, 99), digits=2, unit="_ms"),
     }
 
 

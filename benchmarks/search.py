@@ -7,9 +7,6 @@ over one vector a document (the mean of its facets), which is faster and finds o
 """
 
 import argparse
-import json
-import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +16,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.synthetic_facets import make_facets
+from benchmarks.measuring import make_facets, percentiles, print_report
 from facets.documents import CollectionEngine, Document, EngineConfig, Equals
 
 _BATCH = 512
@@ -45,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             facets = fill(engine, options.documents, options.facets, options.dim)
             report = measure(engine, facets, options.queries, options.top_k)
     report["parameters"] = vars(options)
-    sys.stdout.write(json.dumps(report, indent=2) + "\n")
+    print_report(report)
 
 
 def fill(engine: CollectionEngine, num_documents: int, num_facets: int, dim: int) -> NDArray[np.float16]:
@@ -137,8 +134,7 @@ def timed(
         times.append(1000 * (time.perf_counter() - start))
         found += len(best & set(answer))
     return {
-        "p50_ms": round(statistics.median(times), 3),
-        "p95_ms": round(float(np.percentile(times, 95)), 3),
+        **percentiles(times, (50, 95), digits=3, unit="_ms"),
         "recall": round(found / (top_k * len(times)), 4),
     }
 

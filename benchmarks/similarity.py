@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -25,10 +25,10 @@ from facets_lab.texts.evaluation import read_sts
 from facets_lab.texts.systems import PAIR_METHODS, EmbeddingPairs, FacetPairs, PairSystem
 
 import facets
+from benchmarks.measuring import Spent, print_report, spent
 from facets.model import FacetModel
 
 Pairs = Sequence[tuple[str, str]]
-Seconds = dict[str, float]  # "wall", "cpu"
 
 _SAMPLES = Path("samples/wikipedia.jsonl")
 
@@ -50,12 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ours: dict[str, PairSystem] = {"all": FacetPairs(model.name, model, methods)}
     ours |= {name: FacetPairs(model.name, model, (name,)) for name in methods}
     minilm_pairs = EmbeddingPairs("minilm", minilm())
-    runs: list[dict[str, Seconds]] = []
+    runs: list[dict[str, Spent]] = []
     for _ in range(options.repeats):
-        run = {name: _seconds(partial(_score, system, pairs)) for name, system in ours.items()}
-        run["minilm"] = _seconds(partial(_score, minilm_pairs, pairs))
+        run = {name: spent(partial(_score, system, pairs)) for name, system in ours.items()}
+        run["minilm"] = spent(partial(_score, minilm_pairs, pairs))
         runs.append(run)
-    best = {name: {clock: min(run[name][clock] for run in runs) for clock in ("wall", "cpu")} for name in runs[0]}
+    best = {name: Spent(*(min(times) for times in zip(*(run[name] for run in runs), strict=True))) for name in runs[0]}
     theirs = best.pop("minilm")
     report = {
         "benchmark": "similarity",
@@ -66,11 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "model": model.name,
         "minilm_s": _rounded(theirs),
         "facets_s": {name: _rounded(seconds) for name, seconds in best.items()},
-        "pairs_per_cpu_s": {name: round(len(pairs) / seconds["cpu"]) for name, seconds in best.items()},
-        "times_minilm": {name: round(theirs["cpu"] / seconds["cpu"], 2) for name, seconds in best.items()},
+        "pairs_per_cpu_s": {name: round(len(pairs) / seconds.cpu) for name, seconds in best.items()},
+        "times_minilm": {name: round(theirs.cpu / seconds.cpu, 2) for name, seconds in best.items()},
         "command_s": _rounded(_command(pairs, methods, options)),
     }
-    print(json.dumps(report, indent=2))
+    print_report(report)
 
 
 def _score(system: PairSystem, pairs: Pairs) -> None:
@@ -78,26 +78,21 @@ def _score(system: PairSystem, pairs: Pairs) -> None:
         pass
 
 
-def _seconds(work: Callable[[], object]) -> Seconds:
-    wall, cpu = time.perf_counter(), time.process_time()
-    work()
-    return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
-
-
-def _command(pairs: Pairs, methods: Sequence[str], options: argparse.Namespace) -> Seconds:
+def _command(pairs: Pairs, methods: Sequence[str], options: argparse.Namespace) -> Spent:
     """One run of ``facets-eval sts`` on the same pairs."""
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "pairs.tsv"
         lines = [f"{row % 6}\t{first}\t{second}\n" for row, (first, second) in enumerate(pairs)]
         data.write_text("".join(lines), encoding="utf-8")
-        command = [sys.executable, "-m", "facets_lab.evaluation", "sts", str(data), "--methods", *methods]
+        command = [sys.executable, "-m", "facets_lab.evaluation", "sts", str(data)]
+        command += [part for method in methods for part in ("--method", method)]
         command += ["--model", options.model] if options.model else []
         environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads)}
         before, wall = os.times(), time.perf_counter()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
         after = os.times()
     cpu = after.children_user - before.children_user + after.children_system - before.children_system
-    return {"wall": time.perf_counter() - wall, "cpu": cpu}
+    return Spent(time.perf_counter() - wall, cpu)
 
 
 def _pairs_of_samples(model: FacetModel) -> tuple[tuple[str, str], ...]:
@@ -110,8 +105,8 @@ def _pairs_of_samples(model: FacetModel) -> tuple[tuple[str, str], ...]:
     return tuple(zip(sentences[::2], sentences[1::2], strict=False))
 
 
-def _rounded(seconds: Seconds) -> Seconds:
-    return {clock: round(value, 2) for clock, value in seconds.items()}
+def _rounded(seconds: Spent) -> dict[str, float]:
+    return {clock: round(value, 2) for clock, value in seconds._asdict().items()}
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ time on the clock; with one thread and an idle machine both are the same. ``word
 
 import argparse
 import json
-import platform
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from facets_lab.texts.evaluation import read_summaries
 from facets_lab.texts.systems import by_graph
 
 import facets
+from benchmarks.measuring import machine, print_report
 from facets.language.tokenizer import Tokenizer
 from facets.model import FacetModel
 from facets.texts.coverage import CoverageConfig
@@ -49,14 +49,14 @@ def main() -> None:
         sets[f"{length} sentences"] = [_joined(sentences, length)]
     result = {
         "benchmark": "summarize",
-        "machine": {"processor": platform.processor() or platform.machine(), "threads": options.threads},
+        "machine": machine(options.threads),
         "model": model.name,
         "data": str(options.data or "samples"),
         "sets": {name: _compare(model, some, options.repeats) for name, some in sets.items()},
     }
     if options.long:
         result["long"] = _long(model, sentences, options.long)
-    print(json.dumps(result, indent=2))
+    print_report(result)
 
 
 def _documents(path: Path | None, tokenizer: Tokenizer) -> list[Document]:

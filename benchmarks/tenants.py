@@ -8,9 +8,7 @@ phase; callers are in a process of their own.
 
 import argparse
 import asyncio
-import json
 import multiprocessing
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -23,7 +21,7 @@ import grpc
 import numpy as np
 from facets_proto.v1 import texts_pb2
 
-from benchmarks.load import percentiles
+from benchmarks.measuring import percentiles, print_report
 from benchmarks.server import make_untrained, serving
 
 _EMBED = "/facets.v1.EmbeddingService/Embed"
@@ -80,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 "texts_per_s": round(sum(answered) / options.seconds, 1),
                 "share_of_mean": [round(texts / mean, 3) for texts in answered],
             }
-    sys.stdout.write(json.dumps(report, indent=2) + "\n")
+    print_report(report)
 
 
 def run(target: str, tenants: Sequence[Tenant], seconds: float) -> list[tuple[int, list[float]]]:

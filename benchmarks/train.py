@@ -7,7 +7,6 @@ random lengths padded to the longest, and the fused attention kernel.
 """
 
 import argparse
-import json
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +17,7 @@ from facets_lab.texts.data import SentenceStream, SentenceTrainingConfig
 from facets_lab.texts.training import SentenceTrainer
 from facets_lab.training.loop import TrainingLoop
 
+from benchmarks.measuring import print_report
 from facets.model import network as transformer
 
 
@@ -43,7 +43,7 @@ def main() -> None:
         "plain_sentences_per_s": round(plain, 1),
         "ratio": round(ours / plain, 2),
     }
-    print(json.dumps(result, indent=2))
+    print_report(result)
 
 
 def _rate(config: SentenceTrainingConfig, num_steps: int) -> float:

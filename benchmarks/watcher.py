@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from benchmarks.measuring import resident_bytes
+
 __all__ = ["Watched", "watching"]
 
 _EVERY_S = 0.05
@@ -58,11 +60,6 @@ def watching(target: str, pid: int) -> Iterator[Watched]:
     watched.health_ms, watched.memory = json.loads(answer)
 
 
-def _memory_of(pid: int) -> int:
-    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 def _watch(target: str, pid: int) -> None:
     health_ms: list[float] = []
     memory: list[int] = []
@@ -74,7 +71,7 @@ def _watch(target: str, pid: int) -> None:
             started = time.perf_counter()
             health.Check(health_pb2.HealthCheckRequest(), timeout=_TIMEOUT_S)
             health_ms.append(1000 * (time.perf_counter() - started))
-            memory.append(_memory_of(pid))
+            memory.append(resident_bytes(pid))
             if len(memory) == 1:
                 sys.stdout.write("begun\n")
                 sys.stdout.flush()

