@@ -137,7 +137,7 @@ def batches(num: int, long_every: int) -> Iterator[list[Document]]:
             text = _text(rng, _LONG_WORDS if is_long else _WORDS)
             bounds = np.arange(len(held) + 1) * len(text) // len(held)
             spans = np.stack([bounds[:-1], bounds[1:]], axis=1) * held.any(axis=1)[:, None]
-            documents.append(Document(id=f"{number:08}", text=text, facet_embeddings=held, spans=spans))
+            documents.append(Document(id=f"{number:08}", text=text, facet_embeddings=held, facet_spans=spans))
         yield documents
 
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from facets.relations import PairRelations, RelationEngine, SpacyEntities
+from facets.relations import EntityPair, RelationEngine, SpacyEntities
 from facets.relations.assertion import AssertionStatus
 
 __all__ = ["answers", "main"]
@@ -26,12 +26,12 @@ def answers(sentences: Sequence[str], model: str | None = None) -> list[str]:
     return [f"| {text} | {_answer(pairs)} |" for text, pairs in zip(sentences, found, strict=True)]
 
 
-def _answer(pairs: Sequence[PairRelations]) -> str:
+def _answer(pairs: Sequence[EntityPair]) -> str:
     found = [relation for pair in pairs for relation in pair.relations]
     if found:
         return "; ".join(f"{r.score.relation}({r.head.text}, {r.tail.text})" for r in found)
-    statuses = [p.scores.assertion for p in pairs if p.scores.assertion.status is not AssertionStatus.ASSERTED]
-    return f"none: {statuses[0].status} (`{statuses[0].cue}`)" if statuses else "none"
+    statuses = [p.pattern_score for p in pairs if p.pattern_score.assertion is not AssertionStatus.ASSERTED]
+    return f"none: {statuses[0].assertion} (`{statuses[0].assertion_cue}`)" if statuses else "none"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

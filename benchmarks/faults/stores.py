@@ -132,7 +132,7 @@ class Stores:
 
     def _is_there(self, name: str, id: str, tell: Callable[[str], None]) -> bool:
         try:
-            return not self.engine.get(name, [id]).missing
+            return not self.engine.get(name, [id]).missing_ids
         except DamagedError:
             tell(id)
             return True

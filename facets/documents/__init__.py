@@ -4,6 +4,7 @@ from facets.documents.confidence import RelevanceCurve, read_relevance
 from facets.documents.encoding import check_facets
 from facets.documents.engine import CollectionEngine
 from facets.documents.filters import And, Contains, Equals, Exists, Filter, In, Not, Or, Range
+from facets.documents.ranking import SearchRequest
 from facets.documents.records import CollectionRecord
 from facets.documents.reindexing import EncodedTexts, ReindexStep, TargetModel
 from facets.documents.types import (
@@ -50,6 +51,7 @@ __all__ = [
     "ReindexStep",
     "RelevanceCurve",
     "SearchMode",
+    "SearchRequest",
     "SearchResult",
     "Span",
     "StoredDocument",

@@ -186,7 +186,7 @@ def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int
         check_text(document.text, path=(*here, "text"), max_bytes=MAX_TEXT_BYTES)
         payloads.append(encode_json(document.payload, path=(*here, "payload")))
         check_facets(
-            document.facet_embeddings, (num_facets, dim), document.spans is not None, (*here, "facet_embeddings")
+            document.facet_embeddings, (num_facets, dim), document.facet_spans is not None, (*here, "facet_embeddings")
         )
         _check_reading(document, here)
     starts_N1 = starts_of(len(document.facet_embeddings) for document in documents)
@@ -209,7 +209,7 @@ def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int
         codes=codes_TD,
         norms=norms_T,
         starts=starts_N1,
-        spans=[None if one.spans is None else one.spans.astype(np.uint32) for one in documents],
+        spans=[None if one.facet_spans is None else one.facet_spans.astype(np.uint32) for one in documents],
         readings=[(document.num_tokens, document.num_read) for document in documents],
         terms=[count_terms(document.text) for document in documents],
     )
@@ -237,13 +237,14 @@ def check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_spans
 
 
 def _check_reading(document: Document, path: ErrorPath) -> None:
-    spans_K2, num_facets = document.spans, len(document.facet_embeddings)
+    spans_K2, num_facets = document.facet_spans, len(document.facet_embeddings)
     if spans_K2 is not None:
         if not isinstance(spans_K2, np.ndarray) or not np.issubdtype(spans_K2.dtype, np.integer):
-            raise InvalidInputError("must be an array of integers", path=(*path, "spans"))
+            raise InvalidInputError("must be an array of integers", path=(*path, "facet_spans"))
         if spans_K2.shape != (num_facets, 2):
             raise InvalidInputError(
-                f"has shape {list(spans_K2.shape)}, expected [facets, 2] = [{num_facets}, 2]", path=(*path, "spans")
+                f"has shape {list(spans_K2.shape)}, expected [facets, 2] = [{num_facets}, 2]",
+                path=(*path, "facet_spans"),
             )
         size = len(document.text)
         wrong = np.flatnonzero((spans_K2[:, 0] < 0) | (spans_K2[:, 1] < spans_K2[:, 0]) | (spans_K2[:, 1] > size))
@@ -251,7 +252,7 @@ def _check_reading(document: Document, path: ErrorPath) -> None:
             start, end = spans_K2[wrong[0]].tolist()
             raise InvalidInputError(
                 f"must have 0 <= start <= end <= {size}, the characters of the text, got {start} to {end}",
-                path=(*path, "spans", int(wrong[0])),
+                path=(*path, "facet_spans", int(wrong[0])),
             )
     reading = (document.num_tokens, document.num_read)
     if reading != (None, None) and not 0 <= (document.num_read or 0) <= (document.num_tokens or 0):

@@ -465,7 +465,7 @@ class CollectionEngine:
             space=record.space,
             num_facets=record.num_facets,
             dim=record.dim,
-            created=record.created,
+            create_time=record.created,
             config=record.config,
             num_documents=record.num_documents,
             num_damaged=self._indexes.quarantine.count(record),

@@ -54,12 +54,12 @@ def matches_of(
     cosines_J = np.clip(np.divide(shares_J, weights_J, out=np.zeros_like(weights_J), where=weights_J > 0), -1.0, 1.0)
     return tuple(
         FacetMatch(
-            query_facet=facet,
-            document_facet=int(document_facets_J[facet]),
+            first_facet=facet,
+            second_facet=int(document_facets_J[facet]),
             cosine=float(cosines_J[facet]),
             contribution=float(positive_J[facet]) / total,
             facet=facets_KD[document_facets_J[facet]],
-            span=_span(text, spans_K2, int(document_facets_J[facet])),
+            second_span=_span(text, spans_K2, int(document_facets_J[facet])),
         )
         for facet in np.argsort(-shares_J, kind="stable").tolist()
         if weights_J[facet] > 0
@@ -91,7 +91,7 @@ def answer_of(
     Returns:
         The part and the words of the query in it; None where neither facets nor words say anything.
     """
-    span = next((match.span for match in matches if match.span is not None and match.contribution > 0), None)
+    span = next((match.second_span for match in matches if match.second_span and match.contribution > 0), None)
     wanted = set(hash_terms([term for term, _ in terms.words])) if terms else set()
     if span is None and not wanted:
         return None

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from facets.documents.codes import starts_of
 from facets.documents.confidence import FEATURES, RelevanceCurve, features_of
 from facets.documents.evidence import answer_of, matched_words, matches_of
+from facets.documents.filters import Filter
 from facets.documents.records import CollectionRecord
 from facets.documents.types import Hit, SearchMode
 from facets.documents.views import StoreView
@@ -26,6 +27,7 @@ __all__ = [
     "FACETS_SHARES",
     "FoundRows",
     "LexicalSide",
+    "SearchRequest",
     "Wanted",
     "diversify",
     "fuse",
@@ -42,6 +44,41 @@ FACETS_SHARES = {"all-MiniLM-L6-v2": 0.5}
 """Share of the facets by the space they lie in, where it is another one: sentence vectors lie where questions lie."""
 _SHARPNESS = 4
 _BLOCK_FACETS = 1024  # compared with all others at a time: bounds the memory
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchRequest:
+    """A search, from the message that asks for it to the ranking.
+
+    Attributes:
+        collection: Where to search.
+        queries: Texts, or facets ``[facets, D]`` made by the caller.
+        top_k: Documents for each query.
+        filter: Only documents that match; None: all.
+        exact: Compare with every document.
+        min_revision: The read must see the writes up to this revision; 0: any.
+        evidence: Say which facets met.
+        num_words: Nearest words for each facet of the evidence.
+        include_document: Whether hits carry text and payload.
+        mode: What ranks.
+        min_confidence: Hits of less confidence are left out; 0: none is.
+        diversify: How much the hits shall differ in what they answer, in [0, 1].
+        model: The model that encodes the texts; empty: the collection's.
+    """
+
+    collection: str
+    queries: tuple[str | NDArray[np.float32], ...]
+    top_k: int
+    filter: Filter | None = None
+    exact: bool = False
+    min_revision: int = 0
+    evidence: bool = False
+    num_words: int = 5
+    include_document: bool = True
+    mode: SearchMode = "hybrid"
+    min_confidence: float = 0.0
+    diversify: float = 0.0
+    model: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -276,7 +313,7 @@ def _hits(
                 matched_words=() if terms is None else matched_words(terms, held[at]),
                 text=document.text,
                 payload=document.payload,
-                matches=matches,
+                evidence=matches,
                 answer=answer_of(document.text, matches, terms, rarities),
                 confidence=None if scored.confidences is None else float(scored.confidences[place]),
                 signals=dict(zip(FEATURES, scored.features[place].tolist(), strict=True)),

@@ -51,7 +51,7 @@ class Reader:
         asked = dict.fromkeys(ids)
         return GetResult(
             documents=tuple(found[id] for id in asked if id in found),
-            missing=tuple(id for id in asked if id not in found),
+            missing_ids=tuple(id for id in asked if id not in found),
             index_revision=revision,
         )
 
@@ -87,7 +87,7 @@ class Reader:
             record = view.collection(name)
             revision = check_revision(view.revision(), min_revision)
             count = record.num_documents if filter is None else view.count(record, filter)
-            return CountResult(count=count, index_revision=revision)
+            return CountResult(num_documents=count, index_revision=revision)
 
 
 def check_revision(revision: int, min_revision: int | None) -> int:
@@ -109,7 +109,7 @@ def _read(
     if include_facets:
         stored = view.facets(record, rows)
         documents = [
-            replace(document, facet_embeddings=facets, spans=None if spans is None else spans.astype(np.int64))
+            replace(document, facet_embeddings=facets, facet_spans=None if spans is None else spans.astype(np.int64))
             for document, facets, spans in zip(documents, stored.embeddings, stored.spans, strict=True)
         ]
     return tuple(documents)

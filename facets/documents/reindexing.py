@@ -49,7 +49,7 @@ class EncodedTexts:
             text=of.text,
             payload=of.payload,
             facet_embeddings=self.facets[place],
-            spans=None if self.spans is None else self.spans[place],
+            facet_spans=None if self.spans is None else self.spans[place],
             num_tokens=None if self.num_tokens is None else int(self.num_tokens[place]),
             num_read=None if self.num_read is None else int(self.num_read[place]),
         )

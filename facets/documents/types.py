@@ -51,9 +51,9 @@ class Document:
         id: The caller's name for it, unique in the collection, 1 to ``MAX_ID_BYTES`` bytes of UTF-8.
         text: What was encoded, at most ``MAX_TEXT_BYTES`` bytes of UTF-8; may be empty.
         facet_embeddings: ``[K, D]``, any float dtype, finite, magnitudes kept; K and D of the collection. A long text
-            may have more facets, up to ``MAX_NUM_FACETS``, if ``spans`` are given.
+            may have more facets, up to ``MAX_NUM_FACETS``, if ``facet_spans`` are given.
         payload: JSON object of the caller's, at most ``MAX_PAYLOAD_BYTES``; filters look into it.
-        spans: Where in the text each facet comes from, ``[K, 2]`` integers: offsets of its first character and
+        facet_spans: Where in the text each facet comes from, ``[K, 2]`` integers: offsets of its first character and
             behind its last one, in code points; equal ones for none. None: nobody knows.
         num_tokens: Tokens of the text; None: nobody counted.
         num_read: How many of them the model has read.
@@ -63,9 +63,23 @@ class Document:
     text: str
     facet_embeddings: NDArray[np.floating]
     payload: Mapping[str, JsonValue] = field(default_factory=dict)
-    spans: NDArray[np.integer] | None = None
+    facet_spans: NDArray[np.integer] | None = None
     num_tokens: int | None = None
     num_read: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenStats:
+    """How many of a text's tokens the model has read."""
+
+    num_tokens: int
+    num_tokens_in_text: int
+    num_unknown_tokens: int = 0
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the end of the text was not read."""
+        return self.num_tokens < self.num_tokens_in_text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,7 +93,7 @@ class StoredDocument:
         revision: Revision of the write that stored it.
         facet_embeddings: ``[K, D]`` float32 with magnitudes: directions as precise as the collection keeps them,
             norms in single precision; None unless asked for.
-        spans: ``[K, 2]``, see :class:`Document`; None unless facets are asked for, or when nobody said.
+        facet_spans: ``[K, 2]``, see :class:`Document`; None unless facets are asked for, or when nobody said.
         num_tokens: See :class:`Document`.
         num_read: See :class:`Document`.
     """
@@ -89,9 +103,16 @@ class StoredDocument:
     payload: dict[str, JsonValue]
     revision: int
     facet_embeddings: NDArray[np.float32] | None = None
-    spans: NDArray[np.int64] | None = None
+    facet_spans: NDArray[np.int64] | None = None
     num_tokens: int | None = None
     num_read: int | None = None
+
+    @property
+    def token_stats(self) -> "TokenStats | None":
+        """What the model read of the text; None where nobody counted."""
+        if self.num_read is None or self.num_tokens is None:
+            return None
+        return TokenStats(self.num_read, self.num_tokens)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +127,7 @@ class CollectionInfo:
             that has a space of its own ``name@revision``.
         num_facets: K, facets of each document.
         dim: D, dimensions of each facet.
-        created: When, UTC.
+        create_time: When, UTC.
         config: Free JSON object given at creation.
         num_documents: Documents now stored.
         num_damaged: Those of them that searches leave out because they are damaged on disk; known when they are met.
@@ -122,7 +143,7 @@ class CollectionInfo:
     space: str
     num_facets: int
     dim: int
-    created: datetime
+    create_time: datetime
     config: dict[str, JsonValue]
     num_documents: int
     num_damaged: int
@@ -165,12 +186,12 @@ class GetResult:
 
     Attributes:
         documents: Those found, in the order of the ids asked for.
-        missing: Ids that no document has, in the order asked for.
+        missing_ids: Ids that no document has, in the order asked for.
         index_revision: Revision that was read.
     """
 
     documents: tuple[StoredDocument, ...]
-    missing: tuple[str, ...]
+    missing_ids: tuple[str, ...]
     index_revision: int
 
 
@@ -194,11 +215,11 @@ class CountResult:
     """Number of documents.
 
     Attributes:
-        count: How many.
+        num_documents: How many.
         index_revision: Revision that was read.
     """
 
-    count: int
+    num_documents: int
     index_revision: int
 
 
@@ -224,21 +245,25 @@ class FacetMatch:
     """How one facet of the query was answered.
 
     Attributes:
-        query_facet: Which facet of the query, from 0, ...
-        document_facet: ... met which facet of the document, 0..K-1: the one closest to it.
+        first_facet: Which facet of the query, from 0, ...
+        second_facet: ... met which facet of the document, 0..K-1: the one closest to it.
         cosine: Of the two, in [-1, 1].
         contribution: Its share in what spoke for the document, in [0, 1]; those of a hit add up to 1, or to 0 where
             nothing did.
         facet: That facet of the document, ``[D]`` float32, unit norm: its nearest words explain the hit.
-        span: Where in the text it comes from; None where the document was stored without spans.
+        second_span: Where in the text it comes from; None where the document was stored without spans.
+        first_words: Words nearest to the facet of the query with their cosines, closest first, where they were added.
+        second_words: The same for the facet of the document.
     """
 
-    query_facet: int
-    document_facet: int
+    first_facet: int
+    second_facet: int
     cosine: float
     contribution: float
     facet: NDArray[np.float32]
-    span: Span | None = None
+    second_span: Span | None = None
+    first_words: tuple[tuple[str, float], ...] = ()
+    second_words: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -250,8 +275,8 @@ class Hit:
         score: What the hits are in order of; higher is better. Mode facets: ``facets_score``; lexical:
             ``lexical_score``; hybrid: both, in [-1, 1] (:mod:`facets.documents.ranking`).
         text: Its text.
-        payload: Its payload.
-        matches: One for every facet of the query, the largest contribution first; none in mode lexical.
+        payload: Its payload; None where nobody asked for it.
+        evidence: One match for every facet of the query, the largest contribution first; none in mode lexical.
         facets_score: The weighted mean, over the facets of the query, of the cosine with the document's best facet; in
             [-1, 1], exact to 1e-3 (half-precision storage); 0 in mode lexical.
         lexical_score: BM25, 0 or more; 0 in mode facets.
@@ -267,8 +292,8 @@ class Hit:
     id: str
     score: float
     text: str
-    payload: dict[str, JsonValue]
-    matches: tuple[FacetMatch, ...]
+    payload: dict[str, JsonValue] | None
+    evidence: tuple[FacetMatch, ...]
     facets_score: float
     lexical_score: float
     matched_words: tuple[str, ...]
@@ -276,6 +301,11 @@ class Hit:
     confidence: float | None
     signals: Mapping[str, float]
     revision: int
+
+    @property
+    def matched_spans(self) -> tuple[tuple[int, int], ...]:
+        """Where words of the query stand in the answer, in the order of the text."""
+        return self.answer.words if self.answer else ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

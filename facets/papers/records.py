@@ -205,7 +205,7 @@ class RankedPaper:
     """A paper for an author or a citing paper.
 
     Attributes:
-        row: Its place among the papers given.
+        position: Its place among the papers given.
         id: Its id.
         score: As in ``RankedCandidate``.
         facet_score: As in ``RankedCandidate``.
@@ -213,7 +213,7 @@ class RankedPaper:
         evidence: Only when asked for.
     """
 
-    row: int
+    position: int
     id: str
     score: float
     facet_score: float
@@ -277,15 +277,15 @@ class AddResult:
     """What an addition did; everything in it was durable when it came back.
 
     Attributes:
-        papers: Papers stored.
-        authors: Authors whose vector is new or was fitted again.
-        citing_papers: Citing papers whose vector is new or was fitted again.
+        num_papers: Papers stored.
+        num_authors: Authors whose vector is new or was fitted again.
+        num_citing_papers: Citing papers whose vector is new or was fitted again.
         unknown_citations: Entries of ``cited_by_ids`` that are no known paper; they still count as citing papers.
     """
 
-    papers: int = 0
-    authors: int = 0
-    citing_papers: int = 0
+    num_papers: int = 0
+    num_authors: int = 0
+    num_citing_papers: int = 0
     unknown_citations: tuple[str, ...] = field(default=())
 
 

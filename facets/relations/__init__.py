@@ -1,23 +1,23 @@
 """Relations: patterns, the relations they express, and which pattern entails which (Chang 2022, section 3.3)."""
 
 from facets.relations.engine import RelationEngine
-from facets.relations.entailment import EntailmentLabel, EntailmentResult
+from facets.relations.entailment import Entailment, EntailmentLabel
 from facets.relations.entities import EntitySpan, EntityType, Gazetteer
-from facets.relations.patterns import PatternLimits
+from facets.relations.patterns import PairLimits
 from facets.relations.recognizer import SpacyEntities
-from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
+from facets.relations.results import EntityPair, PatternScore, RankedTail, Relation
 
 __all__ = [
+    "Entailment",
     "EntailmentLabel",
-    "EntailmentResult",
+    "EntityPair",
     "EntitySpan",
     "EntityType",
     "Gazetteer",
-    "PairRelations",
-    "PatternLimits",
-    "PatternScores",
+    "PairLimits",
+    "PatternScore",
     "RankedTail",
+    "Relation",
     "RelationEngine",
-    "RelationInfo",
     "SpacyEntities",
 ]

@@ -20,7 +20,7 @@ from facets.language.near_names import NearNames
 from facets.language.vectors import unit_rows
 from facets.relations.model import PatternEncoder
 from facets.relations.patterns import tokenize_patterns
-from facets.relations.results import RelationInfo
+from facets.relations.results import Relation
 from facets.relations.scoring import RelationFacets
 from facets.relations.tables import RelationDetails, RelationTable
 from facets.storage import Database, Schema, clear_errors, make_private_directory, tables_with_checksums
@@ -188,24 +188,24 @@ class Additions:
         """Whether a name means one of the relations with head and tail exchanged."""
         return name not in self.all.names and self._aliases.get(_plain(name), ("", False))[1]
 
-    def infos(self) -> list[RelationInfo]:
+    def infos(self) -> list[Relation]:
         """What is known of every relation, by name."""
         examples = {relation.name: relation.examples for relation in self._added}
         counts = dict(zip(self._model.relations.names, self._model.relations.num_pairs, strict=True))
         details = dict(zip(self._model.relations.names, self._model.relations.details, strict=True))
         everything = self.all
         return [
-            RelationInfo(
-                name,
-                float(threshold),
-                counts.get(name, 0),
-                examples.get(name, ()),
-                details.get(name, RelationDetails()),
+            Relation(
+                name=name,
+                threshold=float(threshold),
+                num_pairs=counts.get(name, 0),
+                examples=examples.get(name, ()),
+                **asdict(details.get(name, RelationDetails())),
             )
             for name, threshold in sorted(zip(everything.names, everything.thresholds, strict=True))
         ]
 
-    def add(self, name: str, examples: Sequence[str], *, threshold: float | None = None) -> RelationInfo:
+    def add(self, name: str, examples: Sequence[str], *, threshold: float | None = None) -> Relation:
         """See ``RelationEngine.add_relation``."""
         if not name.strip() or len(name) > _MAX_NAME_CHARS or not name.isprintable():
             raise InvalidInputError(
@@ -227,7 +227,7 @@ class Additions:
             if self._store is not None:
                 self._store.add(relation)
             self._added, self.all = added, everything
-        return RelationInfo(name, float(value), 0, patterns)
+        return Relation(name=name, threshold=float(value), examples=patterns)
 
     def remove(self, name: str) -> None:
         """See ``RelationEngine.remove_relation``."""

@@ -15,7 +15,14 @@ from torch import Tensor
 from facets.language.vectors import unit_rows
 from facets.relations.assertion import Assertion, AssertionStatus
 from facets.relations.model import PatternEncoder
-from facets.relations.results import Evidence, FacetMeeting, NearRelation, PatternScores, RelationScore, SimilarPattern
+from facets.relations.results import (
+    FacetMeeting,
+    FacetRelations,
+    NearRelation,
+    PatternScore,
+    RelationScore,
+    SimilarPattern,
+)
 from facets.relations.scoring import RelationFacets, ScoreArrays, symmetric_score
 from facets.relations.tables import RelationDetails
 
@@ -98,7 +105,7 @@ class PatternDecisions:
         *,
         assertion: Assertion,
         accepted_R: NDArray[np.bool_] | None = None,
-    ) -> PatternScores:
+    ) -> PatternScore:
         """The result of one pattern.
 
         Args:
@@ -124,8 +131,8 @@ class PatternDecisions:
             )
         best = float(arrays.probabilities[place].max(initial=0.0)) if is_asserted else 0.0
         known = bool(np.isfinite(arrays.universal_schema[place]).any())
-        nearest = () if cosines_KRJ is None else self._nearest(cosines_KRJ)
-        return PatternScores(" ".join(tokens), scores, 1.0 - best, Evidence(nearest, known), assertion)
+        facets = () if cosines_KRJ is None else self._nearest(cosines_KRJ)
+        return PatternScore(" ".join(tokens), scores, 1.0 - best, known, facets, assertion.status, assertion.cue)
 
     def _explained(self, place: int, relation: int, score: RelationScore) -> RelationScore:
         """With the nearest training patterns and well-known pairs."""
@@ -152,17 +159,17 @@ class PatternDecisions:
             score=float(arrays.scores[place, relation]) if asserted else -1.0,
             probability=float(arrays.probabilities[place, relation]) if asserted else 0.0,
             accepted=asserted and accepted,
-            symmetric=float(arrays.symmetric[place, relation]),
-            universal_schema=schema if np.isfinite(schema) else None,
+            symmetric_score=float(arrays.symmetric[place, relation]),
+            universal_schema_score=schema if np.isfinite(schema) else None,
             meeting=None if cosines_KRJ is None else _meeting(cosines_KRJ[:, relation]),
         )
 
-    def _nearest(self, cosines_KRJ: NDArray[np.float32]) -> tuple[tuple[NearRelation, ...], ...]:
+    def _nearest(self, cosines_KRJ: NDArray[np.float32]) -> tuple[FacetRelations, ...]:
         best_KR = cosines_KRJ.max(axis=2)
         names = self._relations.names
         nearest = np.argsort(-best_KR, axis=1, kind="stable")[:, :_NEAREST]
         return tuple(
-            tuple(NearRelation(names[relation], float(best_KR[facet, relation])) for relation in row)
+            FacetRelations(facet, tuple(NearRelation(names[n], float(best_KR[facet, n])) for n in row))
             for facet, row in enumerate(nearest)
         )
 

@@ -17,13 +17,13 @@ from facets.relations.additions import Additions
 from facets.relations.assertion import assertion_of
 from facets.relations.decisions import PatternDecisions, TrainingPatterns
 from facets.relations.direction import asserted_relations, symmetrised
-from facets.relations.entailment import EntailmentResult, background_facets, detect_entailment, entailment_features
+from facets.relations.entailment import Entailment, background_facets, detect_entailment, entailment_features
 from facets.relations.entailment_features import PairFeatures
 from facets.relations.entities import EntityFinder, EntitySpan, EntityType
 from facets.relations.extraction import PairMention, group_tails, head_spans, pair_mentions, resolve_spans
 from facets.relations.model import PatternEncoder, RelationModel
-from facets.relations.patterns import PatternLimits, mirrored, tokenize_patterns
-from facets.relations.results import PairRelations, PatternScores, RankedTail, RelationInfo
+from facets.relations.patterns import PairLimits, mirrored, tokenize_patterns
+from facets.relations.results import EntityPair, PatternScore, RankedTail, Relation
 from facets.relations.scoring import PatternCache, RelationFacets, ScoreArrays, score_arrays
 
 
@@ -87,7 +87,7 @@ class RelationEngine:
         *,
         top_k: int | None = None,
         evidence: bool = True,
-    ) -> list[PatternScores]:
+    ) -> list[PatternScore]:
         """Scores patterns against relations.
 
         Args:
@@ -155,11 +155,11 @@ class RelationEngine:
         spans: Sequence[Sequence[EntitySpan]] | None = None,
         finder: EntityFinder | None = None,
         relations: Sequence[str] | None = None,
-        limits: PatternLimits | None = None,
+        limits: PairLimits | None = None,
         max_relations_per_pair: int | None = 1,
         top_k: int | None = None,
         evidence: bool = True,
-    ) -> list[list[PairRelations]]:
+    ) -> list[list[EntityPair]]:
         """Relations between the entities of each sentence.
 
         Accepted are only relations that the sentence asserts (``assertion``), a symmetric one in the order of the text.
@@ -191,7 +191,7 @@ class RelationEngine:
         chosen = self._additions.chosen(relations)
         _check_texts(texts)
         found = resolve_spans(texts, spans, finder)
-        mentions = pair_mentions(texts, found, self.model.tokenizer, limits or PatternLimits())
+        mentions = pair_mentions(texts, found, self.model.tokenizer, limits or PairLimits())
         most = _checked(max_relations_per_pair, "max_relations_per_pair")
         return self._pairs(texts, mentions, chosen, most=most, top_k=_checked(top_k, "top_k"), evidence=evidence)
 
@@ -203,7 +203,8 @@ class RelationEngine:
         *,
         spans: Sequence[Sequence[EntitySpan]] | None = None,
         finder: EntityFinder | None = None,
-        limits: PatternLimits | None = None,
+        limits: PairLimits | None = None,
+        evidence: bool = True,
     ) -> list[RankedTail]:
         """Tail entities t with ``relation(head, t)`` in the texts, best first, ties by name.
 
@@ -215,6 +216,7 @@ class RelationEngine:
             spans: As for ``extract``; candidates for the tail.
             finder: As for ``extract``.
             limits: As for ``extract``.
+            evidence: As for ``extract``.
 
         Returns:
             Every candidate that stands in a sentence with the head; ``accepted`` says which reach the threshold.
@@ -227,17 +229,18 @@ class RelationEngine:
         head = head.strip()
         chosen, is_inverse = self._additions.chosen([relation]), self._additions.is_inverse(relation)
         _check_texts(texts)
-        found = head_spans(texts, resolve_spans(texts, spans, finder), head)
+        places = head_spans(texts, resolve_spans(texts, spans, finder), head)
         mentions = [
             mention
-            for mention in pair_mentions(texts, found, self.model.tokenizer, limits or PatternLimits())
+            for mention in pair_mentions(texts, places, self.model.tokenizer, limits or PairLimits())
             if mention.is_about(texts, head)
         ]
-        pairs = [pair for found in self._pairs(texts, mentions, chosen, most=1, top_k=1) for pair in found]
+        found = self._pairs(texts, mentions, chosen, most=1, top_k=1, evidence=evidence)
+        pairs = [pair for own in found for pair in own]
         asked = [(pair.tail if is_inverse else pair.head).text.casefold() == head.casefold() for pair in pairs]
         return group_tails(list(compress(pairs, asked)), is_inverse=is_inverse)
 
-    def entailment(self, premises: Sequence[str], hypotheses: Sequence[str]) -> list[EntailmentResult]:
+    def entailment(self, premises: Sequence[str], hypotheses: Sequence[str]) -> list[Entailment]:
         """Whether each premise entails the hypothesis beside it, and the other way round.
 
         Raises:
@@ -254,11 +257,11 @@ class RelationEngine:
         """
         return entailment_features(self.model, premises, hypotheses, self.background)
 
-    def relations(self) -> list[RelationInfo]:
+    def relations(self) -> list[Relation]:
         """Every relation, trained and added, by name."""
         return self._additions.infos()
 
-    def add_relation(self, name: str, examples: Sequence[str], *, threshold: float | None = None) -> RelationInfo:
+    def add_relation(self, name: str, examples: Sequence[str], *, threshold: float | None = None) -> Relation:
         """Adds a relation by example patterns, without training; durable in ``data_dir`` when this returns.
 
         Args:
@@ -296,7 +299,7 @@ class RelationEngine:
         most: int | None,
         top_k: int | None,
         evidence: bool = True,
-    ) -> list[list[PairRelations]]:
+    ) -> list[list[EntityPair]]:
         # Equal patterns are encoded once.
         mirror_images = {mention.pattern: mention.mirrored_pattern for mention in mentions}
         rows = {pattern: row for row, pattern in enumerate(mirror_images)}
@@ -309,7 +312,7 @@ class RelationEngine:
             mentions, arrays.accepted[rows_M], arrays.probabilities[rows_M], symmetric_R=symmetric_R, most=most
         )
         decisions = self._decisions(chosen, arrays, top_k=top_k, evidence=evidence)
-        result: list[list[PairRelations]] = [[] for _ in texts]
+        result: list[list[EntityPair]] = [[] for _ in texts]
         for mention, row, best_R in zip(mentions, rows_M.tolist(), best_MR, strict=True):
             check_interrupted()
             scores = decisions.scores(row, mention.tokens, assertion=mention.assertion, accepted_R=best_R)
@@ -318,7 +321,7 @@ class RelationEngine:
 
     def _scores(
         self, tokens: Sequence[Sequence[str]], chosen: RelationFacets, *, top_k: int | None, evidence: bool
-    ) -> list[PatternScores]:
+    ) -> list[PatternScore]:
         decisions = self._decisions(chosen, self.score_tokens(tokens, chosen), top_k=top_k, evidence=evidence)
         return [decisions.scores(row, pattern, assertion=assertion_of(pattern)) for row, pattern in enumerate(tokens)]
 

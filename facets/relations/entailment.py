@@ -48,14 +48,14 @@ LABELS = (
 
 
 @dataclass(frozen=True, slots=True)
-class EntailmentResult:
+class Entailment:
     """Both directions of a pair of patterns.
 
     Attributes:
         premise: Normalised pattern.
         hypothesis: Normalised pattern.
-        forward: ``asymmetric_score(premise, hypothesis)``, eq. 3.10, in ``[-1, 1]``.
-        backward: ``asymmetric_score(hypothesis, premise)``.
+        forward_score: ``asymmetric_score(premise, hypothesis)``, eq. 3.10, in ``[-1, 1]``.
+        backward_score: ``asymmetric_score(hypothesis, premise)``.
         direction: Probability of ``ENTAILS`` less that of ``ENTAILED_BY``, in ``[-1, 1]``; above 0 the premise is the
             more specific pattern.
         label: The decision.
@@ -65,8 +65,8 @@ class EntailmentResult:
 
     premise: str
     hypothesis: str
-    forward: float
-    backward: float
+    forward_score: float
+    backward_score: float
     direction: float
     label: EntailmentLabel
     confidence: float
@@ -84,7 +84,7 @@ def background_facets(model: PatternEncoder) -> Tensor:
 
 def detect_entailment(
     model: PatternEncoder, premises: Sequence[str], hypotheses: Sequence[str], background_MD: Tensor
-) -> list[EntailmentResult]:
+) -> list[Entailment]:
     """Whether each premise entails the hypothesis beside it, and the other way round.
 
     Args:
@@ -184,17 +184,17 @@ def _result(
     forward: float,
     backward: float,
     threshold: float,
-) -> EntailmentResult:
+) -> Entailment:
     is_negated = bool(negation_cue(premise))
     differs = is_negated != bool(negation_cue(hypothesis))
     # Who was not killed was not assassinated either.
     shares = shares_4[[1, 0, 2, 3]] if is_negated else shares_4
     label = EntailmentLabel.NEUTRAL if differs else decided_label(shares, threshold)
-    return EntailmentResult(
+    return Entailment(
         premise=" ".join(premise),
         hypothesis=" ".join(hypothesis),
-        forward=forward,
-        backward=backward,
+        forward_score=forward,
+        backward_score=backward,
         direction=float(shares[0] - shares[1]),
         label=label,
         confidence=float(shares[LABELS.index(label)]),

@@ -15,13 +15,13 @@ from facets.relations.patterns import (
     ARG1,
     ARG2,
     ENTITY,
-    PatternLimits,
+    PairLimits,
     SentencePattern,
     mirrored,
     sentence_groups,
     sentence_patterns,
 )
-from facets.relations.results import EntityMention, PairRelations, PatternScores, RankedTail
+from facets.relations.results import EntityMention, EntityPair, PatternScore, RankedTail, TailMention
 
 TypedPattern = tuple[tuple[str, ...], EntityType, EntityType]
 
@@ -72,16 +72,16 @@ class PairMention:
         head, tail = text[self.head.start : self.head.end], text[self.tail.start : self.tail.end]
         return (head.casefold() == name.casefold()) != (tail.casefold() == name.casefold())
 
-    def result(self, texts: Sequence[str], scores: PatternScores) -> PairRelations:
+    def result(self, texts: Sequence[str], scores: PatternScore) -> EntityPair:
         """The mention with what its pattern says."""
         text = texts[self.text_position]
-        return PairRelations(
+        return EntityPair(
             text_position=self.text_position,
             head=_mention(text, self.head),
             tail=_mention(text, self.tail),
             sentence_start=self.sentence.start,
             sentence_end=self.sentence.end,
-            scores=scores,
+            pattern_score=scores,
         )
 
 
@@ -127,7 +127,7 @@ def head_spans(texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]], head
 
 
 def pair_mentions(
-    texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]], tokenizer: Tokenizer, limits: PatternLimits
+    texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]], tokenizer: Tokenizer, limits: PairLimits
 ) -> list[PairMention]:
     """Ordered pairs of mentions of a sentence within the limits, in the order of the texts.
 
@@ -153,7 +153,7 @@ def _sentence_mentions(
     text: str,
     sentence: Sentence,
     own: Sequence[EntitySpan],
-    how: tuple[Tokenizer, PatternLimits, Sequence[tuple[int, int]]],
+    how: tuple[Tokenizer, PairLimits, Sequence[tuple[int, int]]],
 ) -> Iterator[PairMention]:
     tokenizer, limits, quoted = how
     borders = zip(
@@ -215,7 +215,7 @@ def _are_same(text: str, head: EntitySpan, tail: EntitySpan) -> bool:
     return short == long or (are_people and len(short) == 1 and short == long[-1:])
 
 
-def group_tails(pairs: Sequence[PairRelations], *, is_inverse: bool = False) -> list[RankedTail]:
+def group_tails(pairs: Sequence[EntityPair], *, is_inverse: bool = False) -> list[RankedTail]:
     """Pairs of one head and one relation, by tail; best first, ties by name.
 
     Args:
@@ -223,15 +223,16 @@ def group_tails(pairs: Sequence[PairRelations], *, is_inverse: bool = False) -> 
         is_inverse: The relation was asked for the other way round: heads are the answers.
     """
 
-    def answer(pair: PairRelations) -> str:
+    def answer(pair: EntityPair) -> str:
         return pair.head.text if is_inverse else pair.tail.text
 
-    by_tail: dict[str, list[PairRelations]] = {}
+    by_tail: dict[str, list[EntityPair]] = {}
     for pair in pairs:
         by_tail.setdefault(answer(pair).casefold(), []).append(pair)
     ranked = []
     for mentions in by_tail.values():
-        mentions.sort(key=lambda pair: -pair.scores.relations[0].score)
-        best = mentions[0].scores.relations[0]
-        ranked.append(RankedTail(answer(mentions[0]), best.score, best.probability, best.accepted, tuple(mentions)))
+        mentions.sort(key=lambda pair: -pair.pattern_score.relations[0].score)
+        best = mentions[0].pattern_score.relations[0]
+        found = tuple(TailMention(pair.text_position, pair) for pair in mentions)
+        ranked.append(RankedTail(answer(mentions[0]), best.score, best.probability, best.accepted, found))
     return sorted(ranked, key=lambda tail: (-tail.score, tail.tail))

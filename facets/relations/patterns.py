@@ -28,7 +28,7 @@ _MAX_WIDENING = 6  # tokens
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PatternLimits:
+class PairLimits:
     """What is a pattern.
 
     Attributes:
@@ -44,9 +44,9 @@ class PatternLimits:
     def __post_init__(self) -> None:
         for name in ("max_tokens_between", "max_entities_between"):
             if getattr(self, name) < 0:
-                raise ConfigError(f"PatternLimits.{name} must be >= 0, got {getattr(self, name)}")
+                raise ConfigError(f"PairLimits.{name} must be >= 0, got {getattr(self, name)}")
         if self.max_pairs < 1:
-            raise ConfigError(f"PatternLimits.max_pairs must be >= 1, got {self.max_pairs}")
+            raise ConfigError(f"PairLimits.max_pairs must be >= 1, got {self.max_pairs}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def tokenize_patterns(
 
 def sentence_patterns(
     gaps: Sequence[Sequence[str]],
-    limits: PatternLimits,
+    limits: PairLimits,
     *,
     before: Sequence[str] = (),
     after: Sequence[str] = (),
@@ -148,7 +148,7 @@ def sentence_patterns(
         Closest pairs first, then in the order of the sentence; the direction of the sentence first.
 
     Example:
-        >>> for pattern in sentence_patterns([["met"]], PatternLimits()):
+        >>> for pattern in sentence_patterns([["met"]], PairLimits()):
         ...     print(pattern.head, pattern.tail, " ".join(pattern.tokens))
         0 1 $ARG1 met $ARG2
         1 0 $ARG2 met $ARG1

@@ -1,8 +1,8 @@
 """Plain results of the relation task: what was found, where, how sure, and why."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from facets.relations.assertion import ASSERTED, Assertion
+from facets.relations.assertion import AssertionStatus
 from facets.relations.entities import EntityType
 from facets.relations.tables import RelationDetails
 
@@ -41,17 +41,11 @@ class NearRelation:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """Why a pattern was scored so.
+class FacetRelations:
+    """One facet of a pattern, in ``[0, K)``, and the relations near it, nearest first."""
 
-    Attributes:
-        nearest_relations: One list for every facet of the pattern (K), nearest relation first; empty when no
-            evidence was asked for.
-        pattern_known: The look-up table of the universal schema holds the pattern.
-    """
-
-    nearest_relations: tuple[tuple[NearRelation, ...], ...]
-    pattern_known: bool
+    facet: int
+    relations: tuple[NearRelation, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +71,8 @@ class RelationScore:
             the look-up's, moved to the same scale, where that is higher; -1 when not asserted.
         probability: Fitted on development data, in ``[0, 1]``; 0 when not asserted.
         accepted: ``score`` reaches the relation's threshold, and between these two entities nothing fits better.
-        symmetric: Eq. 3.11 of the pattern's and the relation's facets, in ``[-1, 1]``.
-        universal_schema: The look-up's cosine, in ``[-1, 1]``; None where pattern or relation was not seen.
+        symmetric_score: Eq. 3.11 of the pattern's and the relation's facets, in ``[-1, 1]``.
+        universal_schema_score: The look-up's cosine, in ``[-1, 1]``; None where pattern or relation was not seen.
         meeting: Which facet met which; None without evidence.
         similar_patterns: Nearest patterns of the training data that express the relation, closest first; only with
             evidence, and for the first and the accepted relations.
@@ -89,37 +83,41 @@ class RelationScore:
     score: float
     probability: float
     accepted: bool
-    symmetric: float
-    universal_schema: float | None
+    symmetric_score: float
+    universal_schema_score: float | None
     meeting: FacetMeeting | None
     similar_patterns: tuple[SimilarPattern, ...] = ()
     known_pairs: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class PatternScores:
+class PatternScore:
     """All asked-for relations of one pattern.
 
     Attributes:
         pattern: Normalised: tokens separated by one blank.
         relations: Accepted ones first, then highest probability first, ties by name.
         no_relation_probability: That none of the asked-for relations holds, in ``[0, 1]``.
-        evidence: See there.
+        known: The look-up table of the universal schema holds the pattern.
+        facets: Every facet of the pattern with the relations near it; empty when no evidence was asked for.
         assertion: Whether the sentence asserts what the pattern says; without it nothing is accepted.
+        assertion_cue: The word that says so; empty when asserted.
     """
 
     pattern: str
     relations: tuple[RelationScore, ...]
     no_relation_probability: float
-    evidence: Evidence
-    assertion: Assertion = ASSERTED
+    known: bool
+    facets: tuple[FacetRelations, ...] = ()
+    assertion: AssertionStatus = AssertionStatus.ASSERTED
+    assertion_cue: str = ""
 
     @property
     def best(self) -> RelationScore | None:
         """The most probable accepted relation; None is the answer "no relation"."""
         return next((score for score in self.relations if score.accepted), None)
 
-    def merged(self, other: "PatternScores", *, top_k: int | None) -> "PatternScores":
+    def merged(self, other: "PatternScore", *, top_k: int | None) -> "PatternScore":
         """With the relations of another result for the same pattern."""
         scores = (*self.relations, *other.relations)
         scores = tuple(sorted(scores, key=lambda s: (not s.accepted, -s.probability, s.relation)))[:top_k]
@@ -137,7 +135,7 @@ class ExtractedRelation:
 
 
 @dataclass(frozen=True, slots=True)
-class PairRelations:
+class EntityPair:
     """An ordered pair of mentions of one sentence and what its pattern says.
 
     Attributes:
@@ -146,7 +144,7 @@ class PairRelations:
         tail: ``$ARG2``.
         sentence_start: Character offset of the sentence in the text.
         sentence_end: Offset after its last character.
-        scores: Scores of the pattern; ``scores.best is None`` means "no relation".
+        pattern_score: Scores of the pattern; ``best`` of them is None for "no relation".
     """
 
     text_position: int
@@ -154,12 +152,20 @@ class PairRelations:
     tail: EntityMention
     sentence_start: int
     sentence_end: int
-    scores: PatternScores
+    pattern_score: PatternScore
 
     @property
     def relations(self) -> tuple[ExtractedRelation, ...]:
         """The accepted relations, most probable first; empty is "no relation"."""
-        return tuple(ExtractedRelation(self.head, self.tail, s) for s in self.scores.relations if s.accepted)
+        return tuple(ExtractedRelation(self.head, self.tail, s) for s in self.pattern_score.relations if s.accepted)
+
+
+@dataclass(frozen=True, slots=True)
+class TailMention:
+    """A pair that names a tail, and which of the given texts it stands in."""
+
+    text: int
+    pair: EntityPair
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,23 +184,26 @@ class RankedTail:
     score: float
     probability: float
     accepted: bool
-    mentions: tuple[PairRelations, ...]
+    mentions: tuple[TailMention, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RelationInfo:
-    """One relation that is known.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Relation(RelationDetails):
+    """One relation that is known, with what it means.
 
     Attributes:
         name: As ``score`` takes it.
         threshold: Scores from here on are accepted, in ``[-1, 1]``.
         num_pairs: Entity pairs it was trained on; 0 for one added at run time.
         examples: Patterns it was added by; empty for a trained one.
-        details: What it means.
     """
 
     name: str
     threshold: float
-    num_pairs: int
-    examples: tuple[str, ...]
-    details: RelationDetails = field(default_factory=RelationDetails)
+    num_pairs: int = 0
+    examples: tuple[str, ...] = ()
+
+    @property
+    def added(self) -> bool:
+        """Whether it was added at run time."""
+        return bool(self.examples)

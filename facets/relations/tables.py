@@ -90,8 +90,8 @@ class RelationDetails:
         example: A sentence; the head stands in ``[..]``, the tail in ``{..}``.
         aliases: Other names of the same relation.
         inverse_aliases: Names of the same relation with head and tail exchanged.
-        head: What a head may be; empty: anything.
-        tail: What a tail may be; empty: anything.
+        head_types: What a head may be; empty: anything.
+        tail_types: What a tail may be; empty: anything.
         symmetric: Holds both ways round.
         pairs: Well-known heads and tails by name.
     """
@@ -100,8 +100,8 @@ class RelationDetails:
     example: str = ""
     aliases: tuple[str, ...] = ()
     inverse_aliases: tuple[str, ...] = ()
-    head: tuple[EntityType, ...] = ()
-    tail: tuple[EntityType, ...] = ()
+    head_types: tuple[EntityType, ...] = ()
+    tail_types: tuple[EntityType, ...] = ()
     symmetric: bool = False
     pairs: tuple[tuple[str, str], ...] = ()
 
@@ -117,8 +117,8 @@ class RelationDetails:
             example=str(values.get("example", "")),
             aliases=tuple(map(str, values.get("aliases", ()))),
             inverse_aliases=tuple(map(str, values.get("inverse_aliases", ()))),
-            head=tuple(map(EntityType, values.get("head", ()))),
-            tail=tuple(map(EntityType, values.get("tail", ()))),
+            head_types=tuple(map(EntityType, values.get("head", ()))),
+            tail_types=tuple(map(EntityType, values.get("tail", ()))),
             symmetric=bool(values.get("symmetric", False)),
             pairs=tuple((str(head), str(tail)) for head, tail in values.get("pairs", ())),
         )
@@ -130,8 +130,8 @@ class RelationDetails:
             "example": self.example,
             "aliases": list(self.aliases),
             "inverse_aliases": list(self.inverse_aliases),
-            "head": list(self.head),
-            "tail": list(self.tail),
+            "head": list(self.head_types),
+            "tail": list(self.tail_types),
             "symmetric": self.symmetric,
             "pairs": [list(pair) for pair in self.pairs],
         }
@@ -325,14 +325,14 @@ def refused_types(details: Sequence[RelationDetails]) -> NDArray[np.bool_]:
         details: What each relation takes; one that takes anything refuses nothing.
 
     Example:
-        >>> born = RelationDetails(head=(EntityType.PERSON,), tail=(EntityType.PLACE,))
+        >>> born = RelationDetails(head_types=(EntityType.PERSON,), tail_types=(EntityType.PLACE,))
         >>> heads, tails = refused_types([born])
         >>> [kind.value for kind, refused in zip(EntityType, tails[0], strict=True) if refused]
         ['date', 'number']
     """
     refused = [
         [[_is_refused(kind, frozenset(taken)) for kind in EntityType] for taken in side]
-        for side in ([own.head for own in details], [own.tail for own in details])
+        for side in ([own.head_types for own in details], [own.tail_types for own in details])
     ]
     return np.array(refused, dtype=np.bool_).reshape(2, len(details), len(EntityType))
 

@@ -14,7 +14,7 @@ from facets.language.vectors import unit_rows
 from facets.model.contract import TextModel
 
 __all__ = [
-    "FacetExplanation",
+    "FacetWords",
     "NearestWord",
     "TextExplanation",
     "TokenAttention",
@@ -45,7 +45,7 @@ class NearestWord:
 
 
 @dataclass(frozen=True, slots=True)
-class FacetExplanation:
+class FacetWords:
     """One facet in words.
 
     Attributes:
@@ -53,11 +53,13 @@ class FacetExplanation:
         words: Nearest words of the vocabulary, closest first.
         tokens: Tokens of the text that the facet attends to (positions in ``TextExplanation.tokens``, cosine
             above 0), strongest first.
+        span: Where it stands in the text, start and end in characters; None where the model's facets have no place.
     """
 
     facet: int
     words: tuple[NearestWord, ...]
     tokens: tuple[tuple[int, float], ...]
+    span: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class TextExplanation:
     """
 
     tokens: tuple[TokenAttention, ...]
-    facets: tuple[FacetExplanation, ...]
+    facets: tuple[FacetWords, ...]
     truncated: bool
 
 
@@ -102,7 +104,12 @@ def explain(model: TextModel, texts: Sequence[str], *, top_k: int = 3) -> list[T
 
 
 def explain_encoded(
-    model: TextModel, texts: Sequence[str], facets_TKD: NDArray[np.float32], *, top_k: int
+    model: TextModel,
+    texts: Sequence[str],
+    facets_TKD: NDArray[np.float32],
+    *,
+    top_k: int,
+    spans_TK2: NDArray[np.integer] | None = None,
 ) -> list[TextExplanation]:
     """``explain`` for texts that are encoded already.
 
@@ -111,6 +118,7 @@ def explain_encoded(
         texts: Texts, each with at least one token.
         facets_TKD: Their facets, ``[T, K, D]``, in the same order.
         top_k: As for ``explain``.
+        spans_TK2: Where each facet stands in its text, ``[T, K, 2]``; None: nowhere.
 
     Returns:
         One explanation a text, in order.
@@ -123,10 +131,18 @@ def explain_encoded(
         return []
     nearest = model.words.nearest(facets_TKD.reshape(-1, facets_TKD.shape[-1]), top_k)
     num_facets = facets_TKD.shape[1]
-    return [
+    explanations = [
         _explain_text(model, tokens, facets_KD, nearest[i * num_facets : (i + 1) * num_facets], top_k)
         for i, (tokens, facets_KD) in enumerate(zip(model.tokenizer.tokenize(texts), facets_TKD, strict=True))
     ]
+    if spans_TK2 is None:
+        return explanations
+    return [_with_spans(*pair) for pair in zip(explanations, spans_TK2.tolist(), strict=True)]
+
+
+def _with_spans(explanation: TextExplanation, spans: Sequence[tuple[int, int]]) -> TextExplanation:
+    facets = (replace(facet, span=(spans[facet.facet][0], spans[facet.facet][1])) for facet in explanation.facets)
+    return replace(explanation, facets=tuple(facets))
 
 
 def with_weights(explanation: TextExplanation, weights_L: NDArray[np.float32]) -> TextExplanation:
@@ -159,7 +175,7 @@ def _explain_text(
             for token, weight, known in zip(read, attention_L, known_L, strict=True)
         ),
         facets=tuple(
-            FacetExplanation(
+            FacetWords(
                 facet,
                 tuple(NearestWord(word, cosine) for word, cosine in words_of_facet),
                 _strongest(cosines_L, top_k),

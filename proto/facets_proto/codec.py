@@ -385,7 +385,7 @@ def _union_reader(descriptor: Descriptor, hint: Any) -> _Convert:
     def read(message: Message) -> Any:
         name = message.WhichOneof(oneof.name)
         if name is None:
-            raise WireError(f"has none of {', '.join(readers)}, expected one")
+            raise WireError(f"has no {' and no '.join(readers)}, expected one of them")
         convert = readers[name]
         try:
             return convert(getattr(message, name)) if convert else getattr(message, name)

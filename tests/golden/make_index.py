@@ -28,7 +28,7 @@ def main(version: str) -> None:
             text=f"Text {number}: na\u00efve caf\u00e9",
             facet_embeddings=facets[number],
             payload={"number": number, "tags": ["even" if number % 2 == 0 else "odd"], "nothing": None},
-            spans=np.array([[0, 4], [5, 7]]),
+            facet_spans=np.array([[0, 4], [5, 7]]),
             num_tokens=number + 4,
             num_read=number + 3,
         )
@@ -60,7 +60,7 @@ def best_pairs(engine: CollectionEngine, query: NDArray[np.float32]) -> list[lis
     lines = {}
     for facet, hits in enumerate(found.hits):
         for hit in hits:
-            line = [hit.id, hit.score, facet, hit.matches[0].document_facet]
+            line = [hit.id, hit.score, facet, hit.evidence[0].second_facet]
             if hit.id not in lines or hit.score > lines[hit.id][1]:
                 lines[hit.id] = line
     return sorted(lines.values(), key=lambda line: -line[1])[:5]

@@ -86,7 +86,7 @@ _CLIENT_FRONT = {
 _PROTOBUF_ROOTS = ("facets_proto", "google.protobuf", "google.rpc", "grpc_health.v1.health_pb2")
 SERVER_MESSAGE_MODULES = ("service", "requests", "replies")
 SERVER_RUNTIME_MESSAGE_MODULES = {
-    *("arrays", "calls", "errors", "health", "messages", "replies", "services"),
+    *("calls", "errors", "health", "messages", "records", "services"),
 }
 # The gateway turns messages into JSON: modules of it that do.
 SERVER_GATEWAY_MESSAGE_MODULES = {

@@ -256,7 +256,7 @@ def indexed(model: SearchedModel, data: RetrievalData) -> Iterator[IndexedCollec
             encoded, vectors_ND[batch] = _encode(model, texts)
             num_facets += sum(int(facets.any(axis=1).sum()) for facets, _ in encoded)
             documents = [
-                Document(id=key, text=text, facet_embeddings=facets, spans=spans)
+                Document(id=key, text=text, facet_embeddings=facets, facet_spans=spans)
                 for key, text, (facets, spans) in zip(data.document_ids[batch], texts, encoded, strict=True)
             ]
             engine.upsert(_COLLECTION, documents)

@@ -15,7 +15,7 @@ from facets.language.files import read_lines
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import Tokenizer
 from facets.relations.entities import EntityFinder, EntitySpan, EntityType, Gazetteer
-from facets.relations.patterns import ARG1, ARG2, ENTITY, PatternLimits, sentence_groups, sentence_patterns
+from facets.relations.patterns import ARG1, ARG2, ENTITY, PairLimits, sentence_groups, sentence_patterns
 
 _MONTHS = "January February March April May June July August September October November December".split()
 _MONTH = "|".join(_MONTHS)
@@ -92,7 +92,7 @@ class DocumentMiner:
         finder: Finds more entities in sentences that may hold two; None: the names alone.
     """
 
-    def __init__(self, names: Sequence[str], limits: PatternLimits, finder: EntityFinder | None = None) -> None:
+    def __init__(self, names: Sequence[str], limits: PairLimits, finder: EntityFinder | None = None) -> None:
         self._gazetteer = Gazetteer(names)
         self._limits = limits
         self._finder = finder

@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from facets.errors import ConfigError
 from facets.relations.entities import EntityFinder, EntityType
-from facets.relations.patterns import PatternLimits
+from facets.relations.patterns import PairLimits
 from facets.relations.recognizer import SpacyEntities
 from facets.storage import write_atomically
 from facets_lab.relations.entity_pairs import (
@@ -228,7 +228,7 @@ def mine_cells(
     keep_pairs: Iterable[tuple[str, str]] = (),
     keep_patterns: Iterable[str] = (),
     recognizer: str = "",
-    limits: PatternLimits | None = None,
+    limits: PairLimits | None = None,
     num_workers: int | None = None,
     show_progress: bool = True,
 ) -> MiningReport:
@@ -264,7 +264,7 @@ def mine_cells(
     gazetteer = _gazetteer(files, names, extra_names, titles)
     kept_pairs = {f"{a}\t{b}" for head, tail in keep_pairs for a in name_variants(head) for b in name_variants(tail)}
     kept = (frozenset(kept_pairs), frozenset(keep_patterns))
-    limits = limits or PatternLimits()
+    limits = limits or PairLimits()
     folder = blocks_folder(out_dir, [list(map(str, files)), gazetteer, asdict(limits), recognizer])
     workers = num_workers or os.cpu_count() or 1
     tally = _Tally()
@@ -391,7 +391,7 @@ def _write_cells(
 _worker: DocumentMiner
 
 
-def _start_worker(names: list[str], limits: PatternLimits, recognizer: str) -> None:
+def _start_worker(names: list[str], limits: PairLimits, recognizer: str) -> None:
     global _worker
     _worker = DocumentMiner(names, limits, _finder(recognizer))
 

@@ -15,7 +15,7 @@ from facets.errors import ErrorPath, InvalidInputError
 from facets_server.runtime.call_context import CallContext, Stages
 from facets_server.runtime.errors import ModelMismatchError
 from facets_server.runtime.limits import raise_first, text_problem
-from facets_server.texts.served import Encoded, PendingTexts, ServedTexts, TextModels, TextStats
+from facets_server.texts.served import Encoded, PendingTexts, ServedTexts, TextModels, TokenStats
 
 __all__ = [
     "IncomingDocument",
@@ -23,7 +23,7 @@ __all__ = [
     "PreparedBatch",
     "Rejection",
     "StoredBatch",
-    "Truncated",
+    "TruncatedDocument",
     "open_ingest",
     "writer_of",
 ]
@@ -66,18 +66,18 @@ class Rejection:
 
 
 @dataclass(frozen=True, slots=True)
-class Truncated:
+class TruncatedDocument:
     """A document that was stored, but not read to its end.
 
     Attributes:
         position: Its place in the batch.
         id: Its id.
-        stats: What was read.
+        token_stats: What was read.
     """
 
     position: int
     id: str
-    stats: TextStats
+    token_stats: TokenStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +85,16 @@ class StoredBatch:
     """A batch that is durable.
 
     Attributes:
-        num_stored: Documents stored.
-        rejections: Documents not stored, by position.
-        revision: Revision that holds the batch.
-        truncated: Documents stored but not read to their end, by position.
+        num_upserted: Documents stored.
+        rejected_documents: Documents not stored, by position.
+        index_revision: Revision that holds the batch.
+        truncated_documents: Documents stored but not read to their end, by position.
     """
 
-    num_stored: int
-    rejections: tuple[Rejection, ...]
-    revision: int
-    truncated: tuple[Truncated, ...] = ()
+    num_upserted: int
+    rejected_documents: tuple[Rejection, ...]
+    index_revision: int
+    truncated_documents: tuple[TruncatedDocument, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,11 @@ class Ingest:
 
 def _as_given(document: IncomingDocument, facets: NDArray[np.float32]) -> Document:
     return Document(
-        id=document.id, text=document.text, payload=document.payload, facet_embeddings=facets, spans=document.spans
+        id=document.id,
+        text=document.text,
+        payload=document.payload,
+        facet_embeddings=facets,
+        facet_spans=document.spans,
     )
 
 
@@ -250,15 +254,15 @@ def _as_encoded(document: IncomingDocument, encoded: Encoded, row: int) -> Docum
         text=document.text,
         payload=document.payload,
         facet_embeddings=facets,
-        spans=spans,
+        facet_spans=spans,
         num_tokens=stats.num_tokens_in_text,
         num_read=stats.num_tokens,
     )
 
 
-def _truncated(documents: Sequence[tuple[int, Document]]) -> tuple[Truncated, ...]:
+def _truncated(documents: Sequence[tuple[int, Document]]) -> tuple[TruncatedDocument, ...]:
     return tuple(
-        Truncated(position, document.id, TextStats(document.num_read, 0, document.num_tokens))
+        TruncatedDocument(position, document.id, TokenStats(document.num_read, 0, document.num_tokens))
         for position, document in documents
         if document.num_tokens is not None and document.num_read is not None and document.num_read < document.num_tokens
     )

@@ -1,52 +1,27 @@
-"""Requests about documents: what is to be stored, and searches."""
+"""Requests about documents: what is to be stored, filters on payloads, and searches."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
-from facets_proto.v1 import documents_pb2
+from facets_proto.v1 import documents_pb2, papers_pb2
+from facets_proto.values import payload_from_message
 from google.protobuf import struct_pb2
+from numpy.typing import NDArray
 
-from facets.documents import JsonValue, SearchMode
+from facets.documents import And, Contains, Equals, Exists, Filter, In, Not, Or, Range, SearchRequest
+from facets.documents.filters import Scalar
 from facets.errors import ErrorPath, InvalidInputError
-from facets_server.documents.filter_requests import filter_from_proto
 from facets_server.documents.ingest import IncomingDocument
-from facets_server.documents.searching import SearchQuery
-from facets_server.runtime.arrays import array_from_proto
-from facets_server.runtime.limits import LimitsConfig, check_count, check_number, check_texts
-from facets_server.runtime.replies import num_words_of
+from facets_server.runtime.limits import LimitsConfig, check_count, check_texts
+from facets_server.runtime.records import array_of, named, num_words_of, record_of, top_k_of
 
-__all__ = ["incoming_from_proto", "payload_from_proto", "search_from_proto"]
+__all__ = ["filter_of", "incoming_of", "search_of"]
 
-
-def payload_from_proto(message: struct_pb2.Struct, path: ErrorPath) -> dict[str, JsonValue]:
-    """A payload as a JSON object; whole numbers become integers.
-
-    Raises:
-        InvalidInputError: A number is not finite.
-    """
-    return {name: _json(value, (*path, name)) for name, value in message.fields.items()}
+_DEEPEST = 32  # nested filters
+_MOST = 256  # conditions in one filter
 
 
-def _json(value: struct_pb2.Value, path: ErrorPath) -> JsonValue:
-    kind = value.WhichOneof("kind")
-    if kind == "number_value":
-        number = value.number_value
-        if not math.isfinite(number):
-            raise InvalidInputError(f"must be a finite number, got {number}", path=path)
-        return int(number) if number.is_integer() and abs(number) <= 2**53 else number
-    if kind == "string_value":
-        return value.string_value
-    if kind == "bool_value":
-        return value.bool_value
-    if kind == "struct_value":
-        return payload_from_proto(value.struct_value, path)
-    if kind == "list_value":
-        return [_json(entry, (*path, i)) for i, entry in enumerate(value.list_value.values)]
-    return None
-
-
-def incoming_from_proto(messages: Sequence[documents_pb2.Document]) -> list[IncomingDocument]:
+def incoming_of(messages: Sequence[documents_pb2.Document]) -> list[IncomingDocument]:
     """Documents as sent; what cannot be converted is reported in ``problem`` and does not stop the others."""
     return [_incoming(message, ("documents", i)) for i, message in enumerate(messages)]
 
@@ -55,8 +30,9 @@ def _incoming(message: documents_pb2.Document, path: ErrorPath) -> IncomingDocum
     try:
         facets = None
         if message.HasField("facet_embeddings"):
-            facets = array_from_proto(message.facet_embeddings, (*path, "facet_embeddings"), num_axes=2)
-        payload = payload_from_proto(message.payload, (*path, "payload"))
+            facets = array_of(message.facet_embeddings, (*path, "facet_embeddings"), num_axes=2)
+        with named((*path, "payload")):
+            payload = payload_from_message(message.payload)
     except InvalidInputError as error:
         return IncomingDocument(id=message.id, text=message.text, problem=error)
     spans = [(span.start, span.end) for span in message.facet_spans]
@@ -69,55 +45,117 @@ def _incoming(message: documents_pb2.Document, path: ErrorPath) -> IncomingDocum
     )
 
 
-_DEFAULT_TOP_K = 10
-_MODES: dict[int, SearchMode] = {
-    documents_pb2.SEARCH_MODE_UNSPECIFIED: "hybrid",
-    documents_pb2.SEARCH_MODE_HYBRID: "hybrid",
-    documents_pb2.SEARCH_MODE_FACETS: "facets",
-    documents_pb2.SEARCH_MODE_LEXICAL: "lexical",
-}
-
-
-def search_from_proto(request: documents_pb2.SearchRequest, limits: LimitsConfig) -> SearchQuery:
-    """A request as a checked query.
+def search_of(message: documents_pb2.SearchRequest, limits: LimitsConfig) -> SearchRequest:
+    """A request as a checked record.
 
     Raises:
         InvalidInputError: A rule of the request is broken; ``path`` says where.
     """
-    check_count(request.queries, ("queries",), limits.max_queries_per_search)
-    texts = [(("queries", i, "text"), q.text) for i, q in enumerate(request.queries) if q.WhichOneof("query") == "text"]
+    check_count(message.queries, ("queries",), limits.max_queries_per_search)
+    texts = [(("queries", i, "text"), q.text) for i, q in enumerate(message.queries) if q.WhichOneof("query") == "text"]
     check_texts(texts, max_bytes=limits.max_document_bytes)
-    queries = []
-    for i, query in enumerate(request.queries):
-        kind = query.WhichOneof("query")
-        if kind is None:
-            raise InvalidInputError("has no text and no facet_embeddings", path=("queries", i))
-        field = ("queries", i, "facet_embeddings")
-        queries.append(query.text if kind == "text" else array_from_proto(query.facet_embeddings, field, num_axes=2))
-    top_k = request.top_k if request.HasField("top_k") else min(_DEFAULT_TOP_K, limits.max_top_k)
-    check_number(top_k, ("top_k",), limits.max_top_k)
-    if request.evidence and top_k * len(queries) > limits.max_evidence_hits:
+    queries = tuple(_query(query, ("queries", i)) for i, query in enumerate(message.queries))
+    top_k = top_k_of(message, ("top_k",), limits)
+    if message.evidence and top_k * len(queries) > limits.max_evidence_hits:
         raise InvalidInputError(
             f"x queries with evidence is {top_k * len(queries)}, the limit is {limits.max_evidence_hits}",
             path="top_k",
         )
-    num_words = num_words_of(request, limits)
-    if request.mode not in _MODES:
-        raise InvalidInputError(f"must be one of the values of SearchMode, got {request.mode}", path="mode")
+    num_words = num_words_of(message, limits)
     for share in ("min_confidence", "diversify"):
-        if not 0 <= getattr(request, share) <= 1:
-            raise InvalidInputError(f"must be in [0, 1], got {getattr(request, share):g}", path=share)
-    return SearchQuery(
-        collection=request.collection,
-        queries=tuple(queries),
-        top_k=top_k,
-        filter=filter_from_proto(request.filter) if request.HasField("filter") else None,
-        exact=request.exact,
-        mode=_MODES[request.mode],
-        model=request.model,
-        min_confidence=request.min_confidence,
-        diversify=request.diversify,
-        min_revision=request.min_revision or None,
-        num_words=num_words if request.evidence else 0,
-        include_document=request.include_document if request.HasField("include_document") else True,
+        if not 0 <= getattr(message, share) <= 1:
+            raise InvalidInputError(f"must be in [0, 1], got {getattr(message, share):g}", path=share)
+    return record_of(
+        message, SearchRequest, queries=queries, top_k=top_k, num_words=num_words, filter=filter_of(message)
     )
+
+
+def _query(message: documents_pb2.SearchQuery, path: ErrorPath) -> str | NDArray[np.float32]:
+    kind = message.WhichOneof("query")
+    if kind is None:
+        raise InvalidInputError("has no text and no facet_embeddings", path=path)
+    if kind == "text":
+        return message.text
+    return array_of(message.facet_embeddings, (*path, "facet_embeddings"), num_axes=2)
+
+
+def filter_of(
+    request: documents_pb2.SearchRequest
+    | documents_pb2.ListDocumentsRequest
+    | documents_pb2.CountDocumentsRequest
+    | documents_pb2.DeleteDocumentsRequest
+    | papers_pb2.RankPapersRequest,
+) -> Filter | None:
+    """The filter of a request as the engine's; None: it has none.
+
+    Raises:
+        InvalidInputError: A condition is missing or incomplete, or the filter is too deep or too long.
+    """
+    return _Converter().convert(request.filter, ("filter",), 1) if request.HasField("filter") else None
+
+
+class _Converter:
+    def __init__(self) -> None:
+        self._num_conditions = 0
+
+    def convert(self, message: documents_pb2.Filter, path: ErrorPath, depth: int) -> Filter:
+        self._num_conditions += 1
+        if depth > _DEEPEST or self._num_conditions > _MOST:
+            raise InvalidInputError(
+                f"is nested deeper than {_DEEPEST} or is one of more than {_MOST} conditions", path=path
+            )
+        kind = message.WhichOneof("condition")
+        if kind == "field":
+            return _field(message.field, (*path, "field"))
+        if kind is None:
+            raise InvalidInputError("has no condition, expected one", path=path)
+        parts = [
+            self.convert(part, (*path, kind, "filters", i), depth + 1)
+            for i, part in enumerate(getattr(message, kind).filters)
+        ]
+        if kind == "all_of":
+            return And(parts)
+        return Or(parts) if kind == "any_of" else Not(Or(parts))
+
+
+def _field(message: documents_pb2.FieldCondition, path: ErrorPath) -> Filter:
+    key = message.field
+    if not key:
+        raise InvalidInputError("is empty, expected the name of a field", path=(*path, "field"))
+    test = message.WhichOneof("test")
+    if test == "equals":
+        return Equals(key, _scalar(message.equals, (*path, "equals")))
+    if test == "contains":
+        return Contains(key, _scalar(message.contains, (*path, "contains")))
+    if test == "one_of":
+        values = [_scalar(v, (*path, "one_of", i)) for i, v in enumerate(message.one_of.values)]
+        if not values:
+            raise InvalidInputError("has 0 items, expected at least 1", path=(*path, "one_of"))
+        return In(key, values)
+    if test == "exists":
+        return Exists(key) if message.exists else Not(Exists(key))
+    if test == "range":
+        return _range(key, message.range, (*path, "range"))
+    if test == "string_range":
+        return _range(key, message.string_range, (*path, "string_range"))
+    raise InvalidInputError("has no test, expected equals, one_of, range or another", path=path)
+
+
+def _range(key: str, message: documents_pb2.NumberRange | documents_pb2.StringRange, path: ErrorPath) -> Range:
+    bounds = {name: getattr(message, name) for name in ("gt", "gte", "lt", "lte") if message.HasField(name)}
+    if not bounds:
+        raise InvalidInputError("has no bound, expected at least one of gt, gte, lt, lte", path=path)
+    return Range(path=key, **bounds)
+
+
+def _scalar(value: struct_pb2.Value, path: ErrorPath) -> Scalar:
+    kind = value.WhichOneof("kind")
+    if kind == "null_value":
+        return None
+    if kind == "string_value":
+        return value.string_value
+    if kind == "bool_value":
+        return value.bool_value
+    if kind == "number_value":
+        return value.number_value
+    raise InvalidInputError(f"must be a string, number, boolean or null, got {kind or 'nothing'}", path=path)

@@ -1,7 +1,7 @@
 """A search from texts or facets to hits with their evidence."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 from facets.documents import (
     CollectionEngine,
     CollectionRecord,
-    FacetMatch,
-    Filter,
     Hit,
     RelevanceCurve,
-    SearchMode,
+    SearchRequest,
     SearchResult,
 )
 from facets.errors import InvalidInputError
@@ -24,58 +22,10 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import ModelMismatchError
 from facets_server.texts.served import ServedTexts, TextModels
 
-__all__ = ["Evidence", "Found", "SearchQuery", "search"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SearchQuery:
-    """A checked request.
-
-    Attributes:
-        collection: Where to search.
-        queries: Texts, or facets ``[facets, D]`` made by the caller.
-        top_k: Documents for each query.
-        filter: Only documents that match.
-        exact: Compare with every document.
-        mode: What ranks.
-        model: The model that encodes the texts; empty: the collection's.
-        min_confidence: Hits of less confidence are left out; 0: none is.
-        diversify: How much the hits shall differ in what they answer.
-        min_revision: The read must see the writes up to this revision.
-        num_words: Nearest words for each facet of the evidence; 0: no evidence.
-        include_document: Whether hits carry text and payload.
-    """
-
-    collection: str
-    queries: tuple[str | NDArray[np.float32], ...]
-    top_k: int
-    filter: Filter | None
-    exact: bool
-    mode: SearchMode
-    model: str
-    min_confidence: float
-    diversify: float
-    min_revision: int | None
-    num_words: int
-    include_document: bool
+__all__ = ["Found", "reader_of", "search"]
 
 
 _MAX_MATCHES = 3  # of the facets of a query, those that contribute most are explained
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Two facets that made a part of a score, in words.
-
-    Attributes:
-        match: Which ones, and what they contribute.
-        query_words: ``(word, cosine)`` nearest to the facet of the query, closest first.
-        document_words: The same for the facet of the document.
-    """
-
-    match: FacetMatch
-    query_words: list[tuple[str, float]]
-    document_words: list[tuple[str, float]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,8 +33,8 @@ class Found:
     """What was found.
 
     Attributes:
-        hits: Those of each query, best first.
-        evidence: Evidence of each hit, in the same places, the largest contribution first; empty when not asked for.
+        hits: Those of each query, best first, with evidence in words where it is asked for, the largest contribution
+            first.
         index_revision: Every write up to this revision was seen.
         exhaustive: Every allowed document was compared.
         index_kind: How it was searched.
@@ -92,7 +42,6 @@ class Found:
     """
 
     hits: tuple[tuple[Hit, ...], ...]
-    evidence: tuple[tuple[tuple[Evidence, ...], ...], ...]
     index_revision: int
     exhaustive: bool
     index_kind: str
@@ -100,7 +49,7 @@ class Found:
 
 
 def search(
-    query: SearchQuery, engine: CollectionEngine, models: TextModels, call: CallContext, *, recall: RecallSampler
+    query: SearchRequest, engine: CollectionEngine, models: TextModels, call: CallContext, *, recall: RecallSampler
 ) -> Found:
     """Searches a collection.
 
@@ -134,8 +83,7 @@ def search(
             hits[place] = found
     results = [result.found for _, result in groups]
     return Found(
-        hits=tuple(hits),
-        evidence=_evidence(hits, facets, served.model, query.num_words),
+        hits=_explained(hits, facets, served.model, query.num_words if query.evidence else 0),
         index_revision=min(result.index_revision for result in results),
         exhaustive=all(result.exhaustive for result in results),
         index_kind=results[0].index_kind,
@@ -169,7 +117,7 @@ class _EncodedQuery:
 
 
 def _encoded(
-    query: SearchQuery, served: ServedTexts, record: CollectionRecord, call: CallContext
+    query: SearchRequest, served: ServedTexts, record: CollectionRecord, call: CallContext
 ) -> list[_EncodedQuery]:
     """Every query with its facets, those of weight 0 left out; in mode lexical without any."""
     texts = [text for text in query.queries if isinstance(text, str)]
@@ -200,7 +148,7 @@ def _of_texts(texts: Sequence[str], served: ServedTexts, call: CallContext) -> l
     ]
 
 
-def _check_arrays(query: SearchQuery, record: CollectionRecord) -> None:
+def _check_arrays(query: SearchRequest, record: CollectionRecord) -> None:
     for i, array in enumerate(query.queries):
         path = ("queries", i, "facet_embeddings")
         if not isinstance(array, str) and query.mode == "lexical":
@@ -209,7 +157,7 @@ def _check_arrays(query: SearchQuery, record: CollectionRecord) -> None:
             raise InvalidInputError(f"must have dimension {record.dim}, got {array.shape[1]}", path=path)
 
 
-def _alike(query: SearchQuery, encoded: Sequence[_EncodedQuery]) -> list[list[int]]:
+def _alike(query: SearchRequest, encoded: Sequence[_EncodedQuery]) -> list[list[int]]:
     """Places of the queries of one kind with the same number of facets: the engine wants one array."""
     groups: dict[tuple[int, bool], list[int]] = {}
     for place, (entry, one) in enumerate(zip(query.queries, encoded, strict=True)):
@@ -229,7 +177,7 @@ def _search_group(
     places: Sequence[int],
     *,
     encoded: Sequence[_EncodedQuery],
-    query: SearchQuery,
+    query: SearchRequest,
     engine: CollectionEngine,
     record: CollectionRecord,
     curve: RelevanceCurve | None,
@@ -247,28 +195,36 @@ def _search_group(
         curve=curve,
         min_confidence=query.min_confidence,
         diversify=query.diversify,
-        min_revision=query.min_revision,
+        min_revision=query.min_revision or None,
         seen=record,
     )
     return _GroupFound(find(exact=query.exact), partial(find, exact=True))
 
 
-def _evidence(
+def _explained(
     hits: Sequence[Sequence[Hit]], facets: Sequence[NDArray[np.float32]], model: TextModel, num_words: int
-) -> tuple[tuple[tuple[Evidence, ...], ...], ...]:
-    if not num_words or not any(hits):
-        return tuple(tuple(() for _ in found) for found in hits)
-    shown = [[hit.matches[:_MAX_MATCHES] for hit in found] for found in hits]
-    if not any(of for found in shown for of in found):
-        return tuple(tuple(() for _ in found) for found in hits)
-    met = sorted({(place, match.query_facet) for place, found in enumerate(shown) for of in found for match in of})
-    of_query = dict(zip(met, model.words.nearest(np.stack([facets[p][k] for p, k in met]), num_words), strict=True))
-    of_hits = np.stack([match.facet for found in shown for of in found for match in of])
-    of_documents = iter(model.words.nearest(of_hits, num_words))
+) -> tuple[tuple[Hit, ...], ...]:
+    """Hits with the matches that contribute most, in words; without evidence when no words are asked for."""
+    if not num_words:
+        return tuple(tuple(replace(hit, evidence=()) for hit in found) for found in hits)
+    shown = [[hit.evidence[:_MAX_MATCHES] for hit in found] for found in hits]
+    matches = [match for found in shown for of in found for match in of]
+    met = sorted({(place, match.first_facet) for place, found in enumerate(shown) for of in found for match in of})
+    if not met:
+        return tuple(map(tuple, hits))
+    of_queries = map(tuple, model.words.nearest(np.stack([facets[place][facet] for place, facet in met]), num_words))
+    of_query = dict(zip(met, of_queries, strict=True))
+    of_documents = map(tuple, model.words.nearest(np.stack([match.facet for match in matches]), num_words))
     return tuple(
         tuple(
-            tuple(Evidence(match, of_query[place, match.query_facet], next(of_documents)) for match in of)
-            for of in found
+            replace(
+                hit,
+                evidence=tuple(
+                    replace(match, first_words=of_query[place, match.first_facet], second_words=next(of_documents))
+                    for match in of
+                ),
+            )
+            for hit, of in zip(found, shown[place], strict=True)
         )
-        for place, found in enumerate(shown)
+        for place, found in enumerate(hits)
     )

@@ -2,23 +2,16 @@
 
 from collections.abc import Iterator
 
+from facets_proto.codec import to_message
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc
 
 from facets.documents import CollectionEngine, DocumentPage
 from facets.errors import InvalidInputError
-from facets_server.documents.filter_requests import filter_from_proto
 from facets_server.documents.ingest import open_ingest
 from facets_server.documents.recall import RecallSampler
 from facets_server.documents.reindexing import step_budget_s, target_of
-from facets_server.documents.replies import (
-    collection_to_proto,
-    collections_to_proto,
-    found_to_proto,
-    hits_to_proto,
-    page_to_proto,
-    upserted_to_proto,
-)
-from facets_server.documents.requests import incoming_from_proto, search_from_proto
+from facets_server.documents.replies import collection_to_message, hits_to_message
+from facets_server.documents.requests import filter_of, incoming_of, search_of
 from facets_server.documents.searching import search
 from facets_server.documents.stream_service import IngestStream
 from facets_server.documents.stream_store import StreamStore
@@ -51,7 +44,7 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
             dim=model.dim,
             space=model.space,
         )
-        return documents_pb2.CreateCollectionResponse(collection=collection_to_proto(info, self._engine.revision))
+        return documents_pb2.CreateCollectionResponse(collection=collection_to_message(info, self._engine.revision))
 
     def GetCollection(
         self, request: documents_pb2.GetCollectionRequest, call: CallContext
@@ -59,7 +52,7 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
         """One collection."""
         revision = self._engine.revision
         info = self._engine.get_collection(request.name)
-        return documents_pb2.GetCollectionResponse(collection=collection_to_proto(info, revision))
+        return documents_pb2.GetCollectionResponse(collection=collection_to_message(info, revision))
 
     def ListCollections(
         self, request: documents_pb2.ListCollectionsRequest, call: CallContext
@@ -68,7 +61,8 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
         revision = self._engine.revision
         limit = self._limits.max_page_size
         page = page_of(self._engine.list_collections(), size=request.page_size, token=request.page_token, limit=limit)
-        return collections_to_proto(page, revision)
+        collections = [collection_to_message(info, revision) for info in page.items]
+        return documents_pb2.ListCollectionsResponse(collections=collections, next_page_token=page.next_token)
 
     def DeleteCollection(
         self, request: documents_pb2.DeleteCollectionRequest, call: CallContext
@@ -89,7 +83,7 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
         return documents_pb2.ReindexCollectionResponse(
             done=step.done,
             num_encoded=step.num_encoded,
-            collection=collection_to_proto(info, self._engine.revision),
+            collection=collection_to_message(info, self._engine.revision),
         )
 
 
@@ -120,8 +114,9 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
             self._engine, self._models, request.collection, max_text_bytes=self._limits.max_document_bytes
         )
         call.num_items = len(request.documents)
-        batch = ingest.prepare(incoming_from_proto(request.documents), call)
-        return upserted_to_proto(ingest.store_all(batch), ingest.served.model, call)
+        batch = ingest.prepare(incoming_of(request.documents), call)
+        stored = ingest.store_all(batch)
+        return to_message(stored, documents_pb2.UpsertResponse, model=ingest.served.model, timings=call)
 
     def UpsertStream(
         self, requests: Iterator[documents_pb2.UpsertStreamRequest], call: CallContext
@@ -142,7 +137,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
                 include_facets=request.include_facets,
                 min_revision=request.min_revision or None,
             )
-        return found_to_proto(result)
+        return to_message(result, documents_pb2.GetDocumentsResponse)
 
     def DeleteDocuments(
         self, request: documents_pb2.DeleteDocumentsRequest, call: CallContext
@@ -152,7 +147,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
             raise InvalidInputError("or a filter must be given, got both or neither", path="ids")
         with call.stages.measured("store", num_items=len(request.ids)):
             if request.HasField("filter"):
-                result = self._engine.delete(request.collection, filter=filter_from_proto(request.filter))
+                result = self._engine.delete(request.collection, filter=filter_of(request))
             else:
                 check_count(request.ids, ("ids",), self._limits.max_documents_per_upsert)
                 result = self._engine.delete(request.collection, ids=list(request.ids))
@@ -166,10 +161,10 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         with call.stages.measured("store"):
             result = self._engine.count(
                 request.collection,
-                filter=filter_from_proto(request.filter) if request.HasField("filter") else None,
+                filter=filter_of(request),
                 min_revision=request.min_revision or None,
             )
-        return documents_pb2.CountDocumentsResponse(num_documents=result.count, index_revision=result.index_revision)
+        return to_message(result, documents_pb2.CountDocumentsResponse)
 
     def ListDocuments(
         self, request: documents_pb2.ListDocumentsRequest, call: CallContext
@@ -178,20 +173,20 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         with call.stages.measured("store"):
             page = self._page(request)
         call.num_items = len(page.documents)
-        return page_to_proto(page)
+        return to_message(page, documents_pb2.ListDocumentsResponse)
 
     def Search(self, request: documents_pb2.SearchRequest, call: CallContext) -> documents_pb2.SearchResponse:
         """The best documents for each query."""
-        query = search_from_proto(request, self._limits)
-        found = search(query, self._engine, self._models, call, recall=self._recall)
-        return hits_to_proto(found, query, call)
+        wanted = search_of(request, self._limits)
+        found = search(wanted, self._engine, self._models, call, recall=self._recall)
+        return hits_to_message(found, wanted, call)
 
     def _page(self, request: documents_pb2.ListDocumentsRequest) -> DocumentPage:
         return self._engine.list_documents(
             request.collection,
             page_size=page_size_of(request.page_size, self._limits.max_page_size),
             page_token=request.page_token,
-            filter=filter_from_proto(request.filter) if request.HasField("filter") else None,
+            filter=filter_of(request),
             include_facets=request.include_facets,
             min_revision=request.min_revision or None,
         )

@@ -12,8 +12,8 @@ from facets_proto.v1 import documents_pb2
 from facets.documents import CollectionEngine
 from facets.errors import InvalidInputError
 from facets_server.documents.ingest import Ingest, PreparedBatch, StoredBatch, open_ingest
-from facets_server.documents.replies import ack_to_proto, opened_to_proto
-from facets_server.documents.requests import incoming_from_proto
+from facets_server.documents.replies import ack_to_message, opened_to_message
+from facets_server.documents.requests import incoming_of
 from facets_server.documents.stream_store import OpenStream, StreamStore
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
@@ -73,7 +73,7 @@ class IngestStream:
             self._engine, self._models, opening.open.collection, max_text_bytes=self._limits.max_document_bytes
         )
         stream = self._open(opening.open)
-        yield opened_to_proto(stream, self._window)
+        yield opened_to_message(stream, self._window)
         begin = _Beginner(ingest, stream, admission=self._admission, limits=self._limits, call=call)
         size = documents_pb2.UpsertStreamRequest.ByteSize
         for begun in read_ahead(requests, begin, window=self._window, num_bytes=size, admission=self._admission):
@@ -81,7 +81,7 @@ class IngestStream:
             if begun.batch is not None:
                 stored = ingest.store_good(begun.batch)
                 self._streams.advance(stream, begun.sequence)
-            yield ack_to_proto(begun.sequence, stored or StoredBatch(0, (), self._engine.revision), stored is None)
+            yield ack_to_message(begun.sequence, stored or StoredBatch(0, (), self._engine.revision), stored is None)
 
     def _open(self, message: documents_pb2.UpsertStreamOpen) -> OpenStream:
         created = self._engine.record(message.collection).created.isoformat()
@@ -115,7 +115,7 @@ class _Beginner:
         check_count(batch.documents, ("batch", "documents"), self._limits.max_documents_per_upsert)
         permit = self._admission.permit(self._call.for_message(), may_refuse=False)
         try:
-            prepared = self._ingest.prepare(incoming_from_proto(batch.documents), self._call.for_message())
+            prepared = self._ingest.prepare(incoming_of(batch.documents), self._call.for_message())
         except BaseException:
             permit.release()
             raise

@@ -1,25 +1,19 @@
 """RecommendationService: who would write and who would cite a paper, and which papers suit somebody."""
 
+from facets_proto.codec import message_of, to_message
 from facets_proto.v1 import papers_pb2, papers_pb2_grpc
 
 from facets.papers.records import CandidateKind
 from facets_server.papers.collection_papers import CollectionPapers
 from facets_server.papers.ranking import rank_candidates, rank_candidates_in_bulk, rank_papers
-from facets_server.papers.replies import (
-    added_authors_to_proto,
-    added_papers_to_proto,
-    bulk_to_proto,
-    candidates_to_proto,
-    found_to_proto,
-    rankings_to_proto,
-)
+from facets_server.papers.replies import added_papers_to_message, bulk_to_message, rankings_to_message
 from facets_server.papers.requests import (
-    added_papers_from_proto,
-    bulk_kind_from_proto,
-    candidate_query_from_proto,
-    name_query_from_proto,
-    new_authors_from_proto,
-    paper_query_from_proto,
+    added_papers_of,
+    bulk_kind_of,
+    candidate_query_of,
+    name_query_of,
+    new_authors_of,
+    paper_query_of,
 )
 from facets_server.papers.served import PaperModels
 from facets_server.runtime.call_context import CallContext
@@ -41,65 +35,71 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     ) -> papers_pb2.RecommendAuthorsResponse:
         """Authors for a batch of papers."""
         served = self._models.get(request.model)
-        query = candidate_query_from_proto(request, self._limits)
+        query = candidate_query_of(request, self._limits)
         results = rank_candidates(served, CandidateKind.AUTHORS, query, call)
-        return candidates_to_proto(papers_pb2.RecommendAuthorsResponse, results, served.info, call)
+        return message_of(papers_pb2.RecommendAuthorsResponse, results=results, model=served.info, timings=call)
 
     def RecommendCitations(
         self, request: papers_pb2.RecommendCitationsRequest, call: CallContext
     ) -> papers_pb2.RecommendCitationsResponse:
         """Citing papers for a batch of papers."""
         served = self._models.get(request.model)
-        query = candidate_query_from_proto(request, self._limits)
+        query = candidate_query_of(request, self._limits)
         results = rank_candidates(served, CandidateKind.CITATIONS, query, call)
-        return candidates_to_proto(papers_pb2.RecommendCitationsResponse, results, served.info, call)
+        return message_of(papers_pb2.RecommendCitationsResponse, results=results, model=served.info, timings=call)
 
     def RecommendBulk(
         self, request: papers_pb2.RecommendBulkRequest, call: CallContext
     ) -> papers_pb2.RecommendBulkResponse:
         """Ids and scores for many papers."""
         served = self._models.get(request.model)
-        kind = bulk_kind_from_proto(request)
-        query = candidate_query_from_proto(request, self._limits, is_bulk=True)
+        kind = bulk_kind_of(request)
+        query = candidate_query_of(request, self._limits, is_bulk=True)
         parts = rank_candidates_in_bulk(served, kind, query, call)
         unknown = served.unknown(kind, query.options.candidates or ())
-        return bulk_to_proto(parts, unknown, served.info, call)
+        return bulk_to_message(parts, unknown, served.info, call)
 
     def RankPapers(self, request: papers_pb2.RankPapersRequest, call: CallContext) -> papers_pb2.RankPapersResponse:
         """Papers for authors or citing papers."""
         served = self._models.get(request.model)
-        query = paper_query_from_proto(request, self._limits)
+        query = paper_query_of(request, self._limits)
         ranked = rank_papers(served, query, self._papers, call)
-        return rankings_to_proto(ranked, served.info, call, is_collection=bool(query.collection))
+        return rankings_to_message(ranked, served.info, call, is_collection=bool(query.collection))
 
     def AddPapers(self, request: papers_pb2.AddPapersRequest, call: CallContext) -> papers_pb2.AddPapersResponse:
         """Stores papers and fits their authors and citing papers."""
         served = self._models.get(request.model)
-        papers = added_papers_from_proto(request, self._limits)
+        papers = added_papers_of(request, self._limits)
         call.num_items = len(papers)
         with served.writing(call) as engine:
             result = engine.add_papers(papers)
-        return added_papers_to_proto(result, served.info, call)
+        return added_papers_to_message(result, served.info, call)
 
     def AddAuthors(self, request: papers_pb2.AddAuthorsRequest, call: CallContext) -> papers_pb2.AddAuthorsResponse:
         """Fits and stores authors."""
         served = self._models.get(request.model)
-        authors = new_authors_from_proto(request, self._limits)
+        authors = new_authors_of(request, self._limits)
         call.num_items = len(authors)
         with served.writing(call) as engine:
             result = engine.add_authors(authors)
-        return added_authors_to_proto(result, served.info, call)
+        return to_message(result, papers_pb2.AddAuthorsResponse, model=served.info, timings=call)
 
     def FindCandidates(
         self, request: papers_pb2.FindCandidatesRequest, call: CallContext
     ) -> papers_pb2.FindCandidatesResponse:
         """Candidates by id or name."""
         served = self._models.get(request.model)
-        query = name_query_from_proto(request, self._limits)
+        query = name_query_of(request, self._limits)
         call.num_items = len(query.texts)
         engine = served.engine
         found = []
         for text in query.texts:
             call.check()
             found.append(engine.find(query.kind, text, top_k=query.top_k))
-        return found_to_proto(found, engine.size(query.kind), served.info, call)
+        return message_of(
+            papers_pb2.FindCandidatesResponse,
+            results=found,
+            num_candidates=engine.size(query.kind),
+            model=served.info,
+            timings=call,
+        )

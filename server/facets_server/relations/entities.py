@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from enum import Enum, auto
+from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,13 +16,13 @@ __all__ = ["EntityFinders", "EntitySource"]
 _KEPT_GAZETTEERS = 4  # a caller with many texts sends the same names again and again
 
 
-class EntitySource(Enum):
+class EntitySource(StrEnum):
     """What finds the entities."""
 
-    ANY = auto()  # the first that is there: spans, names, the server's gazetteer, NER
-    SPANS = auto()
-    GAZETTEER = auto()
-    NER = auto()
+    ANY = ""  # the first that is there: spans, names, the server's gazetteer, NER
+    SPANS = "spans"
+    GAZETTEER = "gazetteer"
+    NER = "ner"
 
 
 class EntityFinders:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from facets.relations.engine import RelationEngine
-from facets.relations.entailment import EntailmentResult
+from facets.relations.entailment import Entailment
 from facets.relations.entities import EntityFinder, EntitySpan
-from facets.relations.patterns import PatternLimits
-from facets.relations.results import EntityMention, PairRelations, PatternScores, RankedTail, RelationInfo
+from facets.relations.patterns import PairLimits
+from facets.relations.results import EntityMention, EntityPair, PatternScore, RankedTail, Relation
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.field_names import ITEM, FieldNames, in_request
 from facets_server.runtime.models import ServedModel, TaskModels
@@ -55,7 +55,7 @@ class ReadText:
     """What was found in one text: its entities in order, and what it says of pairs of them."""
 
     entities: tuple[EntityMention, ...]
-    pairs: Sequence[PairRelations]
+    pairs: Sequence[EntityPair]
 
 
 class ServedRelations(ServedModel[RelationEngine]):
@@ -68,7 +68,7 @@ class ServedRelations(ServedModel[RelationEngine]):
         call: CallContext,
         *,
         relations: Sequence[str] | None,
-        limits: PatternLimits,
+        limits: PairLimits,
         max_relations_per_pair: int,
         top_k: int,
         evidence: bool,
@@ -98,14 +98,15 @@ class ServedRelations(ServedModel[RelationEngine]):
         entities: Entities,
         call: CallContext,
         *,
-        limits: PatternLimits,
+        limits: PairLimits,
+        evidence: bool,
     ) -> Iterator[list[RankedTail]]:
         """Tails of one ``(head, relation)`` after the other, see ``RelationEngine.fill_slot``."""
         with in_request(FIELDS):
             spans = entities.of(texts, 0)
             for number, (head, relation) in enumerate(slots):
                 with in_request({"head": ("slots", number, "head")}), self.exclusive(call) as engine:
-                    tails = engine.fill_slot(head, relation, texts, spans=spans, limits=limits)
+                    tails = engine.fill_slot(head, relation, texts, spans=spans, limits=limits, evidence=evidence)
                 yield tails
 
     def score(
@@ -116,7 +117,7 @@ class ServedRelations(ServedModel[RelationEngine]):
         relations: Sequence[str] | None,
         top_k: int | None,
         evidence: bool = False,
-    ) -> Iterator[PatternScores]:
+    ) -> Iterator[PatternScore]:
         """Scores of one pattern after the other, see ``RelationEngine.score``."""
         for start in range(0, len(patterns), _PATTERNS_AT_A_TIME):
             with in_request(FIELDS, start=start), self.exclusive(call) as engine:
@@ -125,26 +126,22 @@ class ServedRelations(ServedModel[RelationEngine]):
                 )
             yield from scored
 
-    def entailment(
-        self, premises: Sequence[str], hypotheses: Sequence[str], call: CallContext
-    ) -> list[EntailmentResult]:
+    def entailment(self, premises: Sequence[str], hypotheses: Sequence[str], call: CallContext) -> list[Entailment]:
         """See ``RelationEngine.entailment``."""
         with in_request(FIELDS), self.exclusive(call) as engine:
             return engine.entailment(premises, hypotheses)
 
-    def relations(self) -> list[RelationInfo]:
+    def relations(self) -> list[Relation]:
         """Every relation, by name."""
         return self.engine.relations()
 
-    def add_relation(
-        self, name: str, examples: Sequence[str], threshold: float | None, call: CallContext
-    ) -> RelationInfo:
+    def add_relation(self, name: str, examples: Sequence[str], threshold: float | None, call: CallContext) -> Relation:
         """See ``RelationEngine.add_relation``."""
         with self.exclusive(call) as engine:
             engine.add_relation(name, examples, threshold=threshold)
             return next(info for info in engine.relations() if info.name == name)  # as it is listed
 
-    def delete_relation(self, name: str, call: CallContext) -> RelationInfo:
+    def delete_relation(self, name: str, call: CallContext) -> Relation:
         """Takes an added relation away; see ``RelationEngine.remove_relation``."""
         with self.exclusive(call) as engine:
             found = [info for info in engine.relations() if info.name == name]

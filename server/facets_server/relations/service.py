@@ -2,28 +2,22 @@
 
 from collections.abc import Iterator
 
+from facets_proto.codec import message_of
 from facets_proto.v1 import relations_pb2, relations_pb2_grpc
 
 from facets_server.relations.entities import EntityFinders
-from facets_server.relations.replies import (
-    entailments_to_proto,
-    extractions_to_proto,
-    pattern_scores_to_proto,
-    relation_to_proto,
-    slots_to_proto,
-)
+from facets_server.relations.replies import extractions_to_message, pattern_scores_to_message
 from facets_server.relations.requests import (
     ExtractionQuery,
-    adding_from_proto,
-    entailment_from_proto,
-    extraction_from_proto,
-    patterns_from_proto,
-    slots_from_proto,
+    adding_of,
+    entailment_of,
+    extraction_of,
+    patterns_of,
+    slots_of,
 )
 from facets_server.relations.served import ReadText, RelationModels, ServedRelations
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.limits import LimitsConfig, page_of
-from facets_server.runtime.replies import version_to_proto
 
 __all__ = ["RelationService"]
 
@@ -41,38 +35,46 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
     ) -> relations_pb2.ExtractRelationsResponse:
         """Relations between the entities of a batch of texts."""
         served = self._models.get(request.model)
-        query = extraction_from_proto(request, self._finders, self._limits)
+        query = extraction_of(request, self._finders, self._limits)
         call.num_items = len(query.texts)
-        return extractions_to_proto(_extract(query, served, call), query, served.info, call)
+        return extractions_to_message(
+            _extract(query, served, call), query, served.info, call, max_scores=self._limits.max_relation_scores
+        )
 
     def FillSlots(self, request: relations_pb2.FillSlotsRequest, call: CallContext) -> relations_pb2.FillSlotsResponse:
         """Ranked tails for heads and relations."""
         served = self._models.get(request.model)
-        query = slots_from_proto(request, self._finders, self._limits)
+        query = slots_of(request, self._finders, self._limits)
         call.num_items = len(query.slots)
-        filled = served.fill_slots(query.slots, query.texts, query.entities, call, limits=query.limits)
-        return slots_to_proto(filled, top_k=query.top_k, evidence=query.evidence, model=served.info, call=call)
+        filled = served.fill_slots(
+            query.slots, query.texts, query.entities, call, limits=query.pair_limits, evidence=query.evidence
+        )
+        slots = [tails[: query.top_k] for tails in filled]
+        return message_of(relations_pb2.FillSlotsResponse, slots=slots, model=served.info, timings=call)
 
     def ScoreRelations(
         self, request: relations_pb2.ScoreRelationsRequest, call: CallContext
     ) -> relations_pb2.ScoreRelationsResponse:
         """Relations of a batch of patterns."""
         served = self._models.get(request.model)
-        query = patterns_from_proto(request, self._limits)
+        query = patterns_of(request, self._limits)
         call.num_items = len(query.patterns)
         scores = served.score(
-            query.patterns, call, relations=query.relations, top_k=query.top_k, evidence=query.evidence
+            query.patterns, call, relations=query.relations or None, top_k=query.top_k, evidence=query.evidence
         )
-        return pattern_scores_to_proto(scores, query, served.info, call)
+        return pattern_scores_to_message(scores, served.info, call)
 
     def DetectEntailment(
         self, request: relations_pb2.DetectEntailmentRequest, call: CallContext
     ) -> relations_pb2.DetectEntailmentResponse:
         """Both directions of a batch of pairs of patterns."""
         served = self._models.get(request.model)
-        premises, hypotheses = entailment_from_proto(request, self._limits)
+        premises, hypotheses = entailment_of(request, self._limits)
         call.num_items = len(premises)
-        return entailments_to_proto(served.entailment(premises, hypotheses, call), served.info, call)
+        entailments = served.entailment(premises, hypotheses, call)
+        return message_of(
+            relations_pb2.DetectEntailmentResponse, entailments=entailments, model=served.info, timings=call
+        )
 
     def ListRelations(
         self, request: relations_pb2.ListRelationsRequest, call: CallContext
@@ -82,10 +84,11 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         page = page_of(
             served.relations(), size=request.page_size, token=request.page_token, limit=self._limits.max_page_size
         )
-        return relations_pb2.ListRelationsResponse(
-            relations=[relation_to_proto(info) for info in page.items],
+        return message_of(
+            relations_pb2.ListRelationsResponse,
+            relations=page.items,
             next_page_token=page.next_token,
-            model=version_to_proto(served.info),
+            model=served.info,
         )
 
     def AddRelation(
@@ -93,17 +96,17 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
     ) -> relations_pb2.AddRelationResponse:
         """Adds a relation by example patterns."""
         served = self._models.get(request.model)
-        name, examples, threshold = adding_from_proto(request, self._limits)
+        name, examples, threshold = adding_of(request, self._limits)
         call.num_items = len(examples)
         info = served.add_relation(name, examples, threshold, call)
-        return relations_pb2.AddRelationResponse(relation=relation_to_proto(info), model=version_to_proto(served.info))
+        return message_of(relations_pb2.AddRelationResponse, relation=info, model=served.info)
 
     def DeleteRelation(
         self, request: relations_pb2.DeleteRelationRequest, call: CallContext
     ) -> relations_pb2.DeleteRelationResponse:
         """Takes an added relation away."""
         info = self._models.get(request.model).delete_relation(request.name, call)
-        return relations_pb2.DeleteRelationResponse(relation=relation_to_proto(info))
+        return message_of(relations_pb2.DeleteRelationResponse, relation=info)
 
 
 def _extract(query: ExtractionQuery, served: ServedRelations, call: CallContext) -> Iterator[ReadText]:
@@ -111,8 +114,8 @@ def _extract(query: ExtractionQuery, served: ServedRelations, call: CallContext)
         query.texts,
         query.entities,
         call,
-        relations=query.relations,
-        limits=query.limits,
+        relations=query.relations or None,
+        limits=query.pair_limits,
         max_relations_per_pair=query.max_relations_per_pair,
         top_k=query.top_k or query.max_relations_per_pair,
         evidence=query.evidence,

@@ -138,7 +138,8 @@ class CallContext:
         """Seconds until the deadline, >= 0; None without a deadline."""
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
-    def elapsed_ms(self) -> float:
+    @property
+    def total_ms(self) -> float:
         """Milliseconds since the arrival."""
         return (time.monotonic() - self.started) * 1000
 

@@ -17,7 +17,7 @@ from facets_server.runtime.calls import HasQuickCalls, IsQuick
 from facets_server.runtime.limits import page_of
 from facets_server.runtime.metrics import disk_of
 from facets_server.runtime.models import ServedModel
-from facets_server.runtime.replies import model_to_proto, server_status_to_proto
+from facets_server.runtime.records import model_to_message, server_status_to_message
 from facets_server.runtime.rooms import ServerParts, rooms
 
 __all__ = ["ModelService", "Service", "services"]
@@ -55,10 +55,10 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
         self, request: models_pb2.GetServerStatusRequest, call: CallContext
     ) -> models_pb2.GetServerStatusResponse:
         """Load, disk, last backup."""
-        return server_status_to_proto(self._parts, disk_of(self._config.data_dir), self._started)
+        return server_status_to_message(self._parts, disk_of(self._config.data_dir), self._started)
 
     def _to_proto(self, served: ServedModel[Any]) -> models_pb2.Model:
-        return model_to_proto(served.info, self._config, is_default=self._models.is_default(served))
+        return model_to_message(served.info, self._config, is_default=self._models.is_default(served))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from facets_server.runtime.batcher import BatchLane, Columns
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.metrics import BatchMetrics
-from facets_server.texts.served import Encoded, EncodedQueries, PendingTexts, ServedTexts, TextStats, columns_of
+from facets_server.texts.served import Encoded, EncodedQueries, PendingTexts, ServedTexts, TokenStats, columns_of
 
 __all__ = ["ServedPassages"]
 
@@ -114,7 +114,7 @@ def _about_tokens(text: str) -> int:
 def _encoded(columns: Columns) -> Encoded:
     facets, spans, vectors, num_tokens, num_read, kept = columns
     stats = tuple(
-        TextStats(read, 0, of_how_many)
+        TokenStats(read, 0, of_how_many)
         for read, of_how_many in zip(num_read.tolist(), num_tokens.tolist(), strict=True)
     )
     kept_by_place = {place: one for place, one in enumerate(kept.tolist()) if one is not None}

@@ -25,7 +25,7 @@ __all__ = [
     "ServedSentences",
     "ServedTexts",
     "TextModels",
-    "TextStats",
+    "TokenStats",
     "columns_of",
     "text_models",
 ]
@@ -41,7 +41,7 @@ _COUNTED = 2  # of a text that is not read whole, tokens are counted as far as s
 
 
 @dataclass(frozen=True, slots=True)
-class TextStats:
+class TokenStats:
     """Token counts of one text.
 
     Attributes:
@@ -73,7 +73,7 @@ class Encoded:
     """
 
     facets: NDArray[np.float32]
-    stats: tuple[TextStats, ...]
+    stats: tuple[TokenStats, ...]
     spans: NDArray[np.int32] | None = None
     vectors: NDArray[np.float32] | None = None
     kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]] = field(default_factory=dict)
@@ -255,7 +255,7 @@ class ServedSentences(ServedTexts):
         rows = self._rows(texts, call)
         unknown = self.model.words.vocabulary.unknown_row
         stats = tuple(
-            TextStats(len(row), int(np.count_nonzero(row == unknown)), self._num_tokens(text, row))
+            TokenStats(len(row), int(np.count_nonzero(row == unknown)), self._num_tokens(text, row))
             for text, row in zip(texts, rows, strict=True)
         )
         call.num_items += len(texts)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from facets_proto.codec import message_of, to_message
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 
 from facets.errors import FacetsError
@@ -16,9 +17,9 @@ from facets_server.runtime.calls import PendingReply
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, status_of
 from facets_server.runtime.limits import LimitsConfig, check_count, check_num_sentences, check_texts
 from facets_server.runtime.messages import read_ahead
-from facets_server.runtime.replies import num_words_of
-from facets_server.texts.replies import embeddings_to_proto, explanations_to_proto, scores_to_proto, summaries_to_proto
-from facets_server.texts.requests import ScoringQuery, SummarizingQuery, scoring_from_proto, summarizing_from_proto
+from facets_server.runtime.records import num_words_of
+from facets_server.texts.replies import embeddings_to_message, scores_to_message
+from facets_server.texts.requests import ScoringQuery, SummarizingQuery, scoring_of, summarizing_of
 from facets_server.texts.served import CallEncoder, Encoded, PendingTexts, ServedTexts, TextModels
 
 __all__ = ["EmbeddingService", "SimilarityService", "SummarizationService"]
@@ -49,7 +50,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         served, pending = self._submit(request, call)
         return PendingReply(
             pending.rows,
-            lambda: embeddings_to_proto(_finished(served, pending, request, call), served.model, request, call),
+            lambda: embeddings_to_message(_finished(served, pending, request, call), served.model, request, call),
         )
 
     def EmbedStream(
@@ -72,8 +73,16 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         num_words = num_words_of(request, self._limits)
         served, pending = self._submit(request, call)
         encoded = pending.result()
-        explanations = explain_encoded(served.model, list(request.texts), encoded.facets, top_k=num_words)
-        return explanations_to_proto(explanations, encoded, served.model, call)
+        explanations = explain_encoded(
+            served.model, list(request.texts), encoded.facets, top_k=num_words, spans_TK2=encoded.spans
+        )
+        explained = zip(explanations, encoded.stats, strict=True)
+        return message_of(
+            texts_pb2.ExplainResponse,
+            explanations=[to_message(one, texts_pb2.TextExplanation, token_stats=stats) for one, stats in explained],
+            model=served.model,
+            timings=call,
+        )
 
     def _is_quick(self, request: texts_pb2.EmbedRequest) -> bool:
         served = self._models.get(request.model)
@@ -111,7 +120,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
                 raise begun.outcome
             served, pending = begun.outcome
             encoded = _finished(served, pending, begun.request, begun.call)
-            reply.response.CopyFrom(embeddings_to_proto(encoded, served.model, begun.request, begun.call))
+            reply.response.CopyFrom(embeddings_to_message(encoded, served.model, begun.request, begun.call))
         except (CallCancelledError, DeadlineExceededError):
             raise  # the whole stream ends
         except FacetsError as error:
@@ -139,13 +148,13 @@ class SimilarityService(texts_pb2_grpc.SimilarityServiceServicer):
 
     def Score(self, request: texts_pb2.ScoreRequest, call: CallContext) -> texts_pb2.ScoreResponse:
         """Scores of a batch of pairs."""
-        query = scoring_from_proto(request, self._limits)
+        query = scoring_of(request, self._limits)
         served = self._models[_task(query)].get(request.model)
         for i, (first, second) in enumerate(query.pairs):
             served.check_one(first, "pairs", i, "first")
             served.check_one(second, "pairs", i, "second")
         call.num_items = len(query.pairs)
-        return scores_to_proto(_score(query, served, call), query, served.model, call)
+        return scores_to_message(_score(query, served, call), query, served.model, call)
 
 
 def _task(query: ScoringQuery) -> str:
@@ -161,7 +170,7 @@ def _score(query: ScoringQuery, served: ServedTexts, call: CallContext) -> PairS
         attention=query.attention,
         explain=query.explain,
         num_words=query.num_words,
-        score_range=query.score_range,
+        score_range=query.score_range if query.calibrated else None,
         encoder=CallEncoder(served, call),
     )
 
@@ -176,11 +185,12 @@ class SummarizationService(texts_pb2_grpc.SummarizationServiceServicer):
     def Summarize(self, request: texts_pb2.SummarizeRequest, call: CallContext) -> texts_pb2.SummarizeResponse:
         """Extractive summaries of a batch of documents."""
         served = self._models.get(request.model)
-        query = summarizing_from_proto(request, self._limits)
+        query = summarizing_of(request, self._limits)
         limit = self._limits.max_sentences_per_document
         check_num_sentences(query.documents, served.model.tokenizer.sentences, limit)
         call.num_items = len(query.documents)
-        return summaries_to_proto(_summarize(query, served, call), served.model, call)
+        summaries = _summarize(query, served, call)
+        return message_of(texts_pb2.SummarizeResponse, summaries=summaries, model=served.model, timings=call)
 
 
 def _summarize(query: SummarizingQuery, served: ServedTexts, call: CallContext) -> list[Summary]:

@@ -260,7 +260,7 @@ def test_a_union_is_a_message_of_one_oneof() -> None:
     text, facets = from_message(message, Query).queries
     assert text == "words"
     assert_array_equal(facets, array)
-    with pytest.raises(WireError, match=r"queries\.0 has none of text, facet_embeddings"):
+    with pytest.raises(WireError, match=r"queries\.0 has no text and no facet_embeddings"):
         from_message(documents_pb2.SearchRequest(queries=[{}]), Query)
     with pytest.raises(WireError) as caught:
         bad = documents_pb2.SearchQuery(facet_embeddings={"shape": [3], "data": b""})

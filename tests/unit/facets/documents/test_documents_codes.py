@@ -87,7 +87,7 @@ def test_facets_of_any_size_come_back_from_the_store(
     units[5, num_facets // 2 :] = 0
     spans = np.tile(np.array([[0, 4]]), (num_facets, 1))
     documents = [
-        Document(id=f"d{n:02}", text="text", facet_embeddings=units[n], spans=spans if n % 2 else None)
+        Document(id=f"d{n:02}", text="text", facet_embeddings=units[n], facet_spans=spans if n % 2 else None)
         for n in range(40)
     ]
     engine.upsert("wide", documents)
@@ -101,7 +101,7 @@ def test_facets_of_any_size_come_back_from_the_store(
     for n, document in zip(wanted, found.documents, strict=True):
         assert document.facet_embeddings is not None
         np.testing.assert_allclose(document.facet_embeddings, expected[n], atol=2e-3)
-        assert (document.spans is None) == (n % 2 == 0)
+        assert (document.facet_spans is None) == (n % 2 == 0)
     assert again.search("wide", units[[9]].astype(np.float32), top_k=1).hits[0][0].id == "d09"
 
 
@@ -118,7 +118,7 @@ def test_a_passage_takes_at_most_eight_kibibytes_beside_its_text(
     spans[used:] = 0
     texts = [" ".join(f"word{w}" for w in rng.zipf(1.3, 220) % 5000) for _ in range(num)]
     documents = [
-        Document(id=f"passage-{n:06}", text=texts[n], facet_embeddings=units[n], spans=spans) for n in range(num)
+        Document(id=f"passage-{n:06}", text=texts[n], facet_embeddings=units[n], facet_spans=spans) for n in range(num)
     ]
     engine.upsert("wide", documents)
     engine.close()

@@ -104,7 +104,7 @@ def test_store_of_another_directory_is_refused(closed: Path, tmp_path: Path) -> 
 def test_damaged_manifest_does_not_stop_a_whole_store(closed: Path, content: str) -> None:
     (closed / "directory.json").write_text(content)
     with open_(closed) as engine:
-        assert engine.count("docs").count == 100
+        assert engine.count("docs").num_documents == 100
     assert "store_id" in json.loads((closed / "directory.json").read_text())
 
 
@@ -145,7 +145,7 @@ def test_deleted_directory_takes_no_writes(
     ):
         with pytest.raises(StoreGoneError, match="nothing is written"):
             write()
-    assert engine.get("docs", ["d0000"]).missing == (), "what was read before can still be read, and saved"
+    assert engine.get("docs", ["d0000"]).missing_ids == (), "what was read before can still be read, and saved"
     with pytest.raises(StoreInUseError, match="was deleted while process"):
         open_(tmp_path / "data")
     engine.close()
@@ -160,4 +160,4 @@ def test_moved_directory_takes_no_writes(
         engine.upsert("docs", make_documents(1))
     engine.close()
     with open_(tmp_path / "moved") as again:
-        assert again.count("docs").count == 0
+        assert again.count("docs").num_documents == 0

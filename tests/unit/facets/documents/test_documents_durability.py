@@ -111,8 +111,8 @@ def test_acknowledged_documents_survive_sigkill(tmp_path: Path) -> None:
     with CollectionEngine.open(tmp_path / "data", EngineConfig(background=False)) as engine:
         assert engine.revision >= revision
         wanted = [f"d{number}" for number in range(acknowledged)]
-        assert engine.get("docs", wanted).missing == ()
-        total = engine.count("docs").count
+        assert engine.get("docs", wanted).missing_ids == ()
+        total = engine.count("docs").num_documents
         assert total in (acknowledged, acknowledged + 20), "a batch is stored whole or not at all"
         last = engine.get("docs", [wanted[-1]], include_facets=True).documents[0]
         assert last.facet_embeddings is not None
@@ -283,7 +283,7 @@ def test_one_document_with_damaged_facets_is_named_and_left_out(
         assert {hit.id for hit in hits} <= {document.id for document in documents} - {"d0300", "d0310"}
         assert len(hits) == 598 or not exact
     assert engine.get_collection("docs").num_damaged == 2
-    assert engine.count("docs").count == 600
+    assert engine.count("docs").num_documents == 600
     with pytest.raises(DamagedError, match="d0300"):
         engine.get("docs", ["d0300"], include_facets=True)
     assert engine.get("docs", ["d0300"]).documents[0].text == "text 300", "the text can still be read"
@@ -391,11 +391,11 @@ def test_full_store_refuses_writes_and_keeps_the_rest(open_engine: OpenEngine, m
             engine.upsert("docs", make_documents(50, prefix=f"batch{number}-"))
             stored += 50
     assert stored > 0
-    assert engine.count("docs").count == stored
+    assert engine.count("docs").num_documents == stored
     assert len(search_all(engine).hits[0]) == 10
     engine.delete("docs", ids=[f"batch0-{number:04}" for number in range(50)])
     engine.upsert("docs", make_documents(20, prefix="again"))
-    assert engine.count("docs").count == stored - 30
+    assert engine.count("docs").num_documents == stored - 30
 
 
 def test_full_disk_in_a_child_process_loses_nothing(tmp_path: Path) -> None:
@@ -403,7 +403,7 @@ def test_full_disk_in_a_child_process_loses_nothing(tmp_path: Path) -> None:
     *numbers, last = output.splitlines()
     assert last.startswith("StorageError") and "nothing of this call was stored" in last
     with CollectionEngine.open(tmp_path / "data") as engine:
-        assert engine.count("docs").count == len(numbers) > 5
+        assert engine.count("docs").num_documents == len(numbers) > 5
 
 
 def test_full_disk_keeps_the_old_snapshot(
@@ -486,5 +486,5 @@ def test_closing_does_not_wait_for_training(
     engine.close()
     assert not release.is_set()
     with open_engine() as again:
-        assert again.count("docs").count == 100
+        assert again.count("docs").num_documents == 100
     release.set()

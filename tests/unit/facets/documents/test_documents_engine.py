@@ -46,7 +46,7 @@ def test_collection_lifecycle(engine: CollectionEngine) -> None:
         "a-1", model="m", model_revision="r", num_facets=3, dim=8, config={"language": "en"}
     )
     assert (made.name, made.model, made.model_revision, made.num_facets, made.dim) == ("a-1", "m", "r", 3, 8)
-    assert abs((made.created - before).total_seconds()) < 60
+    assert abs((made.create_time - before).total_seconds()) < 60
     assert engine.get_collection("a-1") == made
     assert [info.name for info in engine.list_collections()] == ["a-1", "docs"]
     deleted = engine.delete_collection("a-1")
@@ -60,7 +60,7 @@ def test_recreated_collection_is_empty(engine: CollectionEngine, make_documents:
     engine.upsert("docs", make_documents(5))
     engine.delete_collection("docs")
     engine.create_collection("docs", model="toy", model_revision="2", num_facets=2, dim=32)
-    assert engine.count("docs").count == 0
+    assert engine.count("docs").num_documents == 0
     assert engine.search("docs", np.ones((1, 2, 32), dtype=np.float32), top_k=3).hits == ((),)
 
 
@@ -104,7 +104,7 @@ def test_upsert_inserts_then_replaces(engine: CollectionEngine, make_documents: 
     second = engine.upsert("docs", changed)
     assert (second.num_inserted, second.num_updated) == (1, 1)
     assert second.revision == first.revision + 1 == engine.revision
-    assert engine.count("docs").count == 11
+    assert engine.count("docs").num_documents == 11
     found = engine.get("docs", ["d0003"]).documents[0]
     assert (found.text, found.payload, found.revision) == ("new", {"x": [1, {"y": None}]}, second.revision)
     query = np.ones((1, 1, 32), dtype=np.float32)
@@ -144,7 +144,7 @@ def test_bad_document_is_refused_and_nothing_stored(engine: CollectionEngine, ba
     with pytest.raises(InvalidInputError) as caught:
         engine.upsert("docs", [document("a"), bad])
     assert caught.value.field == field
-    assert engine.count("docs").count == 0
+    assert engine.count("docs").num_documents == 0
 
 
 def test_duplicate_id_is_named_with_its_place(engine: CollectionEngine) -> None:
@@ -173,7 +173,7 @@ def test_get_keeps_order_and_reports_missing(engine: CollectionEngine, make_docu
     written = engine.upsert("docs", documents)
     result = engine.get("docs", ["d0004", "no", "d0000", "d0004", "it's"], include_facets=True)
     assert [found.id for found in result.documents] == ["d0004", "d0000"]
-    assert result.missing == ("no", "it's")
+    assert result.missing_ids == ("no", "it's")
     assert result.index_revision == written.revision
     facets = result.documents[0].facet_embeddings
     assert facets is not None
@@ -196,7 +196,7 @@ def test_delete_by_id_and_by_filter(engine: CollectionEngine, make_documents: Ma
     result = engine.delete("docs", ids=["d0001", "none"])
     assert result.num_deleted == 1
     assert engine.delete("docs", filter=Equals("even", True)).num_deleted == 5
-    assert engine.count("docs").count == 4
+    assert engine.count("docs").num_documents == 4
     found = engine.search("docs", np.ones((1, 1, 32), dtype=np.float32), top_k=20)
     assert sorted(ids(found)) == ["d0003", "d0005", "d0007", "d0009"]
     for arguments in ({}, {"ids": ["a"], "filter": Equals("even", True)}):
@@ -218,7 +218,7 @@ def test_another_collection_of_the_same_name_is_not_the_one_seen(
         engine.upsert("docs", documents, seen=seen)
     with pytest.raises(NotFoundError, match="meanwhile"):
         engine.search("docs", query, top_k=1, seen=seen)
-    assert engine.count("docs").count == 0
+    assert engine.count("docs").num_documents == 0
     assert engine.upsert("docs", documents).num_inserted == 2
 
 
@@ -261,7 +261,7 @@ def test_pages_of_a_filter(engine: CollectionEngine, make_documents: MakeDocumen
     rest = engine.list_documents("docs", page_size=3, filter=odd, page_token=page.next_page_token)
     assert [entry.id for entry in rest.documents] == ["d0007", "d0009"]
     assert rest.next_page_token == ""
-    assert engine.count("docs", filter=odd).count == 5
+    assert engine.count("docs", filter=odd).num_documents == 5
 
 
 def test_foreign_page_token_is_refused(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
@@ -323,11 +323,11 @@ def test_hit_shows_which_facets_met(faiss_engine: CollectionEngine, make_documen
     hit = faiss_engine.search("docs", query, top_k=1, weights=np.array([[1.0, 4.0]])).hits[0][0]
     assert (hit.id, hit.payload) == (wanted.id, wanted.payload)
     assert hit.score == pytest.approx(1.0, abs=1e-5)
-    assert [(match.query_facet, match.document_facet) for match in hit.matches] == [(1, 1), (0, 0)]
-    np.testing.assert_allclose([match.contribution for match in hit.matches], [0.8, 0.2], atol=1e-3)
-    np.testing.assert_allclose([match.cosine for match in hit.matches], [1.0, 1.0], atol=1e-3)
+    assert [(match.first_facet, match.second_facet) for match in hit.evidence] == [(1, 1), (0, 0)]
+    np.testing.assert_allclose([match.contribution for match in hit.evidence], [0.8, 0.2], atol=1e-3)
+    np.testing.assert_allclose([match.cosine for match in hit.evidence], [1.0, 1.0], atol=1e-3)
     unit = wanted.facet_embeddings[1] / np.linalg.norm(wanted.facet_embeddings[1])
-    np.testing.assert_allclose(hit.matches[0].facet, unit, atol=1e-3)
+    np.testing.assert_allclose(hit.evidence[0].facet, unit, atol=1e-3)
 
 
 def test_weights_choose_which_facet_counts(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
@@ -489,6 +489,6 @@ def test_searches_beside_writes_see_every_acknowledged_document(
     for thread in threads:
         thread.join()
     assert failures == []
-    assert engine.count("docs").count == 1200
+    assert engine.count("docs").num_documents == 1200
     engine.maintain()
     assert engine.get_collection("docs").index_kind == "faiss-ivf-fp16"

@@ -26,7 +26,7 @@ def filled(engine: CollectionEngine) -> CollectionEngine:
     engine.create_collection("spans", model="m", model_revision="1", num_facets=3, dim=32)
     facets = np.eye(3, 32)
     facets[2] = 0
-    engine.upsert("spans", [Document(id="a", text=TEXT, facet_embeddings=facets, spans=SPANS)])
+    engine.upsert("spans", [Document(id="a", text=TEXT, facet_embeddings=facets, facet_spans=SPANS)])
     engine.upsert("docs", [Document(id="a", text=TEXT, facet_embeddings=np.eye(2, 32))])
     return engine
 
@@ -38,11 +38,11 @@ def hit(engine: CollectionEngine, facets: list[int], text: str | None, collectio
 
 def test_a_match_has_the_span_of_the_facet_that_met(filled: CollectionEngine) -> None:
     found = hit(filled, [1, 0], None)
-    spans = {match.query_facet: match.span for match in found.matches}
+    spans = {match.first_facet: match.second_span for match in found.evidence}
     assert spans[1] is not None and spans[0] is not None
     assert (spans[1].text, spans[1].start) == ("caf\u00e9s sell tea", 6)
     assert TEXT[spans[0].start : spans[0].end] == spans[0].text
-    begins = "The pump" if found.matches[0].query_facet == 0 else "Na\u00efve"
+    begins = "The pump" if found.evidence[0].first_facet == 0 else "Na\u00efve"
     assert found.answer is not None and found.answer.text.startswith(begins)
 
 
@@ -88,7 +88,7 @@ def test_without_spans_words_alone_say_which_sentence_answers(filled: Collection
     assert answer is not None and answer.text == "It was repaired by Dr. Lee in June."
     assert hit(filled, [0], "unheard of", "docs").answer is None
     found = hit(filled, [0], None, "docs")
-    assert found.answer is None and found.matches[0].span is None
+    assert found.answer is None and found.evidence[0].second_span is None
     lexical = filled.search("docs", texts=["tea"], mode="lexical", top_k=1).hits[0][0]
     assert lexical.answer is not None and lexical.answer.text.startswith("Na\u00efve")
 
@@ -99,7 +99,7 @@ def test_a_title_that_only_repeats_the_query_is_no_answer(engine: CollectionEngi
     text = "Super Bowl 50\nThe league announced three stadiums for the bowl. Super Bowl 49 was played in Arizona."
     spans = np.array([[0, len(span)]] * 2) + text.index(span)
     engine.upsert(
-        "docs", [Document(id="a", text=text, facet_embeddings=np.eye(2, 32), spans=spans if with_span else None)]
+        "docs", [Document(id="a", text=text, facet_embeddings=np.eye(2, 32), facet_spans=spans if with_span else None)]
     )
     query = ["What stadiums were considered for Super Bowl 50?"]
     answer = engine.search("docs", np.eye(1, 32, dtype=np.float32)[None], texts=query, top_k=1).hits[0][0].answer
@@ -117,7 +117,7 @@ def test_a_document_that_only_repeats_the_query_shows_itself(engine: CollectionE
 def test_a_query_facet_of_weight_zero_is_no_evidence(filled: CollectionEngine) -> None:
     query = np.eye(2, 32, dtype=np.float32)[None]
     found = filled.search("spans", query, top_k=1, weights=np.array([[0.0, 1.0]])).hits[0][0]
-    assert [match.query_facet for match in found.matches] == [1]
+    assert [match.first_facet for match in found.evidence] == [1]
     assert found.score == pytest.approx(1.0, abs=1e-3)
 
 

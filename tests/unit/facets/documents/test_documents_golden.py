@@ -20,7 +20,7 @@ def best_pairs(engine: CollectionEngine, query: NDArray[np.float32], exact: bool
     best: dict[str, list[float]] = {}
     for facet, hits in enumerate(found.hits):
         for hit in hits:
-            line = [hit.score, facet, hit.matches[0].document_facet]
+            line = [hit.score, facet, hit.evidence[0].second_facet]
             best[hit.id] = max(best.get(hit.id, line), line)
     return sorted(best.items(), key=lambda entry: -entry[1][0])[:5]
 
@@ -44,13 +44,13 @@ def test_golden_data_directory_loads(version: str, tmp_path: Path, caplog: pytes
                 assert [(id, *pair) for id, (_, *pair) in best] == [(id, *pair) for id, _, *pair in wanted]
                 np.testing.assert_allclose([line[0] for _, line in best], [line[1] for line in wanted], atol=1e-6)
         result = engine.get("golden", ["d05", "d07"], include_facets=True)
-        assert result.missing == ("d07",)
+        assert result.missing_ids == ("d07",)
         stored = result.documents[0]
         assert (stored.text, stored.payload) == (expected["d05"]["text"], expected["d05"]["payload"])
         assert stored.facet_embeddings is not None
         np.testing.assert_allclose(stored.facet_embeddings, expected["d05"]["facets"], atol=1.5e-2)
         assert info.space == "toys"
         assert (stored.num_tokens, stored.num_read) == (9, 8)
-        assert stored.spans is not None and stored.spans.tolist() == [[0, 4], [5, 7]]
+        assert stored.facet_spans is not None and stored.facet_spans.tolist() == [[0, 4], [5, 7]]
         assert engine.search("golden", texts=["text 31"], mode="lexical", top_k=3).hits[0][0].id == "d31"
-        assert engine.count("golden", filter=Contains("tags", "odd")).count == 29
+        assert engine.count("golden", filter=Contains("tags", "odd")).num_documents == 29

@@ -103,9 +103,9 @@ def test_hit_says_which_words_matched_and_what_each_side_said(engine: Collection
     hit = result.hits[0][0]
     assert (hit.id, hit.matched_words) == ("pump", ("failing", "pump", "code"))
     assert hit.lexical_score > 0 and 0.9 < hit.facets_score <= 1 and 0 <= hit.score <= 1
-    assert len(hit.matches) == 1
+    assert len(hit.evidence) == 1
     by_words = engine.search("docs", texts=["pump"], mode="lexical", top_k=1).hits[0][0]
-    assert (by_words.score, by_words.facets_score, by_words.matches) == (by_words.lexical_score, 0.0, ())
+    assert (by_words.score, by_words.facets_score, by_words.evidence) == (by_words.lexical_score, 0.0, ())
 
 
 def test_both_signals_are_exact_whichever_side_found_the_document(engine: CollectionEngine) -> None:

@@ -24,7 +24,7 @@ def ragged_documents(num: int, seed: int, prefix: str = "d") -> list[Document]:
             id=f"{prefix}{number:04}",
             text="word " * 50,
             facet_embeddings=rng.standard_normal((count, DIM)),
-            spans=np.stack([np.arange(count), np.arange(count) + 4], axis=1),
+            facet_spans=np.stack([np.arange(count), np.arange(count) + 4], axis=1),
             payload={"even": number % 2 == 0},
         )
         for number, count in enumerate(counts.tolist())
@@ -54,10 +54,10 @@ def assert_found(engine: CollectionEngine, documents: list[Document], *, num_fac
         np.testing.assert_allclose([hit.score for hit in line], scores[places], atol=2e-3)
         assert len(set(places)) == len(line) == min(10, len(documents))
         for hit, place in zip(line, places, strict=True):
-            for match in hit.matches:
-                facet = documents[place].facet_embeddings[match.document_facet]
+            for match in hit.evidence:
+                facet = documents[place].facet_embeddings[match.second_facet]
                 np.testing.assert_allclose(match.facet, facet / np.linalg.norm(facet), atol=2e-3)
-                assert match.span is not None and match.span.start == match.document_facet
+                assert match.second_span is not None and match.second_span.start == match.second_facet
         recalls.append(len(set(places) & set(np.argsort(-scores, kind="stable")[:10].tolist())) / len(line))
     return float(np.mean(recalls))
 
@@ -97,7 +97,7 @@ def test_long_documents_are_found_through_every_state_of_the_index(
         engine.close()
         engine = open_engine(**settings)
         assert assert_found(engine, documents, num_facets=num_facets, exact=True) >= 0.99
-        assert engine.count("docs").count == len(documents)
+        assert engine.count("docs").num_documents == len(documents)
 
 
 def test_facets_of_long_documents_come_back(open_engine: OpenEngine) -> None:
@@ -108,11 +108,13 @@ def test_facets_of_long_documents_come_back(open_engine: OpenEngine) -> None:
     found = engine.get("docs", [document.id for document in documents], include_facets=True).documents
     for document, stored in zip(documents, found, strict=True):
         assert stored.facet_embeddings is not None
-        assert stored.spans is not None
+        assert stored.facet_spans is not None
         np.testing.assert_allclose(stored.facet_embeddings, document.facet_embeddings, atol=0.02)
-        np.testing.assert_array_equal(stored.spans, document.spans)
+        np.testing.assert_array_equal(stored.facet_spans, document.facet_spans)
     again = [
-        Document(id=f"again-{one.id}", text=one.text, facet_embeddings=one.facet_embeddings, spans=one.spans)
+        Document(
+            id=f"again-{one.id}", text=one.text, facet_embeddings=one.facet_embeddings, facet_spans=one.facet_spans
+        )
         for one in found
         if one.facet_embeddings is not None
     ]
@@ -129,7 +131,7 @@ def test_a_few_long_documents_do_not_hide_the_others(open_engine: OpenEngine) ->
     for number in range(2):
         near = query + 0.05 * rng.standard_normal((MAX_NUM_FACETS, DIM))
         spans = np.zeros((MAX_NUM_FACETS, 2), dtype=np.int64)
-        documents.append(Document(id=f"near{number}", text="near", facet_embeddings=near, spans=spans))
+        documents.append(Document(id=f"near{number}", text="near", facet_embeddings=near, facet_spans=spans))
     engine.upsert("docs", documents)
     engine.maintain()
     [hits] = engine.search("docs", query[None], top_k=50).hits
@@ -143,8 +145,8 @@ def test_another_number_of_facets_is_refused(open_engine: OpenEngine, num: int, 
     make_collection(engine)
     places = np.zeros((num, 2), dtype=np.int64) if spans else None
     with pytest.raises(InvalidInputError, match=r"documents\[0\]\.facet_embeddings.*expected.*\[3, 32\]"):
-        engine.upsert("docs", [Document(id="a", text="a", facet_embeddings=np.ones((num, DIM)), spans=places)])
-    assert engine.count("docs").count == 0
+        engine.upsert("docs", [Document(id="a", text="a", facet_embeddings=np.ones((num, DIM)), facet_spans=places)])
+    assert engine.count("docs").num_documents == 0
 
 
 def test_long_documents_move_to_another_model(open_engine: OpenEngine) -> None:
@@ -159,10 +161,14 @@ def test_long_documents_move_to_another_model(open_engine: OpenEngine) -> None:
     def encode(texts: list[str]) -> EncodedTexts:
         own = [next(at) for _ in texts]
         return EncodedTexts(
-            facets=[turned[one.id] for one in own], spans=[one.spans for one in own if one.spans is not None]
+            facets=[turned[one.id] for one in own],
+            spans=[one.facet_spans for one in own if one.facet_spans is not None],
         )
 
     target = TargetModel(name="new", revision="2", num_facets=3, dim=DIM, encode=encode)  # type: ignore[arg-type]
     assert engine.reindex("docs", target).done
-    moved = [Document(id=one.id, text=one.text, facet_embeddings=turned[one.id], spans=one.spans) for one in documents]
+    moved = [
+        Document(id=one.id, text=one.text, facet_embeddings=turned[one.id], facet_spans=one.facet_spans)
+        for one in documents
+    ]
     assert assert_found(engine, moved, num_facets=2, exact=True) >= 0.99

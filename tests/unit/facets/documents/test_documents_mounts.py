@@ -64,7 +64,7 @@ other = AddedRelationStore(folder / "data" / "relations" / "other")
 tell(lambda: other.add(AddedRelation("y", ("$ARG1 is $ARG2",), 0.5)))
 engine.close()
 engine = CollectionEngine.open(folder / "data", config)
-assert engine.count("docs").count == stored
+assert engine.count("docs").num_documents == stored
 assert engine.search("docs", texts=["t" * 100], top_k=1, mode="lexical").hits[0]
 os.ftruncate(filler, 0)
 upsert(stored)
@@ -89,7 +89,7 @@ _END = """
 relations.close()
 engine.close()
 with CollectionEngine.open(folder / "data", config) as again:
-    assert again.count("docs").count == stored + 1
+    assert again.count("docs").num_documents == stored + 1
 relations = AddedRelationStore(folder / "data" / "relations" / "toy")
 assert [relation.name for relation in relations.read()] == ["first", "second"]
 relations.close()

@@ -46,7 +46,7 @@ def target(encode: Callable[[Sequence[str]], NDArray[np.float32]] = vectors, rev
 
 def texts_of(engine: CollectionEngine) -> dict[str, str]:
     listed = engine.list_documents("docs", page_size=1000).documents
-    assert len(listed) == engine.count("docs").count
+    assert len(listed) == engine.count("docs").num_documents
     return {document.id: document.text for document in listed}
 
 
@@ -57,7 +57,7 @@ def assert_moved(engine: CollectionEngine, expected: dict[str, str]) -> None:
     assert (info.model, info.model_revision, info.num_facets, info.dim) == ("other", "new", NUM_FACETS, DIM)
     ids = list(expected)
     result = engine.get("docs", ids, include_facets=True)
-    assert result.missing == ()
+    assert result.missing_ids == ()
     for document in result.documents:
         assert document.facet_embeddings is not None
         np.testing.assert_allclose(document.facet_embeddings, vectors([document.text])[0], atol=2e-2)
@@ -74,13 +74,13 @@ def filled(engine: CollectionEngine) -> CollectionEngine:
 
 def test_every_document_is_encoded_by_the_new_model(filled: CollectionEngine) -> None:
     before = {one.id: (one.text, one.payload, one.revision) for one in filled.list_documents("docs").documents}
-    made = filled.get_collection("docs").created
+    made = filled.get_collection("docs").create_time
     step = filled.reindex("docs", target())
     assert (step.done, step.num_encoded, step.record.dim) == (True, 200, DIM)
     assert_moved(filled, texts_of(filled))
     after = {one.id: (one.text, one.payload, one.revision) for one in filled.list_documents("docs").documents}
     assert after == before
-    assert filled.get_collection("docs").created == made
+    assert filled.get_collection("docs").create_time == made
     assert filled.record("docs").revision == filled.revision
     assert [info.name for info in filled.list_collections()] == ["docs"]
     assert filled.reindex("docs", target(lambda _: pytest.fail("encoded again"))).done

@@ -24,7 +24,7 @@ def two(engine: CollectionEngine, make_documents: MakeDocuments) -> CollectionEn
 
 def test_number_of_documents_follows_every_write(two: CollectionEngine, make_documents: MakeDocuments) -> None:
     def num_documents() -> list[int]:
-        counted = [two.count(name).count for name in ("docs", "other")]
+        counted = [two.count(name).num_documents for name in ("docs", "other")]
         assert counted == [info.num_documents for info in two.list_collections()]
         assert counted[0] == len(two.list_documents("docs").documents)
         return counted

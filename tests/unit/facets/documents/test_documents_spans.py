@@ -14,31 +14,36 @@ SPANS = np.array([[0, 21], [22, 33]])
 
 
 def document(id: str = "a", **changes: object) -> Document:
-    values: dict[str, object] = {"facet_embeddings": np.eye(2, 32), "spans": SPANS, "num_tokens": 9, "num_read": 7}
+    values: dict[str, object] = {
+        "facet_embeddings": np.eye(2, 32),
+        "facet_spans": SPANS,
+        "num_tokens": 9,
+        "num_read": 7,
+    }
     return Document(id=id, text=TEXT, **{**values, **changes})  # type: ignore[arg-type]  # any field
 
 
 def test_spans_and_reading_come_back_after_a_restart(engine: CollectionEngine, open_engine: OpenEngine) -> None:
-    engine.upsert("docs", [document(), document("b", spans=None, num_tokens=None, num_read=None)])
+    engine.upsert("docs", [document(), document("b", facet_spans=None, num_tokens=None, num_read=None)])
     engine.close()
     again = open_engine()
     first, second = again.get("docs", ["a", "b"], include_facets=True).documents
-    assert first.spans is not None
-    np.testing.assert_array_equal(first.spans, SPANS)
+    assert first.facet_spans is not None
+    np.testing.assert_array_equal(first.facet_spans, SPANS)
     assert (first.num_tokens, first.num_read) == (9, 7)
-    assert (second.spans, second.num_tokens, second.num_read) == (None, None, None)
+    assert (second.facet_spans, second.num_tokens, second.num_read) == (None, None, None)
     plain = again.get("docs", ["a"]).documents[0]
-    assert (plain.spans, plain.num_tokens, plain.num_read) == (None, 9, 7)
+    assert (plain.facet_spans, plain.num_tokens, plain.num_read) == (None, 9, 7)
 
 
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"spans": np.array([[0, 21]])}, r"documents\[1\].spans"),
-        ({"spans": np.array([[0, 21], [22, 34]])}, r"documents\[1\].spans\[1\]"),
-        ({"spans": np.array([[-1, 21], [0, 0]])}, r"documents\[1\].spans\[0\]"),
-        ({"spans": np.array([[5, 4], [0, 0]])}, r"documents\[1\].spans\[0\]"),
-        ({"spans": SPANS.astype(float)}, r"documents\[1\].spans"),
+        ({"facet_spans": np.array([[0, 21]])}, r"documents\[1\].facet_spans"),
+        ({"facet_spans": np.array([[0, 21], [22, 34]])}, r"documents\[1\].facet_spans\[1\]"),
+        ({"facet_spans": np.array([[-1, 21], [0, 0]])}, r"documents\[1\].facet_spans\[0\]"),
+        ({"facet_spans": np.array([[5, 4], [0, 0]])}, r"documents\[1\].facet_spans\[0\]"),
+        ({"facet_spans": SPANS.astype(float)}, r"documents\[1\].facet_spans"),
         ({"num_read": 10}, r"documents\[1\].num_read"),
         ({"num_read": -1}, r"documents\[1\].num_read"),
         ({"num_tokens": None}, r"documents\[1\].num_read"),
@@ -49,7 +54,7 @@ def test_impossible_spans_and_counts_are_refused(
 ) -> None:
     with pytest.raises(InvalidInputError, match=field):
         engine.upsert("docs", [document("fine"), document("bad", **changes)])
-    assert engine.count("docs").count == 0
+    assert engine.count("docs").num_documents == 0
 
 
 def test_a_collection_remembers_its_space(engine: CollectionEngine, open_engine: OpenEngine) -> None:
@@ -77,5 +82,5 @@ def test_a_moved_collection_has_the_space_spans_and_counts_of_the_new_model(engi
     assert engine.reindex("docs", target).done
     assert engine.get_collection("docs").space == "s"
     moved = engine.get("docs", ["a"], include_facets=True).documents[0]
-    assert moved.spans is not None
-    assert (moved.spans.tolist(), moved.num_tokens, moved.num_read) == ([[0, 3], [3, 5], [0, 0]], 11, 10)
+    assert moved.facet_spans is not None
+    assert (moved.facet_spans.tolist(), moved.num_tokens, moved.num_read) == ([[0, 3], [3, 5], [0, 0]], 11, 10)

@@ -93,7 +93,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.revision = self.engine.revision
         listed = self.engine.list_documents("docs").documents
         assert {document.id: document.payload["number"] for document in listed} == self.documents
-        assert self.engine.count("docs").count == len(self.documents)
+        assert self.engine.count("docs").num_documents == len(self.documents)
 
     def teardown(self) -> None:
         if hasattr(self, "engine"):

@@ -38,7 +38,7 @@ def test_added_paper_brings_authors_and_citing_papers(model: PaperModel, tmp_pat
         year=2030,
     )
     result = engine.add_papers([paper])
-    assert (result.papers, result.authors, result.citing_papers) == (1, 3, 3)
+    assert (result.num_papers, result.num_authors, result.num_citing_papers) == (1, 3, 3)
     assert "stranger" in result.unknown_citations
     assert "P06-1057" not in result.unknown_citations
     [recent] = engine.recommend_authors([paper], PaperOptions(from_year=2030))

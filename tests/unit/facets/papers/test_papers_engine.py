@@ -115,7 +115,7 @@ def test_papers_are_ranked_for_an_author_and_for_a_citing_paper(engine: PaperEng
     assert ids(engine.rank_papers(AUTHORS, ["parsing A", "speech A"], papers)) == [["p", "v"], ["v", "p"]]
     assert ids(engine.rank_papers(CITATIONS, ["speech-citing-1"], papers)) == [["v", "p"]]
     encoded = engine.rank_papers(AUTHORS, ["parsing A"], engine.encode(papers))
-    assert [hit.row for hit in encoded[0]] == [1, 0]
+    assert [hit.position for hit in encoded[0]] == [1, 0]
 
 
 def test_ranking_obeys_exclusions_years_and_examples(engine: PaperEngine) -> None:

@@ -19,7 +19,7 @@ def test_an_added_relation_is_used_and_survives(folder: Path, tmp_path: Path) ->
     assert info.examples == ("$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1")
     [scores] = RelationEngine.load(folder, data_dir=str(tmp_path)).score(["$ARG1 taught $ARG2"])
     assert scores.relations[0].relation == "mentor"
-    assert scores.relations[0].universal_schema is None
+    assert scores.relations[0].universal_schema_score is None
     assert "mentor" in [r.name for r in RelationEngine.load(folder, data_dir=tmp_path).relations()]
     engine.remove_relation("mentor")
     assert "mentor" not in [r.name for r in RelationEngine.load(folder, data_dir=tmp_path).relations()]

@@ -24,9 +24,9 @@ def test_trained_patterns_get_their_relation(engine: RelationEngine) -> None:
 def test_the_best_is_the_maximum_of_facets_and_look_up(engine: RelationEngine) -> None:
     [scores] = engine.score(["$ARG1 was born in $ARG2"])
     best = scores.relations[0]
-    assert scores.evidence.pattern_known
-    assert best.universal_schema is not None
-    assert best.score == pytest.approx(max(best.symmetric, best.universal_schema), abs=1e-5)
+    assert scores.known
+    assert best.universal_schema_score is not None
+    assert best.score == pytest.approx(max(best.symmetric_score, best.universal_schema_score), abs=1e-5)
     assert scores.no_relation_probability == pytest.approx(1 - best.probability)
 
 
@@ -34,11 +34,11 @@ def test_probabilities_fall_and_evidence_names_facets(engine: RelationEngine) ->
     [scores] = engine.score(["$ARG1 , born to $ARG2"])
     probabilities = [score.probability for score in scores.relations]
     assert probabilities == sorted(probabilities, reverse=True)
-    assert len(scores.evidence.nearest_relations) == engine.model.num_facets
+    assert len(scores.facets) == engine.model.num_facets
     meeting = scores.relations[0].meeting
     assert 0 <= meeting.pattern_facet < engine.model.num_facets
     assert 0 <= meeting.relation_facet < engine.model.num_relation_facets
-    nearest = scores.evidence.nearest_relations[meeting.pattern_facet]
+    nearest = scores.facets[meeting.pattern_facet].relations
     assert any(near.cosine == pytest.approx(meeting.cosine, abs=1e-5) for near in nearest)
 
 
@@ -53,7 +53,7 @@ def test_a_negated_pattern_has_no_relation(engine: RelationEngine) -> None:
     [plain, negated] = engine.score(["$ARG1 is married to $ARG2", "$ARG1 is not married to $ARG2"])
     assert plain.best is not None
     assert negated.best is None
-    assert negated.assertion.cue == "not"
+    assert negated.assertion_cue == "not"
     assert negated.no_relation_probability == 1.0
     assert all(score.score == -1.0 and score.probability == 0.0 for score in negated.relations)
 
@@ -115,7 +115,7 @@ def test_extraction_takes_the_callers_spans_in_any_order(engine: RelationEngine)
 def test_a_negated_clause_around_the_pair_counts(engine: RelationEngine) -> None:
     [pairs] = engine.extract(["It is not true that Ann was born in Paris."], finder=NAMES)
     assert all(p.relations == () for p in pairs)
-    assert {p.scores.assertion.cue for p in pairs} == {"not"}
+    assert {p.pattern_score.assertion_cue for p in pairs} == {"not"}
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_slots_are_filled_best_first(engine: RelationEngine) -> None:
     assert {tail.tail for tail in tails} == {"Paris", "Acme", "London"}
     assert [tail.score for tail in tails] == sorted((tail.score for tail in tails), reverse=True)
     assert {tail.tail for tail in tails if tail.accepted} == {"Paris", "London"}
-    assert all(mention.head.text.lower() == "ann" for tail in tails for mention in tail.mentions)
+    assert all(mention.pair.head.text.lower() == "ann" for tail in tails for mention in tail.mentions)
 
 
 def test_a_head_that_no_finder_knows_is_found(engine: RelationEngine) -> None:
@@ -158,14 +158,14 @@ def test_a_head_that_no_finder_knows_is_found(engine: RelationEngine) -> None:
 
 def test_a_pattern_is_a_paraphrase_of_itself_in_both_directions(engine: RelationEngine) -> None:
     [result] = engine.entailment(["$ARG1 was born in $ARG2"], ["$ARG1 was born in $ARG2"])
-    assert result.forward == pytest.approx(1.0, abs=1e-5)
+    assert result.forward_score == pytest.approx(1.0, abs=1e-5)
     assert result.direction == pytest.approx(0.0, abs=1e-6)
 
 
 def test_exchanging_the_sides_exchanges_the_answer(engine: RelationEngine) -> None:
     first, second = "$ARG1 was born in $ARG2", "$ARG1 grew up in $ARG2"
     [one], [other] = engine.entailment([first], [second]), engine.entailment([second], [first])
-    assert one.forward == pytest.approx(other.backward, abs=1e-6)
+    assert one.forward_score == pytest.approx(other.backward_score, abs=1e-6)
     assert one.direction == pytest.approx(-other.direction, abs=1e-6)
     swapped = {
         EntailmentLabel.ENTAILS: EntailmentLabel.ENTAILED_BY,

@@ -47,8 +47,8 @@ def test_two_entities_have_one_relation_in_one_direction_unless_more_are_asked_f
 )
 def test_what_is_not_asserted_is_not_accepted(engine: RelationEngine, text: str, status: AssertionStatus) -> None:
     pairs = [pair for pair in pairs_of(engine, text) if {pair.head.text, pair.tail.text} == {"Ann", "Paris"}]
-    assert pairs and all(pair.relations == () and pair.scores.assertion.status is status for pair in pairs)
-    assert all(score.probability == 0.0 for pair in pairs for score in pair.scores.relations)
+    assert pairs and all(pair.relations == () and pair.pattern_score.assertion is status for pair in pairs)
+    assert all(score.probability == 0.0 for pair in pairs for score in pair.pattern_score.relations)
 
 
 def test_mentions_of_one_entity_are_no_pair(engine: RelationEngine) -> None:

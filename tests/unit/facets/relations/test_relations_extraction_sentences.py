@@ -44,7 +44,7 @@ def asserted(engine: RelationEngine, finder: SpacyEntities, texts: list[str]) ->
 
 def expected(engine: RelationEngine, entry: dict) -> set[tuple[str, str, str]]:
     """What counts as right, under the names that the model has."""
-    details = {info.name: info.details for info in engine.relations()}
+    details = {info.name: info for info in engine.relations()}
     head, tail = plain(entry["head"]), plain(entry["tail"])
     right = set()
     for asked in entry["relations"]:

@@ -6,7 +6,7 @@ from facets.errors import ConfigError, InvalidInputError, NotFoundError
 from facets.language.tokenizer import Tokenizer
 from facets.relations.assertion import negation_cue
 from facets.relations.entities import EntitySpan, Gazetteer, check_spans
-from facets.relations.patterns import PatternLimits, mirrored, sentence_groups, sentence_patterns, tokenize_patterns
+from facets.relations.patterns import PairLimits, mirrored, sentence_groups, sentence_patterns, tokenize_patterns
 from facets.relations.recognizer import SpacyEntities
 
 TOKENIZER = Tokenizer()
@@ -35,7 +35,7 @@ def test_one_string_is_no_sequence_of_patterns() -> None:
 
 
 def test_every_pair_has_both_directions_and_entities_between_become_placeholders() -> None:
-    found = {(p.head, p.tail): " ".join(p.tokens) for p in sentence_patterns([["met"], ["and"]], PatternLimits())}
+    found = {(p.head, p.tail): " ".join(p.tokens) for p in sentence_patterns([["met"], ["and"]], PairLimits())}
     assert found == {
         (0, 1): "$ARG1 met $ARG2",
         (1, 0): "$ARG2 met $ARG1",
@@ -48,7 +48,7 @@ def test_every_pair_has_both_directions_and_entities_between_become_placeholders
 
 @given(st.lists(st.lists(st.sampled_from("abc"), max_size=6), min_size=1, max_size=12), st.integers(0, 6))
 def test_limits_hold(gaps: list[list[str]], limit: int) -> None:
-    limits = PatternLimits(max_tokens_between=limit, max_entities_between=1, max_pairs=3)
+    limits = PairLimits(max_tokens_between=limit, max_entities_between=1, max_pairs=3)
     found = sentence_patterns(gaps, limits)
     assert len(found) <= 6
     assert all(abs(p.tokens.index("$ARG2") - p.tokens.index("$ARG1")) <= limit + 1 for p in found)
@@ -71,13 +71,13 @@ def test_limits_hold(gaps: list[list[str]], limit: int) -> None:
 )
 def test_patterns_without_a_meaning_are_widened(before: str, between: str, after: str, expected: str) -> None:
     words = [part.split() for part in (before, between, after)]
-    found = sentence_patterns([words[1]], PatternLimits(), before=words[0], after=words[2])
+    found = sentence_patterns([words[1]], PairLimits(), before=words[0], after=words[2])
     assert [" ".join(p.tokens) for p in found] == [expected, " ".join(mirrored(expected.split()))]
 
 
 def test_what_stands_before_another_entity_widens_only_when_it_is_not_about_that() -> None:
     def first(after: str) -> str:
-        return " ".join(sentence_patterns([["and"], after.split()], PatternLimits())[0].tokens)
+        return " ".join(sentence_patterns([["and"], after.split()], PairLimits())[0].tokens)
 
     assert first("border") == "$ARG1 and $ARG2"
     assert first("were married in") == "$ARG1 and $ARG2 were married in"
@@ -85,7 +85,7 @@ def test_what_stands_before_another_entity_widens_only_when_it_is_not_about_that
 
 def test_limits_refuse_numbers_out_of_range() -> None:
     with pytest.raises(ConfigError, match="max_pairs must be >= 1"):
-        PatternLimits(max_pairs=0)
+        PairLimits(max_pairs=0)
 
 
 def test_entities_are_grouped_by_sentence() -> None:

@@ -53,7 +53,7 @@ def test_details_survive_a_file() -> None:
     details = RelationDetails.from_dict(DETAILS["capital"])
     assert RelationDetails.from_dict(json.loads(json.dumps(details.to_dict()))) == details
     assert RelationDetails().to_dict() == {}
-    assert (details.head, details.pairs) == ((EntityType.PLACE,), (("France", "Paris"),))
+    assert (details.head_types, details.pairs) == ((EntityType.PLACE,), (("France", "Paris"),))
 
 
 def test_a_damaged_detail_is_reported(detailed: Path) -> None:
@@ -68,9 +68,11 @@ def test_details_are_saved_and_listed(engine: RelationEngine, detailed: Path) ->
     copy = detailed.with_name("copy")
     engine.model.save(copy)
     listed = {info.name: info for info in RelationEngine.load(copy).relations()}
-    assert listed["capital"].details == RelationDetails.from_dict(DETAILS["capital"] | {"symmetric": False})
-    assert listed["spouse"].details.symmetric
-    assert listed["employer"].details.head == (EntityType.PERSON,)
+    assert RelationDetails.from_dict(listed["capital"].to_dict()) == RelationDetails.from_dict(
+        DETAILS["capital"] | {"symmetric": False}
+    )
+    assert listed["spouse"].symmetric
+    assert listed["employer"].head_types == (EntityType.PERSON,)
 
 
 @pytest.mark.parametrize("name", ["capital", "capitalCity", "capital city", "Capital_City"])
@@ -96,7 +98,7 @@ def test_an_inverse_alias_is_scored_the_other_way_round(engine: RelationEngine) 
 
 def test_a_slot_of_an_inverse_alias_gives_heads(engine: RelationEngine) -> None:
     [tail] = engine.fill_slot("Paris", "capitalOf", ["France is ruled from Paris."], finder=NAMES)
-    assert (tail.tail, tail.mentions[0].head.text) == ("France", "France")
+    assert (tail.tail, tail.mentions[0].pair.head.text) == ("France", "France")
 
 
 def test_a_symmetric_relation_is_found_once_in_the_order_of_the_text(engine: RelationEngine) -> None:
@@ -116,8 +118,8 @@ def test_evidence_names_training_patterns_and_known_pairs(engine: RelationEngine
     assert scores.best.similar_patterns == ()
 
 
-BORN = RelationDetails(head=(EntityType.PERSON,), tail=(EntityType.PLACE,))
-BORN_ON = RelationDetails(head=(EntityType.PERSON,), tail=(EntityType.DATE, EntityType.NUMBER))
+BORN = RelationDetails(head_types=(EntityType.PERSON,), tail_types=(EntityType.PLACE,))
+BORN_ON = RelationDetails(head_types=(EntityType.PERSON,), tail_types=(EntityType.DATE, EntityType.NUMBER))
 COLUMNS = {kind: column for column, kind in enumerate(EntityType)}
 
 

@@ -17,7 +17,7 @@ from facets_lab.relations.title_types import read_types
 
 from facets.errors import ConfigError, InvalidInputError, NotFoundError
 from facets.relations import EntitySpan, EntityType, SpacyEntities
-from facets.relations.patterns import PatternLimits
+from facets.relations.patterns import PairLimits
 
 CORPUS = """# Ann Lee
 Ann Lee is a singer. Ann Lee was born in Paris. Ann Lee lives in Paris. Ann Lee was born in Rome.
@@ -140,7 +140,7 @@ def test_last_names_and_the_longest_span_win_under_a_recognizer(tmp_path: Path) 
     finder = SpacyEntities(pipeline(tmp_path, Oslo="GPE", Eve_Poe="PERSON", Poe="PERSON", Ann="PERSON"))
     cells: Counter[str] = Counter()
     text = "Eve Poe met Ann Lee in Oslo. Poe met Ann Lee in Rome."
-    DocumentMiner(["Ann Lee"], PatternLimits(), finder).mine("", [text], cells, Counter())
+    DocumentMiner(["Ann Lee"], PairLimits(), finder).mine("", [text], cells, Counter())
     assert cells["Eve Poe\tAnn Lee\t$ARG1 met $ARG2"] == 2
     assert cells["Eve Poe\tOslo\t$ARG1 met $ENT in $ARG2"] == 1
 
@@ -154,7 +154,7 @@ def test_sentences_without_two_names_are_not_asked_about() -> None:
             return [[] for _ in texts]
 
     text = "The rain fell on Oslo. It was wet. She was born in Oslo. Ann Lee left. The Beatles met Ann Lee in 1964."
-    DocumentMiner(["Ann Lee"], PatternLimits(), Finder()).mine("", [text], Counter(), Counter())
+    DocumentMiner(["Ann Lee"], PairLimits(), Finder()).mine("", [text], Counter(), Counter())
     assert asked == ["She was born in Oslo.", "The Beatles met Ann Lee in 1964."]
 
 
@@ -181,7 +181,7 @@ def test_a_stopped_mining_with_other_settings_starts_again(tmp_path: Path, monke
     report = mine_cells(
         [corpus(tmp_path)],
         tmp_path / "out",
-        limits=PatternLimits(max_tokens_between=2),
+        limits=PairLimits(max_tokens_between=2),
         num_workers=1,
         show_progress=False,
     )
@@ -210,7 +210,7 @@ def test_a_damaged_corpus_is_reported_with_its_line(tmp_path: Path) -> None:
 
 def mine(title: str, text: str, *names: str) -> set[str]:
     cells: Counter[str] = Counter()
-    DocumentMiner(names, PatternLimits()).mine(title, [text], cells, Counter())
+    DocumentMiner(names, PairLimits()).mine(title, [text], cells, Counter())
     return {cell.replace("\t", " | ") for cell in cells}
 
 

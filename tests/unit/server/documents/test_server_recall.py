@@ -12,7 +12,7 @@ from facets.documents import Hit, SearchResult
 def result(*ids, exhaustive=False, revision=7):
     hits = tuple(
         Hit(
-            id=id, score=0.5, text="", payload={}, matches=(), facets_score=0.5, lexical_score=0.0, matched_words=(),
+            id=id, score=0.5, text="", payload={}, evidence=(), facets_score=0.5, lexical_score=0.0, matched_words=(),
             answer=None, confidence=None, signals={}, revision=1,
         )
         for id in ids

@@ -52,7 +52,7 @@ def news(running):
 
 
 def count(running):
-    return running.engine.count("news").count
+    return running.engine.count("news").num_documents
 
 
 def test_batches_are_acknowledged_in_order_and_stored(news):

@@ -2,6 +2,7 @@
 
 import difflib
 import threading
+from dataclasses import replace
 from itertools import pairwise
 
 from facets_server.relations.served import ServedRelations
@@ -10,19 +11,20 @@ from server_fakes import FakeInfo
 from facets.errors import ConflictError, InvalidInputError, NotFoundError
 from facets.language.tokenizer import Tokenizer
 from facets.relations.assertion import assertion_of
-from facets.relations.entailment import EntailmentLabel, EntailmentResult
+from facets.relations.entailment import Entailment, EntailmentLabel
 from facets.relations.entities import check_spans
 from facets.relations.patterns import sentence_groups, sentence_patterns, tokenize_patterns
 from facets.relations.results import (
     EntityMention,
-    Evidence,
+    EntityPair,
     FacetMeeting,
+    FacetRelations,
     NearRelation,
-    PairRelations,
-    PatternScores,
+    PatternScore,
     RankedTail,
-    RelationInfo,
+    Relation,
     RelationScore,
+    TailMention,
 )
 
 TRAINED = {
@@ -65,7 +67,7 @@ class FakeRelationEngine:
         assert self.gate.wait(30), "the test forgot to open the gate"
         if self.poison and any(self.poison in words for words in tokens):
             raise RuntimeError(f"cannot read {self.poison}")
-        return [self._scores(words, self._asked(relations), top_k) for words in tokens]
+        return [self._scores(words, self._asked(relations), top_k, evidence=evidence) for words in tokens]
 
     def extract(
         self,
@@ -92,34 +94,42 @@ class FakeRelationEngine:
                 for pattern in sentence_patterns(gaps, limits):
                     head, tail = entities[pattern.head], entities[pattern.tail]
                     pairs.append(
-                        PairRelations(
+                        EntityPair(
                             number,
                             EntityMention(text[head.start : head.end], head.start, head.end, head.type),
                             EntityMention(text[tail.start : tail.end], tail.start, tail.end, tail.type),
                             sentence.start,
                             sentence.end,
-                            self._scores(pattern.tokens, asked, top_k),
+                            self._scores(pattern.tokens, asked, top_k, evidence=evidence),
                         )
                     )
             found.append(pairs)
         return found
 
-    def fill_slot(self, head, relation, texts, *, spans=None, finder=None, limits=None):
+    def fill_slot(self, head, relation, texts, *, spans=None, finder=None, limits=None, evidence=True):
         if not head.strip():
             raise InvalidInputError("is blank, expected a name", path="head")
         pairs = [
             pair
-            for found in self.extract(texts, spans=spans, finder=finder, relations=[relation], limits=limits)
+            for found in self.extract(
+                texts, spans=spans, finder=finder, relations=[relation], limits=limits, evidence=evidence
+            )
             for pair in found
             if pair.head.text.casefold() == head.casefold()
         ]
         by_tail = {}
-        for pair in sorted(pairs, key=lambda pair: -pair.scores.relations[0].score):
+        for pair in sorted(pairs, key=lambda pair: -pair.pattern_score.relations[0].score):
             by_tail.setdefault(pair.tail.text, []).append(pair)
         return [
-            RankedTail(tail, best.score, best.probability, best.accepted, tuple(own))
+            RankedTail(
+                tail,
+                best.score,
+                best.probability,
+                best.accepted,
+                tuple(TailMention(pair.text_position, pair) for pair in own),
+            )
             for tail, own in by_tail.items()
-            for best in [own[0].scores.relations[0]]
+            for best in [own[0].pattern_score.relations[0]]
         ]
 
     def entailment(self, premises, hypotheses):
@@ -135,15 +145,16 @@ class FakeRelationEngine:
                 if forward != backward:
                     label = EntailmentLabel.ENTAILS if forward == 1 else EntailmentLabel.ENTAILED_BY
             results.append(
-                EntailmentResult(
-                    " ".join(one), " ".join(other), forward, backward, forward - backward, label, 0.75, differs
-                )
+                Entailment(" ".join(one), " ".join(other), forward, backward, forward - backward, label, 0.75, differs)
             )
         return results
 
     def relations(self):
-        known = [RelationInfo(name, 0.5, 10, ()) for name in TRAINED]
-        known += [RelationInfo(name, self.thresholds[name], 0, examples) for name, examples in self.added.items()]
+        known = [Relation(name=name, threshold=0.5, num_pairs=10) for name in TRAINED]
+        known += [
+            Relation(name=name, threshold=self.thresholds[name], examples=examples)
+            for name, examples in self.added.items()
+        ]
         return sorted(known, key=lambda info: info.name)
 
     def add_relation(self, name, examples, *, threshold=None):
@@ -156,7 +167,7 @@ class FakeRelationEngine:
             raise ConflictError(f"relation {name!r} exists already")
         self.added[name] = tuple(examples)
         self.thresholds[name] = 0.5 if threshold is None else threshold
-        return RelationInfo(name, self.thresholds[name], 0, tuple(examples))
+        return Relation(name=name, threshold=self.thresholds[name], examples=tuple(examples))
 
     def remove_relation(self, name):
         if name in TRAINED:
@@ -179,7 +190,7 @@ class FakeRelationEngine:
                 raise self._unknown(name)
         return {name: examples[name] for name in relations} if relations else examples
 
-    def _scores(self, tokens, asked, top_k=None):
+    def _scores(self, tokens, asked, top_k=None, *, evidence=True):
         assertion = assertion_of(tokens)
         cue = assertion.cue
         scores = []
@@ -195,8 +206,12 @@ class FakeRelationEngine:
             )
         scores.sort(key=lambda score: (-score.probability, score.relation))
         near = tuple(NearRelation(score.relation, score.meeting.cosine) for score in scores[:2])
-        evidence = Evidence((near,) * NUM_FACETS, scores[0].universal_schema is not None)
-        return PatternScores(" ".join(tokens), tuple(scores[:top_k]), 1 - scores[0].probability, evidence, assertion)
+        facets = tuple(FacetRelations(facet, near) for facet in range(NUM_FACETS)) if evidence else ()
+        if not evidence:
+            scores = [replace(score, meeting=None) for score in scores]
+        is_known, none = scores[0].universal_schema_score is not None, 1 - scores[0].probability
+        shown = tuple(scores[:top_k])
+        return PatternScore(" ".join(tokens), shown, none, is_known, facets, assertion.status, assertion.cue)
 
     def close(self):
         """Nothing is open."""
