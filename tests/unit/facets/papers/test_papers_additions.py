@@ -19,7 +19,7 @@ VOICE = Paper("voice of a speaker", "microphone prosody and tone")
 def test_added_author_is_found_and_survives_reopening(model: PaperModel, tmp_path: Path) -> None:
     engine = PaperEngine(model, data_dir=tmp_path)
     new = NewAuthor(Author("New One"), (Paper("microphone prosody of a voice"), Paper("speaker tone of a voice")))
-    assert engine.add_authors([new]).authors == 1
+    assert engine.add_authors([new]).num_authors == 1
     before = engine.recommend_authors([VOICE], PaperOptions(top_k=20, evidence=True))
     assert "New One" in [hit.id for hit in before[0][:5]]
     engine.close()
@@ -57,7 +57,7 @@ def test_added_paper_brings_authors_and_citing_papers(model: PaperModel, tmp_pat
 
 def test_known_papers_may_be_named_for_a_new_author(model: PaperModel, tmp_path: Path) -> None:
     engine = PaperEngine(model, data_dir=tmp_path)
-    assert engine.add_authors([NewAuthor(Author("By Id"), paper_ids=("P06-1057",))]).authors == 1
+    assert engine.add_authors([NewAuthor(Author("By Id"), paper_ids=("P06-1057",))]).num_authors == 1
     with pytest.raises(NotFoundError, match="no-such"):
         engine.add_authors([NewAuthor(Author("By Id"), paper_ids=("no-such",))])
     engine.close()
