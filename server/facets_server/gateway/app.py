@@ -37,7 +37,7 @@ from facets_server.runtime.config import HttpConfig, ServerConfig
 from facets_server.runtime.front import is_loopback, is_name_of
 from facets_server.runtime.keys import read_keys
 
-__all__ = ["PLAYGROUND", "HostCheck", "HttpMetrics", "Observed", "Pages", "ProbeRoutes", "create_app"]
+__all__ = ["PLAYGROUND", "HttpMetrics", "Observed", "Pages", "ProbeRoutes", "RequestCheck", "create_app"]
 
 logger = logging.getLogger(__name__)
 
@@ -125,8 +125,8 @@ class ProbeRoutes:
         return JSONResponse({"status": "ok" if is_serving else "not ready"}, status_code=200 if is_serving else 503)
 
 
-class HostCheck:
-    """Refuses requests for names that are not ours."""
+class RequestCheck:
+    """Refuses requests for names that are not ours, and such as a proxy before us may have read otherwise."""
 
     def __init__(self, app: ASGIApp, config: ServerConfig) -> None:
         self._app = app
@@ -135,6 +135,10 @@ class HostCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
+        if scope["type"] == "http" and _has_two_lengths(Request(scope)):
+            message = "the request has content-length and transfer-encoding, expected one of them"
+            await failed(bad_request(message, Connection="close"))(scope, receive, send)
+            return
         if scope["type"] == "http" and not self._is_ours(Request(scope)):
             message = "the host that the request names is not this server's; http.allowed_hosts may name it"
             failure = CallFailedError(grpc.StatusCode.PERMISSION_DENIED, message, status=421)
@@ -144,6 +148,10 @@ class HostCheck:
 
     def _is_ours(self, request: Request) -> bool:
         return is_name_of(request.headers.get("host", ""), self._names, only_local=self._only_local)
+
+
+def _has_two_lengths(request: Request) -> bool:
+    return "content-length" in request.headers and "transfer-encoding" in request.headers
 
 
 class HttpMetrics:
@@ -258,7 +266,7 @@ def create_app(upstream: Upstream, config: ServerConfig, *, registry: CollectorR
             Exception: _on_bug,
         },
     )
-    return Observed(HostCheck(app, config), HttpMetrics(registry), routes=methods)
+    return Observed(RequestCheck(app, config), HttpMetrics(registry), routes=methods)
 
 
 async def _description(request: Request) -> Response:

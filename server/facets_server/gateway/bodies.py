@@ -21,7 +21,7 @@ ResultT = TypeVar("ResultT")
 _GZIP = 16 + zlib.MAX_WBITS
 _PIECE_BYTES = 16_384  # unpacked at a time
 _LARGE_BYTES = 65_536  # of a body; from here on its conversion would hold up others
-_CONVERTERS = 2  # large bodies that are converted at a time: what they become takes many times their room
+MAX_CONVERSIONS = 2  # large bodies that are converted at a time: what they become takes many times their room
 _MOST_EMPTY_LINES = 10_000  # one after the other
 _NEED_NO_KEY = frozenset({"/grpc.health.v1.Health/Check"})
 _DISCARD_S = 2.0  # a caller that still writes reads no answer
@@ -44,7 +44,7 @@ class BodyReader:
         self._max_total_bytes = max_total_bytes
         self._keys = keys
         self._num_bytes = 0  # of all bodies that are being read or converted
-        self._converters = ThreadPoolExecutor(_CONVERTERS, thread_name_prefix="convert")
+        self._converters = ThreadPoolExecutor(MAX_CONVERSIONS, thread_name_prefix="convert")
 
     def check_key(self, request: Request) -> None:
         """Refuses who has no key, before anything of him is read.

@@ -6,6 +6,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
 import grpc
@@ -21,6 +22,7 @@ __all__ = ["Caller", "RouteSet", "Upstream", "caller_of", "unless_gone"]
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _FORWARDED = ("authorization", "traceparent", "tracestate")
 _TIMEOUT = re.compile(r"[0-9]{1,10}")
+MAX_METADATA_BYTES = 6144  # gRPC refuses calls with more than 8 KiB, our own and its framing among them
 _PRINTABLE = re.compile(r"[\x20-\x7e]*")
 
 ResultT = TypeVar("ResultT")
@@ -61,6 +63,9 @@ def caller_of(request: Request, *, timeout_s: float | None) -> Caller:
             if not _PRINTABLE.fullmatch(value):
                 raise bad_request(f"header {name} has a character that is not printable ASCII")
             metadata.append((name, value))
+    if sum(map(len, chain.from_iterable(metadata))) > MAX_METADATA_BYTES:
+        names = ", ".join(("x-request-id", *_FORWARDED))
+        raise bad_request(f"headers {names} have more than {MAX_METADATA_BYTES} bytes together", status=431)
     return Caller(tuple(metadata), timeout_s if sent is None else int(sent) / 1000, request_id_of(request))
 
 

@@ -8,6 +8,7 @@ happens at its beginning. Nothing of OpenTelemetry is imported unless traces are
 
 import json
 import logging
+import os
 import queue
 import sys
 import threading
@@ -16,6 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from logging.handlers import QueueHandler, QueueListener, WatchedFileHandler
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +55,14 @@ class _File(WatchedFileHandler):
     """Opens the file again when it was moved away (logrotate); what cannot be written is counted, not printed."""
 
     num_lost = 0
+
+    def _open(self) -> TextIOWrapper:
+        """Only the server's user may read it: it tells who called, from where and what for."""
+        found = open(
+            self.baseFilename, self.mode, encoding=self.encoding, opener=lambda *how: os.open(*how, mode=0o600)
+        )
+        assert isinstance(found, TextIOWrapper)
+        return found
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging calls it
         self.num_lost += 1

@@ -67,6 +67,11 @@ def test_files_elsewhere_are_not_found(path):
         ("[::1]:8080", 200),
         ("evil.example", 421),
         ("localhost.evil.example", 421),
+        ("[::1].evil.com", 421),
+        ("[::1]evil.com", 421),
+        ("[::1]:80.evil.com", 421),
+        ("127.0.0.1:80:80", 421),
+        ("127.0.0.1.evil.com:80", 421),
         ("", 421),
     ],
 )

@@ -149,6 +149,12 @@ def test_bodies_that_are_no_such_message_are_refused_with_one_sentence(body, mes
     assert page.upstream.asked == []
 
 
+def test_headers_that_are_too_long_to_forward_are_431():
+    page = browser()
+    reply = page.client.post(EMBED, json={"texts": ["a"]}, headers={"authorization": "Bearer " + "x" * 8000})
+    assert (reply.status_code, page.upstream.asked) == (431, [])
+
+
 def test_long_words_of_the_caller_are_not_repeated():
     reply = browser().client.post(EMBED, json={"x" * 10_000: 1})
     assert reply.status_code == 400

@@ -1,6 +1,7 @@
 """Traces and the access log of real calls."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -188,3 +189,15 @@ def test_a_log_that_was_moved_away_is_opened_again(tmp_path):
     log.write(CallContext(method="/a/second"), "OK", "", 0.1)
     assert lines(path, 1)[0]["rpc"] == "/a/second"
     log.close()
+
+
+def test_the_access_log_is_for_the_users_eyes_only(tmp_path):
+    path = tmp_path / "access.log"
+    before = os.umask(0)
+    try:
+        log = AccessLog(str(path))
+        log.write(CallContext(method="/m"), "OK", "", 0.1)
+        log.close()
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o600 and "/m" in path.read_text()

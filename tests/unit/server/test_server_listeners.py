@@ -1,0 +1,151 @@
+"""The table of the listeners' bounds in the documentation: its numbers, and what each listener does at some of them."""
+
+import asyncio
+import re
+import socket
+from pathlib import Path
+
+import grpc
+import pytest
+from facets_server.gateway import bodies, transcoding, upstream
+from facets_server.runtime import metrics_server
+from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.limits import AdmissionConfig, LimitsConfig
+from facets_server.runtime.metrics_server import MetricsServer
+from prometheus_client import CollectorRegistry
+from server_gateway_fakes import listening
+from waiting import wait_until
+
+PAGE = Path(__file__).parents[3] / "docs/run/server.md"
+UNITS = {"KiB": 2**10, "MiB": 2**20}
+EMBED = "/facets.v1.EmbeddingService/Embed"
+
+
+def table() -> dict[str, list[str]]:
+    """What -> the cells of gRPC, HTTP and metrics."""
+    section = PAGE.read_text(encoding="utf-8").partition("## Bounds of every listener")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:1] == "|"]
+    return {row[0]: row[1:] for row in rows[2:]}
+
+
+def settings(cell: str) -> list[float]:
+    """Defaults of the settings that a cell names; one without its section is of the section before."""
+    found, section = [], ""
+    for name in re.findall(r"`([a-z_.]+)`", cell):
+        section, _, setting = name.rpartition(".") if "." in name else (section, "", name)
+        found.append(getattr(getattr(ServerConfig(), section), setting))
+    return found
+
+
+def numbers(cell: str) -> list[float]:
+    found = re.findall(r"([0-9][0-9,]*)(?: (KiB|MiB))?", re.sub(r"`[^`]*`|HTTP/2", "", cell))
+    return [int(number.replace(",", "")) * UNITS.get(unit, 1) for number, unit in found]
+
+
+CELLS = [(what, place, cell) for what, cells in table().items() for place, cell in enumerate(cells)]
+
+
+def test_every_listener_has_a_cell_in_every_row():
+    assert len(table()) == 9 and all(len(cells) == 3 and all(cells) for cells in table().values())
+
+
+@pytest.mark.parametrize(("what", "place", "cell"), CELLS, ids=[f"{what}-{place}" for what, place, _ in CELLS])
+def test_numbers_are_those_of_the_settings(what, place, cell):
+    expected = settings(cell)
+    assert numbers(cell)[: len(expected)] == expected
+
+
+def test_numbers_are_those_of_the_modules():
+    rows = table()
+    assert numbers(rows["waits for the first of a request: how many"][2]) == [metrics_server.MAX_CONNECTIONS]
+    assert numbers(rows["waits for the head, or the message"][2]) == [metrics_server.HEAD_TIMEOUT_S]
+    assert numbers(rows["the head"][2]) == [metrics_server.MAX_HEAD_BYTES]
+    assert numbers(rows["the head"][1])[1] == upstream.MAX_METADATA_BYTES
+    assert numbers(rows["body, unpacked"][1])[1] == transcoding.MAX_JSON_VALUES
+    assert numbers(rows["work at once, and waiting"][1]) == [bodies.MAX_CONVERSIONS]
+    waits = [metrics_server.ANSWER_TIMEOUT_S, metrics_server.MAX_CONNECTIONS]
+    assert numbers(rows["who does not read the answer"][2]) == waits
+
+
+class Grpc:
+    """Calls that have sent no message."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def silent(self, num: int) -> list[str]:
+        """Opens so many, and says how those ended that were ended."""
+
+        async def run() -> list[str]:
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{self.port}") as channel:
+                calls = [channel.stream_unary(EMBED)() for _ in range(num)]
+                await channel.channel_ready()
+                await asyncio.wait([asyncio.ensure_future(call.code()) for call in calls], timeout=30)
+                return [(await call.code()).name for call in calls]
+
+        return asyncio.run(run())
+
+    def large(self, num_bytes: int) -> str:
+        with grpc.insecure_channel(f"127.0.0.1:{self.port}") as channel, pytest.raises(grpc.RpcError) as raised:
+            channel.unary_unary(EMBED)(b"x" * num_bytes, timeout=30)
+        return raised.value.code().name
+
+
+class Http:
+    """Connections that have sent half a head."""
+
+    def __init__(self, port: int, path: str) -> None:
+        self.port = port
+        self.path = path
+
+    def silent(self, num: int) -> list[str]:
+        connections = [socket.create_connection(("127.0.0.1", self.port), timeout=30) for _ in range(num)]
+        for connection in connections:
+            connection.sendall(f"POST {self.path} HTTP/1.1\r\nHost: localhost\r\n".encode())
+        return [status_of(connection) for connection in connections]
+
+    def large(self, num_bytes: int) -> str:
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        head = f"POST {self.path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        connection.sendall(f"{head}Content-Length: {num_bytes}\r\n\r\n".encode() + b"x" * num_bytes)
+        return status_of(connection)
+
+
+def status_of(connection: socket.socket) -> str:
+    """Of the answer; empty: it was closed without one."""
+    with connection:
+        try:
+            return connection.recv(100).decode()[9:12]
+        except ConnectionResetError:
+            return ""
+
+
+@pytest.fixture
+def listeners(make_server, monkeypatch):
+    """Each with at most four silent ones, for half a second, and 5,000 bytes of a body."""
+    monkeypatch.setattr(metrics_server, "MAX_CONNECTIONS", 4)
+    monkeypatch.setattr(metrics_server, "HEAD_TIMEOUT_S", 0.5)
+    server = make_server(
+        admission=AdmissionConfig(max_silent_calls=4, message_timeout_s=0.5),
+        limits=LimitsConfig(max_message_bytes=5000),
+    ).server
+    metrics = MetricsServer(CollectorRegistry(), "127.0.0.1", 0)
+    with listening(max_connections=4, read_timeout_s=0.5, max_body_bytes=5000) as port:
+        yield {"gRPC": Grpc(server.port), "HTTP": Http(port, EMBED), "metrics": Http(metrics.port, "/metrics")}
+    metrics.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "gives_way", "too_slow", "too_large"),
+    [
+        ("gRPC", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"),
+        ("HTTP", "", "408", "413"),
+        ("metrics", "", "408", "400"),
+    ],
+)
+def test_listeners_hold_their_bounds(listeners, name, gives_way, too_slow, too_large):
+    listener = listeners[name]
+    assert listener.silent(2) == [too_slow] * 2
+    ends = listener.silent(12)
+    assert ends.count(too_slow) <= 4 and ends.count(gives_way) >= 8
+    wait_until(lambda: listener.large(6000) == too_large)
