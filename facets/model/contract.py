@@ -106,7 +106,7 @@ class TextModel(Model, TextEncoder, Protocol):
 
     @property
     def score_curves(self) -> Mapping[str, NDArray[np.float64]]:
-        """What scores of each method mean, ``[2, N]`` each (``scoring.apply_curve``); may be empty."""
+        """What scores of each method mean, ``[2, N]`` each (``score_curves.apply_curve``); may be empty."""
         ...
 
 

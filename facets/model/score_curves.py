@@ -5,7 +5,7 @@
     {"format": 1, "revision": "0123456789ab", "source": "where the people's scores come from",
      "curves": {"codebook": {"scores": [-1.2, -0.4], "calibrated": [0.1, 0.9]}, "sif+attention": ...}}
 
-Shape suffixes: N points of a curve.
+Shape suffixes: P pairs, N points of a curve.
 """
 
 import json
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from facets.errors import CheckpointError
 from facets.storage import write_atomically
 
-__all__ = ["ScoreCurves", "read_score_curves", "write_score_curves"]
+__all__ = ["ScoreCurves", "apply_curve", "read_score_curves", "write_score_curves"]
 
 ScoreCurves = Mapping[str, NDArray[np.float64]]  # method, e.g. sif+attention -> [2, N], see apply_curve
 
@@ -27,6 +27,24 @@ logger = logging.getLogger(__name__)
 
 _FILE_NAME = "calibration.json"
 _FORMAT = 1
+
+
+def apply_curve(curve_2N: NDArray[np.float64], scores_P: NDArray[np.floating]) -> NDArray[np.float64]:
+    """A monotone, piecewise linear map of scores to [0, 1], constant beyond its ends.
+
+    Args:
+        curve_2N: Scores, growing, and what they mean, never falling, in [0, 1]; ``[2, N]``.
+        scores_P: Scores of one method, ``[P]``.
+
+    Returns:
+        ``[P]`` in ``[0, 1]``; a higher score never gives less.
+
+    Example:
+        >>> apply_curve(np.array([[-1.0, 0.0], [0.2, 1.0]]), np.array([-2.0, -0.5, 0.0])).round(6).tolist()
+        [0.2, 0.6, 1.0]
+    """
+    calibrated_P: NDArray[np.float64] = np.interp(scores_P, curve_2N[0], curve_2N[1])
+    return calibrated_P
 
 
 def read_score_curves(folder: Path, revision: str) -> dict[str, NDArray[np.float64]]:

@@ -22,7 +22,7 @@ from facets.relations.entailment_features import PairFeatures, pair_features
 from facets.relations.model import PatternEncoder
 from facets.relations.patterns import tokenize_patterns
 from facets.relations.thresholds import CONSTANT, FEATURES, PARAPHRASE_FEATURES, EntailmentWeights
-from facets.scoring.facet_match import unit_facets
+from facets.scoring.facets import unit_facets
 
 
 class EntailmentLabel(StrEnum):

@@ -18,7 +18,7 @@ from facets.language.interruption import check_interrupted
 from facets.relations.entities import EntityType
 from facets.relations.model import PatternEncoder
 from facets.relations.thresholds import Confidence
-from facets.scoring.facet_match import unit_facets
+from facets.scoring.facets import unit_facets
 
 # Cosines held at a time by asymmetric_scores (64 MB).
 COSINES_AT_A_TIME = 16_000_000

@@ -1,25 +1,31 @@
 """Pure functions on facet arrays and word vectors; higher is better, the range stands in each docstring."""
 
-from facets.scoring.averages import (
+from facets.scoring.coverage import added_coverage, coverage, coverage_gain, word_coverage
+from facets.scoring.facets import (
+    attention,
+    best_facet_match,
+    closest_facet_weight,
+    codebook_contributions,
+    codebook_score,
+    max_facet_score,
+    unit_facets,
+)
+from facets.scoring.words import (
     ALPHA,
     average,
     cosine_score,
     fit_common_component,
     probability_average,
     probability_weights,
+    probability_wmd,
     remove_component,
     sif,
+    wmd,
 )
-from facets.scoring.codebook import codebook_contributions, codebook_score
-from facets.scoring.coverage import added_coverage, coverage, coverage_gain, word_coverage
-from facets.scoring.curves import apply_curve
-from facets.scoring.facet_match import attention, best_facet_match, closest_facet_weight, max_facet_score, unit_facets
-from facets.scoring.transport import probability_wmd, wmd
 
 __all__ = [
     "ALPHA",
     "added_coverage",
-    "apply_curve",
     "attention",
     "average",
     "best_facet_match",

@@ -6,7 +6,7 @@ Shape suffixes: S sentences, K facets, L words of a sentence, U words of the doc
 import torch
 from torch import Tensor
 
-from facets.scoring.facet_match import unit_facets
+from facets.scoring.facets import unit_facets
 
 __all__ = ["added_coverage", "coverage", "coverage_gain", "word_coverage"]
 

@@ -305,7 +305,7 @@ def word_counts(rows: NDArray[np.uint16], offsets: NDArray[np.int64], num_words:
     """How often each text has each known word, of whatever type, ``[N, V]`` float32.
 
     Args:
-        rows: Typed rows (``facets.papers.typed_rows``) of all texts, one after the other.
+        rows: Typed rows (``facets.papers.reading``) of all texts, one after the other.
         offsets: ``[N + 1]``, text ``n`` is ``rows[offsets[n]:offsets[n + 1]]``.
         num_words: V.
     """

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from facets import scoring
 from facets.errors import InvalidInputError
 from facets.model.contract import TextModel
 from facets.model.loading import DEFAULT_MODEL
-from facets.model.score_curves import write_score_curves
+from facets.model.score_curves import apply_curve, write_score_curves
 from facets.model.shipped import find_model
 from facets_lab.evaluation.statistics import Metrics
 from facets_lab.texts.evaluation import ScoredPairs, read_sts
@@ -62,7 +61,7 @@ def fit_curve(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64], *, hi
         highest: The score of a text with itself.
 
     Returns:
-        ``[2, N]``, N <= 33, for ``scoring.apply_curve``.
+        ``[2, N]``, N <= 33, for ``apply_curve``.
 
     Raises:
         ImportError: scikit-learn is not installed.
@@ -96,7 +95,7 @@ def calibration_error(
     Returns:
         ``mae``, the mean absolute error; ``mae_of_mean``, that of the predictor that knows nothing.
     """
-    calibrated_P = scoring.apply_curve(curve_2N, scores_P) * HIGHEST_GOLD
+    calibrated_P = apply_curve(curve_2N, scores_P) * HIGHEST_GOLD
     return {
         "mae": float(np.abs(calibrated_P - gold_P).mean()),
         "mae_of_mean": float(np.abs(mean - gold_P).mean()),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from facets_proto.v1 import texts_pb2
 
 from facets.errors import ErrorPath, InvalidInputError
-from facets.texts.score_curves import ScoreRange
+from facets.texts.similarity import ScoreRange
 from facets.texts.similarity_methods import SimilarityMethod
 from facets.texts.summarization import Order
 from facets_server.runtime.limits import LimitsConfig, check_count, check_texts

@@ -1,4 +1,4 @@
-"""Similarity: every method on texts with a known answer, odd texts, explanations."""
+"""Similarity: every method on texts with a known answer, odd texts, explanations, calibrated scores."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
 from facets.model.contract import TextModel
 from facets.texts.explanation import explain
-from facets.texts.similarity import PairScorer, score_pairs
+from facets.texts.similarity import PairScorer, ScoreRange, score_pairs
 from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, default_method
 from facets.texts.words import TextWords, fit_common_components
 
@@ -322,3 +322,43 @@ def test_many_pairs_are_scored_in_blocks(model: TextModel, num_pairs: int, monke
         scores = score_pairs(model, pairs, method).scores
         expected = {pair: score_pairs(model, [pair], method).scores[0] for pair in set(pairs)}
         np.testing.assert_allclose(scores, [expected[pair] for pair in pairs], atol=1e-5)
+
+
+PAIRS = [("the cat is a dog", "kitten puppy"), ("cat", "piano"), ("cat", "cat"), ("qwxz", "cat")]
+
+
+@pytest.fixture
+def calibrated(model: TextModel) -> TextModel:
+    model.score_curves["average+attention"] = np.array([[-1.0, 0.5, 1.0], [0.0, 0.25, 1.0]])
+    return model
+
+
+@pytest.mark.parametrize(("score_range", "highest"), [("0..1", 1.0), (ScoreRange.ZERO_TO_FIVE, 5.0)])
+def test_scores_are_mapped_by_the_curve_of_the_method(
+    calibrated: TextModel, score_range: ScoreRange, highest: float
+) -> None:
+    result = score_pairs(calibrated, PAIRS, SimilarityMethod.AVERAGE, attention=True, score_range=score_range)
+    assert result.calibrated is not None and result.calibrated.dtype == np.float32
+    expected = np.interp(result.scores, [-1.0, 0.5, 1.0], [0.0, 0.25, 1.0]) * highest
+    np.testing.assert_allclose(result.calibrated, expected, atol=1e-6)
+    assert result.calibrated[2] == pytest.approx(highest)  # a text with itself
+    assert (np.argsort(result.calibrated, kind="stable") == np.argsort(result.scores, kind="stable")).all()
+
+
+def test_nothing_is_calibrated_unless_asked_for(calibrated: TextModel) -> None:
+    assert score_pairs(calibrated, PAIRS, SimilarityMethod.AVERAGE, attention=True).calibrated is None
+
+
+def test_a_method_without_a_curve_is_refused_with_those_there_are(calibrated: TextModel) -> None:
+    with pytest.raises(ConfigError, match=r"curve for average, it has average\+attention"):
+        score_pairs(calibrated, PAIRS, SimilarityMethod.AVERAGE, score_range=ScoreRange.ZERO_TO_ONE)
+
+
+def test_an_unknown_scale_is_refused(calibrated: TextModel) -> None:
+    with pytest.raises(ValueError, match="percent"):
+        score_pairs(calibrated, PAIRS, SimilarityMethod.AVERAGE, attention=True, score_range="percent")
+
+
+def test_no_pairs_have_no_calibrated_scores(calibrated: TextModel) -> None:
+    result = score_pairs(calibrated, [], SimilarityMethod.AVERAGE, attention=True, score_range=ScoreRange.ZERO_TO_ONE)
+    assert result.calibrated is not None and result.calibrated.shape == (0,)

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
 from facets.model.contract import TextModel
-from facets.texts import coverage, selection, summarization
+from facets.texts import coverage, summarization
 from facets.texts.coverage import CoverageConfig, DocumentWords, block_coverage
-from facets.texts.selection import select_sentences
-from facets.texts.summarization import summarize
+from facets.texts.summarization import select_sentences, summarize
 
 TEXT = "The cat plays.\n\nA dog barks.  The truck is on the road. A kitten and a puppy sleep! Piano music is fine."
 SENTENCES = [
@@ -83,8 +82,8 @@ def test_lazy_choice_equals_the_plain_greedy_one(
     divisors = lengths**length_power
     expected = _reference_selection(covered, weights, costs, budget, repetition, divisors)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selection, "GAINS_AT_A_TIME", 50)
-        patch.setattr(selection, "FIRST_BLOCK", 2)
+        patch.setattr(summarization, "GAINS_AT_A_TIME", 50)
+        patch.setattr(summarization, "FIRST_BLOCK", 2)
         picked = select_sentences(
             covered, weights, costs_S=costs, budget=budget, repetition=repetition, divisors_S=divisors
         )

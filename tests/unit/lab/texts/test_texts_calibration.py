@@ -13,7 +13,7 @@ from toys import toy_model, toy_passage_model
 
 from facets.errors import InvalidInputError
 from facets.model import FacetModel, PassageModel, load
-from facets.scoring import apply_curve
+from facets.model.score_curves import apply_curve
 from facets.texts import fit_common_components, score_pairs
 
 pytest.importorskip("sklearn", reason="the extra 'train' is not installed")

@@ -9,9 +9,8 @@ from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
 from facets.language.sentences import Sentence
 from facets.model.contract import TextModel
-from facets.texts import sentence_coverage
-from facets.texts.coverage import CoverageConfig
-from facets.texts.sentence_coverage import SentenceCoverageConfig, sentence_coverages
+from facets.texts import coverage
+from facets.texts.coverage import CoverageConfig, SentenceCoverageConfig, sentence_coverages
 from facets.texts.summarization import summarize
 
 SENTENCES = [
@@ -23,7 +22,7 @@ SENTENCES = [
 ]
 
 
-def _covered(model: TextModel, texts: list[str], config: SentenceCoverageConfig) -> sentence_coverage.Covered:
+def _covered(model: TextModel, texts: list[str], config: SentenceCoverageConfig) -> coverage.Covered:
     document = [Sentence(text, 0, len(text)) for text in texts]
     [covered] = sentence_coverages(model, [document], config, query="", encoder=model, sentences_at_a_time=100)
     return covered
@@ -106,11 +105,9 @@ def test_long_documents_are_covered_by_their_heaviest_words_and_by_centres(
     words = passage_model.words.vocabulary.words
     rng = np.random.default_rng(0)
     document = [" ".join(rng.choice(words, 6)) for _ in range(300)]
-    monkeypatch.setattr(sentence_coverage, "MAX_WORDS", 5)
+    monkeypatch.setattr(coverage, "MAX_WORDS", 5)
     covered = _covered(passage_model, document, SentenceCoverageConfig())
-    assert (
-        5 + 200 < covered.covered.shape[1] <= 5 + sentence_coverage.MAX_TARGETS < 5 + len(document)
-    )  # some centres are equal
+    assert 5 + 200 < covered.covered.shape[1] <= 5 + coverage.MAX_TARGETS < 5 + len(document)  # some centres are equal
     (summary,) = summarize(passage_model, [document], num_sentences=40)
     assert len(summary.sentences) == 40
 
