@@ -241,10 +241,16 @@ class Batcher(Generic[RowT]):
         return items
 
     def _max_tokens(self) -> int:
-        """Of the next batch: what is there to come waits for it."""
+        """Of the next batch: what is there to come waits for it.
+
+        A power of two of parts of the most, so that on one machine the same texts make the same batches: in half
+        precision the last bits of a facet depend on what it is computed with.
+        """
         most, per_token = self._lane.max_tokens, self._seconds_per_token
-        in_time = round(self._config.max_batch_s / per_token) if per_token else most
-        return max(min(most, in_time), most // _SMALLEST_PART)
+        parts = 1
+        while per_token and parts < _SMALLEST_PART and most // parts * per_token > self._config.max_batch_s:
+            parts *= 2
+        return most // parts
 
     def _tokens_of_turn(self, pending: PendingRows[RowT]) -> int:
         return sum(self._lane.length(pending.rows[row]) for row in _turn_of(pending))
