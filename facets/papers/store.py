@@ -204,7 +204,7 @@ class Change:
             for kind, key in candidates_of(paper):
                 named[kind].setdefault(key, {})[paper.id] = None
         given_to: dict[str, set[str]] = {}
-        for key, paper_id in self.given:
+        for key, paper_id in sorted(self.given):  # new authors stand in one order, whatever the order of a set
             given_to.setdefault(key, set()).add(paper_id)
         object.__setattr__(self, "named", named)
         object.__setattr__(self, "given_to", given_to)
