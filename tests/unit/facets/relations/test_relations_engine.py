@@ -1,9 +1,9 @@
 import warnings
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from facets_lab.relations.calibration import with_confidence
 from relation_toys import TOY_RELATION_THRESHOLD
 
 from facets.errors import InvalidInputError, NotFoundError
@@ -200,9 +200,11 @@ def test_relations_show_thresholds_and_pairs(engine: RelationEngine) -> None:
 
 
 def test_a_steep_curve_gives_probabilities_without_overflow(engine: RelationEngine) -> None:
-    steep = replace(engine.model.relations.confidence, slope=500.0, gap_slope=500.0)
+    model = copy(engine.model)
+    steep = replace(model.relations.confidence, slope=500.0, gap_slope=500.0)
+    model.relations = replace(model.relations, confidence=steep)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        arrays = RelationEngine(with_confidence(engine.model, steep)).score_arrays(["$ARG1 was born in $ARG2"])
+        arrays = RelationEngine(model).score_arrays(["$ARG1 was born in $ARG2"])
     assert ((arrays.probabilities >= 0) & (arrays.probabilities <= 1)).all()
     assert arrays.probabilities.dtype == np.float32
