@@ -67,7 +67,7 @@ def test_without_words_in_it_the_answer_is_the_sentence_of_the_span(filled: Coll
 def test_a_long_sentence_is_cut_where_clauses_begin(engine: CollectionEngine, words: str | None) -> None:
     text = "Before. " + ", ".join(f"and so clause{i} goes on and on for a while" for i in range(20)) + ". After."
     spans = np.array([[text.index("clause9"), text.index("clause9") + 20]] * 2)
-    engine.upsert("docs", [Document(id="a", text=text, facet_embeddings=np.eye(2, 32), spans=spans)])
+    engine.upsert("docs", [Document(id="a", text=text, facet_embeddings=np.eye(2, 32), facet_spans=spans)])
     query = np.eye(1, 32, dtype=np.float32)[None]
     answer = engine.search("docs", query, texts=words and [words], top_k=1).hits[0][0].answer
     assert answer is not None and "clause9" in answer.text and len(answer.text) <= 300
