@@ -10,22 +10,19 @@ Shape letters: C candidates, F features.
 """
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.types import SearchMode
 from facets.errors import CheckpointError
-from facets.storage import write_atomically
+from facets.storage import FITTED_FORMAT, read_fitted, write_atomically
 
 __all__ = ["FEATURES", "RelevanceCurve", "features_of", "read_relevance", "write_relevance"]
-
-logger = logging.getLogger(__name__)
 
 FEATURES = ("cosine", "coverage", "saturation", "words", "size", "cosine_coverage", "words_coverage")
 """What a curve weighs.
@@ -43,7 +40,6 @@ Without lexical search (mode facets) all but ``cosine`` and ``size`` are 0.
 """
 _LARGEST = 1_000
 _FILE_NAME = "relevance.json"
-_FORMAT = 1
 _INTERCEPT = "intercept"
 
 
@@ -116,29 +112,20 @@ def read_relevance(folder: Path, revision: str) -> RelevanceCurve | None:
     Raises:
         CheckpointError: The file is damaged or of an unknown format.
     """
-    file = folder / _FILE_NAME
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        if content["format"] != _FORMAT:
-            raise CheckpointError(f"{file}: expected format {_FORMAT}, got {content['format']!r}")
-        curve = RelevanceCurve(
-            revision=str(content["revision"]),
-            weights={mode: {name: float(w) for name, w in of.items()} for mode, of in content["modes"].items()},
-            source=str(content.get("source", "")),
-        )
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, CheckpointError) as error:
-        raise CheckpointError(f"{file}: expected a relevance curve: {error}") from error
-    if curve.revision != revision:
-        logger.warning("%s is left out: it was fitted on revision %s, the model is %s", file, curve.revision, revision)
-        return None
-    return curve
+    return read_fitted(folder / _FILE_NAME, revision, _parse)
+
+
+def _parse(content: Mapping[str, Any]) -> RelevanceCurve:
+    return RelevanceCurve(
+        revision=str(content["revision"]),
+        weights={mode: {name: float(w) for name, w in of.items()} for mode, of in content["modes"].items()},
+        source=str(content.get("source", "")),
+    )
 
 
 def write_relevance(folder: Path, curve: RelevanceCurve) -> Path:
     """Writes ``relevance.json``; the file appears whole or not at all."""
-    content = {"format": _FORMAT, "revision": curve.revision, "source": curve.source}
+    content = {"format": FITTED_FORMAT, "revision": curve.revision, "source": curve.source}
     modes: Sequence[SearchMode] = sorted(curve.weights)
     rounded = {mode: {name: round(w, 6) for name, w in curve.weights[mode].items()} for mode in modes}
     file = folder / _FILE_NAME

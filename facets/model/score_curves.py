@@ -9,24 +9,21 @@ Shape suffixes: P pairs, N points of a curve.
 """
 
 import json
-import logging
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import CheckpointError
-from facets.storage import write_atomically
+from facets.storage import FITTED_FORMAT, read_fitted, write_atomically
 
 __all__ = ["ScoreCurves", "apply_curve", "read_score_curves", "write_score_curves"]
 
 ScoreCurves = Mapping[str, NDArray[np.float64]]  # method, e.g. sif+attention -> [2, N], see apply_curve
 
-logger = logging.getLogger(__name__)
-
 _FILE_NAME = "calibration.json"
-_FORMAT = 1
 
 
 def apply_curve(curve_2N: NDArray[np.float64], scores_P: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -60,25 +57,16 @@ def read_score_curves(folder: Path, revision: str) -> dict[str, NDArray[np.float
     Raises:
         CheckpointError: The file is damaged or of an unknown format.
     """
-    file = folder / _FILE_NAME
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        if content["format"] != _FORMAT:
-            raise CheckpointError(f"{file}: expected format {_FORMAT}, got {content['format']!r}")
-        curves = {
-            str(name): np.array([curve["scores"], curve["calibrated"]], dtype=np.float64)
-            for name, curve in content["curves"].items()
-        }
-        fitted_on = str(content["revision"])
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{file}: expected score curves, got a damaged file: {error}") from error
+    return read_fitted(folder / _FILE_NAME, revision, _parse) or {}
+
+
+def _parse(content: Mapping[str, Any]) -> dict[str, NDArray[np.float64]]:
+    curves = {
+        str(name): np.array([curve["scores"], curve["calibrated"]], dtype=np.float64)
+        for name, curve in content["curves"].items()
+    }
     for name, curve_2N in curves.items():
-        _check(curve_2N, f"{file}: {name}")
-    if fitted_on != revision:
-        logger.warning("%s is left out: it was fitted on revision %s, the model is %s", file, fitted_on, revision)
-        return {}
+        _check(curve_2N, name)
     return curves
 
 
@@ -102,7 +90,7 @@ def write_score_curves(folder: Path, revision: str, curves: ScoreCurves, *, sour
     points = {
         name: {"scores": curve_2N[0].tolist(), "calibrated": curve_2N[1].tolist()} for name, curve_2N in curves.items()
     }
-    head = {"format": _FORMAT, "revision": revision, "source": source}
+    head = {"format": FITTED_FORMAT, "revision": revision, "source": source}
     # A line for each curve, so that a change of one is seen as such.
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(points[name])}" for name in sorted(points))
     content = f'{json.dumps(head)[:-1]}, "curves": {{\n{lines}\n}}}}\n'

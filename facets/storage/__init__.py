@@ -13,11 +13,19 @@ from facets.storage.backup import (
 from facets.storage.checksums import add_checksums, row_checksum, tables_with_checksums
 from facets.storage.database import Database, Migration, Schema
 from facets.storage.directory import MANIFEST, DirectoryLock, DirectoryManifest
-from facets.storage.files import clear_errors, make_private_directory, sync_directory, write_atomically
+from facets.storage.files import (
+    FITTED_FORMAT,
+    clear_errors,
+    make_private_directory,
+    read_fitted,
+    sync_directory,
+    write_atomically,
+)
 from facets.storage.mark import HighWaterMark
 
 __all__ = [
     "BACKUP_MANIFEST",
+    "FITTED_FORMAT",
     "MANIFEST",
     "BackupFile",
     "Database",
@@ -34,6 +42,7 @@ __all__ = [
     "make_private_directory",
     "note_backup",
     "problems_of",
+    "read_fitted",
     "restore",
     "row_checksum",
     "sync_directory",
