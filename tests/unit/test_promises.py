@@ -15,7 +15,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROO
 BASE = {"errors", "extras", "config", "devices", "storage"}
 SHARED = {"language", "coding", "scoring", "model"}
 # A path of ours in backticks: it begins with a folder of the checkout and names a file.
-PATH = re.compile(r"`((?:facets|server|clients|proto|tests|scripts|benchmarks|configs|docs|samples)/[\w./-]+\.\w+)`")
+PATH = re.compile(r"`((?:facets|server|clients|proto|tests|scripts|benchmarks|lab|docs|samples)/[\w./-]+\.\w+)`")
 
 
 def test_the_same_rooms_are_in_every_package() -> None:
