@@ -7,7 +7,7 @@ from facets.model.contract import ModelInfo
 from facets.papers.engine import PaperEngine
 from facets.papers.records import CandidateKind, Paper, PaperOptions
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.fair_queue import FairLock
+from facets_server.runtime.fair_lock import FairLock
 from facets_server.runtime.models import ServedModel, TaskModels
 
 __all__ = ["PaperModels", "ServedPapers"]

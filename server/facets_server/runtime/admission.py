@@ -21,7 +21,8 @@ from types import TracebackType
 
 from facets.errors import NotReadyError, OverloadedError
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.fair_queue import FairLock, QueueFullError
+from facets_server.runtime.fair_lock import FairLock
+from facets_server.runtime.fair_queue import QueueFullError
 from facets_server.runtime.limits import AdmissionConfig
 
 __all__ = ["Admission", "Permit"]

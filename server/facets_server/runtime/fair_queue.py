@@ -1,4 +1,4 @@
-"""The one queue behind every wait of the server, for a permit or for the model, and the fair lock that is made of it.
+"""The one queue behind every wait of the server: for a permit, for the fair lock, for the model.
 
 Callers take turns, whoever a caller is: a key, else an address. Next is the caller who has had least so far for his
 weight, and of his calls the one that has waited longest; a call that has more to do than one turn goes behind his
@@ -8,17 +8,12 @@ the time of whoever is being served, neither with a credit for having been away 
 
 Nobody waits past the end of the call: a waiter ends once, by whoever comes first, the owner of the queue or the call
 itself, and a waiter that gave up is no longer in the queue.
-
-The lock is for what only a few calls may do at a time: a model whose work is one library call rather than rows that a
-batcher could fuse, and the permits of admission control. Long work takes the lock several times.
 """
 
 import asyncio
 import threading
-import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import ClassVar, Generic, TypeVar
 from weakref import WeakKeyDictionary, ref
 
@@ -26,7 +21,7 @@ from facets.errors import FacetsError, NotReadyError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import CallCancelledError
 
-__all__ = ["FairLock", "FairQueue", "QueueFullError", "Waiter"]
+__all__ = ["FairQueue", "QueueFullError", "Waiter"]
 
 _MOST_DEBTS = 1024  # of callers who have gone
 
@@ -376,142 +371,3 @@ class FairQueue(Generic[WaiterT]):
     def _discard(self, waiter: WaiterT) -> None:
         if self._remove(waiter) and self._on_leave is not None:
             self._on_leave(waiter)
-
-
-class FairLock:
-    """A lock that up to ``num_holders`` calls hold at a time."""
-
-    def __init__(self, num_holders: int = 1, *, num_reserved: int = 0) -> None:
-        """Held by nobody.
-
-        Args:
-            num_holders: How many may hold it at a time.
-            num_reserved: Of these, how many only callers with fewer than that may have: whoever comes finds one.
-        """
-        self._most = num_holders
-        self._num_reserved = num_reserved
-        self._held: Counter[str] = Counter()  # by caller
-        self._queue: FairQueue[Waiter] = FairQueue()
-
-    @property
-    def num_held(self) -> int:
-        """Calls that hold the lock now."""
-        return self._held.total()
-
-    @property
-    def num_waiting(self) -> int:
-        """Calls that wait for it now."""
-        return len(self._queue)
-
-    def is_idle(self) -> bool:
-        """True when nobody holds the lock or waits."""
-        with self._queue.changed:
-            return not (self._held or len(self._queue))
-
-    @contextmanager
-    def hold(self, call: CallContext) -> Iterator[None]:
-        """Waits for the lock and gives it back at the end; adds both times to the call.
-
-        Raises:
-            DeadlineExceededError: The deadline passed first.
-            CallCancelledError: The caller cancelled first.
-            NotReadyError: Closed.
-        """
-        self.acquire(call)
-        started = time.monotonic()
-        try:
-            call.check()
-            yield
-        finally:
-            seconds = time.monotonic() - started
-            call.inference_ms += seconds * 1000
-            call.stages.add("model", started, seconds)
-            self.release(call)
-
-    def acquire(self, call: CallContext, *, max_waiting: int | None = None) -> None:
-        """Takes the lock; adds the time it took to the call's. Whoever takes it calls ``release``.
-
-        Args:
-            call: For whom.
-            max_waiting: When so many wait, one of a caller who has more places than this one is refused, else this
-                call; None: never.
-
-        Raises:
-            QueueFullError: ``max_waiting`` calls wait, at once or later.
-            DeadlineExceededError, CallCancelledError, NotReadyError: As for ``hold``.
-        """
-        asked = time.monotonic()
-        waiter = self._ask(call, max_waiting)
-        if waiter is not None:
-            waiter.wait()
-        _count_wait(call, asked)
-
-    async def acquired(self, call: CallContext, *, max_waiting: int | None = None) -> None:
-        """``acquire`` on an event loop, which stays free."""
-        asked = time.monotonic()
-        waiter = self._ask(call, max_waiting)
-        if waiter is not None:
-            try:
-                await waiter.ended()
-            except asyncio.CancelledError:
-                if waiter.was_granted():  # and nobody is there to take it
-                    self.release(call)
-                raise
-        _count_wait(call, asked)
-
-    def _ask(self, call: CallContext, max_waiting: int | None) -> Waiter | None:
-        """Takes the lock when it is free, else joins the queue and returns the waiter."""
-        with self._queue.changed:
-            # Callers who wait while it is free may not have it: what is left is reserved for others.
-            if self._may_have(call.caller) and not self._queue.is_closed:
-                self._held[call.caller] += 1
-                return None
-            waiter = Waiter(call, may_give_way=max_waiting is not None)
-            gone = self._make_place(call, max_waiting)
-            self._queue.put(waiter)
-        if gone is not None:
-            gone.end(QueueFullError(f"{max_waiting} calls wait, and other callers have fewer places"))
-        return waiter
-
-    def _make_place(self, call: CallContext, max_waiting: int | None) -> Waiter | None:
-        """Whoever has to leave the queue, so that a call may wait."""
-        if max_waiting is None or len(self._queue) < max_waiting:
-            return None
-        gone = self._queue.give_way(call)
-        if gone is None:
-            raise QueueFullError(f"{len(self._queue)} calls wait, the limit is {max_waiting}")
-        return gone
-
-    def has_place(self, call: CallContext, max_waiting: int) -> bool:
-        """Whether ``acquire`` would not refuse at once."""
-        with self._queue.changed:
-            is_free = self._may_have(call.caller) or len(self._queue) < max_waiting
-            return is_free or self._queue.would_give_way(call)
-
-    def _may_have(self, caller: str) -> bool:
-        left = self._most - self._held.total()
-        return left > (0 if self._held[caller] < self._num_reserved else self._num_reserved)
-
-    def release(self, call: CallContext) -> None:
-        """Gives the lock back; it goes straight to the caller whose turn it is.
-
-        Args:
-            call: That had it.
-        """
-        with self._queue.changed:
-            self._held[call.caller] -= 1
-            self._held += Counter()  # drops those who hold nothing: callers come and go without end
-            while (waiter := self._queue.take(may_have=self._may_have)) is not None:
-                if waiter.end():
-                    self._held[waiter.call.caller] += 1
-
-    def close(self) -> None:
-        """Refuses everybody from now on; whoever holds the lock keeps it to the end."""
-        self._queue.close()
-        self._queue.fail_all(NotReadyError("the server is shutting down"))
-
-
-def _count_wait(call: CallContext, asked: float) -> None:
-    seconds = time.monotonic() - asked
-    call.queue_ms += seconds * 1000
-    call.stages.add("queue", asked, seconds)

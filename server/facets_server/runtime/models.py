@@ -16,7 +16,7 @@ from typing import Any, Generic, Self, TypeVar
 from facets.errors import ConfigError, FacetsError, InvalidInputError, NotFoundError
 from facets.model.contract import ModelInfo
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.fair_queue import FairLock
+from facets_server.runtime.fair_lock import FairLock
 
 __all__ = ["Failures", "ModelRegistry", "ServedModel", "TaskModels"]
 

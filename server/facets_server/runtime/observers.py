@@ -58,11 +58,8 @@ class _File(WatchedFileHandler):
 
     def _open(self) -> TextIOWrapper:
         """Only the server's user may read it: it tells who called, from where and what for."""
-        found = open(
-            self.baseFilename, self.mode, encoding=self.encoding, opener=lambda *how: os.open(*how, mode=0o600)
-        )
-        assert isinstance(found, TextIOWrapper)
-        return found
+        handle = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return os.fdopen(handle, "a", encoding="utf-8")
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging calls it
         self.num_lost += 1
