@@ -1,16 +1,16 @@
 """Requests about papers as checked values of the library."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from facets_proto.v1 import papers_pb2
 
 from facets.documents import And, Filter, Range
 from facets.errors import ErrorPath, InvalidInputError
-from facets.papers.records import MAX_EXAMPLE_WEIGHT, CandidateKind, NewAuthor, Paper, PaperOptions
+from facets.papers.records import MAX_EXAMPLE_WEIGHT, Author, CandidateKind, NewAuthor, Paper, PaperOptions
 from facets_server.documents.requests import filter_of
-from facets_server.papers.checks import check_author, check_distinct, check_ids, check_papers
 from facets_server.papers.ranking import CandidateQuery, NameQuery, PaperQuery
-from facets_server.runtime.limits import LimitsConfig, check_count
+from facets_server.runtime.limits import LimitsConfig, check_count, raise_first, text_problem
 from facets_server.runtime.records import record_of, top_k_of
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "paper_query_of",
 ]
 
+_MAX_ID_BYTES = 512
 _KINDS: dict[int, CandidateKind] = {
     papers_pb2.CANDIDATE_KIND_AUTHORS: CandidateKind.AUTHORS,
     papers_pb2.CANDIDATE_KIND_CITATIONS: CandidateKind.CITATIONS,
@@ -43,7 +44,7 @@ def candidate_query_of(
     """
     check_count(request.papers, ("papers",), limits.max_texts_per_request)
     papers = tuple(record_of(message, Paper) for message in request.papers)
-    check_papers([(("papers", i), paper) for i, paper in enumerate(papers)], limits, need_id=False)
+    _check_papers([(("papers", i), paper) for i, paper in enumerate(papers)], limits, need_id=False)
     options = _options(request.options, limits)
     if options.evidence and not is_bulk and options.top_k * len(papers) > limits.max_evidence_hits:
         raise InvalidInputError(
@@ -61,7 +62,7 @@ def paper_query_of(request: papers_pb2.RankPapersRequest, limits: LimitsConfig) 
     """
     kind = _kind(request.kind)
     check_count(request.ids, ("ids",), limits.max_queries_per_search)
-    check_ids(request.ids, ("ids",))
+    _check_ids(request.ids, ("ids",))
     source = request.WhichOneof("source")
     if source is None:
         raise InvalidInputError("is missing, expected a collection or papers", path="source")
@@ -69,8 +70,8 @@ def paper_query_of(request: papers_pb2.RankPapersRequest, limits: LimitsConfig) 
     if source == "papers":
         check_count(request.papers.papers, ("papers", "papers"), limits.max_texts_per_request)
         papers = tuple(record_of(message, Paper) for message in request.papers.papers)
-        check_papers([(("papers", "papers", i), paper) for i, paper in enumerate(papers)], limits, need_id=False)
-        check_distinct([paper.id for paper in papers], ("papers", "papers"), "id")
+        _check_papers([(("papers", "papers", i), paper) for i, paper in enumerate(papers)], limits, need_id=False)
+        _check_distinct([paper.id for paper in papers], ("papers", "papers"), "id")
         if request.HasField("filter"):
             raise InvalidInputError("is about documents of a collection, got papers", path="filter")
     top_k = top_k_of(request, ("top_k",), limits)
@@ -105,8 +106,8 @@ def added_papers_of(request: papers_pb2.AddPapersRequest, limits: LimitsConfig) 
     """
     check_count(request.papers, ("papers",), limits.max_documents_per_upsert)
     papers = tuple(record_of(message, Paper) for message in request.papers)
-    check_papers([(("papers", i), paper) for i, paper in enumerate(papers)], limits, need_id=True)
-    check_distinct([paper.id for paper in papers], ("papers",), "id")
+    _check_papers([(("papers", i), paper) for i, paper in enumerate(papers)], limits, need_id=True)
+    _check_distinct([paper.id for paper in papers], ("papers",), "id")
     return papers
 
 
@@ -128,13 +129,13 @@ def new_authors_of(request: papers_pb2.AddAuthorsRequest, limits: LimitsConfig) 
         for i, author in enumerate(authors)
         for j, paper in enumerate(author.papers)
     ]
-    check_papers(fields, limits, need_id=False)
+    _check_papers(fields, limits, need_id=False)
     for i, author in enumerate(authors):
-        check_author(author.author, ("authors", i, "author"))
+        _check_author(author.author, ("authors", i, "author"))
         if not author.papers and not author.paper_ids:
             raise InvalidInputError("has no items, expected at least one", path=("authors", i, "papers"))
-        check_ids(author.paper_ids, ("authors", i, "paper_ids"))
-    check_distinct([author.author.key for author in authors], ("authors",), "author")
+        _check_ids(author.paper_ids, ("authors", i, "paper_ids"))
+    _check_distinct([author.author.key for author in authors], ("authors",), "author")
     return authors
 
 
@@ -146,7 +147,7 @@ def name_query_of(request: papers_pb2.FindCandidatesRequest, limits: LimitsConfi
     """
     kind = _kind(request.kind)
     check_count(request.texts, ("texts",), limits.max_queries_per_search)
-    check_ids(request.texts, ("texts",))
+    _check_ids(request.texts, ("texts",))
     return NameQuery(kind, tuple(request.texts), top_k_of(request, ("top_k",), limits))
 
 
@@ -195,3 +196,62 @@ def _paper_filter(request: papers_pb2.RankPapersRequest) -> Filter | None:
         years = [getattr(request, name) if request.HasField(name) else None for name in ("from_year", "to_year")]
         parts.append(Range("year", gte=years[0], lte=years[1]))
     return And(parts) if parts else None
+
+
+def _check_papers(papers: Sequence[tuple[ErrorPath, Paper]], limits: LimitsConfig, *, need_id: bool) -> None:
+    """Names the first papers that break a rule, all at once."""
+    raise_first(problem for path, paper in papers for problem in _paper_problems(path, paper, limits, need_id=need_id))
+
+
+def _paper_problems(
+    path: ErrorPath, paper: Paper, limits: LimitsConfig, *, need_id: bool
+) -> Iterator[InvalidInputError]:
+    problem = text_problem(paper.title, (*path, "title"), limits.max_text_bytes)
+    if problem is not None:
+        yield problem
+    num_bytes = len(paper.abstract.encode())
+    if num_bytes > limits.max_document_bytes:
+        yield InvalidInputError(
+            f"has {num_bytes} bytes, the limit is {limits.max_document_bytes}", path=(*path, "abstract")
+        )
+    if need_id and not paper.id:
+        yield InvalidInputError("is empty, expected a name", path=(*path, "id"))
+    names: list[tuple[ErrorPath, str]] = [((*path, "id"), paper.id)] if paper.id else []
+    names += [((*path, "cited_by_ids", i), name) for i, name in enumerate(paper.cited_by_ids)]
+    names += [((*path, "authors", i, "name"), author.key) for i, author in enumerate(paper.authors)]
+    for where, name in names:
+        name_problem = _name_problem(name, where)
+        if name_problem is not None:
+            yield name_problem
+
+
+def _name_problem(name: str, path: ErrorPath) -> InvalidInputError | None:
+    if not name.strip():
+        return InvalidInputError("is empty, expected a name", path=path)
+    if len(name.encode()) > _MAX_ID_BYTES:
+        return InvalidInputError(f"has {len(name.encode())} bytes, the limit is {_MAX_ID_BYTES}", path=path)
+    return None
+
+
+def _check_author(author: Author, path: ErrorPath) -> None:
+    """Refuses an author with neither a name nor an id, or one that is too long."""
+    problem = _name_problem(author.key, (*path, "name"))
+    if problem is not None:
+        raise problem
+
+
+def _check_ids(ids: Sequence[str], path: ErrorPath) -> None:
+    """Refuses ids that are empty or too long; ``path`` is that of the list."""
+    for i, name in enumerate(ids):
+        problem = _name_problem(name, (*path, i))
+        if problem is not None:
+            raise problem
+
+
+def _check_distinct(ids: Sequence[str], path: ErrorPath, part: str) -> None:
+    """Refuses an id that comes twice; empty ones may. ``part`` of an entry holds the id."""
+    seen: set[str] = set()
+    for i, name in enumerate(ids):
+        if name and name in seen:
+            raise InvalidInputError(f"is {name!r}, as an earlier one is: expected distinct ones", path=(*path, i, part))
+        seen.add(name)
