@@ -1,9 +1,12 @@
-"""Profiles: what they set, what wins over them, and what is said about a file that is wrong."""
+"""Profiles of the configuration file, and what is said while a server does not answer."""
+
+import io
+import threading
 
 import pytest
 from facets_client import Document, FacetsClient
 from facets_client.cli import app
-from facets_client.cli.settings import Profile, config_file, profile_names, read_profile
+from facets_client.cli.settings import Profile, Waiting, WatchedClient, config_file, profile_names, read_profile
 from typer.testing import CliRunner
 
 
@@ -118,3 +121,36 @@ def test_names_of_profiles_are_completed():
     assert profile_names() == ["home", "work"]
     configure("no toml")
     assert profile_names() == []
+
+
+class Screen(io.StringIO):
+    """Knows when it was written to."""
+
+    def __init__(self):
+        super().__init__()
+        self.written = threading.Event()
+
+    def write(self, text):
+        self.written.set()
+        return super().write(text)
+
+
+def test_a_wait_says_where_how_long_and_until_when_and_goes_with_the_answer():
+    screen = Screen()
+    with Waiting("host:1", 30, screen, first_s=0.01):
+        assert screen.written.wait(60)
+    first, *_, last = screen.getvalue().split("\r\x1b[K")[1:]
+    assert first.startswith("facets: no answer from host:1 yet, trying for 0 s of at most 30 s")
+    assert last == ""
+
+
+def test_an_answer_at_once_shows_nothing():
+    screen = Screen()
+    with Waiting("host:1", 30, screen, first_s=3600):
+        pass
+    assert screen.getvalue() == ""
+
+
+def test_a_watched_client_answers_as_any_other(server):
+    with WatchedClient(server.target) as client:
+        assert client.models()[0].name
