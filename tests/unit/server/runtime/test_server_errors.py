@@ -136,7 +136,7 @@ def test_duplicate_ids_store_nothing(running, documents):
     error, details = failure(documents.Upsert, documents_pb2.UpsertRequest(collection="news", documents=batch))
     assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert fields(details) == ["documents[2].id"]
-    assert running.engine.count("news").count == 0
+    assert running.engine.count("news").num_documents == 0
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_a_full_disk_stores_nothing_of_the_call_and_keeps_the_rest(make_server):
     details = details_of(raised.value)
     assert details["ErrorInfo"].reason == "DISK_FULL"
     assert "RetryInfo" not in details
-    assert running.engine.count("news").count == stored > 0
+    assert running.engine.count("news").num_documents == stored > 0
     reply = stub.Search(
         documents_pb2.SearchRequest(collection="news", queries=[documents_pb2.SearchQuery(text="cat")]), timeout=60
     )

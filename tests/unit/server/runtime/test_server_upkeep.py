@@ -74,7 +74,7 @@ def test_backup_of_directory_in_use_is_restored_whole(data, tmp_path, capsys):
     assert main(["restore", str(backup), "--data-dir", str(restored)]) == 0
     assert main(["verify", "--data-dir", str(restored)]) == 0
     with open_(restored) as engine:
-        assert engine.count("docs").count == NUM_DOCUMENTS + 5
+        assert engine.count("docs").num_documents == NUM_DOCUMENTS + 5
         query = documents(5)[4].facet_embeddings[None].astype(np.float32)
         assert engine.search("docs", query, top_k=1).hits[0][0].id in ("d4", "late4")
     papers = AdditionStore(restored / "papers" / "toy", "toy")
@@ -151,5 +151,5 @@ def test_guide_to_backups_works_as_printed(data, tmp_path):
 def test_backup_of_an_earlier_release_is_restored(tmp_path):
     assert main(["restore", str(GOLDEN / "backup_v1"), "--data-dir", str(tmp_path / "data")]) == 0
     with open_(tmp_path / "data") as engine:
-        assert engine.count("golden").count == 59
+        assert engine.count("golden").num_documents == 59
     assert main(["verify", "--data-dir", str(tmp_path / "data")]) == 0
