@@ -7,7 +7,7 @@ scored again, exactly.
 Shape letters: N papers, J candidates, K facets, D dimensions, W of documents, C candidates found.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,16 +46,29 @@ class CandidateIndex:
 
 def allowed_mask(table: CandidateTable, options: PaperOptions) -> NDArray[np.bool_] | None:
     """``[J]``: what candidates, exclusions and years leave; None: everything."""
-    years = options.from_year is not None or options.to_year is not None
-    if options.candidates is None and not options.excluded_ids and not years:
+    if not _filters(options):
         return None
-    mask = np.ones(table.num_rows, dtype=np.bool_)
-    if options.candidates is not None:
-        mask[:] = False
-        mask[table.rows(options.candidates)] = True
-    mask[table.rows(options.excluded_ids)] = False
-    if years:
-        mask &= table.year_mask(options.from_year, options.to_year)
+    return _mask(table.num_rows, options, table.rows, table.year_mask)
+
+
+def _filters(options: PaperOptions) -> bool:
+    """Whether options leave anything out."""
+    years = options.from_year is not None or options.to_year is not None
+    return options.candidates is not None or bool(options.excluded_ids) or years
+
+
+def _mask(
+    length: int,
+    options: PaperOptions,
+    rows_of: Callable[[Sequence[str]], NDArray[np.int64]],
+    year_mask: Callable[[int | None, int | None], NDArray[np.bool_]],
+) -> NDArray[np.bool_]:
+    """``[length]``: what candidates, exclusions and years leave; ``rows_of`` passes over unknown ids."""
+    mask = np.full(length, options.candidates is None)
+    mask[rows_of(options.candidates or ())] = True
+    mask[rows_of(options.excluded_ids)] = False
+    if options.from_year is not None or options.to_year is not None:
+        mask &= year_mask(options.from_year, options.to_year)
     return mask
 
 
@@ -106,33 +119,43 @@ def row_of(kind: CandidateKind, table: CandidateTable, key: str) -> int:
 def allowed_papers(
     papers: Sequence[Paper] | PaperFacets, encoded: PaperFacets, options: PaperOptions
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Places of the papers left by the options, and what examples add to each paper."""
-    bonus = np.zeros(len(encoded), dtype=np.float32)
-    filtered = options.candidates is not None or options.excluded_ids or options.positive_ids or options.negative_ids
+    """Places of the papers left by the options, and what examples add to each paper.
+
+    Raises:
+        InvalidInputError: An id is given twice, an example is unknown, or encoded papers, which have neither ids nor
+            years, are to be filtered.
+    """
     if isinstance(papers, PaperFacets):
-        if filtered or options.from_year is not None or options.to_year is not None:
+        if _filters(options) or options.positive_ids or options.negative_ids:
             raise InvalidInputError("encoded papers have no ids and years to filter by, expected none of the filters")
-        return np.arange(len(encoded)), bonus
+        return np.arange(len(encoded)), np.zeros(len(encoded), dtype=np.float32)
     places = {paper.id: place for place, paper in enumerate(papers) if paper.id}
     if len(places) != sum(bool(paper.id) for paper in papers):
         raise InvalidInputError("must have distinct ids, got one twice", path="papers")
+    years = np.array([np.nan if paper.year is None else paper.year for paper in papers])  # NaN lies in no range
+
+    def rows_of(ids: Sequence[str]) -> NDArray[np.int64]:
+        return np.array([places[key] for key in ids if key in places], dtype=np.int64)
+
+    def year_mask(from_year: int | None, to_year: int | None) -> NDArray[np.bool_]:
+        least, most = -np.inf if from_year is None else from_year, np.inf if to_year is None else to_year
+        return (years >= least) & (years <= most)
+
+    allowed = np.flatnonzero(_mask(len(papers), options, rows_of, year_mask))
+    return allowed, _document_bonus(encoded.documents, places, options)
+
+
+def _document_bonus(
+    documents_NW: NDArray[np.float32], places: Mapping[str, int], options: PaperOptions
+) -> NDArray[np.float32]:
+    """What wanted and unwanted examples add to each paper, ``[N]``."""
+    bonus = np.zeros(len(documents_NW), dtype=np.float32)
     for name, sign in (("positive_ids", 1.0), ("negative_ids", -1.0)):
         ids = getattr(options, name)
         unknown = [key for key in ids if key not in places]
         if unknown:
             raise InvalidInputError(f"must be ids of the papers, got {unknown[0]!r}", path=name)
         if ids:
-            examples = encoded.documents[[places[key] for key in ids]]
-            bonus += np.float32(sign * options.example_weight) * (encoded.documents @ examples.T).max(axis=1)
-    excluded = set(options.excluded_ids)
-    wanted = None if options.candidates is None else set(options.candidates)
-    from_year, to_year = options.from_year, options.to_year
-    allowed = [
-        place
-        for place, paper in enumerate(papers)
-        if not (paper.id and paper.id in excluded)
-        and (wanted is None or paper.id in wanted)
-        and (from_year is None or (paper.year is not None and paper.year >= from_year))
-        and (to_year is None or (paper.year is not None and paper.year <= to_year))
-    ]
-    return np.array(allowed, dtype=np.int64), bonus
+            examples = documents_NW[[places[key] for key in ids]]
+            bonus += np.float32(sign * options.example_weight) * (documents_NW @ examples.T).max(axis=1)
+    return bonus

@@ -153,7 +153,7 @@ class PaperEngine:
                 total[place, np.isin(allowed, own)] = -np.inf
             columns, scores[part] = best_columns(total, table.id_ranks[allowed], width)
             rows[part] = np.where(columns >= 0, allowed[columns], -1)
-        return BulkCandidates(table.ids, rows, scores)
+        return BulkCandidates(table.ids.tolist(), rows, scores)
 
     def rank_papers(
         self,

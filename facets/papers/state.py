@@ -9,7 +9,7 @@ W of documents.
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from facets.papers.candidates import CandidateIndex
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, year_of_id
 from facets.papers.store import AddedPapers, AddedVector
-from facets.papers.tables import CandidateTable, GrowingArray, GrowingList, PaperBank, build_table, labels_of, summaries
+from facets.papers.tables import CandidateTable, GrowingArrays, PaperBank, build_table, labels_of, objects, summaries
 from facets.papers.trained import TrainedLookup
 
 __all__ = [
@@ -118,8 +118,8 @@ class StateBuilder:
         trained = self._model.papers
         years = np.array([paper.year or 0 for paper in added], dtype=np.int32)
         return PaperBank(
-            [*trained.ids, *(paper.id for paper in added)],
-            [*trained.titles, *(paper.title for paper in added)],
+            objects([*trained.ids, *(paper.id for paper in added)]),
+            objects([*trained.titles, *(paper.title for paper in added)]),
             np.concatenate([trained.years, years]),
             np.concatenate([self._trained_documents, documents_AW]),
         )
@@ -163,6 +163,8 @@ def citing_year(key: str, bank: PaperBank, row_of: Mapping[str, int]) -> int:
     return (int(bank.years[row_of[key]]) if key in row_of else 0) or year_of_id(key) or 0
 
 
+# The arrays of a table that grow, each by rows of its own; ranks may be made anew.
+_GROWING = ("ids", "names", "vectors", "means", "first_years", "last_years", "papers", "starts", "label_ids")
 # From so many new ids on, ranks are made anew for all instead of being found between their neighbours.
 _MANY_IDS = 64
 
@@ -175,8 +177,7 @@ class BankGrowth:
     """
 
     def __init__(self, bank: PaperBank) -> None:
-        self._ids, self._titles = GrowingList(bank.ids), GrowingList(bank.titles)
-        self._years, self._documents = GrowingArray(bank.years), GrowingArray(bank.documents)
+        self._rows = GrowingArrays(ids=bank.ids, titles=bank.titles, years=bank.years, documents=bank.documents)
         self._first_rows = len(bank.ids)
 
     def is_due(self, bank: PaperBank, num_papers: int, *, min_indexed: int) -> bool:
@@ -185,13 +186,14 @@ class BankGrowth:
 
     def grown(self, bank: PaperBank, papers: Sequence[Paper], documents_AW: NDArray[np.float32]) -> PaperBank:
         """With further papers behind the others, of known ids too."""
-        length = len(bank.ids)
-        return PaperBank(
-            self._ids.extended(length, [paper.id for paper in papers]),
-            self._titles.extended(length, [paper.title for paper in papers]),
-            self._years.extended(length, np.array([paper.year or 0 for paper in papers], dtype=np.int32)),
-            self._documents.extended(length, documents_AW),
+        rows = self._rows.extended(
+            len(bank.ids),
+            ids=objects([paper.id for paper in papers]),
+            titles=objects([paper.title for paper in papers]),
+            years=np.array([paper.year or 0 for paper in papers], dtype=np.int32),
+            documents=documents_AW,
         )
+        return PaperBank(**rows)
 
 
 class TableGrowth:
@@ -204,12 +206,8 @@ class TableGrowth:
 
     def __init__(self, kind: CandidateKind, table: CandidateTable) -> None:
         self._kind = kind
-        self._ids, self._names = GrowingList(table.ids), GrowingList(table.names)
-        self._label_ids = GrowingList(table.label_ids)
-        self._vectors, self._means = GrowingArray(table.vectors), GrowingArray(table.means)
-        self._papers, self._starts = GrowingArray(table.papers), GrowingArray(table.starts)
-        self._first_years, self._last_years = GrowingArray(table.first_years), GrowingArray(table.last_years)
-        self._ranks = GrowingArray(table.id_ranks)
+        self._arrays = GrowingArrays(**{name: getattr(table, name) for name in _GROWING})
+        self._ranks = GrowingArrays(id_ranks=table.id_ranks)
         self._sorted_ids = sorted(table.row_of_id)
         self._first_rows, self._first_pairs = table.num_rows, len(table.papers)
 
@@ -262,21 +260,19 @@ class TableGrowth:
         rows = {key: length + place for place, key in enumerate(chosen)}
         labels = self._new_labels(table, chosen, names, old)
         vectors_RD = np.stack([vectors[key].vector if key in vectors else table.vectors[old[key]] for key in chosen])
-        return CandidateTable(
-            self._ids.extended(length, chosen),
-            self._names.extended(length, names),
-            self._vectors.extended(length, vectors_RD),
-            self._means.extended(length, means),
-            self._papers.extended(num_papers, papers_P),
-            self._starts.extended(length + 1, num_papers + starts[1:]),
-            self._first_years.extended(length, first_years),
-            self._last_years.extended(length, last_years),
-            self._ranked(table, chosen, rows, old),
-            live,
-            table.row_of_id.updated(rows),
-            table.rows_of_name.updated(_rows_of_names(table, rows, names, old)),
-            table.labels.extended(label for _, label in labels),
-            self._label_ids.extended(len(table.label_ids), [key for key, _ in labels]),
+        extended = self._arrays.extended
+        return replace(
+            table,
+            **extended(length, ids=objects(chosen), names=objects(names), vectors=vectors_RD, means=means),
+            **extended(length, first_years=first_years, last_years=last_years),
+            **extended(num_papers, papers=papers_P),
+            **extended(length + 1, starts=num_papers + starts[1:]),
+            **extended(len(table.label_ids), label_ids=objects([key for key, _ in labels])),
+            id_ranks=self._ranked(table, chosen, rows, old),
+            live=live,
+            row_of_id=table.row_of_id.updated(rows),
+            rows_of_name=table.rows_of_name.updated(_rows_of_names(table, rows, names, old)),
+            labels=table.labels.extended(label for _, label in labels),
         )
 
     def _name(self, key: str, table: CandidateTable, vectors: Mapping[str, AddedVector], added: AddedPapers) -> str:
@@ -305,12 +301,12 @@ class TableGrowth:
             insort(self._sorted_ids, key)
         if len(new) < _MANY_IDS and all(map(np.isfinite, known.values())):
             ranks_R[:] = [known[key] for key in keys]
-            return self._ranks.extended(table.num_rows, ranks_R)
+            return self._ranks.extended(table.num_rows, id_ranks=ranks_R)["id_ranks"]
         self._sorted_ids = sorted({*self._sorted_ids, *new})
         ranks_J = np.concatenate([table.id_ranks, ranks_R])
         latest = table.row_of_id.updated(rows)
         ranks_J[[latest[key] for key in self._sorted_ids]] = np.arange(len(self._sorted_ids))
-        self._ranks = GrowingArray(ranks_J)
+        self._ranks = GrowingArrays(id_ranks=ranks_J)
         return ranks_J
 
     def _between(self, key: str, table: CandidateTable, known: Mapping[str, float]) -> float:
@@ -347,6 +343,5 @@ def live_candidates(state: EngineState) -> dict[CandidateKind, Candidates]:
     found = {}
     for kind, table in state.tables.items():
         rows = table.live_rows
-        ids, names = [table.ids[row] for row in rows], [table.names[row] for row in rows]
-        found[kind] = Candidates(ids, names, table.vectors[rows])
+        found[kind] = Candidates(table.ids[rows].tolist(), table.names[rows].tolist(), table.vectors[rows])
     return found

@@ -7,10 +7,9 @@ over.
 Shape letters: I papers, J candidates, D dimensions, W of documents, P pairs, N query papers, C chosen candidates.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Generic, TypeVar, overload
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,87 +18,46 @@ from facets.language.near_names import NearNames
 
 __all__ = [
     "CandidateTable",
-    "GrowingArray",
-    "GrowingList",
+    "GrowingArrays",
     "LayeredMap",
-    "ListPrefix",
     "PaperBank",
     "build_table",
     "labels_of",
+    "objects",
     "summaries",
 ]
 
-ItemT = TypeVar("ItemT")
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
-ScalarT = TypeVar("ScalarT", bound=np.generic)
 
+_SIMILARITIES_AT_A_TIME = 16_000_000
 _GROWTH = 1.5  # of the room, when it is used up: a row is moved a bounded number of times
 _MIN_FOLDED = 256
 _FOLDED_SHARE = 8  # a layer of an eighth of the mapping becomes part of it
 
 
-class GrowingArray(Generic[ScalarT]):
-    """Rows of one array.
+class GrowingArrays:
+    """Arrays that grow by rows; those given before do not change.
 
     Args:
-        rows: The first ones; taken over, not copied.
+        arrays: Their first rows, by name; taken over, not copied.
     """
 
-    def __init__(self, rows: NDArray[ScalarT]) -> None:
-        self._room = rows
+    def __init__(self, **arrays: NDArray[Any]) -> None:
+        self._rooms = arrays
 
-    def extended(self, length: int, rows: NDArray[ScalarT]) -> NDArray[ScalarT]:
-        """The first ``length`` rows and then these, ``[length + R, ...]``; arrays given before do not change."""
-        total = length + len(rows)
-        if total > len(self._room):
-            room = np.empty((max(total, int(_GROWTH * length)), *self._room.shape[1:]), dtype=self._room.dtype)
-            room[:length] = self._room[:length]
-            self._room = room
-        self._room[length:total] = rows
-        return self._room[:total]
+    def extended(self, length: int, **rows: NDArray[Any]) -> dict[str, Any]:
+        """By name, the first ``length`` rows of an array and then these, ``[length + R, ...]``."""
+        return {name: self._extended(name, length, own) for name, own in rows.items()}
 
-
-class ListPrefix(Sequence[ItemT]):
-    """The first items of a list that may have grown since."""
-
-    def __init__(self, items: list[ItemT], length: int) -> None:
-        self._items = items
-        self._length = length
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __iter__(self) -> Iterator[ItemT]:
-        return islice(iter(self._items), self._length)
-
-    @overload
-    def __getitem__(self, place: int) -> ItemT: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[ItemT]: ...
-    def __getitem__(self, place: int | slice) -> ItemT | list[ItemT]:
-        if isinstance(place, slice):
-            return [self._items[number] for number in range(*place.indices(self._length))]
-        if not -self._length <= place < self._length:
-            raise IndexError(f"place {place} of a list of {self._length}")
-        return self._items[place if place >= 0 else self._length + place]
-
-
-class GrowingList(Generic[ItemT]):
-    """Items of one list.
-
-    Args:
-        items: The first ones.
-    """
-
-    def __init__(self, items: Iterable[ItemT]) -> None:
-        self._items = list(items)
-
-    def extended(self, length: int, items: Iterable[ItemT]) -> ListPrefix[ItemT]:
-        """The first ``length`` items and then these; lists given before do not change."""
-        del self._items[length:]
-        self._items.extend(items)
-        return ListPrefix(self._items, len(self._items))
+    def _extended(self, name: str, length: int, rows: NDArray[Any]) -> NDArray[Any]:
+        room, total = self._rooms[name], length + len(rows)
+        if total > len(room):
+            room = np.empty((max(total, int(_GROWTH * length)), *room.shape[1:]), dtype=room.dtype)
+            room[:length] = self._rooms[name][:length]
+            self._rooms[name] = room
+        room[length:total] = rows
+        return room[:total]
 
 
 class LayeredMap(Mapping[KeyT, ValueT]):
@@ -131,27 +89,24 @@ class LayeredMap(Mapping[KeyT, ValueT]):
         return self._length
 
 
-_SIMILARITIES_AT_A_TIME = 16_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class PaperBank:
     """The papers that authors wrote and that are cited.
 
     Attributes:
-        ids: ``I`` ids.
-        titles: ``I`` titles.
+        ids: ``[I]`` texts.
+        titles: ``[I]`` texts.
         years: ``[I]`` int32, 0 when unknown.
         documents: ``[I, W]`` float32, what papers are compared by: see ``PaperFacets``.
     """
 
-    ids: Sequence[str]
-    titles: Sequence[str]
+    ids: NDArray[np.object_]
+    titles: NDArray[np.object_]
     years: NDArray[np.int32]
     documents: NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CandidateTable:
     """All candidates of a kind; never changed, only replaced.
 
@@ -159,8 +114,8 @@ class CandidateTable:
     the table that it replaces.
 
     Attributes:
-        ids: ``J`` ids, one a row.
-        names: ``J`` names or titles.
+        ids: ``[J]`` texts, one a row.
+        names: ``[J]`` names or titles.
         vectors: ``[J, D]`` float32.
         means: ``[J, W]`` float32, mean of the documents of the candidate's papers: an inner product with a document
             is the average cosine.
@@ -176,8 +131,8 @@ class CandidateTable:
         label_ids: The id that each label belongs to.
     """
 
-    ids: Sequence[str]
-    names: Sequence[str]
+    ids: NDArray[np.object_]
+    names: NDArray[np.object_]
     vectors: NDArray[np.float32]
     means: NDArray[np.float32]
     papers: NDArray[np.int64]
@@ -189,7 +144,7 @@ class CandidateTable:
     row_of_id: LayeredMap[str, int] = field(repr=False)
     rows_of_name: LayeredMap[str, tuple[int, ...]] = field(repr=False)
     labels: NearNames = field(repr=False)
-    label_ids: Sequence[str] = field(repr=False)
+    label_ids: NDArray[np.object_] = field(repr=False)
 
     def __len__(self) -> int:
         """How many candidates there are."""
@@ -293,21 +248,26 @@ def build_table(
             rows_of_name[name] = (*rows_of_name.get(name, ()), row)
     labels = [label for key, name in zip(ids, names, strict=True) for label in labels_of(key, name)]
     return CandidateTable(
-        ids,
-        names,
-        np.ascontiguousarray(vectors, dtype=np.float32),
-        means,
-        papers,
-        starts,
-        first_years,
-        last_years,
-        id_ranks,
-        np.ones(num, dtype=np.bool_),
-        LayeredMap({key: row for row, key in enumerate(ids)}),
-        LayeredMap(rows_of_name),
-        NearNames([label for _, label in labels]),
-        [key for key, _ in labels],
+        ids=objects(ids),
+        names=objects(names),
+        vectors=np.ascontiguousarray(vectors, dtype=np.float32),
+        means=means,
+        papers=papers,
+        starts=starts,
+        first_years=first_years,
+        last_years=last_years,
+        id_ranks=id_ranks,
+        live=np.ones(num, dtype=np.bool_),
+        row_of_id=LayeredMap({key: row for row, key in enumerate(ids)}),
+        rows_of_name=LayeredMap(rows_of_name),
+        labels=NearNames([label for _, label in labels]),
+        label_ids=objects([key for key, _ in labels]),
     )
+
+
+def objects(texts: Sequence[str]) -> NDArray[np.object_]:
+    """Texts as an array of objects, ``[len(texts)]``."""
+    return np.array(texts, dtype=np.object_)
 
 
 def summaries(

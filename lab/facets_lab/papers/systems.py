@@ -442,7 +442,11 @@ def _papers_of(tables: Mapping[CandidateKind, CandidateTable], data: PaperData) 
 def _with_embeddings(table: CandidateTable, bank: PaperBank) -> CandidateTable:
     columns = np.repeat(np.arange(len(table)), np.diff(table.starts))
     return build_table(
-        table.ids, table.names, table.vectors, pairs_P2=np.stack([table.papers, columns], axis=1), bank=bank
+        table.ids.tolist(),
+        table.names.tolist(),
+        table.vectors,
+        pairs_P2=np.stack([table.papers, columns], axis=1),
+        bank=bank,
     )
 
 
