@@ -22,7 +22,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
-from facets_lab.papers.records import read_papers
+from facets_lab.papers.data import read_papers
 from numpy.typing import NDArray
 
 from benchmarks.measuring import print_report, spent

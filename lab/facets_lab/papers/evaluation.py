@@ -17,7 +17,7 @@ from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind
 from facets.papers.trained import change_settings
 from facets_lab.evaluation.comparison import load_systems
-from facets_lab.papers.records import read_papers
+from facets_lab.papers.data import read_papers
 from facets_lab.papers.systems import (
     DOCUMENT_MODES,
     SENTENCE_ENCODERS,

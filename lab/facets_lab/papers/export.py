@@ -40,10 +40,10 @@ from facets_lab.papers.data import (
     PaperTrainingConfig,
     build_corpus,
     build_vocabulary,
+    read_papers,
     singular_word_vectors,
     word_counts,
 )
-from facets_lab.papers.records import read_papers
 from facets_lab.papers.training import MatchedTable, PaperTrainer
 from facets_lab.training.loop import TrainingResult, train
 

@@ -25,8 +25,7 @@ from facets.papers.records import CandidateKind, Paper, PaperFacets
 from facets.papers.scoring import HybridScores, hybrid_scores
 from facets.papers.tables import CandidateTable, PaperBank, build_table
 from facets_lab.evaluation.comparison import Embed, minilm
-from facets_lab.papers.data import singular_word_vectors, word_counts
-from facets_lab.papers.records import read_papers
+from facets_lab.papers.data import read_papers, singular_word_vectors, word_counts
 
 _RECALL_AT = (50, 200)
 # Scores compared at a time, positives times papers: 16 million, some 80 MB.

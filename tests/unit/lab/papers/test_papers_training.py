@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from facets_lab.papers.data import PaperBatch, PaperStream, PaperTrainingConfig
+from facets_lab.papers.data import PaperBatch, PaperStream, PaperTrainingConfig, read_papers
 from facets_lab.papers.export import prepare_papers, train_papers
-from facets_lab.papers.records import read_papers
 from facets_lab.papers.training import MatchedTable, PaperTrainer
 from facets_lab.training.loop import TrainingLoop
 from toy_papers import NUM_PAPERS, toy_paper_config, write_toy_papers
