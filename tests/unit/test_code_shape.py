@@ -2,7 +2,6 @@
 
 import ast
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -28,21 +27,21 @@ COMMANDS = (
 @cache
 def sources() -> dict[str, ast.Module]:
     """Every file that is written by hand, by its path: the packages, the tests, the benchmarks, the scripts."""
-    paths = [module.path for module in modules().values()]
-    paths += [path for folder in ("tests", "benchmarks", "scripts") for path in (ROOT / folder).rglob("*.py")]
-    return {str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    trees = {module.path: module.tree for module in modules().values()}
+    others = [path for folder in ("tests", "benchmarks", "scripts") for path in (ROOT / folder).rglob("*.py")]
+    trees |= {path: ast.parse(path.read_text(encoding="utf-8")) for path in others}
+    return {str(path.relative_to(ROOT)): tree for path, tree in trees.items()}
 
 
-def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
+@cache
+def functions(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef, *, body_only: bool = False) -> int:
     """Lines without the docstring; of the body alone, or with the signature."""
     body = function.body
-    documented = ast.get_docstring(function) is not None
+    documented = ast.get_docstring(function, clean=False) is not None
     docstring = _height(body[0]) if documented else 0
     if body_only:
         body = body[1:] if documented else body
