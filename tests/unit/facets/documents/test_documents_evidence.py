@@ -77,7 +77,7 @@ def test_a_long_sentence_is_cut_where_clauses_begin(engine: CollectionEngine, wo
 def test_one_word_without_an_end_is_cut_all_the_same(engine: CollectionEngine) -> None:
     text = "x" * 5000
     engine.upsert(
-        "docs", [Document(id="a", text=text, facet_embeddings=np.eye(2, 32), spans=np.array([[0, 5000]] * 2))]
+        "docs", [Document(id="a", text=text, facet_embeddings=np.eye(2, 32), facet_spans=np.array([[0, 5000]] * 2))]
     )
     answer = engine.search("docs", np.eye(1, 32, dtype=np.float32)[None], top_k=1).hits[0][0].answer
     assert answer is not None and 0 < len(answer.text) <= 300
