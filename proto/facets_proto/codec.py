@@ -142,6 +142,8 @@ def _records_writer(record: object, descriptor: Descriptor, without: tuple[str, 
         if len(writers) == 1:
             name = next(iter(writers))
             return lambda records: [_written(descriptor, {name: items}) for items in records]
+        if not any(writers.values()):
+            return lambda records: [dict(zip(writers, items, strict=True)) for items in records]
         return lambda records: [_written(descriptor, dict(zip(writers, items, strict=True))) for items in records]
     wanted = [name for name in writers if name not in without]
     names = [name for name in wanted if hasattr(record, name)]
