@@ -13,8 +13,6 @@ from multiprocessing.synchronize import Event, Semaphore
 
 import grpc
 
-__all__ = ["Load", "Taken", "call_all"]
-
 _TIMEOUT_S = 120.0
 
 

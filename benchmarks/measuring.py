@@ -14,18 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Spent",
-    "in_child",
-    "machine",
-    "make_facets",
-    "minilm",
-    "percentiles",
-    "print_report",
-    "resident_bytes",
-    "spent",
-]
-
 _NUM_CLUSTERS = 2000
 _TOPIC_CLUSTERS = 40  # a document takes its facets from neighbouring clusters, as a text keeps to a topic
 _NOISE = 0.7  # against unit-variance centres: facets of one cluster have a cosine of about 0.67

@@ -34,8 +34,6 @@ from facets.model.passage_network import RaggedBatch, SentenceEncoder
 from facets.model.precision import HalfWeightLinear, fastest_precision
 from facets.model.shipped import find_model
 
-__all__ = ["compare_runtimes"]
-
 BASELINE = "eager float32"
 _SEED = 0
 _NUM_QUERIES = 300

@@ -18,8 +18,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from benchmarks.measuring import resident_bytes
 
-__all__ = ["Watched", "watching"]
-
 _EVERY_S = 0.05
 _TIMEOUT_S = 60.0
 

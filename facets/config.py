@@ -11,22 +11,6 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from facets.errors import ConfigError
 
-__all__ = [
-    "AtLeastOne",
-    "FacetModelConfig",
-    "Name",
-    "NonNegative",
-    "NonNegativeInt",
-    "PassageNetworkConfig",
-    "PatternNetworkConfig",
-    "Positive",
-    "Probability",
-    "SentenceEncoderConfig",
-    "Settings",
-    "Share",
-    "VectorWidth",
-]
-
 AtLeastOne = Annotated[int, Field(ge=1)]
 NonNegativeInt = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]

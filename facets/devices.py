@@ -4,8 +4,6 @@ import sys
 
 from facets.errors import ConfigError, OverloadedError
 
-__all__ = ["compute_device", "is_out_of_memory", "no_memory_for"]
-
 
 def compute_device(name: str) -> str:
     """The device of a setting, by torch's name: ``auto`` is ``cuda`` where there is one, else ``cpu``.

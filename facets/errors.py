@@ -6,27 +6,6 @@ what was wrong, what was expected and what was got.
 
 from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "CheckpointError",
-    "ConfigError",
-    "ConflictError",
-    "DamagedDocumentsError",
-    "DamagedError",
-    "DiskFullError",
-    "ErrorPath",
-    "FacetsError",
-    "IndexFormatError",
-    "InvalidInputError",
-    "NotFoundError",
-    "NotReadyError",
-    "OverloadedError",
-    "StorageError",
-    "StoreClosedError",
-    "StoreGoneError",
-    "StoreInUseError",
-    "path_text",
-]
-
 ErrorPath = tuple[str | int, ...]
 """Where something stands in what a caller gave: names of arguments and fields, and places in sequences."""
 

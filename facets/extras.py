@@ -2,8 +2,6 @@
 
 import importlib.util
 
-__all__ = ["DISTRIBUTION", "install_command", "missing_modules", "require_extra"]
-
 # What package indexes call the library; `facets` there is somebody else's.
 DISTRIBUTION = "multifacet"
 

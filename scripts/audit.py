@@ -18,8 +18,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["KNOWN_WEAK", "NOT_ASKED", "SERVICES", "main"]
-
 KNOWN_WEAK = "jinja2==2.10"  # CVE-2019-10906, a way out of the sandbox
 SERVICES = ("pypi", "osv")
 NOT_ASKED = 3

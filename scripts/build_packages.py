@@ -19,8 +19,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
-__all__ = ["CODE", "borrows", "main", "model_names", "stage_model"]
-
 ROOT = Path(__file__).resolve().parents[1]
 TEMPLATE = ROOT / "scripts" / "model_package.toml"
 # Distribution -> folder of its pyproject.toml.

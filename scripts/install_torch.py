@@ -19,8 +19,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["asks_for_cuda", "main"]
-
 _CUDA_PACKAGE = re.compile(r"\s*(nvidia|cuda|triton)[\w.-]*", re.IGNORECASE)
 GPU_SIGNS = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"), Path("/dev/dxg"))
 

@@ -13,8 +13,6 @@ from pathlib import Path
 from facets.relations import EntityPair, RelationEngine, SpacyEntities
 from facets.relations.assertion import AssertionStatus
 
-__all__ = ["answers", "main"]
-
 SENTENCES = Path(__file__).resolve().parents[1] / "tests" / "answers" / "relation_examples.txt"
 _HEAD = "| sentence | answer |\n|---|---|\n"
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["main", "requirements"]
-
 _FILES = ("pyproject.toml", "clients/pyproject.toml", "server/pyproject.toml", "lab/pyproject.toml")
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[(?P<extras>[\w,-]+)\])?(?:==[\w.]+)?")
 

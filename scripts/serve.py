@@ -19,8 +19,6 @@ from types import FrameType
 
 from facets_client import FacetsClient, FacetsClientError
 
-__all__ = ["is_up", "main", "start_server"]
-
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = Path("samples", "wikipedia.jsonl")  # in ROOT
 COLLECTION = "samples"

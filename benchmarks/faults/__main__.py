@@ -20,8 +20,6 @@ from pathlib import Path
 from benchmarks.faults.damage import damages
 from benchmarks.faults.rounds import Faults
 
-__all__ = ["main"]
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the faults; 1 when something was lost in silence."""

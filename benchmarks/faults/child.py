@@ -9,8 +9,6 @@ import traceback
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-__all__ = ["Child", "call"]
-
 _LENGTH = struct.Struct("<I")
 Tell = Callable[[object], None]
 

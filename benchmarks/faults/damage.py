@@ -4,8 +4,6 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["damages"]
-
 
 def damages(seed: int) -> dict[str, Callable[[Path], object]]:
     """Ways to damage a file, by name; a flipped bit is the most frequent one."""

@@ -14,8 +14,6 @@ from benchmarks.faults.stores import Content, Stores
 from benchmarks.faults.work import Operation, Performer, applied, choose, empty
 from facets.errors import DiskFullError, FacetsError
 
-__all__ = ["Faults"]
-
 _OPERATIONS = 25  # of a process that is killed, at most
 _KILLS_A_DIRECTORY = 40
 _SEEDED_OPERATIONS = 30  # before a file is damaged

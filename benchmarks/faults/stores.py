@@ -15,8 +15,6 @@ from facets.errors import DamagedError, NotFoundError
 from facets.papers.store import AdditionStore
 from facets.relations.additions import AddedRelationStore
 
-__all__ = ["Content", "Stores", "facets_of"]
-
 NUM_FACETS, DIM = 2, 32
 _SEARCHED = 8  # documents of a collection that are searched for by their own facets and words
 

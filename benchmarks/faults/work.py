@@ -13,8 +13,6 @@ from facets.papers.records import Paper
 from facets.relations.additions import AddedRelation
 from facets.storage import back_up
 
-__all__ = ["Operation", "Performer", "applied", "choose", "empty"]
-
 # Kind and arguments, plain values: it goes through a pipe.
 Operation = tuple[str, tuple[object, ...]]
 

@@ -25,8 +25,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from benchmarks.fuzz.run import Fuzzer
 
-__all__ = ["main"]
-
 _START_S = 600.0
 _MOST_GROWTH_BYTES = 2 * 2**30
 

@@ -7,8 +7,6 @@ from typing import Any
 from google.protobuf import json_format, message_factory
 from google.protobuf.message import Message
 
-__all__ = ["COLLECTION", "VALID", "Rpc", "rpcs"]
-
 COLLECTION = "fuzz"
 _PAPER = {"title": "Parsing free word order", "abstract": "We parse.", "id": "p1"}
 _TEXT = {"text": "Marie Curie was born in Warsaw."}

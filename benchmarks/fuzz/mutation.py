@@ -9,8 +9,6 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-__all__ = ["Mutator", "fields_of"]
-
 _DEEPEST = 5  # messages in messages that are made up; those of valid calls may be deeper
 _MOST_CHANGES = 4
 _TEXTS = (

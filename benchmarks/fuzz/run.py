@@ -16,8 +16,6 @@ from google.protobuf.descriptor import Descriptor
 from benchmarks.fuzz.calls import Rpc, rpcs
 from benchmarks.fuzz.mutation import Mutator, fields_of
 
-__all__ = ["Fuzzer"]
-
 _AT_ONCE = 6
 _UNCHANGED, _GARBLED = 0.08, 0.12  # shares of the calls
 _RENEW_EVERY = 60  # calls; then what the valid ones are about is made again

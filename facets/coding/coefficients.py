@@ -16,14 +16,6 @@ all targets of all texts take the same step at once.
 import torch
 from torch import Tensor
 
-__all__ = [
-    "gram_and_correlations",
-    "kkt_residual",
-    "kmeans_coefficients",
-    "reconstruction_error",
-    "solve_coefficients",
-]
-
 # A facet shorter than this is treated as zero: its coefficient is undetermined, so it stays 0.
 _MIN_SQUARED_NORM = 1e-12
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
-__all__ = ["objective", "reference_coefficients", "rmsprop_coefficients"]
-
 
 def objective(
     facets_KD: NDArray[np.floating],

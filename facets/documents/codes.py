@@ -20,28 +20,6 @@ from facets.index.lexical import TermCounts
 from facets.language.terms import terms
 from facets.storage import row_checksum
 
-__all__ = [
-    "Codes",
-    "FacetCode",
-    "StoredFacets",
-    "count_terms",
-    "decode_units",
-    "document_checksum",
-    "encode_units",
-    "facets_checksum",
-    "hash_terms",
-    "no_codes",
-    "numbered_parts",
-    "placed",
-    "read_codes",
-    "read_terms",
-    "row_of_part",
-    "split_codes",
-    "starts_of",
-    "write_codes",
-    "write_terms",
-]
-
 FacetCode = Literal["fp16", "int8"]
 Codes = NDArray[np.float16] | NDArray[np.int8]
 _TYPES: dict[FacetCode, np.dtype[np.float16] | np.dtype[np.int8]] = {

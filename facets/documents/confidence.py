@@ -22,8 +22,6 @@ from facets.documents.types import SearchMode
 from facets.errors import CheckpointError
 from facets.storage import FITTED_FORMAT, read_fitted, write_atomically
 
-__all__ = ["FEATURES", "RelevanceCurve", "features_of", "read_relevance", "write_relevance"]
-
 FEATURES = ("cosine", "coverage", "saturation", "words", "size", "cosine_coverage", "words_coverage")
 """What a curve weighs.
 

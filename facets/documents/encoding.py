@@ -26,17 +26,6 @@ from facets.index.base import paged
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_TEXT_BYTES
 from facets.index.lexical import TermCounts
 
-__all__ = [
-    "EncodedBatch",
-    "check_collection_name",
-    "check_facets",
-    "check_ids",
-    "check_text",
-    "encode_documents",
-    "encode_json",
-    "normalize",
-]
-
 _COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _SLICE = 256  # documents normalized at a time in float64: bounds the extra memory
 

@@ -54,8 +54,6 @@ from facets.storage import (
     sync_directory,
 )
 
-__all__ = ["CollectionEngine"]
-
 MAX_DIM = 4096  # D of a collection
 STORE_FILE = "documents.sqlite3"
 _WITNESSES = ("indexes/*.index", "ingest-streams.sqlite3", "papers/*/*.sqlite3", "relations/*/relations.*")

@@ -19,8 +19,6 @@ from facets.language.sentences import Sentence
 from facets.language.terms import QueryTerms, is_stop_word, located_terms
 from facets.language.tokenizer import Tokenizer
 
-__all__ = ["answer_of", "matched_words", "matches_of"]
-
 _LONGEST_ANSWER = 300  # characters of a sentence that is shown whole
 _MOST_OF_TWO_CHARS = 500  # of two sentences together
 _SHARE_OF_SPAN = 3  # a neighbour that holds a third of the span belongs to the answer

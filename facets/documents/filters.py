@@ -21,25 +21,6 @@ from typing import Any, TypeAlias
 from facets.documents.types import JsonValue
 from facets.errors import InvalidInputError
 
-__all__ = [
-    "MAX_FILTER_DEPTH",
-    "MAX_FILTER_NODES",
-    "MAX_FILTER_VALUES",
-    "And",
-    "Contains",
-    "Equals",
-    "Exists",
-    "Filter",
-    "In",
-    "Not",
-    "Or",
-    "Range",
-    "Scalar",
-    "matches",
-    "to_sql",
-    "validate",
-]
-
 Scalar: TypeAlias = bool | int | float | str | None
 
 

@@ -26,12 +26,6 @@ from facets.index.lexical import LexicalIndex, TermCounts
 from facets.index.live import LiveIndex, Stopped
 from facets.index.snapshot import SnapshotIdentity, load_snapshot, write_snapshot
 
-__all__ = [
-    "CollectionSource",
-    "IndexManager",
-    "Quarantine",
-]
-
 logger = logging.getLogger(__name__)
 
 _RETIRED_CHUNK = 256  # documents of a replaced collection deleted in one transaction: writers wait no longer

@@ -22,20 +22,6 @@ from facets.index.lexical import LexicalFound
 from facets.language.interruption import check_interrupted
 from facets.language.terms import QueryTerms, is_stop_word
 
-__all__ = [
-    "FACETS_SHARE",
-    "FACETS_SHARES",
-    "FoundRows",
-    "LexicalSide",
-    "SearchRequest",
-    "Wanted",
-    "diversify",
-    "fuse",
-    "rank",
-    "share_of",
-    "similarities",
-]
-
 _POOL = 50  # documents out of which diverse ones are chosen, at least
 _CHUNK = 512  # candidates whose facets are held at a time
 # Both tuned on squad, covid-qa, bioasq and quora together, see docs/use/search.md

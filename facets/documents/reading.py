@@ -21,13 +21,6 @@ from facets.documents.types import CountResult, DocumentPage, GetResult, StoredD
 from facets.documents.views import StoreView
 from facets.errors import InvalidInputError, NotReadyError
 
-__all__ = [
-    "Reader",
-    "check_revision",
-    "read_page_token",
-    "write_page_token",
-]
-
 _MAC_BYTES = 12
 
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from facets.documents.codes import FacetCode
 from facets.documents.types import JsonValue
 
-__all__ = ["CollectionRecord", "CollectionState", "StoreWrite", "own_space"]
-
 
 def own_space(model: str, revision: str) -> str:
     """The space of a model that shares it with no other."""

@@ -20,8 +20,6 @@ from facets.documents.records import CollectionRecord, own_space
 from facets.documents.store import DocumentStore
 from facets.documents.types import Document, StoredDocument
 
-__all__ = ["Encode", "EncodedTexts", "ReindexStep", "Reindexer", "TargetModel"]
-
 _BATCH = 64  # documents encoded and stored at a time
 _LAST_BATCH = 256  # so many may be encoded while writes to the collection wait
 

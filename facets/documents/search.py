@@ -29,14 +29,6 @@ from facets.language.interruption import check_interrupted
 from facets.language.terms import QueryTerms, query_terms
 from facets.language.terms import terms as terms_of
 
-__all__ = [
-    "Query",
-    "Searcher",
-    "check_query",
-    "check_wanted",
-    "weighted_queries",
-]
-
 _MIN_DEPTH = 50  # with words, at least so many documents of each side are candidates
 # So many times that of the facets are scored where their scores are estimates, which are in need of it.
 _FACETS_WIDTH = {"facets": 16, "hybrid": 2}

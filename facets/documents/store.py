@@ -45,11 +45,6 @@ from facets.documents.views import (
 from facets.errors import ConflictError, DamagedDocumentsError, DamagedError
 from facets.storage import Database, Schema, add_checksums
 
-__all__ = [
-    "SCHEMA",
-    "DocumentStore",
-]
-
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE collections (

@@ -8,29 +8,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "MAX_COLLECTION_NAME_LENGTH",
-    "MAX_CONFIG_BYTES",
-    "MAX_ID_BYTES",
-    "MAX_NUM_FACETS",
-    "MAX_PAYLOAD_BYTES",
-    "MAX_PAYLOAD_DEPTH",
-    "CollectionInfo",
-    "CountResult",
-    "DeleteResult",
-    "Document",
-    "DocumentPage",
-    "FacetMatch",
-    "GetResult",
-    "Hit",
-    "JsonValue",
-    "SearchMode",
-    "SearchResult",
-    "Span",
-    "StoredDocument",
-    "UpsertResult",
-]
-
 MAX_COLLECTION_NAME_LENGTH = 64  # characters of [a-z0-9_-], the first one [a-z0-9]
 MAX_ID_BYTES = 512  # UTF-8 bytes of a document id; at least 1, no NUL
 MAX_NUM_FACETS = 256  # K of a collection, and facets of a long document

@@ -29,25 +29,6 @@ from facets.documents.types import StoredDocument
 from facets.errors import DamagedDocumentsError, DamagedError, NotFoundError
 from facets.index.lexical import TermCounts
 
-__all__ = [
-    "AMONG",
-    "COLLECTION_COLUMNS",
-    "PARTS_AMONG",
-    "StoreView",
-    "changed",
-    "collection_from",
-    "condition",
-    "delete_collection",
-    "delete_rows",
-    "deleted_meanwhile",
-    "meta",
-    "next_revision",
-    "row_list",
-    "rows_by_filter",
-    "rows_by_id",
-    "rows_of",
-]
-
 AMONG = "row IN (SELECT value FROM json_each(?))"
 _PARTS_OF = "CROSS JOIN facet_parts ON part BETWEEN {row} * 4096 AND {row} * 4096 + 4095"  # see the schema
 PARTS_AMONG = f"json_each(?) AS wanted {_PARTS_OF.format(row='wanted.value')}"

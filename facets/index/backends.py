@@ -14,13 +14,6 @@ from facets.index.exact import ExactIndex
 from facets.index.faiss_index import FaissIndex
 from facets.index.faiss_lists import LISTS_SEED, sample_size
 
-__all__ = [
-    "BACKENDS",
-    "ExactBackend",
-    "FaissBackend",
-    "make_backend",
-]
-
 
 class FaissBackend(IndexBackend):
     """FAISS on the CPU: builds, fills, tunes and restores inverted lists of facets."""

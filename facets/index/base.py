@@ -17,16 +17,6 @@ from numpy.typing import NDArray
 from facets.errors import IndexFormatError
 from facets.index.candidates import Candidates
 
-__all__ = [
-    "Chunks",
-    "FacetIndex",
-    "FacetSource",
-    "IndexBackend",
-    "ReadWriteLock",
-    "first_places",
-    "paged",
-]
-
 Chunks: TypeAlias = Callable[[], Iterable[tuple[NDArray[np.int64], NDArray[np.float16]]]]
 
 

@@ -10,16 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "HALF_PRECISION_ERROR",
-    "Candidates",
-    "Meetings",
-    "join_candidates",
-    "meet",
-    "search_in_passes",
-    "select_candidates",
-]
-
 # Rounding a unit vector to float16 changes each component by at most 2**-11 of itself, hence its norm too;
 # the rest is room for float32 sums.
 HALF_PRECISION_ERROR = 5.0e-4

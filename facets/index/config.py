@@ -6,15 +6,6 @@ from pydantic import Field
 
 from facets.config import AtLeastOne, NonNegativeInt, Settings
 
-__all__ = [
-    "MAX_BATCH_DOCUMENTS",
-    "MAX_PAGE_SIZE",
-    "MAX_TEXT_BYTES",
-    "MAX_TOP_K",
-    "BackendName",
-    "EngineConfig",
-]
-
 # What the engine takes at most; the limits of a server may be smaller.
 MAX_TEXT_BYTES = 1024 * 1024  # UTF-8 bytes of a document's text
 MAX_BATCH_DOCUMENTS = 10_000  # documents of one upsert; ids of one get or delete

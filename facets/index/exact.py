@@ -23,8 +23,6 @@ from facets.index.candidates import (
     select_candidates,
 )
 
-__all__ = ["BLOCK_FACETS", "ExactIndex", "best_columns", "reference_search", "search_in_halves"]
-
 logger = logging.getLogger(__name__)
 
 # Facets decoded at a time: 16 MB at 256 dimensions, where smaller blocks wait more for threads; a GPU wants more work.

@@ -14,15 +14,6 @@ from facets.index.base import FacetIndex, FacetSource, first_places
 from facets.index.candidates import HALF_PRECISION_ERROR, Candidates, select_candidates
 from facets.index.faiss_lists import Code, ListRoom, num_lists, train_lists
 
-__all__ = [
-    "DUPLICATE_ERROR",
-    "MOVED_BYTES",
-    "FaissIndex",
-    "best_of_slots",
-    "duplicate_facets",
-    "sum_best_of_slots",
-]
-
 # Facets of one document closer than this (Euclidean distance of unit vectors, which bounds the difference of
 # any cosine) are stored once: it costs less than a thousandth of a score, and rescoring repairs even that.
 DUPLICATE_ERROR = 1.0e-3

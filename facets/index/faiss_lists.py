@@ -11,17 +11,6 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "LISTS_SEED",
-    "TRAIN_PER_LIST",
-    "Code",
-    "InnerProductIndex",
-    "ListRoom",
-    "num_lists",
-    "sample_size",
-    "train_lists",
-]
-
 Code = Literal["fp16", "int8"]
 
 TRAIN_PER_LIST = 40  # FAISS asks for at least 39 training vectors per list

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from facets.index.base import ReadWriteLock
 
-__all__ = ["LexicalFound", "LexicalIndex", "TermCounts", "reference_bm25"]
-
 _K1 = 0.9  # how fast further occurrences of a term stop to count
 _B = 0.4  # how much long documents are discounted
 _MAX_QUERY_TERMS = 256  # of a longer query the rarest terms count

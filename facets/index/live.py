@@ -16,8 +16,6 @@ from facets.index.candidates import Candidates, select_candidates
 from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex
 
-__all__ = ["FOLD_FACETS", "LiveFound", "LiveIndex", "Stopped"]
-
 _RETRAIN_GROWTH = 4  # train anew when the collection is this many times larger than at the last training
 _FOLD_SHARE = 8  # fold when the tail costs an eighth of the largest exact search
 _CHUNK = 1024  # documents read at a time: bounds how long a writer waits

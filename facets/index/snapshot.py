@@ -20,8 +20,6 @@ from facets.errors import IndexFormatError
 from facets.index.base import FacetIndex, FacetSource, IndexBackend
 from facets.storage import clear_errors, write_atomically
 
-__all__ = ["SnapshotIdentity", "check_snapshot", "load_snapshot", "read_snapshot", "write_snapshot"]
-
 logger = logging.getLogger(__name__)
 
 _MAGIC = b"FACETSIX"

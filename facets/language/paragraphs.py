@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["paragraphs"]
-
 # Everything that str.splitlines takes for the end of a line.
 _LINE = re.compile("[^\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]+")
 _NARROWEST = 30  # characters; nobody wraps prose into narrower lines

@@ -19,8 +19,6 @@ from facets.language.vectors import WordVectors
 from facets.model.checkpoint import CheckpointConfig
 from facets.model.network import FacetNetwork
 
-__all__ = ["CheckpointModel", "FacetNetworkModel"]
-
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 SettingsT = TypeVar("SettingsT", bound="ModelSettings")
 RowT = TypeVar("RowT", bound=Sized)

@@ -30,20 +30,6 @@ from facets.model.precision import use_half_weights
 from facets.model.shipped import borrowed_folder
 from facets.storage import write_atomically
 
-__all__ = [
-    "CheckpointConfig",
-    "FilesRead",
-    "fit_weights",
-    "read_checkpoint",
-    "read_config",
-    "read_settings",
-    "read_weights",
-    "read_words",
-    "words_folder",
-    "write_checkpoint",
-    "write_parts",
-]
-
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 ConfigT = TypeVar("ConfigT", bound=Settings)
 

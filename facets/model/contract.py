@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors
 
-__all__ = ["Model", "ModelInfo", "SentenceModel", "TextEncoder", "TextModel"]
-
 
 class ModelInfo(Protocol):
     """What a model says about itself."""

@@ -26,8 +26,6 @@ from facets.model.checkpoint import (
 from facets.model.network import BackboneEncoder, FacetNetwork
 from facets.model.score_curves import ScoreCurves, read_score_curves
 
-__all__ = ["FacetModel", "new_model"]
-
 _COMPONENT_PREFIX = "common_component."
 
 

@@ -12,8 +12,6 @@ from facets.model.contract import Model
 from facets.model.facet_model import FacetModel
 from facets.model.shipped import find_model
 
-__all__ = ["DEFAULT_MODEL", "TASKS", "TaskEntry", "load", "task_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class TaskEntry:

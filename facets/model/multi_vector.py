@@ -36,8 +36,6 @@ from facets.model.base import FacetNetworkModel
 from facets.model.loading import load
 from facets.model.passage_model import PassageModel
 
-__all__ = ["FacetModule", "PassageFacetsModule", "PassageVectorModule"]
-
 
 class _PassageModule(InputModule):  # type: ignore[misc]  # its types are skipped, see pyproject.toml
     """The one module of a pipeline: it takes texts as they are, because the model reads long ones window by window."""

@@ -25,20 +25,6 @@ from facets.config import FacetModelConfig
 from facets.errors import CheckpointError
 from facets.extras import require_extra
 
-__all__ = [
-    "Attention",
-    "BackboneEncoder",
-    "Block",
-    "Encoder",
-    "FacetDecoder",
-    "FacetNetwork",
-    "RecurrentEncoder",
-    "TokenEmbedding",
-    "TransformerEncoder",
-    "backbone_folder",
-    "sinusoidal_positions",
-]
-
 
 def sinusoidal_positions(num_positions: int, width: int) -> Tensor:
     """Fixed position codes ``[num_positions, width]``: sines, then cosines, of geometric wavelengths."""

@@ -25,17 +25,6 @@ from facets.model.checkpoint import read_weights, write_parts
 from facets.model.word_pieces import WordPieces
 from facets.storage import write_atomically
 
-__all__ = [
-    "PASSAGE_FILES",
-    "TASK",
-    "PassageModelConfig",
-    "packed_weights",
-    "read_passage_weights",
-    "read_passage_words",
-    "read_word_pieces",
-    "write_passage_checkpoint",
-]
-
 TASK: Literal["passages"] = "passages"
 PASSAGE_FILES = ("config.json", "model.safetensors", "tokenizer.json", "vectors.safetensors", "vocabulary.tsv")
 _TOKENIZER_FILE = "tokenizer.json"

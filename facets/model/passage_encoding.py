@@ -22,19 +22,6 @@ from facets.model.passage_checkpoint import PassageModelConfig
 from facets.model.passage_network import PassageNetwork, RaggedBatch, average_states
 from facets.model.word_pieces import Pieces, WordPieces
 
-__all__ = [
-    "PassageEncoder",
-    "Reduced",
-    "TextFacets",
-    "Window",
-    "WindowFacets",
-    "attended_runs",
-    "cut_windows",
-    "length_batches",
-    "reduce_facets",
-    "widen_to_words",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Window:

@@ -35,8 +35,6 @@ from facets.model.precision import fastest_precision
 from facets.model.score_curves import ScoreCurves, read_score_curves
 from facets.model.word_pieces import Pieces, WordPieces
 
-__all__ = ["MAX_QUERY_FACETS", "PassageFacets", "PassageModel", "QueryFacets", "join_parts", "query_parts"]
-
 _SHORT_PIECES = 64
 _SHORTEST_PART = 12  # pieces; a shorter sentence is one part with the next
 MAX_QUERY_FACETS = 16

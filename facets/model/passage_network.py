@@ -22,8 +22,6 @@ from torch.nn import functional
 
 from facets.config import PassageNetworkConfig, SentenceEncoderConfig
 
-__all__ = ["FacetPooling", "PassageNetwork", "RaggedBatch", "SentenceEncoder", "average_states"]
-
 _LAYER_NORM_EPSILON = 1e-12  # BERT's
 # Matrix products in half precision keep a kernel for every shape they have met: 3 MB a batch where each has another
 # number of tokens. So products see multiples of this many rows: of few for a single query, where most of 64 rows would

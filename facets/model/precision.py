@@ -9,8 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-__all__ = ["HalfWeightLinear", "fastest_precision", "use_half_weights"]
-
 
 def fastest_precision(device: torch.device) -> torch.dtype:
     """bfloat16 where the device multiplies it natively, else float32.

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from facets.errors import CheckpointError
 from facets.storage import FITTED_FORMAT, read_fitted, write_atomically
 
-__all__ = ["ScoreCurves", "apply_curve", "read_score_curves", "write_score_curves"]
-
 ScoreCurves = Mapping[str, NDArray[np.float64]]  # method, e.g. sif+attention -> [2, N], see apply_curve
 
 _FILE_NAME = "calibration.json"

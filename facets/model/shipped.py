@@ -8,8 +8,6 @@ from pathlib import Path
 from facets.errors import NotFoundError
 from facets.extras import DISTRIBUTION
 
-__all__ = ["CHECKOUT", "PACKAGE_GROUP", "SHIPPED", "borrowed_folder", "find_model", "package_of"]
-
 # A package with models names each in this group: model = "module whose folder holds a folder of that name".
 PACKAGE_GROUP = "facets.models"
 

@@ -14,8 +14,6 @@ from facets.errors import CheckpointError
 from facets.language.tokenizer import check_sequence
 from facets.language.vocabulary import PIECE_MARK
 
-__all__ = ["Pieces", "WordPieces"]
-
 # A text is cut into parts before the tokenizer sees it, and so many characters are in hand at once: what the library
 # keeps for each piece would fill the memory with a long text.
 _PART_CHARS = 20_000

@@ -17,8 +17,6 @@ from facets.papers.state import BankGrowth, EngineState, StateBuilder, TableGrow
 from facets.papers.store import AddedPapers, AddedVector, AdditionStore, Change
 from facets.papers.trained import TrainedLookup
 
-__all__ = ["Additions"]
-
 logger = logging.getLogger(__name__)
 
 _ENCODED_AT_A_TIME = 1024

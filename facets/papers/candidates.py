@@ -18,8 +18,6 @@ from facets.papers.records import CandidateKind, Paper, PaperFacets, PaperOption
 from facets.papers.scoring import example_scores
 from facets.papers.tables import CandidateTable
 
-__all__ = ["CandidateIndex", "allowed_mask", "allowed_papers", "example_bonus", "row_of", "without"]
-
 
 class CandidateIndex:
     """Candidates in an index of inner products.

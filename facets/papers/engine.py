@@ -32,8 +32,6 @@ from facets.papers.scoring import EvidenceFinder, HybridScores, best_columns, hy
 from facets.papers.state import EngineState
 from facets.papers.tables import CandidateTable
 
-__all__ = ["PaperEngine"]
-
 # Scores computed at a time, papers times candidates: 64 MiB an array.
 _SCORES_AT_A_TIME = 16_000_000
 # Candidates that the index is asked for, for each facet: many, because it knows the average of a candidate's papers and

@@ -14,8 +14,6 @@ from facets.papers.records import CandidateKind, Paper, PaperFacets
 from facets.papers.store import AddedPapers, AddedVector, Change
 from facets.papers.trained import TrainedLookup
 
-__all__ = ["VectorFitter", "fit_vector", "spread_matrix"]
-
 # A vector is fitted to at most so many papers, the latest ones.
 _MAX_FITTED_PAPERS = 128
 # Papers whose facets are at hand at once, and as many are kept from call to call: about 20 MB of the shipped model.

@@ -39,8 +39,6 @@ from facets.papers.trained import (
     write_sentence_vectors,
 )
 
-__all__ = ["PaperModel"]
-
 # Words of one forward pass, padding included.
 _BATCH_TOKENS = 8192
 

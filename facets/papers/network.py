@@ -14,8 +14,6 @@ from facets.config import FacetModelConfig
 from facets.language.vocabulary import rarity_weights
 from facets.model.network import Block, FacetDecoder, RecurrentEncoder, TransformerEncoder, padding_mask
 
-__all__ = ["EncodedPapers", "PaperNetwork"]
-
 _KEY_DIM = 64
 
 

@@ -22,16 +22,6 @@ from facets.language.vectors import unit_rows
 from facets.language.vocabulary import Vocabulary
 from facets.model.passage_model import PassageModel
 
-__all__ = [
-    "MAX_ABSTRACT_CHARS",
-    "MAX_TITLE_CHARS",
-    "SentenceSide",
-    "SentenceVectors",
-    "document_vectors",
-    "sentence_texts",
-    "typed_rows",
-]
-
 # Characters that are looked at: many times what any model reads.
 MAX_TITLE_CHARS = 2_000
 MAX_ABSTRACT_CHARS = 20_000

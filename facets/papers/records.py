@@ -13,23 +13,6 @@ from numpy.typing import NDArray
 
 from facets.errors import ErrorPath, InvalidInputError, path_text
 
-__all__ = [
-    "MAX_EXAMPLE_WEIGHT",
-    "AddResult",
-    "Author",
-    "BulkCandidates",
-    "CandidateEvidence",
-    "CandidateKind",
-    "NewAuthor",
-    "Paper",
-    "PaperFacets",
-    "PaperOptions",
-    "RankedCandidate",
-    "RankedPaper",
-    "check_papers",
-    "year_of_id",
-]
-
 _NEW_ANTHOLOGY = re.compile(r"(19|20)\d\d\.[a-z]")  # 2020.acl-main.1
 _OLD_ANTHOLOGY = re.compile(r"[A-Z](\d\d)-\d{4}")  # P06-1057
 _CENTURY = 50  # the Anthology's two-digit years: 52 to 99, then 00 on

@@ -15,15 +15,6 @@ from facets.papers.model import PaperModel
 from facets.papers.records import CandidateEvidence
 from facets.papers.tables import CandidateTable, PaperBank
 
-__all__ = [
-    "EvidenceFinder",
-    "HybridScores",
-    "best_columns",
-    "example_scores",
-    "hybrid_scores",
-    "relevance_score",
-]
-
 
 def relevance_score(facets_NKD: NDArray[np.float32], table_JD: NDArray[np.float32]) -> NDArray[np.float32]:
     """``max(0, max_k a_j . p_nk)``, ``[N, J]``, magnitudes kept; in ``[0, inf)``.

@@ -21,17 +21,6 @@ from facets.papers.store import AddedPapers, AddedVector
 from facets.papers.tables import CandidateTable, GrowingArrays, PaperBank, build_table, labels_of, objects, summaries
 from facets.papers.trained import TrainedLookup
 
-__all__ = [
-    "BankGrowth",
-    "Candidates",
-    "EngineState",
-    "StateBuilder",
-    "TableGrowth",
-    "citing_name",
-    "citing_year",
-    "live_candidates",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Candidates:

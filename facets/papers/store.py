@@ -14,8 +14,6 @@ from facets.papers.records import Author, CandidateKind, Paper
 from facets.papers.trained import TrainedLookup
 from facets.storage import Database, Schema, clear_errors, make_private_directory, tables_with_checksums
 
-__all__ = ["SCHEMA", "AddedPapers", "AddedVector", "AdditionStore", "Change", "candidates_of"]
-
 _FILE = "recommendation.sqlite3"
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

@@ -16,17 +16,6 @@ from numpy.typing import NDArray
 
 from facets.language.near_names import NearNames
 
-__all__ = [
-    "CandidateTable",
-    "GrowingArrays",
-    "LayeredMap",
-    "PaperBank",
-    "build_table",
-    "labels_of",
-    "objects",
-    "summaries",
-]
-
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
 

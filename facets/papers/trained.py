@@ -31,20 +31,6 @@ from facets.papers.reading import MAX_ABSTRACT_CHARS, SentenceVectors
 from facets.papers.records import CandidateKind
 from facets.storage import write_atomically
 
-__all__ = [
-    "KINDS",
-    "PaperTables",
-    "PapersPart",
-    "ScoringSettings",
-    "SentenceSettings",
-    "TrainedLookup",
-    "TrainedPapers",
-    "change_settings",
-    "read_papers_part",
-    "write_papers_part",
-    "write_sentence_vectors",
-]
-
 KINDS = ("authors", "citations")
 _FORMAT = 1
 _SENTENCES_FILE = "sentences.safetensors.xz"

@@ -8,8 +8,6 @@ from torch import Tensor
 
 from facets.scoring.facets import unit_facets
 
-__all__ = ["added_coverage", "coverage", "coverage_gain", "word_coverage"]
-
 
 def word_coverage(facets_SKD: Tensor, words_UD: Tensor) -> Tensor:
     """How well each sentence covers each word: the cosine with its closest facet, at least 0.

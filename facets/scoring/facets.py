@@ -9,16 +9,6 @@ from torch.nn import functional
 
 from facets.coding import gram_and_correlations, solve_coefficients
 
-__all__ = [
-    "attention",
-    "best_facet_match",
-    "closest_facet_weight",
-    "codebook_contributions",
-    "codebook_score",
-    "max_facet_score",
-    "unit_facets",
-]
-
 _ABSENT = float("-inf")
 
 

@@ -15,19 +15,6 @@ from torch.nn import functional
 
 from facets.extras import require_extra
 
-__all__ = [
-    "ALPHA",
-    "average",
-    "cosine_score",
-    "fit_common_component",
-    "probability_average",
-    "probability_weights",
-    "probability_wmd",
-    "remove_component",
-    "sif",
-    "wmd",
-]
-
 ALPHA = 1e-4
 
 

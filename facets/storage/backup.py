@@ -26,17 +26,6 @@ from facets.storage.files import (
 )
 from facets.storage.mark import HighWaterMark
 
-__all__ = [
-    "BACKUP_MANIFEST",
-    "BackupFile",
-    "back_up",
-    "check_backup",
-    "last_backup",
-    "note_backup",
-    "problems_of",
-    "restore",
-]
-
 BACKUP_MANIFEST = "backup.json"
 _LAST_BACKUP = "last-backup.json"  # in the data directory: when the last one was taken
 _FORMAT = 1

@@ -7,8 +7,6 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
 
-__all__ = ["add_checksums", "damaged_rows", "register_checksum", "row_checksum", "tables_with_checksums"]
-
 Value = None | int | float | str | bytes
 
 

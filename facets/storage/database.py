@@ -14,8 +14,6 @@ from facets.storage.checksums import damaged_rows, register_checksum
 from facets.storage.files import clear_errors, explain, make_private_file, sync_directory
 from facets.storage.mark import HighWaterMark
 
-__all__ = ["Database", "Migration", "Schema"]
-
 _PAGE_SIZE = 4096  # measured with facets of 10 x 256: 2 % overhead; pages of 8192 leave a third empty
 _CHECKPOINT_PAGES = 4096  # move the log into the file every 16 MB
 _BUSY_TIMEOUT_S = 30.0

@@ -16,8 +16,6 @@ from facets.errors import DamagedError, StorageError, StoreGoneError, StoreInUse
 from facets.storage.checksums import row_checksum
 from facets.storage.files import clear_errors, write_atomically
 
-__all__ = ["MANIFEST", "UNFINISHED_RESTORE", "DirectoryLock", "DirectoryManifest"]
-
 logger = logging.getLogger(__name__)
 
 MANIFEST = "directory.json"

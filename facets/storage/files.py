@@ -13,17 +13,6 @@ from typing import Any, TypeVar
 
 from facets.errors import CheckpointError, DamagedError, DiskFullError, StorageError, StoreInUseError
 
-__all__ = [
-    "FITTED_FORMAT",
-    "clear_errors",
-    "explain",
-    "make_private_directory",
-    "make_private_file",
-    "read_fitted",
-    "sync_directory",
-    "write_atomically",
-]
-
 logger = logging.getLogger(__name__)
 ReadT = TypeVar("ReadT")
 

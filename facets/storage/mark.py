@@ -13,8 +13,6 @@ from pathlib import Path
 from facets.errors import DamagedError, DiskFullError
 from facets.storage.files import clear_errors, write_atomically
 
-__all__ = ["HighWaterMark"]
-
 logger = logging.getLogger(__name__)
 
 _LINE = struct.Struct("<8sQI")  # magic, count, CRC-32 of both

@@ -23,18 +23,6 @@ from facets.model.contract import TextEncoder, TextModel
 from facets.model.passage_encoding import reduce_facets
 from facets.texts.words import known_rows
 
-__all__ = [
-    "PAPER_COVERAGE",
-    "CoverageConfig",
-    "Covered",
-    "DocumentWords",
-    "SentenceCoverageConfig",
-    "block_coverage",
-    "closest_words",
-    "sentence_coverages",
-    "word_weights",
-]
-
 Refine = Callable[[Tensor, Tensor], Tensor]  # unit vectors [U, D] and weights [U] of words -> other weights [U]
 
 # Cosines kept for a whole document: 256 MiB.

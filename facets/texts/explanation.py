@@ -13,16 +13,6 @@ from facets.language.tokenizer import Token, check_text
 from facets.language.vectors import unit_rows
 from facets.model.contract import TextModel
 
-__all__ = [
-    "FacetWords",
-    "NearestWord",
-    "TextExplanation",
-    "TokenAttention",
-    "explain",
-    "explain_encoded",
-    "with_weights",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class TokenAttention:

@@ -18,8 +18,6 @@ from facets.language.tokenizer import check_text
 from facets.model.contract import TextEncoder, TextModel
 from facets.texts.words import COMPONENT_KEYS, TextWords
 
-__all__ = ["PairTexts", "Weighting"]
-
 # Numbers of the facets of one block of pairs (64 MiB).
 NUMBERS_AT_A_TIME = 16_000_000
 

@@ -19,18 +19,6 @@ from facets.texts.explanation import NearestWord, TextExplanation, TokenAttentio
 from facets.texts.pairs import PairTexts
 from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, default_method, method_named
 
-__all__ = [
-    "FacetMatch",
-    "PairExplanation",
-    "PairScorer",
-    "PairScores",
-    "ScoreCurve",
-    "ScoreRange",
-    "curve_name",
-    "score_curve",
-    "score_pairs",
-]
-
 
 class ScoreRange(StrEnum):
     """The scale of calibrated scores."""

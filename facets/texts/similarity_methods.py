@@ -17,16 +17,6 @@ from facets.errors import ConfigError, InvalidInputError
 from facets.extras import require_extra
 from facets.texts.pairs import PairTexts, Weighting
 
-__all__ = [
-    "WORD_METHODS",
-    "MethodKind",
-    "MethodRow",
-    "SimilarityMethod",
-    "default_method",
-    "method_named",
-    "methods_table",
-]
-
 # Meetings of facets that explain less of a score than this are left out.
 _MIN_CONTRIBUTION = 1e-4
 _COSINE = (-1.0, 1.0)

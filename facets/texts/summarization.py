@@ -29,8 +29,6 @@ from facets.texts.coverage import (
 )
 from facets.texts.words import known_rows
 
-__all__ = ["Order", "Selected", "Summary", "SummarySentence", "select_sentences", "summarize"]
-
 # Gains computed at once (16 MiB).
 GAINS_AT_A_TIME = 4_000_000
 FIRST_BLOCK = 8

@@ -14,8 +14,6 @@ from facets import scoring
 from facets.language.vocabulary import Vocabulary
 from facets.model.contract import TextModel
 
-__all__ = ["COMPONENT_KEYS", "TextWords", "fit_common_components", "known_rows"]
-
 COMPONENT_KEYS = {False: "plain", True: "attention"}  # by whether facets weigh the words; stored in checkpoints
 # Words of one batch, padding included: 16 MiB of vectors a side at 256 dimensions.
 BATCH_WORDS = 16_384

@@ -53,12 +53,6 @@ from facets_proto.values import (
     payload_from_message,
 )
 
-__all__ = [
-    "from_message",
-    "message_of",
-    "to_message",
-]
-
 MessageT = TypeVar("MessageT", bound=Message)
 RecordT = TypeVar("RecordT")
 _Convert = Callable[[Any], Any]

@@ -10,8 +10,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-__all__ = ["generate", "main"]
-
 PACKAGE_FOLDER = Path(__file__).resolve().parent
 
 _SERVICES = '''"""Names of the services of facets.v1, generated; see facets_proto.generate."""

@@ -11,15 +11,6 @@ from numpy.typing import NDArray
 
 from facets_proto.v1 import common_pb2
 
-__all__ = [
-    "WireError",
-    "array_from_message",
-    "array_to_message",
-    "enum_names",
-    "enum_number",
-    "payload_from_message",
-]
-
 Path = tuple[str | int, ...]
 
 _DTYPES = {common_pb2.DATA_TYPE_FLOAT32: np.dtype("<f4"), common_pb2.DATA_TYPE_FLOAT16: np.dtype("<f2")}

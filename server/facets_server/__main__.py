@@ -25,8 +25,6 @@ from facets.extras import require_extra
 if TYPE_CHECKING:
     from facets_server.runtime.config import ServerConfig
 
-__all__ = ["main"]
-
 logger = logging.getLogger("facets_server")
 
 _SHORTEST_S = 1.0

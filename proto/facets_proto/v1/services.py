@@ -1,7 +1,5 @@
 """Names of the services of facets.v1, generated; see facets_proto.generate."""
 
-__all__ = ["SERVICES"]
-
 SERVICES: tuple[str, ...] = (
     "facets.v1.CollectionService",
     "facets.v1.DocumentService",

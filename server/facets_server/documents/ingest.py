@@ -17,17 +17,6 @@ from facets_server.runtime.errors import ModelMismatchError
 from facets_server.runtime.limits import raise_first, text_problem
 from facets_server.texts.served import Encoded, PendingTexts, ServedTexts, TextModels, TokenStats
 
-__all__ = [
-    "IncomingDocument",
-    "Ingest",
-    "PreparedBatch",
-    "Rejection",
-    "StoredBatch",
-    "TruncatedDocument",
-    "open_ingest",
-    "writer_of",
-]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IncomingDocument:

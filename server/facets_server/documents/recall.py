@@ -10,8 +10,6 @@ from collections.abc import Callable
 from facets.documents import SearchResult
 from facets_server.runtime.metrics import RecallMetrics
 
-__all__ = ["RecallSampler"]
-
 logger = logging.getLogger(__name__)
 
 _DUTY = 0.02  # of the time of one thread, at most, once a search was checked

@@ -8,8 +8,6 @@ from facets.documents import EncodedTexts, TargetModel
 from facets_server.runtime.call_context import CallContext
 from facets_server.texts.served import ServedTexts
 
-__all__ = ["step_budget_s", "target_of"]
-
 _LONGEST_STEP_S = 5.0  # well within the time that the server gives to running calls when it stops
 _SHARE_OF_DEADLINE = 0.5  # the rest is for the batch that is being encoded and for the last writes
 

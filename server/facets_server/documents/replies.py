@@ -12,8 +12,6 @@ from facets_server.documents.stream_store import OpenStream
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import status_of
 
-__all__ = ["ack_to_message", "collection_to_message", "hits_to_message", "opened_to_message"]
-
 
 def collection_to_message(info: CollectionInfo, revision: int) -> documents_pb2.Collection:
     """A collection, as of a revision of the data directory."""

@@ -15,8 +15,6 @@ from facets_server.documents.ingest import IncomingDocument
 from facets_server.runtime.limits import LimitsConfig, check_count, check_texts
 from facets_server.runtime.records import array_of, named, num_words_of, record_of, top_k_of
 
-__all__ = ["filter_of", "incoming_of", "search_of"]
-
 _DEEPEST = 32  # nested filters
 _MOST = 256  # conditions in one filter
 

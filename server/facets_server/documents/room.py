@@ -8,8 +8,6 @@ from facets_server.documents.stream_store import StreamStore
 from facets_server.runtime.rooms import Room, ServerParts
 from facets_server.texts.served import text_models
 
-__all__ = ["ROOM"]
-
 _STREAMS_FILE = "ingest-streams.sqlite3"
 
 

@@ -22,9 +22,6 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import ModelMismatchError
 from facets_server.texts.served import ServedTexts, TextModels
 
-__all__ = ["Found", "reader_of", "search"]
-
-
 _MAX_MATCHES = 3  # of the facets of a query, those that contribute most are explained
 
 

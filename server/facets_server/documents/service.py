@@ -20,8 +20,6 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.limits import LimitsConfig, check_count, page_of, page_size_of
 from facets_server.texts.served import TextModels
 
-__all__ = ["CollectionService", "DocumentService"]
-
 
 class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
     """Makes, shows, moves and deletes collections."""

@@ -22,8 +22,6 @@ from facets_server.runtime.limits import LimitsConfig, check_count
 from facets_server.runtime.messages import read_ahead
 from facets_server.texts.served import TextModels
 
-__all__ = ["IngestStream"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Begun:

@@ -15,8 +15,6 @@ from pathlib import Path
 from facets.errors import ConflictError, DamagedError, InvalidInputError, NotFoundError
 from facets.storage import Database, Schema, clear_errors, tables_with_checksums
 
-__all__ = ["SCHEMA", "OpenStream", "StreamStore"]
-
 logger = logging.getLogger(__name__)
 
 _TABLE = """

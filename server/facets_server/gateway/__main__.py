@@ -18,8 +18,6 @@ from facets_server.gateway.serving import Gateway
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics_server import MetricsServer
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Runs until standard input ends; returns the exit code."""

@@ -37,8 +37,6 @@ from facets_server.runtime.config import HttpConfig, ServerConfig
 from facets_server.runtime.front import is_loopback, is_name_of
 from facets_server.runtime.keys import read_keys
 
-__all__ = ["PLAYGROUND", "HttpMetrics", "Observed", "Pages", "ProbeRoutes", "RequestCheck", "create_app"]
-
 logger = logging.getLogger(__name__)
 
 PLAYGROUND = Path(__file__).parent / "playground"

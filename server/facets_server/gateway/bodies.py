@@ -14,8 +14,6 @@ from facets_server.gateway.failures import CallFailedError, bad_request, own_fai
 from facets_server.runtime.errors import UnauthenticatedError
 from facets_server.runtime.keys import Keys
 
-__all__ = ["BodyReader"]
-
 ResultT = TypeVar("ResultT")
 
 _GZIP = 16 + zlib.MAX_WBITS

@@ -23,17 +23,6 @@ from facets_server.gateway.rpc_routes import JSON, content_type_of
 from facets_server.gateway.transcoding import parsed_json
 from facets_server.gateway.upstream import Caller, RouteSet, Upstream, caller_of, unless_gone
 
-__all__ = [
-    "BadFieldError",
-    "EmbeddedTexts",
-    "Fields",
-    "OpenAIRoutes",
-    "TeiRoutes",
-    "embed",
-    "listed_models",
-    "read_fields",
-]
-
 _MOST_NAMED = 40  # characters of a name that we do not know
 _EMBED = "/facets.v1.EmbeddingService/Embed"
 _LIST = "/facets.v1.ModelService/ListModels"

@@ -14,16 +14,6 @@ from google.rpc.status_pb2 import Status
 from facets.errors import FacetsError
 from facets_server.runtime.errors import code_of, status_of
 
-__all__ = [
-    "CallFailedError",
-    "bad_request",
-    "connect_error",
-    "failure_of",
-    "headers_of",
-    "http_status_of",
-    "own_failure",
-]
-
 Code = grpc.StatusCode
 
 _HTTP_STATUS = {

@@ -14,8 +14,6 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 import facets
 from facets_server.gateway.transcoding import Rpc, proto_sources, rpcs
 
-__all__ = ["FIXED_PATHS", "FIXED_SCHEMAS", "openapi", "proto_comments"]
-
 _OPENS = re.compile(r"(message|enum|service|oneof)\s+(\w+)\s*\{")
 _RPC = re.compile(r"rpc\s+(\w+)\s*\(")
 _FIELD = re.compile(r"(?:repeated |optional )?[\w.]+(?:<[^>]*>)?\s+(\w+)\s*=\s*\d+")

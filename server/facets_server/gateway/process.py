@@ -26,8 +26,6 @@ from facets_server.runtime.front import exposure
 from facets_server.runtime.keys import read_token
 from facets_server.runtime.metrics_server import MetricsServer
 
-__all__ = ["GatewayProcess", "run_beside"]
-
 logger = logging.getLogger(__name__)
 
 _COMMAND = (sys.executable, "-P", "-m", "facets_server.gateway")

@@ -17,8 +17,6 @@ from facets_server.gateway.failures import CallFailedError, bad_request, connect
 from facets_server.gateway.transcoding import Rpc, json_of, message_of_json, message_of_proto, rpcs
 from facets_server.gateway.upstream import RouteSet, caller_of, unless_gone
 
-__all__ = ["JSON", "LINES", "PROTO", "RpcRoutes", "failed"]
-
 JSON, PROTO, LINES = "application/json", "application/proto", "application/x-ndjson"
 
 _LARGE_BYTES = 65_536  # of a body; from here on its conversion would hold up others

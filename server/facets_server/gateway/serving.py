@@ -25,8 +25,6 @@ from facets_server.gateway.app import create_app
 from facets_server.gateway.upstream import Upstream
 from facets_server.runtime.config import HttpConfig, ServerConfig
 
-__all__ = ["ConnectionBounds", "Gateway", "bounded_protocol", "listen"]
-
 _TOO_SLOW = (
     b"HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nConnection: close\r\n"
     b"Content-Length: %d\r\n\r\n%b"

@@ -19,17 +19,6 @@ from grpc_health.v1 import health_pb2
 
 from facets_server.gateway.failures import bad_request
 
-__all__ = [
-    "Rpc",
-    "json_of",
-    "message_of_json",
-    "message_of_proto",
-    "parsed_json",
-    "proto_files",
-    "proto_sources",
-    "rpcs",
-]
-
 _PACKAGE = "facets_proto.v1"
 MessageT = TypeVar("MessageT", bound=Message)
 MAX_JSON_VALUES = 262_144  # of one body, or of one line of a stream

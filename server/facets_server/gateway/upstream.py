@@ -17,8 +17,6 @@ from facets_server.gateway.bodies import BodyReader
 from facets_server.gateway.failures import bad_request, failure_of
 from facets_server.runtime.keys import ADDRESS_METADATA, TOKEN_METADATA
 
-__all__ = ["Caller", "RouteSet", "Upstream", "caller_of", "unless_gone"]
-
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _FORWARDED = ("authorization", "traceparent", "tracestate")
 _TIMEOUT = re.compile(r"[0-9]{1,10}")

@@ -18,8 +18,6 @@ from facets.papers.records import Paper, PaperFacets
 from facets_server.papers.served import ServedPapers
 from facets_server.runtime.call_context import CallContext
 
-__all__ = ["CollectionPapers", "RankablePapers", "paper_of"]
-
 _PAGE_SIZE = 1000
 _PAPERS_AT_A_TIME = 64
 

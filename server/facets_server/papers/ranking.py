@@ -10,16 +10,6 @@ from facets_server.papers.served import ServedPapers
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.field_names import ITEM, FieldNames, in_request
 
-__all__ = [
-    "CandidateQuery",
-    "NameQuery",
-    "PaperQuery",
-    "Ranked",
-    "rank_candidates",
-    "rank_candidates_in_bulk",
-    "rank_papers",
-]
-
 _PAPERS_AT_A_TIME = 32
 _BULK_PAPERS_AT_A_TIME = 128  # each turn looks up the candidates anew, so that few turns are cheaper
 # Arguments of the library -> fields of the requests for candidates; of the request for papers.

@@ -11,8 +11,6 @@ from facets.papers.records import AddResult, BulkCandidates
 from facets_server.papers.ranking import Ranked
 from facets_server.runtime.call_context import CallContext
 
-__all__ = ["added_papers_to_message", "bulk_to_message", "rankings_to_message"]
-
 _MOST_UNKNOWN = 100  # unknown names that are returned; the others are counted
 
 

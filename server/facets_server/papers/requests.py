@@ -13,15 +13,6 @@ from facets_server.papers.ranking import CandidateQuery, NameQuery, PaperQuery
 from facets_server.runtime.limits import LimitsConfig, check_count, raise_first, text_problem
 from facets_server.runtime.records import record_of, top_k_of
 
-__all__ = [
-    "added_papers_of",
-    "bulk_kind_of",
-    "candidate_query_of",
-    "name_query_of",
-    "new_authors_of",
-    "paper_query_of",
-]
-
 _MAX_ID_BYTES = 512
 _KINDS: dict[int, CandidateKind] = {
     papers_pb2.CANDIDATE_KIND_AUTHORS: CandidateKind.AUTHORS,

@@ -10,8 +10,6 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.fair_lock import FairLock
 from facets_server.runtime.models import ServedModel, TaskModels
 
-__all__ = ["PaperModels", "ServedPapers"]
-
 _WARM_UP_PAPERS = (
     Paper("A title"),
     Paper("A longer title that warms up the model", "And an abstract of one sentence, with a few words more."),

@@ -19,8 +19,6 @@ from facets_server.papers.served import PaperModels
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.limits import LimitsConfig
 
-__all__ = ["RecommendationService"]
-
 
 class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     """Recommends authors and citing papers."""
@@ -91,15 +89,9 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         served = self._models.get(request.model)
         query = name_query_of(request, self._limits)
         call.num_items = len(query.texts)
-        engine = served.engine
         found = []
         for text in query.texts:
             call.check()
-            found.append(engine.find(query.kind, text, top_k=query.top_k))
-        return message_of(
-            papers_pb2.FindCandidatesResponse,
-            results=found,
-            num_candidates=engine.size(query.kind),
-            model=served.info,
-            timings=call,
-        )
+            found.append(served.engine.find(query.kind, text, top_k=query.top_k))
+        size, made = served.engine.size(query.kind), papers_pb2.FindCandidatesResponse
+        return message_of(made, results=found, num_candidates=size, model=served.info, timings=call)

@@ -11,8 +11,6 @@ from facets.relations.entities import EntityFinder, Gazetteer
 from facets.relations.recognizer import SpacyEntities
 from facets_server.runtime.config import RelationsConfig
 
-__all__ = ["EntityFinders", "EntitySource"]
-
 _KEPT_GAZETTEERS = 4  # a caller with many texts sends the same names again and again
 
 

@@ -14,8 +14,6 @@ from facets_server.relations.requests import ExtractionQuery
 from facets_server.relations.served import ReadText
 from facets_server.runtime.call_context import CallContext
 
-__all__ = ["extractions_to_message", "pattern_scores_to_message"]
-
 
 def extractions_to_message(
     texts: Iterable[ReadText], query: ExtractionQuery, model: ModelInfo, call: CallContext, *, max_scores: int

@@ -15,17 +15,6 @@ from facets_server.runtime.field_names import in_request
 from facets_server.runtime.limits import LimitsConfig, check_count, check_number, check_texts
 from facets_server.runtime.records import record_of, top_k_of
 
-__all__ = [
-    "ExtractionQuery",
-    "PatternQuery",
-    "SlotQuery",
-    "adding_of",
-    "entailment_of",
-    "extraction_of",
-    "patterns_of",
-    "slots_of",
-]
-
 # Least and most of each field of PairLimits.
 _PAIR_LIMITS = {"max_tokens_between": (1, 100), "max_entities_between": (0, 20), "max_pairs": (1, 1000)}
 _MOST_RELATIONS_PER_PAIR = 50

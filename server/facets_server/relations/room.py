@@ -13,8 +13,6 @@ from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.rooms import Room, ServerParts, task_folder
 
-__all__ = ["ROOM"]
-
 
 def _serve(folder: Path, config: ServerConfig, _: BatchMetrics) -> ServedRelations:
     model = load(folder, RelationModel)

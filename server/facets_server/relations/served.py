@@ -15,8 +15,6 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.field_names import ITEM, FieldNames, in_request
 from facets_server.runtime.models import ServedModel, TaskModels
 
-__all__ = ["FIELDS", "Entities", "ReadText", "RelationModels", "ServedRelations"]
-
 _TEXTS_AT_A_TIME = 32
 _PATTERNS_AT_A_TIME = 256
 _WARM_UP_PATTERN = "$ARG1 , the partner of fellow $ARG2"

@@ -19,8 +19,6 @@ from facets_server.relations.served import ReadText, RelationModels, ServedRelat
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.limits import LimitsConfig, page_of
 
-__all__ = ["RelationService"]
-
 
 class RelationService(relations_pb2_grpc.RelationServiceServicer):
     """Finds relations, fills slots, scores patterns, keeps relations that are added."""

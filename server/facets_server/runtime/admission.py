@@ -25,8 +25,6 @@ from facets_server.runtime.fair_lock import FairLock
 from facets_server.runtime.fair_queue import QueueFullError
 from facets_server.runtime.limits import AdmissionConfig
 
-__all__ = ["Admission", "Permit"]
-
 _SMOOTHING = 0.1  # weight of the newest call in the running mean of how long a call takes
 _SHORTEST_RETRY_S = 0.05
 _LONGEST_RETRY_S = 10.0

@@ -32,8 +32,6 @@ from facets_server.runtime.services import Service, services
 if TYPE_CHECKING:
     from facets_server.gateway.process import GatewayProcess
 
-__all__ = ["FacetsServer", "create_server"]
-
 logger = logging.getLogger(__name__)
 
 _LAST_REPLIES_S = 0.5

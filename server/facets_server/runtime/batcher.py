@@ -36,8 +36,6 @@ from facets_server.runtime.fair_queue import FairQueue, Waiter
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.models import Failures
 
-__all__ = ["BatchLane", "Batcher", "Columns", "EncodedRows", "PendingRows"]
-
 logger = logging.getLogger(__name__)
 
 RowT = TypeVar("RowT")

@@ -15,8 +15,6 @@ from typing import Any
 
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
 
-__all__ = ["STAGES", "CallContext", "Stage", "Stages"]
-
 # What a call may wait for or have done, in this order; every stage of the server is one of these.
 STAGES = {
     "queue": "waiting for admission, or for a model that takes one call at a time",

@@ -38,8 +38,6 @@ from facets_server.runtime.metrics import CallMetrics
 from facets_server.runtime.observers import Observers
 from facets_server.runtime.rights import collection_of, right_of
 
-__all__ = ["MAX_QUICK_BYTES", "Calls", "HasQuickCalls", "IsQuick", "PendingReply"]
-
 logger = logging.getLogger(__name__)
 
 MAX_QUICK_BYTES = 2048  # of a request: what is read on the event loop keeps no other call for long

@@ -18,17 +18,6 @@ from facets.errors import ConfigError
 from facets.index.config import EngineConfig
 from facets_server.runtime.limits import AdmissionConfig, LimitsConfig
 
-__all__ = [
-    "ENVIRONMENT_PREFIX",
-    "BatcherConfig",
-    "HttpConfig",
-    "ObservabilityConfig",
-    "RelationsConfig",
-    "SecurityConfig",
-    "ServerConfig",
-    "load_config",
-]
-
 ENVIRONMENT_PREFIX = "FACETS_SERVER_"
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 

@@ -33,22 +33,6 @@ from facets.errors import (
     StoreInUseError,
 )
 
-__all__ = [
-    "DOMAIN",
-    "CallCancelledError",
-    "DeadlineExceededError",
-    "InvalidFieldsError",
-    "ModelFailureError",
-    "ModelMismatchError",
-    "PermissionDeniedError",
-    "SequenceGapError",
-    "UnauthenticatedError",
-    "code_of",
-    "grpc_status_of",
-    "reason_of",
-    "status_of",
-]
-
 DOMAIN = "facets.dev"
 INTERNAL_TEXT = "internal error"
 # A status travels in HTTP/2 headers of at most 8 KiB, which gRPC drops whole when they are longer; there a message

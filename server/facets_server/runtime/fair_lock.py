@@ -14,8 +14,6 @@ from facets.errors import NotReadyError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.fair_queue import FairQueue, QueueFullError, Waiter
 
-__all__ = ["FairLock"]
-
 
 class FairLock:
     """A lock that up to ``num_holders`` calls hold at a time."""

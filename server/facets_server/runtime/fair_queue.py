@@ -21,8 +21,6 @@ from facets.errors import FacetsError, NotReadyError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import CallCancelledError
 
-__all__ = ["FairQueue", "QueueFullError", "Waiter"]
-
 _MOST_DEBTS = 1024  # of callers who have gone
 
 

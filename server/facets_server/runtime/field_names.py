@@ -16,8 +16,6 @@ from enum import Enum, auto
 from facets.errors import ErrorPath, InvalidInputError
 from facets_server.runtime.errors import InvalidFieldsError
 
-__all__ = ["ITEM", "FieldNames", "in_request"]
-
 
 class _Item(Enum):
     ITEM = auto()

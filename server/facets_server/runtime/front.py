@@ -25,8 +25,6 @@ import grpc
 from facets.errors import ConfigError
 from facets_server.runtime.config import SecurityConfig, ServerConfig
 
-__all__ = ["Front", "bind", "exposure", "is_loopback", "is_name_of", "local_address", "options"]
-
 _MAX_PENDING_CALLS = 4096  # of all connections, that the loop has not yet looked at; some may hold 64 KiB each
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:\s]+)(?::[0-9]{1,5})?")  # a name or an address, and a port
 _LOOK_EVERY_S = 0.1  # while stopping

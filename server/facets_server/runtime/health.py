@@ -23,8 +23,6 @@ from facets_server.runtime.keys import Keys
 from facets_server.runtime.limits import AdmissionConfig
 from facets_server.runtime.messages import WaitLimit, decoded, first_message, metadata_of, next_message
 
-__all__ = ["HealthBoard", "HealthMonitor", "probe_handlers"]
-
 logger = logging.getLogger(__name__)
 
 # Many fewer than calls of facets.v1: a message may be large, and everybody may call health.

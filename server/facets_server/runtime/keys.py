@@ -21,18 +21,6 @@ from facets_server.runtime.config import HttpConfig
 from facets_server.runtime.errors import PermissionDeniedError, UnauthenticatedError
 from facets_server.runtime.messages import metadata_of
 
-__all__ = [
-    "ADDRESS_METADATA",
-    "TOKEN_METADATA",
-    "GatewayTrust",
-    "Key",
-    "Keys",
-    "Role",
-    "gateway_tokens",
-    "read_keys",
-    "read_token",
-]
-
 TOKEN_METADATA = "x-facets-gateway-token"
 ADDRESS_METADATA = "x-facets-gateway-caller"
 _WEIGHT, _NUMBER = "weight=", re.compile(r"[0-9]+(\.[0-9]+)?")

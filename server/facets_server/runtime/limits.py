@@ -19,20 +19,6 @@ from facets.errors import ErrorPath, InvalidInputError
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_PAGE_SIZE, MAX_TEXT_BYTES, MAX_TOP_K
 from facets_server.runtime.errors import InvalidFieldsError
 
-__all__ = [
-    "AdmissionConfig",
-    "LimitsConfig",
-    "Page",
-    "check_count",
-    "check_num_sentences",
-    "check_number",
-    "check_texts",
-    "page_of",
-    "page_size_of",
-    "raise_first",
-    "text_problem",
-]
-
 _MOST_REPORTED = 8
 _DEFAULT_PAGE_SIZE = 100
 _TOKEN_PREFIX = "at:"

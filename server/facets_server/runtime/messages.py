@@ -25,8 +25,6 @@ from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
 
-__all__ = ["StreamBridge", "WaitLimit", "decoded", "first_message", "metadata_of", "next_message", "read_ahead"]
-
 _RETRY_AFTER_S = 1.0
 _END_S = 0.02
 

@@ -27,8 +27,6 @@ from facets.errors import StorageError
 from facets.storage import last_backup
 from facets_server.runtime.call_context import STAGES
 
-__all__ = ["BatchMetrics", "CallMetrics", "Disk", "RecallMetrics", "disk_of", "measure_process", "watch_data"]
-
 _TIME_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _STAGE_BUCKETS = (0.0001, 0.00025, 0.0005, *_TIME_BUCKETS)
 _SIZE_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

@@ -18,8 +18,6 @@ from facets_server.runtime.errors import DeadlineExceededError
 from facets_server.runtime.front import is_loopback, is_name_of
 from facets_server.runtime.messages import WaitLimit
 
-__all__ = ["MetricsServer"]
-
 MAX_CONNECTIONS = 32  # whose request has not come, and as many again that do not read their answer
 MAX_HEAD_BYTES = 8192
 HEAD_TIMEOUT_S = 5.0

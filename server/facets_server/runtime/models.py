@@ -18,8 +18,6 @@ from facets.model.contract import ModelInfo
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.fair_lock import FairLock
 
-__all__ = ["Failures", "ModelRegistry", "ServedModel", "TaskModels"]
-
 logger = logging.getLogger(__name__)
 
 _MANY = 3

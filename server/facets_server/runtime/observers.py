@@ -32,8 +32,6 @@ from facets_server.runtime.messages import metadata_of
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
-__all__ = ["AccessLog", "Observers", "Tracing", "make_observers"]
-
 _MOST_WAITING = 10_000  # lines; when the disk does not keep up, further ones are lost and counted
 _SERVICE = "facets-server"
 _CLOSE_S = 2.0  # to send the last spans; a collector that does not answer must not hold up the end

@@ -24,17 +24,6 @@ from facets_server.runtime.limits import LimitsConfig, check_number
 from facets_server.runtime.metrics import Disk
 from facets_server.runtime.rooms import ServerParts
 
-__all__ = [
-    "array_of",
-    "as_data_type",
-    "model_to_message",
-    "named",
-    "num_words_of",
-    "record_of",
-    "server_status_to_message",
-    "top_k_of",
-]
-
 RecordT = TypeVar("RecordT")
 
 _DEFAULT_NUM_WORDS = 5

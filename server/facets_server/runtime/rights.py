@@ -4,8 +4,6 @@ from typing import Any, NamedTuple
 
 from facets_server.runtime.keys import Role
 
-__all__ = ["RIGHTS", "Right", "collection_of", "right_of"]
-
 
 class Right(NamedTuple):
     """What a method needs.

@@ -22,8 +22,6 @@ from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics, CallMetrics, RecallMetrics
 from facets_server.runtime.models import ModelRegistry, ServedModel
 
-__all__ = ["Room", "Serve", "ServerParts", "load_models", "rooms", "task_folder"]
-
 Serve = Callable[[Path, ServerConfig, BatchMetrics], ServedModel[Any]]  # the folder of a checkpoint -> its model
 # Folders of the server with a module ``room``, in the order of the models and services. A new task is a line here.
 _NAMES = (

@@ -20,8 +20,6 @@ from facets_server.runtime.models import ServedModel
 from facets_server.runtime.records import model_to_message, server_status_to_message
 from facets_server.runtime.rooms import ServerParts, rooms
 
-__all__ = ["ModelService", "Service", "services"]
-
 Handler = Any  # grpc.RpcMethodHandler; its four behaviours have four types
 
 

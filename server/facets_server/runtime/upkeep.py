@@ -23,8 +23,6 @@ from facets.storage import (
 )
 from facets_server.runtime.rooms import rooms
 
-__all__ = ["back_up_directory", "restore_directory", "verify_directory"]
-
 _SNAPSHOTS = "indexes/*.index"
 _DOCUMENTS = "documents.sqlite3"
 Say = Callable[[str], None]

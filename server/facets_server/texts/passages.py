@@ -17,8 +17,6 @@ from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.texts.served import Encoded, EncodedQueries, PendingTexts, ServedTexts, TokenStats, columns_of
 
-__all__ = ["ServedPassages"]
-
 _CHARS_OF_A_TOKEN = 4  # of English text, about
 _FIRST_CHARS = 200  # nearly every text without letters has a piece here
 _WORD_CHARACTER = re.compile(r"\w")

@@ -12,8 +12,6 @@ from facets_server.runtime.records import as_data_type
 from facets_server.texts.requests import ScoringQuery
 from facets_server.texts.served import Encoded
 
-__all__ = ["embeddings_to_message", "scores_to_message"]
-
 
 def embeddings_to_message(
     encoded: Encoded, model: ModelInfo, request: texts_pb2.EmbedRequest, call: CallContext

@@ -12,8 +12,6 @@ from facets.texts.summarization import Order
 from facets_server.runtime.limits import LimitsConfig, check_count, check_texts
 from facets_server.runtime.records import num_words_of, record_of
 
-__all__ = ["ScoringQuery", "SummarizingQuery", "scoring_of", "summarizing_of"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScoringQuery:

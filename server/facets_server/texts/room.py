@@ -13,8 +13,6 @@ from facets_server.texts.passages import ServedPassages
 from facets_server.texts.served import ServedSentences, ServedTexts, text_models
 from facets_server.texts.service import EmbeddingService, SimilarityService, SummarizationService
 
-__all__ = ["ROOM"]
-
 
 def _serve_sentences(folder: Path, config: ServerConfig, metrics: BatchMetrics) -> ServedTexts:
     model = load(folder, FacetModel, device=config.device)

@@ -17,19 +17,6 @@ from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.models import ModelRegistry, ServedModel, TaskModels
 
-__all__ = [
-    "CallEncoder",
-    "Encoded",
-    "EncodedQueries",
-    "PendingTexts",
-    "ServedSentences",
-    "ServedTexts",
-    "TextModels",
-    "TokenStats",
-    "columns_of",
-    "text_models",
-]
-
 _WARM_UP_TEXTS = (
     "A short text.",
     "A longer text that warms up the model with several more words than the first one.",

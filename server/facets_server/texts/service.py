@@ -22,8 +22,6 @@ from facets_server.texts.replies import embeddings_to_message, scores_to_message
 from facets_server.texts.requests import ScoringQuery, SummarizingQuery, scoring_of, summarizing_of
 from facets_server.texts.served import CallEncoder, Encoded, PendingTexts, ServedTexts, TextModels
 
-__all__ = ["EmbeddingService", "SimilarityService", "SummarizationService"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
@@ -73,16 +71,13 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         num_words = num_words_of(request, self._limits)
         served, pending = self._submit(request, call)
         encoded = pending.result()
-        explanations = explain_encoded(
-            served.model, list(request.texts), encoded.facets, top_k=num_words, spans_TK2=encoded.spans
-        )
-        explained = zip(explanations, encoded.stats, strict=True)
-        return message_of(
-            texts_pb2.ExplainResponse,
-            explanations=[to_message(one, texts_pb2.TextExplanation, token_stats=stats) for one, stats in explained],
-            model=served.model,
-            timings=call,
-        )
+        texts, spans = list(request.texts), encoded.spans
+        found = explain_encoded(served.model, texts, encoded.facets, top_k=num_words, spans_TK2=spans)
+        explanations = [
+            to_message(one, texts_pb2.TextExplanation, token_stats=stats)
+            for one, stats in zip(found, encoded.stats, strict=True)
+        ]
+        return message_of(texts_pb2.ExplainResponse, explanations=explanations, model=served.model, timings=call)
 
     def _is_quick(self, request: texts_pb2.EmbedRequest) -> bool:
         served = self._models.get(request.model)
