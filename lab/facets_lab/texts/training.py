@@ -151,7 +151,7 @@ def export_sentence_model(
     corpus = PackedCorpus.open(Path(config.corpus))
     checkpoint = CheckpointConfig(
         name=config.name,
-        task=config.inputs,
+        task="sentences",
         model=config.model,
         l1_weight=config.l1_weight,
         words="." if words_of is None else os.path.relpath(words_of, out_dir),
