@@ -3,7 +3,7 @@
 from facets.documents.confidence import RelevanceCurve, read_relevance
 from facets.documents.encoding import check_facets
 from facets.documents.engine import CollectionEngine
-from facets.documents.filters import And, Contains, Equals, Exists, Filter, In, Not, Or, Range
+from facets.documents.filters import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range
 from facets.documents.ranking import SearchRequest
 from facets.documents.records import CollectionRecord
 from facets.documents.reindexing import EncodedTexts, ReindexStep, TargetModel
@@ -26,7 +26,8 @@ from facets.documents.types import (
 from facets.index.config import EngineConfig
 
 __all__ = [
-    "And",
+    "AllOf",
+    "AnyOf",
     "CollectionEngine",
     "CollectionInfo",
     "CollectionRecord",
@@ -43,10 +44,9 @@ __all__ = [
     "Filter",
     "GetResult",
     "Hit",
-    "In",
     "JsonValue",
-    "Not",
-    "Or",
+    "NoneOf",
+    "OneOf",
     "Range",
     "ReindexStep",
     "RelevanceCurve",

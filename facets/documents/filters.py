@@ -1,12 +1,12 @@
 """Payload filters: a small typed tree, evaluated in SQL (:func:`to_sql`) or in Python (:func:`matches`).
 
-A path names a value inside the payload by object keys joined with dots, e.g. ``author.name``. A value of
+A field is named by its path inside the payload, object keys joined with dots, e.g. ``author.name``. A value of
 another type than the filter's never matches: ``Equals("year", 1)`` does not match ``true`` or ``"1"``;
-integers and floats are one type. A missing value matches nothing, so ``Not(Equals(...))`` matches documents
-without it.
+integers and floats are one type. A missing value matches nothing, so ``NoneOf([Equals(...)])`` matches
+documents without it.
 
 Example:
-    >>> recent = And([Equals("kind", "news"), Range("year", gte=2020)])
+    >>> recent = AllOf([Equals("kind", "news"), Range("year", gte=2020)])
     >>> matches(recent, {"kind": "news", "year": 2021}), matches(recent, {"kind": "news"})
     (True, False)
 """
@@ -26,28 +26,28 @@ Scalar: TypeAlias = bool | int | float | str | None
 
 @dataclass(frozen=True, slots=True)
 class Equals:
-    """The value at ``path`` is ``value``; None means JSON null (present, but null)."""
+    """The value of ``field`` is ``value``; None means JSON null (present, but null)."""
 
-    path: str
+    field: str
     value: Scalar
 
 
 @dataclass(frozen=True, slots=True)
-class In:
-    """The value at ``path`` is one of ``values`` (at least one)."""
+class OneOf:
+    """The value of ``field`` is one of ``values`` (at least one)."""
 
-    path: str
+    field: str
     values: Sequence[Scalar]
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The value at ``path`` lies within every bound given; numbers against numbers, strings against strings.
+    """The value of ``field`` lies within every bound given; numbers against numbers, strings against strings.
 
     Strings compare by code point, so ISO 8601 dates work. At least one bound, all of one type.
     """
 
-    path: str
+    field: str
     _: KW_ONLY
     gt: float | str | None = None
     gte: float | str | None = None
@@ -57,45 +57,45 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """There is a value at ``path``, null included."""
+    """There is a value of ``field``, null included."""
 
-    path: str
+    field: str
 
 
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """The value at ``path`` is a list that has ``value`` among its items."""
+    """The value of ``field`` is a list that has ``value`` among its items."""
 
-    path: str
+    field: str
     value: Scalar
 
 
 @dataclass(frozen=True, slots=True)
-class And:
+class AllOf:
     """Every one of ``filters`` matches; true when there are none."""
 
     filters: Sequence["Filter"]
 
 
 @dataclass(frozen=True, slots=True)
-class Or:
+class AnyOf:
     """At least one of ``filters`` matches; false when there are none."""
 
     filters: Sequence["Filter"]
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
-    """``filter`` does not match."""
+class NoneOf:
+    """None of ``filters`` matches; true when there are none."""
 
-    filter: "Filter"
+    filters: Sequence["Filter"]
 
 
-Filter: TypeAlias = Equals | In | Range | Exists | Contains | And | Or | Not
+Filter: TypeAlias = Equals | OneOf | Range | Exists | Contains | AllOf | AnyOf | NoneOf
 
 MAX_FILTER_DEPTH = 32  # nested filters
 MAX_FILTER_NODES = 256  # filters in one tree
-MAX_FILTER_VALUES = 10_000  # values of one In
+MAX_FILTER_VALUES = 10_000  # values of one OneOf
 
 _Parameters = list[str | int]
 
@@ -135,18 +135,18 @@ def to_sql(filter: Filter, column: str) -> tuple[str, list[str | int]]:
         number in a payload are parsed by the same code and compare equal.
     """
     match filter:
-        case And(filters):
+        case AllOf(filters):
             return _join(filters, column, " AND ", "1")
-        case Or(filters):
+        case AnyOf(filters):
             return _join(filters, column, " OR ", "0")
-        case Not(inner):
-            expression, parameters = to_sql(inner, column)
+        case NoneOf(filters):
+            expression, parameters = _join(filters, column, " OR ", "0")
             return f"(NOT {expression})", parameters
         case Exists(path):
             return f"(json_type({column}, ?) IS NOT NULL)", [_sql_path(path)]
         case Equals(path, value):
             return _sql_in(path, [value], column)
-        case In(path, values):
+        case OneOf(path, values):
             return _sql_in(path, values, column)
         case Contains(path, value):
             types, needle = _sql_types(value), json.dumps(value, ensure_ascii=False)
@@ -166,23 +166,23 @@ def to_sql(filter: Filter, column: str) -> tuple[str, list[str | int]]:
 def matches(filter: Filter, payload: Mapping[str, JsonValue]) -> bool:
     """Whether a payload passes a valid filter: the reference that :func:`to_sql` is tested against."""
     match filter:
-        case And(filters):
+        case AllOf(filters):
             return all(matches(inner, payload) for inner in filters)
-        case Or(filters):
+        case AnyOf(filters):
             return any(matches(inner, payload) for inner in filters)
-        case Not(inner):
-            return not matches(inner, payload)
+        case NoneOf(filters):
+            return not any(matches(inner, payload) for inner in filters)
         case Exists(path):
             return _lookup(path, payload) is not _MISSING
         case Equals(path, value):
             return _same(_lookup(path, payload), value)
-        case In(path, values):
+        case OneOf(path, values):
             return any(_same(_lookup(path, payload), value) for value in values)
         case Contains(path, value):
             items = _lookup(path, payload)
             return isinstance(items, list) and any(_same(item, value) for item in items)
         case Range():
-            found = _lookup(filter.path, payload)
+            found = _lookup(filter.field, payload)
             return all(
                 _kind(found) == _kind(bound) and _COMPARE[comparison](found, bound)
                 for comparison, bound in _bounds(filter)
@@ -231,14 +231,12 @@ def _invalid(rule: str) -> InvalidInputError:
 def _check_node(node: Filter) -> Sequence[Filter]:
     """Checks one filter; returns those inside it."""
     match node:
-        case And(filters) | Or(filters) if not isinstance(filters, str):
+        case AllOf(filters) | AnyOf(filters) | NoneOf(filters) if not isinstance(filters, str):
             return filters
-        case Not(inner):
-            return [inner]
         case Equals(path, value) | Contains(path, value):
             _check_path(path)
             _check_value(path, value)
-        case In(path, values):
+        case OneOf(path, values):
             _check_path(path)
             if isinstance(values, str) or not 1 <= len(values) <= MAX_FILTER_VALUES:
                 raise _invalid(f"must have 1 to {MAX_FILTER_VALUES} scalars as values of {path!r}")
@@ -247,12 +245,12 @@ def _check_node(node: Filter) -> Sequence[Filter]:
         case Exists(path):
             _check_path(path)
         case Range():
-            _check_path(node.path)
+            _check_path(node.field)
             kinds = {_kind(bound) for _, bound in _bounds(node)}
             for _, bound in _bounds(node):
-                _check_value(node.path, bound)
+                _check_value(node.field, bound)
             if len(kinds) != 1 or not kinds <= {"number", "str"}:
-                raise _invalid(f"must have bounds of one type, numbers or strings, for {node.path!r}")
+                raise _invalid(f"must have bounds of one type, numbers or strings, for {node.field!r}")
         case _:
             raise _invalid(f"must be one of the filter classes, got {type(node).__name__}")
     return []
@@ -307,7 +305,7 @@ def _sql_in(path: str, values: Sequence[Scalar], column: str) -> tuple[str, _Par
 
 def _sql_range(node: Range, column: str) -> tuple[str, _Parameters]:
     bounds = _bounds(node)
-    path = _sql_path(node.path)
+    path = _sql_path(node.field)
     terms = [f"json_type({column}, ?) IN ({_sql_types(bounds[0][1])})"]
     parameters: _Parameters = [path]
     for comparison, bound in bounds:

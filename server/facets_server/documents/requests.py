@@ -8,7 +8,7 @@ from facets_proto.values import payload_from_message
 from google.protobuf import struct_pb2
 from numpy.typing import NDArray
 
-from facets.documents import And, Contains, Equals, Exists, Filter, In, Not, Or, Range, SearchRequest
+from facets.documents import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range, SearchRequest
 from facets.documents.filters import Scalar
 from facets.errors import ErrorPath, InvalidInputError
 from facets_server.documents.ingest import IncomingDocument
@@ -112,8 +112,8 @@ class _Converter:
             for i, part in enumerate(getattr(message, kind).filters)
         ]
         if kind == "all_of":
-            return And(parts)
-        return Or(parts) if kind == "any_of" else Not(Or(parts))
+            return AllOf(parts)
+        return AnyOf(parts) if kind == "any_of" else NoneOf(parts)
 
 
 def _field(message: documents_pb2.FieldCondition, path: ErrorPath) -> Filter:
@@ -129,9 +129,9 @@ def _field(message: documents_pb2.FieldCondition, path: ErrorPath) -> Filter:
         values = [_scalar(v, (*path, "one_of", i)) for i, v in enumerate(message.one_of.values)]
         if not values:
             raise InvalidInputError("has 0 items, expected at least 1", path=(*path, "one_of"))
-        return In(key, values)
+        return OneOf(key, values)
     if test == "exists":
-        return Exists(key) if message.exists else Not(Exists(key))
+        return Exists(key) if message.exists else NoneOf([Exists(key)])
     if test == "range":
         return _range(key, message.range, (*path, "range"))
     if test == "string_range":
@@ -143,7 +143,7 @@ def _range(key: str, message: documents_pb2.NumberRange | documents_pb2.StringRa
     bounds = {name: getattr(message, name) for name in ("gt", "gte", "lt", "lte") if message.HasField(name)}
     if not bounds:
         raise InvalidInputError("has no bound, expected at least one of gt, gte, lt, lte", path=path)
-    return Range(path=key, **bounds)
+    return Range(field=key, **bounds)
 
 
 def _scalar(value: struct_pb2.Value, path: ErrorPath) -> Scalar:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from facets_proto.v1 import papers_pb2
 
-from facets.documents import And, Filter, Range
+from facets.documents import AllOf, Filter, Range
 from facets.errors import ErrorPath, InvalidInputError
 from facets.papers.records import MAX_EXAMPLE_WEIGHT, Author, CandidateKind, NewAuthor, Paper, PaperOptions
 from facets_server.documents.requests import filter_of
@@ -186,7 +186,7 @@ def _paper_filter(request: papers_pb2.RankPapersRequest) -> Filter | None:
     if request.HasField("from_year") or request.HasField("to_year"):
         years = [getattr(request, name) if request.HasField(name) else None for name in ("from_year", "to_year")]
         parts.append(Range("year", gte=years[0], lte=years[1]))
-    return And(parts) if parts else None
+    return AllOf(parts) if parts else None
 
 
 def _check_papers(papers: Sequence[tuple[ErrorPath, Paper]], limits: LimitsConfig, *, need_id: bool) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document, Equals, In, Not, Range, SearchResult
+from facets.documents import CollectionEngine, Document, Equals, NoneOf, OneOf, Range, SearchResult
 from facets.documents.index_manager import IndexManager
 from facets.documents.store import SCHEMA, DocumentStore
 from facets.documents.types import MAX_ID_BYTES, MAX_PAYLOAD_BYTES
@@ -254,7 +254,7 @@ def test_pages_list_every_document_once(engine: CollectionEngine, make_documents
 
 def test_pages_of_a_filter(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
     engine.upsert("docs", make_documents(10))
-    odd = Not(Equals("even", True))
+    odd = NoneOf([Equals("even", True)])
     page = engine.list_documents("docs", page_size=3, filter=odd, include_facets=True)
     assert [entry.id for entry in page.documents] == ["d0001", "d0003", "d0005"]
     assert page.documents[0].facet_embeddings is not None
@@ -360,7 +360,7 @@ def test_filtered_search_is_never_short(
 ) -> None:
     documents = make_documents(650)
     query = make_facets(1, 2, 32, seed=5)
-    few = In("number", [3, 77, 501, 640])
+    few = OneOf("number", [3, 77, 501, 640])
     assert sorted(ids(faiss_engine.search("docs", query, top_k=10, filter=few, exact=exact))) == [
         "d0003",
         "d0077",

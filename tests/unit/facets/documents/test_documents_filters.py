@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from facets.documents import And, Contains, Equals, Exists, Filter, In, Not, Or, Range
+from facets.documents import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range
 from facets.documents.filters import MAX_FILTER_DEPTH, MAX_FILTER_NODES, matches, to_sql, validate
 from facets.errors import InvalidInputError
 
@@ -39,7 +39,7 @@ def ranges(path: str) -> st.SearchStrategy[Filter]:
 
 LEAVES = st.one_of(
     st.builds(Equals, PATHS, SCALARS),
-    st.builds(In, PATHS, st.lists(SCALARS, min_size=1, max_size=4)),
+    st.builds(OneOf, PATHS, st.lists(SCALARS, min_size=1, max_size=4)),
     st.builds(Exists, PATHS),
     st.builds(Contains, PATHS, SCALARS),
     PATHS.flatmap(ranges),
@@ -47,9 +47,9 @@ LEAVES = st.one_of(
 FILTERS = st.recursive(
     LEAVES,
     lambda inner: st.one_of(
-        st.builds(And, st.lists(inner, max_size=3)),
-        st.builds(Or, st.lists(inner, max_size=3)),
-        st.builds(Not, inner),
+        st.builds(AllOf, st.lists(inner, max_size=3)),
+        st.builds(AnyOf, st.lists(inner, max_size=3)),
+        st.builds(NoneOf, st.lists(inner, max_size=3)),
     ),
     max_leaves=6,
 )
@@ -81,18 +81,18 @@ def test_sql_agrees_with_reference(filter: Filter, payload: dict[str, object]) -
         (Equals("none", None), True),
         (Equals("absent", None), False),
         (Equals("author.name", "O'Neil"), True),
-        (In("year", [1, "x", 2020]), True),
+        (OneOf("year", [1, "x", 2020]), True),
         (Contains("tags", "b"), True),
         (Contains("tags", 1), False),
         (Contains("year", 2020), False),
         (Exists("none"), True),
         (Exists("author.age"), False),
-        (Not(Equals("absent", 3)), True),
+        (NoneOf([Equals("absent", 3)]), True),
         (Range("year", gt=2019, lte=2020), True),
         (Range("year", gte="2019"), False),
         (Range("author.name", gte="O", lt="P"), True),
-        (And([]), True),
-        (Or([]), False),
+        (AllOf([]), True),
+        (AnyOf([]), False),
     ],
 )
 def test_filter_on_one_payload(filter: Filter, expected: bool) -> None:
@@ -112,13 +112,13 @@ def test_filter_on_one_payload(filter: Filter, expected: bool) -> None:
         Equals("a", 2**63),
         Equals("a", "x\0y"),
         Equals("a", [1]),  # type: ignore[arg-type]
-        In("a", []),
-        In("a", "abc"),
+        OneOf("a", []),
+        OneOf("a", "abc"),
         Range("a"),
         Range("a", gt=1, lt="x"),
         Range("a", gt=True),
-        And([Equals("a", 1), "a = 1"]),  # type: ignore[list-item]
-        And([Exists("a")] * MAX_FILTER_NODES),
+        AllOf([Equals("a", 1), "a = 1"]),  # type: ignore[list-item]
+        AllOf([Exists("a")] * MAX_FILTER_NODES),
     ],
 )
 def test_invalid_filter_is_refused(filter: Filter) -> None:
@@ -130,6 +130,6 @@ def test_invalid_filter_is_refused(filter: Filter) -> None:
 def test_too_deep_filter_is_refused() -> None:
     deep: Filter = Exists("a")
     for _ in range(MAX_FILTER_DEPTH):
-        deep = Not(deep)
+        deep = NoneOf([deep])
     with pytest.raises(InvalidInputError, match="deeper"):
         validate(deep)
