@@ -11,16 +11,18 @@ from dataclasses import dataclass
 
 # Everything that str.splitlines takes for the end of a line.
 _LINE = re.compile("[^\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]+")
-_NARROWEST = 30  # characters; nobody wraps prose into narrower lines
+_NARROWEST, _WIDEST = 30, 160  # characters; nobody wraps prose into narrower lines, nor into wider ones
 _LONGEST_WORD = 30  # a longer one (an address, a path) hangs out of its line and tells nothing of its width
 # Marks before every line of comments and of quoted mails: no part of what is said, and of no weight here.
 _PREFIX = re.compile(r"(?:>[ >]*|//+|#+|;+|--|%+)[ \t]+")
+_PREFIX_IN_COMMENT = re.compile(r"\*[ \t]+")  # between /* and */
 # What begins something new: items of lists, headings, rows of tables, fences and rules, fields ("Subject: ...").
 _BEGINS = re.compile(
     r"[-*+\u2022\u2023\u25aa\u25e6\u2013\u2014]\s|[#|`~=<>{]|[-_*=~]{3,}|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,4})[.)]\s"
     r"|@\w|(?:[A-Z][\w.-]*\s){0,1}[A-Z][\w.-]*:(?:\s|$)|:\w+"
 )
 _ITEM = re.compile(r"(?:[-*+\u2022\u2023\u25aa\u25e6\u2013\u2014]|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,4})[.)])\s+")
+_ENTRY = re.compile(r"[\w*`][\w.*`-]*(?: \([^()]*\))?: ")  # "name: what it is"; like an item it may hang
 # What is over with its line: headings, rows of tables, fences, rules, statements of programs.
 _ENDS_WITH_LINE = re.compile(r"#{1,6}\s|\||[`~=]{3}|[-_*=~]{3,}$|.*[;{}|]$")
 _NEAR = 9  # lines before and behind a line that say how wide it may be
@@ -90,9 +92,10 @@ def paragraphs(text: str) -> Iterator[tuple[int, int]]:
 def _blocks(text: str) -> Iterator[list[_Line]]:
     """Lines without an empty one between them."""
     block: list[_Line] = []
-    behind = 0
+    behind, in_comment = 0, False
     for match in _LINE.finditer(text):
-        line = _line(match.group(), match.start())
+        line = _line(match.group(), match.start(), in_comment=in_comment)
+        in_comment = "*/" not in match.group() and (in_comment or match.group().lstrip().startswith("/*"))
         between = text[behind : match.start()]
         if block and (line is None or between.count("\n") > 1 or "\f" in between):
             yield block
@@ -104,12 +107,12 @@ def _blocks(text: str) -> Iterator[list[_Line]]:
         yield block
 
 
-def _line(text: str, offset: int) -> _Line | None:
+def _line(text: str, offset: int, *, in_comment: bool) -> _Line | None:
     stripped = text.strip()
     if not stripped:
         return None
     indent = len(text) - len(text.lstrip())
-    prefix = _PREFIX.match(stripped)
+    prefix = _PREFIX.match(stripped) or (_PREFIX_IN_COMMENT.match(stripped) if in_comment else None)
     before = text[:indent].expandtabs(4)
     said = stripped[prefix.end() :] if prefix else stripped
     start, mark, words = offset + indent, prefix[0].strip() if prefix else "", said.split()
@@ -126,9 +129,17 @@ def _full_lines(block: list[_Line]) -> set[int]:
     found = set()
     for place, line in enumerate(block[:-1]):
         width = max(near[max(0, place - _NEAR) : place + _NEAR]) or line.width
-        if width >= _NARROWEST and line.width + 1 + len(block[place + 1].first_word) > width:
+        if _NARROWEST <= width <= _WIDEST and line.width + 1 + len(block[place + 1].first_word) > width:
             found.add(place)
-    return found
+    # Of wrapped text nearly all lines are full, but for the last ones of sentences, items and the like.
+    others = set(range(len(block) - 1)) - found
+    num_short = sum(
+        block[place].said[-1].isalnum()
+        and block[place].indent == block[place + 1].indent
+        and _may_go_on(block, place, place)
+        for place in others
+    )
+    return found if num_short <= len(found) / 4 else set()
 
 
 def _may_go_on(block: list[_Line], first: int, place: int) -> bool:
@@ -142,7 +153,9 @@ def _may_go_on(block: list[_Line], first: int, place: int) -> bool:
         return False  # lines of a log, of verse, of a list
     if line.said[:1].isdigit() and after.said[:1].isdigit() and place == first:
         return False
-    item = _ITEM.match(block[first].said)
-    if after.indent > line.indent:
-        return item is not None and place == first  # else a new paragraph is set in
+    if _ENTRY.match(after.said) and _ENTRY.match(block[first].said):
+        return False
+    if after.indent > line.indent:  # the rest of an item hangs; else a new paragraph is set in
+        hangs = _ITEM.match(block[first].said) or _ENTRY.match(block[first].said)
+        return hangs is not None and place == first
     return after.indent == line.indent or place == first
