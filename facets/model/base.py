@@ -6,7 +6,7 @@ Shape suffixes: B texts, L tokens, K facets, D dimensions.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence, Sized
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 import torch
@@ -17,43 +17,15 @@ from facets.errors import InvalidInputError
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors
 from facets.model.checkpoint import CheckpointConfig
+from facets.model.contract import ModelSettings
 from facets.model.network import FacetNetwork
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
-SettingsT = TypeVar("SettingsT", bound="ModelSettings")
+SettingsT = TypeVar("SettingsT", bound=ModelSettings)
 RowT = TypeVar("RowT", bound=Sized)
 
 # Tokens of one forward pass, padding included: large enough for full matrix products, small enough for the cache.
 _BATCH_TOKENS = 4096
-
-
-class ModelSettings(Protocol):
-    """What ``config.json`` of every task says."""
-
-    @property
-    def name(self) -> str:
-        """Name of the checkpoint."""
-        ...
-
-    @property
-    def task(self) -> str:
-        """What the model was trained for."""
-        ...
-
-    @property
-    def num_facets(self) -> int:
-        """K."""
-        ...
-
-    @property
-    def dim(self) -> int:
-        """D."""
-        ...
-
-    @property
-    def max_tokens(self) -> int:
-        """Tokens that are read at once."""
-        ...
 
 
 class CheckpointModel(Generic[NetworkT, SettingsT]):

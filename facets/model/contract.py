@@ -14,22 +14,12 @@ from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors
 
 
-class ModelInfo(Protocol):
-    """What a model says about itself."""
+class ModelSettings(Protocol):
+    """What a checkpoint says about its model in ``config.json``, whatever the task."""
 
     @property
     def name(self) -> str:
         """Name of the checkpoint, also in requests."""
-        ...
-
-    @property
-    def revision(self) -> str:
-        """Content hash: equal revisions give equal answers."""
-        ...
-
-    @property
-    def space(self) -> str:
-        """The space of its vectors: those of two models may be compared when these names are equal."""
         ...
 
     @property
@@ -50,6 +40,20 @@ class ModelInfo(Protocol):
     @property
     def max_tokens(self) -> int:
         """Tokens of a text that are read; the rest is cut. A model of passages reads windows of so many, and all."""
+        ...
+
+
+class ModelInfo(ModelSettings, Protocol):
+    """What a model says about itself."""
+
+    @property
+    def revision(self) -> str:
+        """Content hash: equal revisions give equal answers."""
+        ...
+
+    @property
+    def space(self) -> str:
+        """The space of its vectors: those of two models may be compared when these names are equal."""
         ...
 
     @property
