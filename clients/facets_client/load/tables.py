@@ -48,6 +48,8 @@ def _read(source: RecordSource, options: ReadOptions, kind: str, delimiter: str)
         header = lines.first()
     except DAMAGED as error:
         raise InputError(f"{source.name}: the {source.compression} data is damaged: {error}") from error
+    except _TooLongError as error:
+        raise InputError(f"{source.name}: the first row does not name columns: {error}") from error
     if not header.strip():
         return
     delimiter = delimiter or max(_DELIMITERS, key=header.count)
@@ -265,7 +267,7 @@ class _ArrayCutter:
         """The elements that are not blank; of one over the limit the beginning.
 
         Raises:
-            EOFError: The array has no end.
+            EOFError: The array has no end, or something follows it.
         """
         is_dropped = False
         while True:
@@ -288,8 +290,17 @@ class _ArrayCutter:
                     if self._has_begun_again():
                         continue
                 if self._depth == 0:
+                    if self._has_more():
+                        raise EOFError("something follows its end")
                     return
                 self._start, is_dropped = self._position, False
+
+    def _has_more(self) -> bool:
+        """Whether anything but white space follows."""
+        rest = self._data[self._position :]
+        while rest is not None and not rest.strip():
+            rest = self._stream.read(1 << 18) or None
+        return rest is not None
 
     def begin_again(self) -> bool:
         """Begins again within the element that was handed out last; False where it cannot."""

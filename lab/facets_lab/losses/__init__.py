@@ -10,7 +10,7 @@ from facets_lab.losses.relations import (
     reference_closest_facet_distance,
     universal_schema_loss,
 )
-from facets_lab.losses.sparse_coding import sparse_coding_loss
+from facets_lab.losses.texts import sparse_coding_loss
 
 __all__ = [
     "best_products",

@@ -135,6 +135,26 @@ def test_records_of_an_array_are_what_json_reads(records, indent):
 
 
 @NEEDS_LXML
+@pytest.mark.parametrize("form", ["{one}\n{two}", "{one}{two}", "{one} , x"])
+def test_what_follows_an_array_is_told(tmp_path, form):
+    path = tmp_path / "two.json"
+    one, two = (json.dumps([{"id": name, "text": name}]) for name in "ab")
+    path.write_text(form.format(one=one, two=two))
+    assert read(path) == ["a", "damaged_input"]
+    path.write_text(one + "\n" * 300_000)
+    assert read(path) == ["a"]
+
+
+def test_a_header_over_the_limit_costs_its_file_alone(tmp_path):
+    path, good = tmp_path / "long.csv", tmp_path / "good.csv"
+    path.write_text("text," + "a" * 500 + "\nhello\n")
+    good.write_text("text\nhello\n")
+    made = ReadOptions(max_row_bytes=200)
+    with DocumentFiles(find_files([str(path), str(good)], None), made, choice=ColumnChoice(), form=None) as files:
+        found = [item.text if isinstance(item, Record) else item.reason for item in files.read(Place())]
+    assert found[-1] == "hello" and len(found) == 2
+
+
 def test_html_that_is_nested_deeply_is_read(tmp_path, environment):
     path = tmp_path / "deep.html"
     path.write_text("<html><body>" + "<div>" * 200_000 + "hello" + "</div>" * 200_000 + "</body></html>")
