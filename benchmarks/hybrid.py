@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.measuring import make_facets, print_report
 from benchmarks.search import timed
-from facets.documents import CollectionEngine, Document, EngineConfig, SearchMode
+from facets.documents import CollectionEngine, Document, EngineConfig, SearchMode, SearchRequest
 
 _BATCH = 512
 _FACETS, _DIM = 16, 384
@@ -177,7 +177,7 @@ _MODES: tuple[SearchMode, ...] = ("hybrid", "facets", "lexical")
 def _ours(engine: CollectionEngine, queries: Queries, mode: SearchMode, *, exact: bool = False) -> Search:
     def search(query: int) -> list[str]:
         asked, text = queries.facets[query : query + 1], queries.texts[query : query + 1]
-        found = engine.search("bench", asked, texts=text, mode=mode, top_k=_TOP_K, exact=exact)
+        found = engine.search("bench", SearchRequest(facets=asked, texts=text, mode=mode, top_k=_TOP_K, exact=exact))
         return [hit.id for hit in found.hits[0]]
 
     return search

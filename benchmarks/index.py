@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measuring import make_facets, print_report
-from facets.documents import CollectionEngine, Document, EngineConfig
+from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
 
 _SINGLES = 300  # documents of the slow baseline
 
@@ -89,7 +89,7 @@ def restart(data_dir: Path, config: EngineConfig) -> float:
     start = time.perf_counter()
     with CollectionEngine.open(data_dir, config) as engine:
         info = engine.list_collections()[0]
-        engine.search("bench", np.ones((1, info.num_facets, info.dim), dtype=np.float32), top_k=1)
+        engine.search("bench", SearchRequest(facets=np.ones((1, info.num_facets, info.dim), dtype=np.float32), top_k=1))
         return time.perf_counter() - start
 
 

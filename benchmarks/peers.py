@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measuring import in_child, make_facets, percentiles, print_report, resident_bytes
-from facets.documents import CollectionEngine, Document, EngineConfig
+from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
 
 _BATCH = 512
 _TOP_K = 10
@@ -80,7 +80,7 @@ class Ours:
 
     def search(self, query_JD: NDArray[np.float32], effort: int) -> list[int]:
         """As :class:`Engine`."""
-        found = self._engine.search("bench", query_JD[None], top_k=_TOP_K, exact=effort == 1)
+        found = self._engine.search("bench", SearchRequest(facets=query_JD[None], top_k=_TOP_K, exact=effort == 1))
         return [int(hit.id) for hit in found.hits[0]]
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from benchmarks.index import make_batch
 from benchmarks.measuring import in_child, make_facets, percentiles, print_report, resident_bytes
-from facets.documents import CollectionEngine, EngineConfig
+from facets.documents import CollectionEngine, EngineConfig, SearchRequest
 from facets.index.backends import make_backend
 
 _BATCH = 512
@@ -70,7 +70,7 @@ def _use(directory: Path, options: argparse.Namespace) -> dict[str, object]:
     before = resident_bytes()
     start, cpu = time.perf_counter(), time.process_time()
     with CollectionEngine.open(directory, _config(options)) as engine:
-        engine.search(_NAME, _queries(options, 1)[0][None], top_k=1)
+        engine.search(_NAME, SearchRequest(facets=_queries(options, 1)[0][None], top_k=1))
         restart = {"seconds": round(time.perf_counter() - start, 2), "cpu_s": round(time.process_time() - cpu, 2)}
         memory = (resident_bytes() - before) / options.documents
         disk = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file()) / options.documents
@@ -100,14 +100,17 @@ def beside_flat(engine: CollectionEngine, options: argparse.Namespace) -> dict[s
         flat.add(make_facets(count, options.facets, options.dim, seed=1 + first).reshape(-1, options.dim))
 
     def ours(query: NDArray[np.float32]) -> list[str]:
-        return [hit.id for hit in engine.search(_NAME, query[None], top_k=options.top_k).hits[0]]
+        return [hit.id for hit in engine.search(_NAME, SearchRequest(facets=query[None], top_k=options.top_k)).hits[0]]
 
     def by_flat(query: NDArray[np.float32]) -> NDArray[np.int64]:
         rows: NDArray[np.int64] = flat.search(query, options.top_k * options.facets)[1] // options.facets
         return rows
 
     truth = [
-        {hit.id for hit in engine.search(_NAME, query[None], top_k=options.top_k, exact=True).hits[0]}
+        {
+            hit.id
+            for hit in engine.search(_NAME, SearchRequest(facets=query[None], top_k=options.top_k, exact=True)).hits[0]
+        }
         for query in queries
     ]
     ours(queries[0])
@@ -140,7 +143,7 @@ def adding(engine: CollectionEngine, options: argparse.Namespace) -> dict[str, o
         while not stop.is_set():
             for query in queries:
                 during, start = phase[0], time.perf_counter()
-                engine.search(_NAME, query[None], top_k=options.top_k)
+                engine.search(_NAME, SearchRequest(facets=query[None], top_k=options.top_k))
                 longest[during] = max(longest[during], 1000 * (time.perf_counter() - start))
             first_done.set()
 
@@ -152,7 +155,7 @@ def adding(engine: CollectionEngine, options: argparse.Namespace) -> dict[str, o
     for first in range(options.documents, options.documents + options.new, _BATCH):
         documents = make_batch(first, _BATCH, options.facets, options.dim)
         engine.upsert(_NAME, documents)
-        hits = engine.search(_NAME, documents[-1].facet_embeddings[None], top_k=1).hits[0]
+        hits = engine.search(_NAME, SearchRequest(facets=documents[-1].facet_embeddings[None], top_k=1)).hits[0]
         missed += [hit.id for hit in hits] != [documents[-1].id]
     make_backend(_config(options)).enter_background()  # as the engine's own thread folds
     phase[0], start = "folding", time.perf_counter()

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measuring import make_facets, percentiles, print_report
-from facets.documents import CollectionEngine, Document, EngineConfig, Equals
+from facets.documents import CollectionEngine, Document, EngineConfig, Equals, SearchRequest
 
 _BATCH = 512
 _LOOP_QUERIES = 3  # the NumPy loop is slow
@@ -96,13 +96,15 @@ def ways(engine: CollectionEngine, facets: NDArray[np.float16], top_k: int) -> d
     single.add(unit(facets.astype(np.float32).mean(axis=1)))
 
     def ours(query: NDArray[np.float32]) -> Sequence[str]:
-        return [hit.id for hit in engine.search("bench", query[None], top_k=top_k).hits[0]]
+        return [hit.id for hit in engine.search("bench", SearchRequest(facets=query[None], top_k=top_k)).hits[0]]
 
     def ours_exact(query: NDArray[np.float32]) -> Sequence[str]:
-        return [hit.id for hit in engine.search("bench", query[None], top_k=top_k, exact=True).hits[0]]
+        return [
+            hit.id for hit in engine.search("bench", SearchRequest(facets=query[None], top_k=top_k, exact=True)).hits[0]
+        ]
 
     def ours_filtered(query: NDArray[np.float32]) -> Sequence[str]:
-        found = engine.search("bench", query[None], top_k=top_k, filter=Equals("n", 3))
+        found = engine.search("bench", SearchRequest(facets=query[None], top_k=top_k, filter=Equals("n", 3)))
         return [hit.id for hit in found.hits[0]]
 
     def numpy_loop(query: NDArray[np.float32]) -> Sequence[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from facets_server.documents.stream_store import StreamStore
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document, EngineConfig
+from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
 from facets.errors import DamagedError, NotFoundError
 from facets.papers.store import AdditionStore
 from facets.relations.additions import AddedRelationStore
@@ -136,7 +136,7 @@ class Stores:
             return True
 
     def _search(self, name: str, id: str, text: str, found: dict[str, object]) -> None:
-        hits = self.engine.search(name, facets_of(text)[None], top_k=1, exact=True).hits[0]
+        hits = self.engine.search(name, SearchRequest(facets=facets_of(text)[None], top_k=1, exact=True)).hits[0]
         assert hits and found.get(hits[0].id, text) == text, f"facets of {id} find {hits}"
-        hits = self.engine.search(name, texts=[text.split()[-1]], mode="lexical", top_k=1).hits[0]
+        hits = self.engine.search(name, SearchRequest(texts=[text.split()[-1]], mode="lexical", top_k=1)).hits[0]
         assert hits and found.get(hits[0].id, text) == text, f"words of {id} find {hits}"

@@ -10,9 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-import numpy as np
-from numpy.typing import NDArray
-
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoding import (
     check_collection_name,
@@ -23,11 +20,11 @@ from facets.documents.encoding import (
 )
 from facets.documents.filters import Filter, validate
 from facets.documents.index_manager import IndexManager
-from facets.documents.ranking import Wanted
+from facets.documents.ranking import SearchRequest
 from facets.documents.reading import Reader, check_revision
 from facets.documents.records import CollectionRecord, own_space
 from facets.documents.reindexing import Reindexer, ReindexStep, TargetModel
-from facets.documents.search import Searcher, check_query, check_wanted
+from facets.documents.search import Searcher, check_search
 from facets.documents.store import SCHEMA, DocumentStore
 from facets.documents.types import (
     MAX_CONFIG_BYTES,
@@ -39,7 +36,6 @@ from facets.documents.types import (
     DocumentPage,
     GetResult,
     JsonValue,
-    SearchMode,
     SearchResult,
     UpsertResult,
 )
@@ -78,7 +74,8 @@ class CollectionEngine:
         >>> with CollectionEngine.open(tempfile.mkdtemp()) as engine:
         ...     _ = engine.create_collection("news", model="m", model_revision="1", num_facets=1, dim=2)
         ...     _ = engine.upsert("news", [Document(id="a", text="A", facet_embeddings=np.array([[1.0, 0.0]]))])
-        ...     result = engine.search("news", np.array([[[2.0, 0.0]]], dtype=np.float32), top_k=3)
+        ...     query = SearchRequest(facets=np.array([[[2.0, 0.0]]], dtype=np.float32), top_k=3)
+        ...     result = engine.search("news", query)
         >>> [(hit.id, hit.score) for hit in result.hits[0]]
         [('a', 1.0)]
     """
@@ -335,21 +332,12 @@ class CollectionEngine:
     def search(
         self,
         name: str,
-        query_facets: NDArray[np.float32] | None = None,
+        request: SearchRequest,
         *,
-        top_k: int,
-        texts: Sequence[str] | None = None,
-        mode: SearchMode | None = None,
-        weights: NDArray[np.floating] | None = None,
-        filter: Filter | None = None,
-        exact: bool = False,
         curve: RelevanceCurve | None = None,
-        min_confidence: float = 0.0,
-        diversify: float = 0.0,
-        min_revision: int | None = None,
         seen: CollectionRecord | None = None,
     ) -> SearchResult:
-        """Finds the documents that answer the facets and the words of the query best.
+        """Finds the documents that answer the facets and the words of the queries best.
 
         Documents that are damaged on disk are left out and named in the log; see ``CollectionInfo.num_damaged``.
 
@@ -358,39 +346,25 @@ class CollectionEngine:
 
         Args:
             name: The collection.
-            query_facets: ``[Q, J, D]``, finite; norms do not matter. J may differ from the collection's K.
-            top_k: 1 to ``MAX_TOP_K``.
-            texts: Of the queries, ``[Q]``, for their words; quoted phrases are looked for as they stand.
-            mode: ``hybrid``: facets and words (the default with texts); ``facets`` (the default without);
-                ``lexical``: BM25 alone, ``query_facets`` are not looked at.
-            weights: ``[Q, J]``, not negative; scaled to add up to 1 for each query. None: all equal.
-            filter: Only documents whose payload matches.
-            exact: Compare every document, also where an approximate index exists.
+            request: What to look for, and which hits of it.
             curve: Gives hits their confidence; None: they have none.
-            diversify: How much the hits shall differ from each other, in [0, 1]; above 0 they are not in the order of
-                scores, see :func:`facets.documents.ranking.diversify`.
-            min_confidence: Hits of less confidence are left out, in [0, 1]; above 0 it needs a curve for the mode.
-            min_revision: The read must see the writes up to this revision.
             seen: As for :meth:`upsert`.
 
         Raises:
             InvalidInputError: Wrong shape, NaN or infinite values, top_k out of range, weights below 0 or all 0, a
                 mode or ``min_confidence`` without what it needs.
         """
-        if filter is not None:
-            validate(filter)
+        if request.filter is not None:
+            validate(request.filter)
         record = self._record(name, seen)
-        query = check_query(query_facets, texts, mode=mode, dim=record.dim, weights=weights)
-        wanted = check_wanted(
-            Wanted(top_k=top_k, curve=curve, min_confidence=min_confidence, diversify=diversify), query.mode
-        )
+        search = check_search(request, dim=record.dim, curve=curve)
         attempt, left_out = 0, set[int]()
         while attempt < _SEARCH_ATTEMPTS:
             revision = self._revision
-            check_revision(revision, min_revision)
+            check_revision(revision, request.min_revision)
             last = attempt == _SEARCH_ATTEMPTS - 1
             try:
-                found = self._searcher.search(record, query, wanted, filter=filter, exact=exact, hold_writes=last)
+                found = self._searcher.search(record, search, hold_writes=last)
             except DamagedDocumentsError as error:
                 if left_out.issuperset(error.damaged):
                     raise

@@ -34,59 +34,59 @@ _BLOCK_FACETS = 1024  # compared with all others at a time: bounds the memory
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchRequest:
-    """A search, from the message that asks for it to the ranking.
+    """What a search asks for, from the message that asks to the ranking.
 
     Attributes:
-        collection: Where to search.
-        queries: Texts, or facets ``[facets, D]`` made by the caller.
-        top_k: Documents for each query.
-        filter: Only documents that match; None: all.
-        exact: Compare with every document.
+        top_k: Documents for each query, 1 to ``MAX_TOP_K``.
+        facets: Of the queries, ``[Q, J, D]``, finite; norms do not matter. J may differ from the collection's K.
+        weights: Of the facets, ``[Q, J]``, not negative; scaled to add up to 1 for each query. None: all equal.
+        texts: Of the queries, ``[Q]``, for their words; quoted phrases are looked for as they stand.
+        mode: ``hybrid``: facets and words; ``facets``; ``lexical``: BM25 alone, ``facets`` are not looked at. None:
+            hybrid with texts, facets without.
+        filter: Only documents whose payload matches; None: all.
+        exact: Compare with every document, also where an approximate index exists.
+        min_confidence: Hits of less confidence are left out, in [0, 1]; above 0 it needs a curve for the mode.
+        diversify: How much the hits shall differ in what they answer, in [0, 1]; above 0 they are not in the order of
+            scores, see :func:`facets.documents.ranking.diversify`.
         min_revision: The read must see the writes up to this revision; 0: any.
-        evidence: Say which facets met.
-        num_words: Nearest words for each facet of the evidence.
-        include_document: Whether hits carry text and payload.
-        mode: What ranks.
-        min_confidence: Hits of less confidence are left out; 0: none is.
-        diversify: How much the hits shall differ in what they answer, in [0, 1].
-        model: The model that encodes the texts; empty: the collection's.
     """
 
-    collection: str
-    queries: tuple[str | NDArray[np.float32], ...]
     top_k: int
+    facets: NDArray[np.float32] | None = None
+    weights: NDArray[np.floating] | None = None
+    texts: Sequence[str] | None = None
+    mode: SearchMode | None = None
     filter: Filter | None = None
     exact: bool = False
-    min_revision: int = 0
-    evidence: bool = False
-    num_words: int = 5
-    include_document: bool = True
-    mode: SearchMode = "hybrid"
     min_confidence: float = 0.0
     diversify: float = 0.0
-    model: str = ""
+    min_revision: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
-    """What hits are asked for.
+class CheckedSearch:
+    """A request that is checked, and what was worked out of it for one collection.
 
     Attributes:
-        top_k: How many at most.
+        request: As it came.
+        mode: What ranks.
+        facets: Those of the queries, ``[Q, J, D]``, each with its weight as norm, see
+            :func:`facets.index.candidates.meet`; J = 0 in mode lexical.
+        terms: Of each query; none in mode facets.
         curve: Gives each hit its confidence; None: they have none.
-        min_confidence: Hits below are left out.
-        diversify: How much results shall differ, see :func:`facets.documents.ranking.diversify`; 0: not at all.
     """
 
-    top_k: int
-    curve: RelevanceCurve | None = None
-    min_confidence: float = 0.0
-    diversify: float = 0.0
+    request: SearchRequest
+    mode: SearchMode
+    facets: NDArray[np.float32]
+    terms: tuple[QueryTerms, ...]
+    curve: RelevanceCurve | None
 
     @property
     def num_pooled(self) -> int:
         """Documents that are ranked by score."""
-        return self.top_k if not self.diversify else max(_POOL, 2 * self.top_k)
+        top_k = self.request.top_k
+        return top_k if not self.request.diversify else max(_POOL, 2 * top_k)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,13 +135,7 @@ class _Scored:
 
 
 def rank(
-    view: StoreView,
-    record: CollectionRecord,
-    query_QJD: NDArray[np.float32],
-    *,
-    mode: SearchMode,
-    found: FoundRows,
-    wanted: Wanted,
+    view: StoreView, record: CollectionRecord, search: CheckedSearch, *, found: FoundRows
 ) -> tuple[tuple[Hit, ...], ...] | None:
     """The best documents of every query, best first, ties in the order of ids.
 
@@ -150,10 +144,8 @@ def rank(
     Args:
         view: The store.
         record: The collection.
-        query_QJD: Weighted facets of the queries, see :func:`facets.index.candidates.meet`; J = 0 in mode lexical.
-        mode: What ranks.
+        search: What is looked for, which hits of it, and how many.
         found: Candidates.
-        wanted: Which of them, and how many.
 
     Returns:
         Hits of every query; None when a candidate no longer exists: the index and the view saw different
@@ -164,15 +156,16 @@ def rank(
     if len(ids) < len(rows):
         return None
     best = []
-    for line, met, side in zip(found.lines, _meet(view, record, query_QJD, found.lines), found.sides, strict=True):
+    met_by_query = _meet(view, record, search.facets, found.lines)
+    for line, met, side in zip(found.lines, met_by_query, found.sides, strict=True):
         features = _features(met.scores, side, num_searched=found.num_searched)
-        scored = _scored(line, met, side, mode=mode, facets_share=share_of(record.space), features=features)
-        if wanted.curve is not None:
-            scored = replace(scored, confidences=wanted.curve.confidence(mode, scored.features))
-        best.append(_best(scored, ids, wanted))
-    if wanted.diversify:
-        best = [_diverse(view, record, scored, wanted) for scored in best]
-    return _hits(view, record, query_QJD, best, found.sides)
+        scored = _scored(line, met, side, mode=search.mode, facets_share=share_of(record.space), features=features)
+        if search.curve is not None:
+            scored = replace(scored, confidences=search.curve.confidence(search.mode, scored.features))
+        best.append(_best(scored, ids, search))
+    if search.request.diversify:
+        best = [_diverse(view, record, scored, search.request) for scored in best]
+    return _hits(view, record, search.facets, best, found.sides)
 
 
 def _scored(
@@ -237,11 +230,12 @@ def _joined(parts: Sequence[Meetings]) -> Meetings:
     )
 
 
-def _best(scored: _Scored, ids: Mapping[int, str], wanted: Wanted) -> _Scored:
+def _best(scored: _Scored, ids: Mapping[int, str], search: CheckedSearch) -> _Scored:
     """The best in order; only documents that reach the top_k-th score need their ids compared."""
-    if scored.confidences is not None and wanted.min_confidence > 0:
-        scored = scored[np.flatnonzero(scored.confidences >= wanted.min_confidence)]
-    scores, top_k = scored.scores, wanted.num_pooled
+    least = search.request.min_confidence
+    if scored.confidences is not None and least > 0:
+        scored = scored[np.flatnonzero(scored.confidences >= least)]
+    scores, top_k = scored.scores, search.num_pooled
     kept = np.arange(len(scores))
     if len(kept) > top_k:
         kth = np.partition(scores, len(kept) - top_k)[len(kept) - top_k]
@@ -252,12 +246,12 @@ def _best(scored: _Scored, ids: Mapping[int, str], wanted: Wanted) -> _Scored:
     return scored[kept[np.array(order, dtype=np.int64)]]
 
 
-def _diverse(view: StoreView, record: CollectionRecord, scored: _Scored, wanted: Wanted) -> _Scored:
+def _diverse(view: StoreView, record: CollectionRecord, scored: _Scored, request: SearchRequest) -> _Scored:
     check_interrupted()
     stored = view.facets(record, scored.rows)
     alike = similarities(stored.units, stored.starts)
     shares = scored.met.shares
-    return scored[diversify(scored.scores, shares, alike, strength=wanted.diversify, top_k=wanted.top_k)]
+    return scored[diversify(scored.scores, shares, alike, strength=request.diversify, top_k=request.top_k)]
 
 
 def _hits(

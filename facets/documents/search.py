@@ -7,17 +7,18 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.codes import hash_terms
+from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoding import check_text, normalize
 from facets.documents.filters import Filter
 from facets.documents.index_manager import IndexManager
-from facets.documents.ranking import FoundRows, LexicalSide, Wanted, rank
+from facets.documents.ranking import CheckedSearch, FoundRows, LexicalSide, SearchRequest, rank
 from facets.documents.records import CollectionRecord
 from facets.documents.store import DocumentStore
 from facets.documents.types import SearchMode, SearchResult
@@ -39,21 +40,6 @@ _PHRASE_WEIGHT = 3.0  # a phrase counts more than its words wherever they stand
 _REMEMBERED = 16  # filters
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Query:
-    """Queries that are checked.
-
-    Attributes:
-        mode: What ranks.
-        facets: Weighted facets, see :func:`weighted_queries`; ``[Q, 0, D]`` in mode lexical.
-        terms: Of each query; none in mode facets.
-    """
-
-    mode: SearchMode
-    facets: NDArray[np.float32]
-    terms: tuple[QueryTerms, ...] = ()
-
-
 class Searcher:
     """Searches collections; thread-safe."""
 
@@ -62,24 +48,12 @@ class Searcher:
         self._indexes = indexes
         self._filter_cache = _FilterCache()
 
-    def search(
-        self,
-        record: CollectionRecord,
-        query: Query,
-        wanted: Wanted,
-        *,
-        filter: Filter | None,
-        exact: bool,
-        hold_writes: bool,
-    ) -> SearchResult | None:
+    def search(self, record: CollectionRecord, search: CheckedSearch, *, hold_writes: bool) -> SearchResult | None:
         """One try.
 
         Args:
             record: The collection.
-            query: What is looked for.
-            wanted: Which hits, and how many.
-            filter: Checked; None: all documents.
-            exact: Compare every document.
+            search: What is looked for; its filter is checked, too.
             hold_writes: Let writes to this collection wait meanwhile: then the try always succeeds.
 
         Returns:
@@ -87,107 +61,101 @@ class Searcher:
         """
         with self._indexes.collection_lock(record) if hold_writes else nullcontext():
             allowed_rows, filter_revision = None, None
-            if filter is not None:
+            if search.request.filter is not None:
                 with self._store.view() as view:
                     current = view.collection(record.name)
                     if current.number != record.number:
                         return None
                     filter_revision = current.revision
-                    allowed_rows = self._filter_cache.rows(view, current, filter)
-            result, revisions = self._answer(record, query, wanted, allowed_rows=allowed_rows, exact=exact)
+                    allowed_rows = self._filter_cache.rows(view, current, search.request.filter)
+            result, revisions = self._answer(record, search, allowed_rows=allowed_rows)
         if len(revisions | ({filter_revision} - {None})) > 1:
             return None  # a document that was replaced between the two would be missed
         return result
 
     def _answer(
-        self,
-        record: CollectionRecord,
-        query: Query,
-        wanted: Wanted,
-        *,
-        allowed_rows: NDArray[np.int64] | None,
-        exact: bool,
+        self, record: CollectionRecord, search: CheckedSearch, *, allowed_rows: NDArray[np.int64] | None
     ) -> tuple[SearchResult | None, set[int | None]]:
         """The answer, None when the store no longer has it, and the revisions of the collection that indexes saw."""
         revisions: set[int | None] = set()
-        lines = [np.empty(0, dtype=np.int64)] * len(query.facets)
+        lines = [np.empty(0, dtype=np.int64)] * len(search.facets)
         sides: list[LexicalSide | None] = [None] * len(lines)
         exhaustive, kind = True, "lexical"
-        depth = wanted.num_pooled if query.mode == "facets" else max(wanted.num_pooled, _MIN_DEPTH)
-        if query.mode != "lexical":
+        depth = search.num_pooled if search.mode == "facets" else max(search.num_pooled, _MIN_DEPTH)
+        if search.mode != "lexical":
             live = self._indexes.live(record)
-            found = live.search(query.facets, depth, allowed_rows=allowed_rows, exhaustive=exact)
+            found = live.search(search.facets, depth, allowed_rows=allowed_rows, exhaustive=search.request.exact)
             revisions.add(found.revision)
             exhaustive, kind = found.candidates.exhaustive, found.kind
-            width = _FACETS_WIDTH[query.mode] * depth
-            if query.mode == "facets" and exhaustive:  # all that may be among the best: their estimates are that good
+            width = _FACETS_WIDTH[search.mode] * depth
+            if search.mode == "facets" and exhaustive:  # all that may be among the best: their estimates are that good
                 width = found.candidates.rows.shape[1]
             lines = [np.sort(line[line >= 0]) for line in found.candidates.rows[:, :width]]
         with self._store.view() as view:
-            if query.mode != "facets":
+            if search.mode != "facets":
                 words = _WordSearch(self._indexes.lexical(record), allowed_rows)
-                found_QC = [words.search(terms, depth, rows) for terms, rows in zip(query.terms, lines, strict=True)]
+                found_QC = [words.search(terms, depth, rows) for terms, rows in zip(search.terms, lines, strict=True)]
                 revisions |= words.revisions
                 sides = [words.add_phrases(side, view) for side in found_QC]
                 lines = [side.found.rows for side in sides if side is not None]
             num_searched = record.num_documents if allowed_rows is None else len(allowed_rows)
             candidates = FoundRows(lines=lines, sides=sides, num_searched=num_searched)
-            hits = rank(view, record, query.facets, mode=query.mode, found=candidates, wanted=wanted)
+            hits = rank(view, record, search, found=candidates)
         if hits is None:
             return None, revisions
         return SearchResult(hits=hits, index_revision=0, exhaustive=exhaustive, index_kind=kind), revisions
 
 
-def check_query(
-    query_facets: NDArray[np.float32] | None,
-    texts: Sequence[str] | None,
-    *,
-    mode: SearchMode | None,
-    dim: int,
-    weights: NDArray[np.floating] | None,
-) -> Query:
-    """Checks what a search is given; see :meth:`facets.documents.CollectionEngine.search`."""
-    mode = mode or ("facets" if texts is None else "hybrid")
+def check_search(request: SearchRequest, *, dim: int, curve: RelevanceCurve | None) -> CheckedSearch:
+    """Checks what a search of a collection of ``dim`` dimensions asks for, all but its filter.
+
+    Raises:
+        InvalidInputError: A rule of :class:`facets.documents.SearchRequest` is broken; ``path`` names the field.
+    """
+    mode = request.mode or ("facets" if request.texts is None else "hybrid")
     if mode not in get_args(SearchMode):
         raise InvalidInputError(f"must be one of {', '.join(get_args(SearchMode))}, got {mode!r}", path="mode")
-    if mode != "facets":
-        if texts is None or isinstance(texts, str) or not texts:
-            raise InvalidInputError(f"must be a sequence of at least one str in mode {mode}", path="texts")
-        for position, text in enumerate(texts):
-            check_text(text, path=("texts", position), max_bytes=MAX_TEXT_BYTES)
-    terms = () if mode == "facets" else tuple(query_terms(text) for text in texts or ())
-    if mode == "lexical":
-        return Query(mode=mode, facets=np.empty((len(terms), 0, dim), dtype=np.float32), terms=terms)
-    if query_facets is None:
-        raise InvalidInputError(f"must be given in mode {mode}", path="query_facets")
-    facets_QJD = weighted_queries(query_facets, dim, weights=weights)
+    terms = () if mode == "facets" else _query_terms(request.texts, mode)
+    facets_QJD = np.empty((len(terms), 0, dim), dtype=np.float32)
+    if mode != "lexical":
+        if request.facets is None:
+            raise InvalidInputError(f"must be given in mode {mode}", path="facets")
+        facets_QJD = weighted_queries(request.facets, dim, weights=request.weights)
     if terms and len(terms) != len(facets_QJD):
         raise InvalidInputError(f"has {len(terms)} items, expected {len(facets_QJD)}, one a query", path="texts")
-    return Query(mode=mode, facets=facets_QJD, terms=terms)
+    _check_results(request, mode, curve)
+    return CheckedSearch(request=request, mode=mode, facets=facets_QJD, terms=terms, curve=curve)
 
 
-def check_wanted(wanted: Wanted, mode: SearchMode) -> Wanted:
-    """Checks which hits a search is asked for; see :meth:`facets.documents.CollectionEngine.search`."""
-    if not 1 <= wanted.top_k <= MAX_TOP_K:
-        raise InvalidInputError(f"must be 1 to {MAX_TOP_K}, got {wanted.top_k}", path="top_k")
-    for name, number in (("min_confidence", wanted.min_confidence), ("diversify", wanted.diversify)):
+def _query_terms(texts: Sequence[str] | None, mode: SearchMode) -> tuple[QueryTerms, ...]:
+    if texts is None or isinstance(texts, str) or not texts:
+        raise InvalidInputError(f"must be a sequence of at least one str in mode {mode}", path="texts")
+    for position, text in enumerate(texts):
+        check_text(text, path=("texts", position), max_bytes=MAX_TEXT_BYTES)
+    return tuple(query_terms(text) for text in texts)
+
+
+def _check_results(request: SearchRequest, mode: SearchMode, curve: RelevanceCurve | None) -> None:
+    """Checks which hits are asked for."""
+    if not 1 <= request.top_k <= MAX_TOP_K:
+        raise InvalidInputError(f"must be 1 to {MAX_TOP_K}, got {request.top_k}", path="top_k")
+    for name, number in (("min_confidence", request.min_confidence), ("diversify", request.diversify)):
         if not 0 <= number <= 1:
             raise InvalidInputError(f"must be in [0, 1], got {number}", path=name)
-    if wanted.min_confidence > 0 and (wanted.curve is None or mode not in wanted.curve.weights):
+    if request.min_confidence > 0 and (curve is None or mode not in curve.weights):
         raise InvalidInputError(
-            f"needs a model whose confidence was calibrated for mode {mode}, got {wanted.min_confidence} without one",
+            f"needs a model whose confidence was calibrated for mode {mode}, got {request.min_confidence} without one",
             path="min_confidence",
         )
-    return wanted
 
 
 def weighted_queries(
-    query_facets: NDArray[np.float32], dim: int, *, weights: NDArray[np.floating] | None = None
+    facets: NDArray[np.float32], dim: int, *, weights: NDArray[np.floating] | None = None
 ) -> NDArray[np.float32]:
     """Checks queries and gives every facet its weight as norm, ``[Q, J, D]`` float32.
 
     Args:
-        query_facets: ``[Q, J, D]``, finite; norms do not matter.
+        facets: ``[Q, J, D]``, finite; norms do not matter.
         dim: D of the collection.
         weights: ``[Q, J]``, not negative, one of every query above 0; scaled so that those of a query add up to 1.
             None: all equal.
@@ -195,22 +163,21 @@ def weighted_queries(
     Raises:
         InvalidInputError: Wrong shape, NaN or infinite values, weights against the rules.
     """
-    path = ("query_facets",)
-    if not isinstance(query_facets, np.ndarray) or not np.issubdtype(query_facets.dtype, np.floating):
+    path = ("facets",)
+    if not isinstance(facets, np.ndarray) or not np.issubdtype(facets.dtype, np.floating):
         raise InvalidInputError("must be an array of floats", path=path)
-    if query_facets.ndim != 3 or query_facets.shape[2] != dim or not query_facets.size:
+    if facets.ndim != 3 or facets.shape[2] != dim or not facets.size:
         raise InvalidInputError(
-            f"has shape {list(query_facets.shape)}, expected [queries, facets, {dim}], none of them 0",
-            path=path,
+            f"has shape {list(facets.shape)}, expected [queries, facets, {dim}], none of them 0", path=path
         )
-    units_QJD, norms = normalize(query_facets.astype(np.float64))
+    units_QJD, norms = normalize(facets.astype(np.float64))
     if not np.isfinite(norms).all():
         where = (*path, int(np.argwhere(~np.isfinite(norms))[0][0]))
         raise InvalidInputError("has NaN or infinite values: expected finite ones", path=where)
-    weights_QJ = np.ones(query_facets.shape[:2]) if weights is None else np.asarray(weights, dtype=np.float64)
-    if weights_QJ.shape != query_facets.shape[:2]:
+    weights_QJ = np.ones(facets.shape[:2]) if weights is None else np.asarray(weights, dtype=np.float64)
+    if weights_QJ.shape != facets.shape[:2]:
         raise InvalidInputError(
-            f"has shape {list(weights_QJ.shape)}, expected [queries, facets] = {list(query_facets.shape[:2])}",
+            f"has shape {list(weights_QJ.shape)}, expected [queries, facets] = {list(facets.shape[:2])}",
             path="weights",
         )
     totals_Q = weights_QJ.sum(axis=1)

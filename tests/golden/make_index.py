@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document, EngineConfig
+from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
 
 HERE = Path(__file__).resolve().parent
 
@@ -56,7 +56,7 @@ def main(version: str) -> None:
 
 def best_pairs(engine: CollectionEngine, query: NDArray[np.float32]) -> list[list[object]]:
     """The five best documents by the closest pair of facets: id, cosine, facet of the query, of the document."""
-    found = engine.search("golden", query[:, None, :], top_k=5, exact=True)
+    found = engine.search("golden", SearchRequest(facets=query[:, None, :], top_k=5, exact=True))
     lines = {}
     for facet, hits in enumerate(found.hits):
         for hit in hits:

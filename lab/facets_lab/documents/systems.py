@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.engine import CollectionEngine
+from facets.documents.ranking import SearchRequest
 from facets.documents.types import Document, Hit, SearchMode
 from facets.index.config import EngineConfig
 from facets.model.checkpoint import read_settings
@@ -215,10 +216,8 @@ class IndexedCollection:
             batch = texts[start : start + _QUERY_BATCH]
             query_QJD, weights_QJ = _encode_queries(self.model, batch)
             for mode in modes:
-                result = self.engine.search(
-                    _COLLECTION, query_QJD, texts=batch, mode=mode, weights=weights_QJ, top_k=top_k
-                )
-                found[mode] += result.hits
+                request = SearchRequest(facets=query_QJD, weights=weights_QJ, texts=batch, mode=mode, top_k=top_k)
+                found[mode] += self.engine.search(_COLLECTION, request).hits
         return found
 
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 from facets_proto.codec import to_message
 from facets_proto.v1 import documents_pb2
 
-from facets.documents import CollectionInfo, Hit, SearchRequest
+from facets.documents import CollectionInfo, Hit
 from facets_server.documents.ingest import Rejection, StoredBatch
+from facets_server.documents.requests import DocumentQuery
 from facets_server.documents.searching import Found
 from facets_server.documents.stream_store import OpenStream
 from facets_server.runtime.call_context import CallContext
@@ -45,7 +46,7 @@ def _rejected(rejection: Rejection) -> documents_pb2.RejectedDocument:
     return to_message(rejection, documents_pb2.RejectedDocument, error=status_of(rejection.error))
 
 
-def hits_to_message(found: Found, request: SearchRequest, call: CallContext) -> documents_pb2.SearchResponse:
+def hits_to_message(found: Found, request: DocumentQuery, call: CallContext) -> documents_pb2.SearchResponse:
     """What was found, with what the request asks for."""
     call.num_items = len(found.hits)
     results = found.hits

@@ -1,6 +1,7 @@
 """Requests about documents: what is to be stored, filters on payloads, and searches."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from facets_proto.v1 import documents_pb2, papers_pb2
@@ -43,7 +44,28 @@ def _incoming(message: documents_pb2.Document, path: ErrorPath) -> IncomingDocum
     )
 
 
-def search_of(message: documents_pb2.SearchRequest, limits: LimitsConfig) -> SearchRequest:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DocumentQuery(SearchRequest):
+    """A search as the message asks for it; its facets are those of ``queries`` once these are encoded.
+
+    Attributes:
+        collection: Where to search.
+        queries: Texts, or facets ``[facets, D]`` made by the caller.
+        model: The model that encodes the texts; empty: the collection's.
+        evidence: Say which facets met.
+        num_words: Nearest words for each facet of the evidence.
+        include_document: Whether hits carry text and payload.
+    """
+
+    collection: str
+    queries: tuple[str | NDArray[np.float32], ...]
+    model: str = ""
+    evidence: bool = False
+    num_words: int = 5
+    include_document: bool = True
+
+
+def search_of(message: documents_pb2.SearchRequest, limits: LimitsConfig) -> DocumentQuery:
     """A request as a checked record.
 
     Raises:
@@ -64,7 +86,7 @@ def search_of(message: documents_pb2.SearchRequest, limits: LimitsConfig) -> Sea
         if not 0 <= getattr(message, share) <= 1:
             raise InvalidInputError(f"must be in [0, 1], got {getattr(message, share):g}", path=share)
     return record_of(
-        message, SearchRequest, queries=queries, top_k=top_k, num_words=num_words, filter=filter_of(message)
+        message, DocumentQuery, queries=queries, top_k=top_k, num_words=num_words, filter=filter_of(message)
     )
 
 

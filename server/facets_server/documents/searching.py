@@ -7,17 +7,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents import (
-    CollectionEngine,
-    CollectionRecord,
-    Hit,
-    RelevanceCurve,
-    SearchRequest,
-    SearchResult,
-)
+from facets.documents import CollectionEngine, CollectionRecord, Hit, RelevanceCurve, SearchResult
 from facets.errors import InvalidInputError
 from facets.model.contract import TextModel
 from facets_server.documents.recall import RecallSampler
+from facets_server.documents.requests import DocumentQuery
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import ModelMismatchError
 from facets_server.texts.served import ServedTexts, TextModels
@@ -46,7 +40,7 @@ class Found:
 
 
 def search(
-    query: SearchRequest, engine: CollectionEngine, models: TextModels, call: CallContext, *, recall: RecallSampler
+    query: DocumentQuery, engine: CollectionEngine, models: TextModels, call: CallContext, *, recall: RecallSampler
 ) -> Found:
     """Searches a collection.
 
@@ -114,7 +108,7 @@ class _EncodedQuery:
 
 
 def _encoded(
-    query: SearchRequest, served: ServedTexts, record: CollectionRecord, call: CallContext
+    query: DocumentQuery, served: ServedTexts, record: CollectionRecord, call: CallContext
 ) -> list[_EncodedQuery]:
     """Every query with its facets, those of weight 0 left out; in mode lexical without any."""
     texts = [text for text in query.queries if isinstance(text, str)]
@@ -145,7 +139,7 @@ def _of_texts(texts: Sequence[str], served: ServedTexts, call: CallContext) -> l
     ]
 
 
-def _check_arrays(query: SearchRequest, record: CollectionRecord) -> None:
+def _check_arrays(query: DocumentQuery, record: CollectionRecord) -> None:
     for i, array in enumerate(query.queries):
         path = ("queries", i, "facet_embeddings")
         if not isinstance(array, str) and query.mode == "lexical":
@@ -154,7 +148,7 @@ def _check_arrays(query: SearchRequest, record: CollectionRecord) -> None:
             raise InvalidInputError(f"must have dimension {record.dim}, got {array.shape[1]}", path=path)
 
 
-def _alike(query: SearchRequest, encoded: Sequence[_EncodedQuery]) -> list[list[int]]:
+def _alike(query: DocumentQuery, encoded: Sequence[_EncodedQuery]) -> list[list[int]]:
     """Places of the queries of one kind with the same number of facets: the engine wants one array."""
     groups: dict[tuple[int, bool], list[int]] = {}
     for place, (entry, one) in enumerate(zip(query.queries, encoded, strict=True)):
@@ -174,28 +168,21 @@ def _search_group(
     places: Sequence[int],
     *,
     encoded: Sequence[_EncodedQuery],
-    query: SearchRequest,
+    query: DocumentQuery,
     engine: CollectionEngine,
     record: CollectionRecord,
     curve: RelevanceCurve | None,
 ) -> _GroupFound:
     texts = [entry for entry in (query.queries[place] for place in places) if isinstance(entry, str)]
-    find = partial(
-        engine.search,
-        query.collection,
-        np.stack([encoded[place].facets for place in places]),
+    request = replace(
+        query,
+        facets=np.stack([encoded[place].facets for place in places]),
         weights=np.stack([encoded[place].weights for place in places]),
-        top_k=query.top_k,
         texts=texts or None,
         mode=query.mode if texts else "facets",
-        filter=query.filter,
-        curve=curve,
-        min_confidence=query.min_confidence,
-        diversify=query.diversify,
-        min_revision=query.min_revision or None,
-        seen=record,
     )
-    return _GroupFound(find(exact=query.exact), partial(find, exact=True))
+    find = partial(engine.search, query.collection, curve=curve, seen=record)
+    return _GroupFound(find(request), partial(find, replace(request, exact=True)))
 
 
 def _explained(

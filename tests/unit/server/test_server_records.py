@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2
 from facets_server.documents.ingest import Rejection, StoredBatch, TruncatedDocument
+from facets_server.documents.requests import DocumentQuery
 from facets_server.documents.searching import Found
 from facets_server.relations.requests import ExtractionQuery, PatternQuery, SlotQuery
 from facets_server.runtime.limits import LimitsConfig
@@ -63,7 +64,7 @@ WRITTEN: list[tuple[Any, Any, set[str]]] = [
 ]
 # Record <- message, and the fields of the record that are made from others of the message.
 READ: list[tuple[Any, Any, set[str]]] = [
-    (documents.SearchRequest, documents_pb2.SearchRequest, set()),
+    (DocumentQuery, documents_pb2.SearchRequest, {"facets", "weights", "texts"}),
     (ScoringQuery, texts_pb2.ScoreRequest, set()),
     (SummarizingQuery, texts_pb2.SummarizeRequest, set()),
     (entities.EntitySpan, relations_pb2.EntitySpan, {"clauses", "is_adjunct"}),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document
+from facets.documents import CollectionEngine, Document, SearchRequest
 from facets.documents.codes import (
     FacetCode,
     StoredFacets,
@@ -102,7 +102,7 @@ def test_facets_of_any_size_come_back_from_the_store(
         assert document.facet_embeddings is not None
         np.testing.assert_allclose(document.facet_embeddings, expected[n], atol=2e-3)
         assert (document.facet_spans is None) == (n % 2 == 0)
-    assert again.search("wide", units[[9]].astype(np.float32), top_k=1).hits[0][0].id == "d09"
+    assert again.search("wide", SearchRequest(facets=units[[9]].astype(np.float32), top_k=1)).hits[0][0].id == "d09"
 
 
 @pytest.mark.parametrize("used", [8, 12, 15, 16])

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from facets.documents import CollectionEngine, Document, Hit, RelevanceCurve, SearchMode, read_relevance
+from facets.documents import CollectionEngine, Document, Hit, RelevanceCurve, SearchMode, SearchRequest, read_relevance
 from facets.documents.confidence import FEATURES, features_of, write_relevance
 from facets.documents.filters import Equals
 from facets.errors import CheckpointError, InvalidInputError
@@ -40,7 +40,8 @@ def filled(engine: CollectionEngine) -> CollectionEngine:
 
 def search(engine: CollectionEngine, text: str, mode: SearchMode = "hybrid", **options: object) -> tuple[Hit, ...]:
     facets = np.eye(1, 32, k=20, dtype=np.float32)[None] + np.eye(1, 32, dtype=np.float32)[None]
-    return engine.search("docs", facets, texts=[text], mode=mode, top_k=10, curve=CURVE, **options).hits[0]  # type: ignore[arg-type]
+    request = SearchRequest(facets=facets, texts=[text], mode=mode, top_k=10, **options)  # type: ignore[arg-type]
+    return engine.search("docs", request, curve=CURVE).hits[0]
 
 
 def test_signals_say_what_spoke_for_a_hit(filled: CollectionEngine) -> None:
@@ -97,12 +98,12 @@ def test_hits_below_the_threshold_are_left_out(filled: CollectionEngine, mode: S
 
 
 def test_without_a_curve_there_is_no_confidence(filled: CollectionEngine) -> None:
-    hit = filled.search("docs", texts=["pump"], mode="lexical", top_k=1).hits[0][0]
+    hit = filled.search("docs", SearchRequest(texts=["pump"], mode="lexical", top_k=1)).hits[0][0]
     assert hit.confidence is None
     with pytest.raises(InvalidInputError, match="min_confidence"):
-        filled.search("docs", texts=["pump"], mode="lexical", top_k=1, min_confidence=0.5)
+        filled.search("docs", SearchRequest(texts=["pump"], mode="lexical", top_k=1, min_confidence=0.5))
     only = RelevanceCurve(revision="1", weights={"facets": {"cosine": 1.0}})
-    hits = filled.search("docs", texts=["pump"], mode="lexical", top_k=1, curve=only).hits[0]
+    hits = filled.search("docs", SearchRequest(texts=["pump"], mode="lexical", top_k=1), curve=only).hits[0]
     assert hits[0].confidence is None
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from waiting import wait_until
 
-from facets.documents import CollectionEngine, Document, EngineConfig, SearchResult, index_manager
+from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest, SearchResult, index_manager
 from facets.documents.index_manager import CollectionSource, Quarantine
 from facets.documents.store import SCHEMA, DocumentStore
 from facets.errors import DamagedError, IndexFormatError, StorageError
@@ -77,7 +77,7 @@ def child(script: str, data_dir: Path) -> subprocess.Popen[str]:
 
 def search_all(engine: CollectionEngine, num: int = 5) -> SearchResult:
     queries = np.random.default_rng(3).standard_normal((num, 2, 32)).astype(np.float32)
-    return engine.search("docs", queries, top_k=10, exact=True)
+    return engine.search("docs", SearchRequest(facets=queries, top_k=10, exact=True))
 
 
 def answers(result: SearchResult) -> list[list[tuple[str, float]]]:
@@ -116,9 +116,11 @@ def test_acknowledged_documents_survive_sigkill(tmp_path: Path) -> None:
         assert total in (acknowledged, acknowledged + 20), "a batch is stored whole or not at all"
         last = engine.get("docs", [wanted[-1]], include_facets=True).documents[0]
         assert last.facet_embeddings is not None
-        found = engine.search("docs", last.facet_embeddings[None], top_k=1, exact=True)
+        found = engine.search("docs", SearchRequest(facets=last.facet_embeddings[None], top_k=1, exact=True))
         assert found.hits[0][0].id == wanted[-1]
-        by_words = engine.search("docs", texts=[f"w{id[1:]}" for id in wanted[-200:]], mode="lexical", top_k=1)
+        by_words = engine.search(
+            "docs", SearchRequest(texts=[f"w{id[1:]}" for id in wanted[-200:]], mode="lexical", top_k=1)
+        )
         assert [hits[0].id for hits in by_words.hits] == wanted[-200:]
 
 
@@ -279,7 +281,7 @@ def test_one_document_with_damaged_facets_is_named_and_left_out(
     }
     query = victim.facet_embeddings[None].astype(np.float32)
     for exact in (True, False):
-        hits = engine.search("docs", query, top_k=600, exact=exact).hits[0]
+        hits = engine.search("docs", SearchRequest(facets=query, top_k=600, exact=exact)).hits[0]
         assert {hit.id for hit in hits} <= {document.id for document in documents} - {"d0300", "d0310"}
         assert len(hits) == 598 or not exact
     assert engine.get_collection("docs").num_damaged == 2
@@ -289,7 +291,7 @@ def test_one_document_with_damaged_facets_is_named_and_left_out(
     assert engine.get("docs", ["d0300"]).documents[0].text == "text 300", "the text can still be read"
     engine.upsert("docs", [victim])
     engine.delete("docs", ids=["d0310"])
-    assert engine.search("docs", query, top_k=1).hits[0][0].id == "d0300"
+    assert engine.search("docs", SearchRequest(facets=query, top_k=1)).hits[0][0].id == "d0300"
     assert engine.get_collection("docs").num_damaged == 0
 
 
@@ -303,7 +305,7 @@ def test_document_with_a_damaged_text_is_left_out_of_searches_that_meet_it(
     assert engine.get("docs", ["d0299"]).documents[0].text == "text 299"
     query = make_documents(600)[300].facet_embeddings[None].astype(np.float32)
     with caplog.at_level(logging.ERROR):
-        hits = engine.search("docs", query, top_k=3).hits[0]
+        hits = engine.search("docs", SearchRequest(facets=query, top_k=3)).hits[0]
     assert len(hits) == 3 and "d0300" not in {hit.id for hit in hits}
     assert "d0300" in caplog.text
 
@@ -314,7 +316,7 @@ def test_damaged_terms_are_made_again_of_the_text(saved: tuple[Path, object], op
         connection.execute("UPDATE terms SET terms = substr(terms, 1, 9) WHERE row BETWEEN 306 AND 310")
     connection.close()
     engine = open_engine()
-    assert engine.search("docs", texts=["text 303"], mode="lexical", top_k=1).hits[0][0].id == "d0303"
+    assert engine.search("docs", SearchRequest(texts=["text 303"], mode="lexical", top_k=1)).hits[0][0].id == "d0303"
     assert engine.get_collection("docs").num_damaged == 0
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document, Equals, NoneOf, OneOf, Range, SearchResult
+from facets.documents import CollectionEngine, Document, Equals, NoneOf, OneOf, Range, SearchRequest, SearchResult
 from facets.documents.index_manager import IndexManager
 from facets.documents.store import SCHEMA, DocumentStore
 from facets.documents.types import MAX_ID_BYTES, MAX_PAYLOAD_BYTES
@@ -61,7 +61,7 @@ def test_recreated_collection_is_empty(engine: CollectionEngine, make_documents:
     engine.delete_collection("docs")
     engine.create_collection("docs", model="toy", model_revision="2", num_facets=2, dim=32)
     assert engine.count("docs").num_documents == 0
-    assert engine.search("docs", np.ones((1, 2, 32), dtype=np.float32), top_k=3).hits == ((),)
+    assert engine.search("docs", SearchRequest(facets=np.ones((1, 2, 32), dtype=np.float32), top_k=3)).hits == ((),)
 
 
 @pytest.mark.parametrize("name", ["", "A", "-a", "a b", "a/b", "a" * 65, "\u00e9", "a\n", "../x"])
@@ -88,7 +88,7 @@ def test_bad_collection_settings_are_refused(engine: CollectionEngine) -> None:
         lambda e: e.delete("none", ids=["a"]),
         lambda e: e.list_documents("none"),
         lambda e: e.count("none"),
-        lambda e: e.search("none", np.ones((1, 2, 32)), top_k=1),
+        lambda e: e.search("none", SearchRequest(facets=np.ones((1, 2, 32)), top_k=1)),
         lambda e: e.delete_collection("none"),
     ],
 )
@@ -108,7 +108,7 @@ def test_upsert_inserts_then_replaces(engine: CollectionEngine, make_documents: 
     found = engine.get("docs", ["d0003"]).documents[0]
     assert (found.text, found.payload, found.revision) == ("new", {"x": [1, {"y": None}]}, second.revision)
     query = np.ones((1, 1, 32), dtype=np.float32)
-    hits = engine.search("docs", query, top_k=2).hits[0]
+    hits = engine.search("docs", SearchRequest(facets=query, top_k=2)).hits[0]
     assert [(hit.id, hit.score, hit.text) for hit in hits] == [("d0003", 1.0, "new"), ("z", 1.0, "t")]
 
 
@@ -197,7 +197,7 @@ def test_delete_by_id_and_by_filter(engine: CollectionEngine, make_documents: Ma
     assert result.num_deleted == 1
     assert engine.delete("docs", filter=Equals("even", True)).num_deleted == 5
     assert engine.count("docs").num_documents == 4
-    found = engine.search("docs", np.ones((1, 1, 32), dtype=np.float32), top_k=20)
+    found = engine.search("docs", SearchRequest(facets=np.ones((1, 1, 32), dtype=np.float32), top_k=20))
     assert sorted(ids(found)) == ["d0003", "d0005", "d0007", "d0009"]
     for arguments in ({}, {"ids": ["a"], "filter": Equals("even", True)}):
         with pytest.raises(InvalidInputError):
@@ -211,13 +211,13 @@ def test_another_collection_of_the_same_name_is_not_the_one_seen(
     query = documents[0].facet_embeddings[None].astype(np.float32)
     seen = engine.record("docs")
     engine.upsert("docs", documents, seen=seen)
-    assert ids(engine.search("docs", query, top_k=1, seen=seen)) == ["d0000"]
+    assert ids(engine.search("docs", SearchRequest(facets=query, top_k=1), seen=seen)) == ["d0000"]
     engine.delete_collection("docs")
     engine.create_collection("docs", model="other", model_revision="1", num_facets=2, dim=32)
     with pytest.raises(NotFoundError, match="meanwhile"):
         engine.upsert("docs", documents, seen=seen)
     with pytest.raises(NotFoundError, match="meanwhile"):
-        engine.search("docs", query, top_k=1, seen=seen)
+        engine.search("docs", SearchRequest(facets=query, top_k=1), seen=seen)
     assert engine.count("docs").num_documents == 0
     assert engine.upsert("docs", documents).num_inserted == 2
 
@@ -294,7 +294,7 @@ def test_search_matches_reference(
 ) -> None:
     documents = make_documents(650)
     queries = make_facets(6, 3, 32, seed=9)
-    result = faiss_engine.search("docs", queries, top_k=10, exact=exact)
+    result = faiss_engine.search("docs", SearchRequest(facets=queries, top_k=10, exact=exact))
     assert result.index_kind == faiss_engine.get_collection("docs").index_kind == "faiss-ivf-fp16"
     assert result.exhaustive or not exact
     expected = [expected_hits(documents, query, 10) for query in queries]
@@ -311,7 +311,7 @@ def test_small_collection_matches_reference(
     documents = make_documents(300)
     engine.upsert("docs", documents)
     queries = make_facets(3, 2, 32, seed=9)
-    result = engine.search("docs", queries, top_k=25)
+    result = engine.search("docs", SearchRequest(facets=queries, top_k=25))
     assert (result.exhaustive, result.index_kind) == (True, "exact")
     for query, hits in zip(queries, result.hits, strict=True):
         assert [hit.id for hit in hits] == expected_hits(documents, query, 25)
@@ -320,7 +320,7 @@ def test_small_collection_matches_reference(
 def test_hit_shows_which_facets_met(faiss_engine: CollectionEngine, make_documents: MakeDocuments) -> None:
     wanted = make_documents(650)[123]
     query = np.stack([wanted.facet_embeddings[0], wanted.facet_embeddings[1] * 3])[None]
-    hit = faiss_engine.search("docs", query, top_k=1, weights=np.array([[1.0, 4.0]])).hits[0][0]
+    hit = faiss_engine.search("docs", SearchRequest(facets=query, top_k=1, weights=np.array([[1.0, 4.0]]))).hits[0][0]
     assert (hit.id, hit.payload) == (wanted.id, wanted.payload)
     assert hit.score == pytest.approx(1.0, abs=1e-5)
     assert [(match.first_facet, match.second_facet) for match in hit.evidence] == [(1, 1), (0, 0)]
@@ -335,7 +335,7 @@ def test_weights_choose_which_facet_counts(engine: CollectionEngine, make_docume
     engine.upsert("docs", documents)
     query = np.stack([documents[3].facet_embeddings[0], documents[8].facet_embeddings[0]])[None]
     for weights, wanted in (([1.0, 0.0], "d0003"), ([0.0, 2.0], "d0008")):
-        result = engine.search("docs", query, top_k=1, weights=np.array([weights]))
+        result = engine.search("docs", SearchRequest(facets=query, top_k=1, weights=np.array([weights])))
         assert ids(result) == [wanted]
         assert result.hits[0][0].score == pytest.approx(1.0, abs=1e-3)
 
@@ -343,14 +343,18 @@ def test_weights_choose_which_facet_counts(engine: CollectionEngine, make_docume
 @pytest.mark.parametrize("weights", [[[0.0, 0.0]], [[-1.0, 2.0]], [[np.nan, 1.0]], [[1.0]], [[1.0, 1.0], [1.0, 1.0]]])
 def test_bad_weights_are_refused(engine: CollectionEngine, weights: list[list[float]]) -> None:
     with pytest.raises(InvalidInputError, match="weights"):
-        engine.search("docs", np.ones((1, 2, 32), dtype=np.float32), top_k=1, weights=np.array(weights))
+        engine.search(
+            "docs", SearchRequest(facets=np.ones((1, 2, 32), dtype=np.float32), top_k=1, weights=np.array(weights))
+        )
 
 
 def test_ties_are_broken_by_id(faiss_engine: CollectionEngine) -> None:
     faiss_engine.upsert("docs", [document(f"tie{n:03}") for n in reversed(range(300))])
     faiss_engine.maintain()
     faiss_engine.upsert("docs", [document("tie-a"), document("tie999")])
-    result = faiss_engine.search("docs", np.ones((1, 1, 32), dtype=np.float32), top_k=4, exact=True)
+    result = faiss_engine.search(
+        "docs", SearchRequest(facets=np.ones((1, 1, 32), dtype=np.float32), top_k=4, exact=True)
+    )
     assert ids(result) == ["tie-a", "tie000", "tie001", "tie002"]
 
 
@@ -361,39 +365,39 @@ def test_filtered_search_is_never_short(
     documents = make_documents(650)
     query = make_facets(1, 2, 32, seed=5)
     few = OneOf("number", [3, 77, 501, 640])
-    assert sorted(ids(faiss_engine.search("docs", query, top_k=10, filter=few, exact=exact))) == [
+    assert sorted(ids(faiss_engine.search("docs", SearchRequest(facets=query, top_k=10, filter=few, exact=exact)))) == [
         "d0003",
         "d0077",
         "d0501",
         "d0640",
     ]
     many = Range("number", gte=100, lt=640)
-    result = faiss_engine.search("docs", query, top_k=10, filter=many, exact=exact)
+    result = faiss_engine.search("docs", SearchRequest(facets=query, top_k=10, filter=many, exact=exact))
     if exact:
         assert ids(result) == expected_hits(documents[100:640], query[0], 10)
     assert len(result.hits[0]) == 10
     assert all(100 <= int(id[1:]) < 640 for id in ids(result))
-    assert faiss_engine.search("docs", query, top_k=10, filter=Equals("number", -1)).hits == ((),)
+    assert faiss_engine.search("docs", SearchRequest(facets=query, top_k=10, filter=Equals("number", -1))).hits == ((),)
 
 
 def test_filter_sees_new_payload_at_once(engine: CollectionEngine) -> None:
     query = np.ones((1, 1, 32), dtype=np.float32)
     chosen = Equals("year", 2020)
     engine.upsert("docs", [document("a", payload={"year": 2020}), document("b")])
-    assert ids(engine.search("docs", query, top_k=5, filter=chosen)) == ["a"]
+    assert ids(engine.search("docs", SearchRequest(facets=query, top_k=5, filter=chosen))) == ["a"]
     engine.upsert("docs", [document("a"), document("b", payload={"year": 2020})])
-    assert ids(engine.search("docs", query, top_k=5, filter=chosen)) == ["b"]
+    assert ids(engine.search("docs", SearchRequest(facets=query, top_k=5, filter=chosen))) == ["b"]
 
 
 def test_updates_and_deletes_reach_faiss(faiss_engine: CollectionEngine, make_documents: MakeDocuments) -> None:
     documents = make_documents(650)
     query = documents[10].facet_embeddings[None].astype(np.float32)
-    assert ids(faiss_engine.search("docs", query, top_k=1)) == ["d0010"]
+    assert ids(faiss_engine.search("docs", SearchRequest(facets=query, top_k=1))) == ["d0010"]
     faiss_engine.delete("docs", ids=["d0010"])
-    assert "d0010" not in ids(faiss_engine.search("docs", query, top_k=650, exact=True))
+    assert "d0010" not in ids(faiss_engine.search("docs", SearchRequest(facets=query, top_k=650, exact=True)))
     faiss_engine.upsert("docs", [document("d0011", facet_embeddings=documents[10].facet_embeddings)])
     for _ in range(2):
-        top = faiss_engine.search("docs", query, top_k=649).hits[0]
+        top = faiss_engine.search("docs", SearchRequest(facets=query, top_k=649)).hits[0]
         assert top[0].id == "d0011"
         assert len({hit.id for hit in top}) == len(top) == 649
         faiss_engine.delete("docs", ids=[f"d{n:04}" for n in range(300, 500)] + ["x"])
@@ -404,10 +408,10 @@ def test_updates_and_deletes_reach_faiss(faiss_engine: CollectionEngine, make_do
 def test_search_of_emptied_faiss_collection(faiss_engine: CollectionEngine) -> None:
     faiss_engine.delete("docs", filter=Range("number", gte=0))
     query = np.ones((2, 1, 32), dtype=np.float32)
-    assert faiss_engine.search("docs", query, top_k=3).hits == ((), ())
+    assert faiss_engine.search("docs", SearchRequest(facets=query, top_k=3)).hits == ((), ())
     faiss_engine.maintain()
     faiss_engine.upsert("docs", [document()])
-    assert ids(faiss_engine.search("docs", query, top_k=3)) == ["a"]
+    assert ids(faiss_engine.search("docs", SearchRequest(facets=query, top_k=3))) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -423,23 +427,23 @@ def test_search_of_emptied_faiss_collection(faiss_engine: CollectionEngine) -> N
     ],
 )
 def test_bad_query_is_refused(engine: CollectionEngine, query: NDArray[np.float32]) -> None:
-    with pytest.raises(InvalidInputError, match="query_facets"):
-        engine.search("docs", query, top_k=1)
+    with pytest.raises(InvalidInputError, match=r"^facets"):
+        engine.search("docs", SearchRequest(facets=query, top_k=1))
 
 
 @pytest.mark.parametrize("top_k", [0, -1, MAX_TOP_K + 1])
 def test_bad_top_k_is_refused(engine: CollectionEngine, top_k: int) -> None:
     with pytest.raises(InvalidInputError, match="top_k"):
-        engine.search("docs", np.ones((1, 2, 32), dtype=np.float32), top_k=top_k)
+        engine.search("docs", SearchRequest(facets=np.ones((1, 2, 32), dtype=np.float32), top_k=top_k))
 
 
 def test_min_revision_is_honoured(engine: CollectionEngine) -> None:
     revision = engine.upsert("docs", [document()]).revision
     query = np.ones((1, 1, 32), dtype=np.float32)
-    assert engine.search("docs", query, top_k=1, min_revision=revision).index_revision >= revision
+    assert engine.search("docs", SearchRequest(facets=query, top_k=1, min_revision=revision)).index_revision >= revision
     assert engine.get("docs", ["a"], min_revision=revision).index_revision >= revision
     for call in (
-        lambda: engine.search("docs", query, top_k=1, min_revision=revision + 1),
+        lambda: engine.search("docs", SearchRequest(facets=query, top_k=1, min_revision=revision + 1)),
         lambda: engine.get("docs", ["a"], min_revision=revision + 1),
         lambda: engine.list_documents("docs", min_revision=revision + 1),
         lambda: engine.count("docs", min_revision=revision + 1),
@@ -474,7 +478,7 @@ def test_searches_beside_writes_see_every_acknowledged_document(
             wanted = documents[rng.integers(0, acknowledged)]
             query = wanted.facet_embeddings[None].astype(np.float32)
             texts = [wanted.text] if seed == 2 else None  # by facets, by facets exactly, by words too
-            found = ids(engine.search("docs", query, texts=texts, top_k=3, exact=bool(seed % 2)))
+            found = ids(engine.search("docs", SearchRequest(facets=query, texts=texts, top_k=3, exact=bool(seed % 2))))
             if wanted.id not in found or len(set(found)) != 3:
                 failures.append(f"{wanted.id} not among {found}")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from facets.documents import CollectionEngine, Document, Hit, Span
+from facets.documents import CollectionEngine, Document, Hit, SearchRequest, Span
 from facets.language.terms import located_terms
 
 TEXT = (
@@ -33,7 +33,9 @@ def filled(engine: CollectionEngine) -> CollectionEngine:
 
 def hit(engine: CollectionEngine, facets: list[int], text: str | None, collection: str = "spans") -> Hit:
     query = np.eye(32, dtype=np.float32)[facets][None]
-    return engine.search(collection, query, texts=None if text is None else [text], top_k=1).hits[0][0]
+    return engine.search(collection, SearchRequest(facets=query, texts=None if text is None else [text], top_k=1)).hits[
+        0
+    ][0]
 
 
 def test_a_match_has_the_span_of_the_facet_that_met(filled: CollectionEngine) -> None:
@@ -69,7 +71,7 @@ def test_a_long_sentence_is_cut_where_clauses_begin(engine: CollectionEngine, wo
     spans = np.array([[text.index("clause9"), text.index("clause9") + 20]] * 2)
     engine.upsert("docs", [Document(id="a", text=text, facet_embeddings=np.eye(2, 32), facet_spans=spans)])
     query = np.eye(1, 32, dtype=np.float32)[None]
-    answer = engine.search("docs", query, texts=words and [words], top_k=1).hits[0][0].answer
+    answer = engine.search("docs", SearchRequest(facets=query, texts=words and [words], top_k=1)).hits[0][0].answer
     assert answer is not None and "clause9" in answer.text and len(answer.text) <= 300
     assert answer.text.startswith("and so") and answer.text.endswith("a while,")
 
@@ -79,7 +81,9 @@ def test_one_word_without_an_end_is_cut_all_the_same(engine: CollectionEngine) -
     engine.upsert(
         "docs", [Document(id="a", text=text, facet_embeddings=np.eye(2, 32), facet_spans=np.array([[0, 5000]] * 2))]
     )
-    answer = engine.search("docs", np.eye(1, 32, dtype=np.float32)[None], top_k=1).hits[0][0].answer
+    answer = (
+        engine.search("docs", SearchRequest(facets=np.eye(1, 32, dtype=np.float32)[None], top_k=1)).hits[0][0].answer
+    )
     assert answer is not None and 0 < len(answer.text) <= 300
 
 
@@ -89,7 +93,7 @@ def test_without_spans_words_alone_say_which_sentence_answers(filled: Collection
     assert hit(filled, [0], "unheard of", "docs").answer is None
     found = hit(filled, [0], None, "docs")
     assert found.answer is None and found.evidence[0].second_span is None
-    lexical = filled.search("docs", texts=["tea"], mode="lexical", top_k=1).hits[0][0]
+    lexical = filled.search("docs", SearchRequest(texts=["tea"], mode="lexical", top_k=1)).hits[0][0]
     assert lexical.answer is not None and lexical.answer.text.startswith("Na\u00efve")
 
 
@@ -102,21 +106,27 @@ def test_a_title_that_only_repeats_the_query_is_no_answer(engine: CollectionEngi
         "docs", [Document(id="a", text=text, facet_embeddings=np.eye(2, 32), facet_spans=spans if with_span else None)]
     )
     query = ["What stadiums were considered for Super Bowl 50?"]
-    answer = engine.search("docs", np.eye(1, 32, dtype=np.float32)[None], texts=query, top_k=1).hits[0][0].answer
+    answer = (
+        engine.search("docs", SearchRequest(facets=np.eye(1, 32, dtype=np.float32)[None], texts=query, top_k=1))
+        .hits[0][0]
+        .answer
+    )
     assert answer is not None and answer.text == "The league announced three stadiums for the bowl."
-    alone = engine.search("docs", np.eye(1, 32, dtype=np.float32)[None], texts=["Super Bowl 50"], top_k=1).hits[0][0]
+    alone = engine.search(
+        "docs", SearchRequest(facets=np.eye(1, 32, dtype=np.float32)[None], texts=["Super Bowl 50"], top_k=1)
+    ).hits[0][0]
     assert alone.answer is not None and alone.answer.text
 
 
 def test_a_document_that_only_repeats_the_query_shows_itself(engine: CollectionEngine) -> None:
     engine.upsert("docs", [Document(id="a", text="Super Bowl 50", facet_embeddings=np.eye(2, 32))])
-    answer = engine.search("docs", texts=["super bowl 50"], mode="lexical", top_k=1).hits[0][0].answer
+    answer = engine.search("docs", SearchRequest(texts=["super bowl 50"], mode="lexical", top_k=1)).hits[0][0].answer
     assert answer is not None and answer.text == "Super Bowl 50"
 
 
 def test_a_query_facet_of_weight_zero_is_no_evidence(filled: CollectionEngine) -> None:
     query = np.eye(2, 32, dtype=np.float32)[None]
-    found = filled.search("spans", query, top_k=1, weights=np.array([[0.0, 1.0]])).hits[0][0]
+    found = filled.search("spans", SearchRequest(facets=query, top_k=1, weights=np.array([[0.0, 1.0]]))).hits[0][0]
     assert [match.first_facet for match in found.evidence] == [1]
     assert found.score == pytest.approx(1.0, abs=1e-3)
 
@@ -124,7 +134,7 @@ def test_a_query_facet_of_weight_zero_is_no_evidence(filled: CollectionEngine) -
 def test_a_text_of_a_megabyte_is_answered(engine: CollectionEngine) -> None:
     text = "word " * 200_000 + "needle."
     engine.upsert("docs", [Document(id="long", text=text, facet_embeddings=np.eye(2, 32))])
-    found = engine.search("docs", texts=["needle"], mode="lexical", top_k=1).hits[0][0]
+    found = engine.search("docs", SearchRequest(texts=["needle"], mode="lexical", top_k=1)).hits[0][0]
     assert found.matched_words == ("needle",)
 
 

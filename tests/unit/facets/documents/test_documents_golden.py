@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Contains, EngineConfig
+from facets.documents import CollectionEngine, Contains, EngineConfig, SearchRequest
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 
 
 def best_pairs(engine: CollectionEngine, query: NDArray[np.float32], exact: bool) -> list[tuple[str, list[float]]]:
     """The five best documents by the closest pair of facets, which is what the files hold: id, cosine, pair."""
-    found = engine.search("golden", query[:, None, :], top_k=5, exact=exact)
+    found = engine.search("golden", SearchRequest(facets=query[:, None, :], top_k=5, exact=exact))
     best: dict[str, list[float]] = {}
     for facet, hits in enumerate(found.hits):
         for hit in hits:
@@ -52,5 +52,5 @@ def test_golden_data_directory_loads(version: str, tmp_path: Path, caplog: pytes
         assert info.space == "toys"
         assert (stored.num_tokens, stored.num_read) == (9, 8)
         assert stored.facet_spans is not None and stored.facet_spans.tolist() == [[0, 4], [5, 7]]
-        assert engine.search("golden", texts=["text 31"], mode="lexical", top_k=3).hits[0][0].id == "d31"
+        assert engine.search("golden", SearchRequest(texts=["text 31"], mode="lexical", top_k=3)).hits[0][0].id == "d31"
         assert engine.count("golden", filter=Contains("tags", "odd")).num_documents == 29

@@ -1,13 +1,14 @@
 """Search by words, and by words and facets together."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document, EncodedTexts, Equals, SearchMode, TargetModel
+from facets.documents import CollectionEngine, Document, EncodedTexts, Equals, SearchMode, SearchRequest, TargetModel
 from facets.documents.ranking import fuse
 from facets.errors import FacetsError, InvalidInputError
 from facets.language.interruption import interrupted_by
@@ -42,8 +43,8 @@ def query_facets(facet: int) -> NDArray[np.float32]:
 
 def found(engine: CollectionEngine, text: str, mode: SearchMode = "lexical", **options: object) -> list[str]:
     facets = None if mode == "lexical" else query_facets(4)
-    result = engine.search("docs", facets, texts=[text], mode=mode, top_k=10, **options)  # type: ignore[arg-type]
-    return [hit.id for hit in result.hits[0]]
+    request = SearchRequest(facets=facets, texts=[text], mode=mode, top_k=10, **options)  # type: ignore[arg-type]
+    return [hit.id for hit in engine.search("docs", request).hits[0]]
 
 
 @pytest.mark.parametrize(
@@ -99,19 +100,20 @@ def test_searching_ends_with_its_call(engine: CollectionEngine, text: str, optio
 
 
 def test_hit_says_which_words_matched_and_what_each_side_said(engine: CollectionEngine) -> None:
-    result = engine.search("docs", query_facets(0), texts=["failing of the pump, code"], top_k=2)
+    result = engine.search("docs", SearchRequest(facets=query_facets(0), texts=["failing of the pump, code"], top_k=2))
     hit = result.hits[0][0]
     assert (hit.id, hit.matched_words) == ("pump", ("failing", "pump", "code"))
     assert hit.lexical_score > 0 and 0.9 < hit.facets_score <= 1 and 0 <= hit.score <= 1
     assert len(hit.evidence) == 1
-    by_words = engine.search("docs", texts=["pump"], mode="lexical", top_k=1).hits[0][0]
+    by_words = engine.search("docs", SearchRequest(texts=["pump"], mode="lexical", top_k=1)).hits[0][0]
     assert (by_words.score, by_words.facets_score, by_words.evidence) == (by_words.lexical_score, 0.0, ())
 
 
 def test_both_signals_are_exact_whichever_side_found_the_document(engine: CollectionEngine) -> None:
-    hybrid = engine.search("docs", query_facets(4), texts=["pump question"], top_k=6).hits[0]
-    facets = {hit.id: hit.facets_score for hit in engine.search("docs", query_facets(4), top_k=6).hits[0]}
-    words = engine.search("docs", texts=["pump question"], mode="lexical", top_k=6).hits[0]
+    hybrid = engine.search("docs", SearchRequest(facets=query_facets(4), texts=["pump question"], top_k=6)).hits[0]
+    by_facets = engine.search("docs", SearchRequest(facets=query_facets(4), top_k=6)).hits[0]
+    facets = {hit.id: hit.facets_score for hit in by_facets}
+    words = engine.search("docs", SearchRequest(texts=["pump question"], mode="lexical", top_k=6)).hits[0]
     lexical = {hit.id: hit.lexical_score for hit in words}
     assert {hit.id: hit.facets_score for hit in hybrid} == facets
     assert {hit.id: hit.lexical_score for hit in hybrid} == {id: lexical.get(id, 0.0) for id in facets}
@@ -123,7 +125,7 @@ def test_both_signals_are_exact_whichever_side_found_the_document(engine: Collec
 
 def test_a_score_does_not_go_by_what_else_is_found(engine: CollectionEngine) -> None:
     def score_of_pump() -> float:
-        hits = engine.search("docs", query_facets(4), texts=["failed sleeping"], top_k=10).hits[0]
+        hits = engine.search("docs", SearchRequest(facets=query_facets(4), texts=["failed sleeping"], top_k=10)).hits[0]
         return next(hit.score for hit in hits if hit.id == "pump")
 
     before = score_of_pump()
@@ -151,10 +153,10 @@ def test_words_are_found_after_a_restart(engine: CollectionEngine, open_engine: 
 
 
 def test_words_of_a_collection_are_its_own(engine: CollectionEngine) -> None:
-    before = engine.search("docs", texts=["pump"], mode="lexical", top_k=1).hits[0][0].score
+    before = engine.search("docs", SearchRequest(texts=["pump"], mode="lexical", top_k=1)).hits[0][0].score
     engine.create_collection("other", model="m", model_revision="1", num_facets=2, dim=32)
     engine.upsert("other", [document(f"p{n}", "pump pump pump") for n in range(50)])
-    assert engine.search("docs", texts=["pump"], mode="lexical", top_k=1).hits[0][0].score == before
+    assert engine.search("docs", SearchRequest(texts=["pump"], mode="lexical", top_k=1)).hits[0][0].score == before
 
 
 def test_words_move_with_a_reindexed_collection(engine: CollectionEngine) -> None:
@@ -174,13 +176,13 @@ def test_words_move_with_a_reindexed_collection(engine: CollectionEngine) -> Non
 
 def test_mode_without_what_it_needs_is_refused(engine: CollectionEngine) -> None:
     with pytest.raises(InvalidInputError, match="texts"):
-        engine.search("docs", query_facets(0), mode="hybrid", top_k=1)
-    with pytest.raises(InvalidInputError, match="query_facets"):
-        engine.search("docs", texts=["a"], top_k=1)
+        engine.search("docs", SearchRequest(facets=query_facets(0), mode="hybrid", top_k=1))
+    with pytest.raises(InvalidInputError, match=r"^facets"):
+        engine.search("docs", SearchRequest(texts=["a"], top_k=1))
     with pytest.raises(InvalidInputError, match="texts"):
-        engine.search("docs", query_facets(0), texts=["a", "b"], top_k=1)
+        engine.search("docs", SearchRequest(facets=query_facets(0), texts=["a", "b"], top_k=1))
     with pytest.raises(InvalidInputError, match="mode"):
-        engine.search("docs", query_facets(0), texts=["a"], mode="magic", top_k=1)  # type: ignore[arg-type]
+        engine.search("docs", SearchRequest(facets=query_facets(0), texts=["a"], mode="magic", top_k=1))  # type: ignore[arg-type]
 
 
 def test_scores_of_sentence_spaces_are_absolute(open_engine: OpenEngine) -> None:
@@ -188,9 +190,10 @@ def test_scores_of_sentence_spaces_are_absolute(open_engine: OpenEngine) -> None
     engine = open_engine()
     engine.create_collection("docs", model="m", model_revision="1", space="all-MiniLM-L6-v2", num_facets=2, dim=32)
     engine.upsert("docs", [document(id, text, facet) for facet, (id, text) in enumerate(TEXTS.items())])
-    everything = engine.search("docs", query_facets(4), texts=["pump question"], top_k=6).hits[0]
     few = Equals("size", len(TEXTS["pump"]))
-    [alone] = engine.search("docs", query_facets(4), texts=["pump question"], top_k=6, filter=few).hits[0]
+    request = SearchRequest(facets=query_facets(4), texts=["pump question"], top_k=6)
+    everything = engine.search("docs", request).hits[0]
+    [alone] = engine.search("docs", replace(request, filter=few)).hits[0]
     [same] = [hit for hit in everything if hit.id == "pump"]
     assert alone.score == pytest.approx(same.score, abs=1e-6)
     assert same.score == pytest.approx(0.5 * same.facets_score + 0.5 * same.signals["saturation"], abs=1e-5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document, EncodedTexts, TargetModel
+from facets.documents import CollectionEngine, Document, EncodedTexts, SearchRequest, TargetModel
 from facets.documents.types import MAX_NUM_FACETS
 from facets.errors import InvalidInputError
 from facets.index.exact import reference_search
@@ -49,7 +49,9 @@ def assert_found(engine: CollectionEngine, documents: list[Document], *, num_fac
     truth = reference_search(units, padded(documents))
     by_id = {document.id: place for place, document in enumerate(documents)}
     recalls = []
-    for line, scores in zip(engine.search("docs", asked, top_k=10, exact=exact).hits, truth, strict=True):
+    for line, scores in zip(
+        engine.search("docs", SearchRequest(facets=asked, top_k=10, exact=exact)).hits, truth, strict=True
+    ):
         places = [by_id[hit.id] for hit in line]
         np.testing.assert_allclose([hit.score for hit in line], scores[places], atol=2e-3)
         assert len(set(places)) == len(line) == min(10, len(documents))
@@ -134,7 +136,7 @@ def test_a_few_long_documents_do_not_hide_the_others(open_engine: OpenEngine) ->
         documents.append(Document(id=f"near{number}", text="near", facet_embeddings=near, facet_spans=spans))
     engine.upsert("docs", documents)
     engine.maintain()
-    [hits] = engine.search("docs", query[None], top_k=50).hits
+    [hits] = engine.search("docs", SearchRequest(facets=query[None], top_k=50)).hits
     assert len(hits) == 50
     assert {hits[0].id, hits[1].id} == {"near0", "near1"}
 

@@ -15,7 +15,7 @@ _COMMON = """
 import json, os, subprocess, sys
 from pathlib import Path
 import numpy as np
-from facets.documents import CollectionEngine, Document, EngineConfig
+from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
 from facets.errors import FacetsError
 from facets.relations.additions import AddedRelation, AddedRelationStore
 
@@ -65,7 +65,7 @@ tell(lambda: other.add(AddedRelation("y", ("$ARG1 is $ARG2",), 0.5)))
 engine.close()
 engine = CollectionEngine.open(folder / "data", config)
 assert engine.count("docs").num_documents == stored
-assert engine.search("docs", texts=["t" * 100], top_k=1, mode="lexical").hits[0]
+assert engine.search("docs", SearchRequest(texts=["t" * 100], top_k=1, mode="lexical")).hits[0]
 os.ftruncate(filler, 0)
 upsert(stored)
 relations.add(AddedRelation("second", ("$ARG1 knows $ARG2",), 0.5))

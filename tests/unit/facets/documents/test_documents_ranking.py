@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document
+from facets.documents import CollectionEngine, Document, SearchRequest
 from facets.documents.ranking import diversify, similarities
 from facets.errors import InvalidInputError
 
@@ -22,7 +22,7 @@ def test_queries_of_one_call_may_have_candidates_far_apart(open_engine: Callable
     engine.create_collection("c", model="m", model_revision="1", num_facets=1, dim=2)
     engine.upsert("c", [Document(id=f"a{number:04}", text="", facet_embeddings=first) for number in range(3000)])
     engine.upsert("c", [Document(id="b", text="", facet_embeddings=second)])
-    found = engine.search("c", np.stack([first, second]), top_k=1)
+    found = engine.search("c", SearchRequest(facets=np.stack([first, second]), top_k=1))
     assert [[hit.id for hit in hits] for hits in found.hits] == [["a0000"], ["b"]]
 
 
@@ -93,9 +93,9 @@ def test_every_facet_of_a_query_is_covered_by_the_first_results(engine: Collecti
     engine.upsert("docs", [Document(id=id, text=id, facet_embeddings=of) for id, of in facets.items()])
     query = np.stack([np.eye(1, 32, k=0)[0], np.eye(1, 32, k=8)[0]])[None].astype(np.float32)
     weights = np.array([[0.6, 0.4]])
-    plain = engine.search("docs", query, top_k=2, weights=weights).hits[0]
+    plain = engine.search("docs", SearchRequest(facets=query, top_k=2, weights=weights)).hits[0]
     assert [hit.id for hit in plain] == ["a", "b"]
-    diverse = engine.search("docs", query, top_k=2, weights=weights, diversify=0.8).hits[0]
+    diverse = engine.search("docs", SearchRequest(facets=query, top_k=2, weights=weights, diversify=0.8)).hits[0]
     assert [hit.id for hit in diverse] == ["a", "other"]
     assert diverse[0].score > diverse[1].score
 
@@ -106,13 +106,13 @@ def test_results_for_one_facet_are_no_copies_of_each_other(engine: CollectionEng
     near[0, 5], near[1] = 0.6, np.eye(1, 32, k=9)[0]
     engine.upsert("docs", [*copies, Document(id="near", text="tea", facet_embeddings=near)])
     query = np.eye(1, 32, dtype=np.float32)[None]
-    found = engine.search("docs", query, top_k=2, diversify=0.7).hits[0]
+    found = engine.search("docs", SearchRequest(facets=query, top_k=2, diversify=0.7)).hits[0]
     assert [hit.id for hit in found] == ["copy0", "near"]
-    lexical = engine.search("docs", texts=["red tea"], mode="lexical", top_k=2, diversify=0.9).hits[0]
+    lexical = engine.search("docs", SearchRequest(texts=["red tea"], mode="lexical", top_k=2, diversify=0.9)).hits[0]
     assert [hit.id for hit in lexical] == ["copy0", "near"]
 
 
 @pytest.mark.parametrize("strength", [-0.1, 1.5, float("nan")])
 def test_impossible_strengths_are_refused(engine: CollectionEngine, strength: float) -> None:
     with pytest.raises(InvalidInputError, match="diversify"):
-        engine.search("docs", np.ones((1, 1, 32), dtype=np.float32), top_k=1, diversify=strength)
+        engine.search("docs", SearchRequest(facets=np.ones((1, 1, 32), dtype=np.float32), top_k=1, diversify=strength))

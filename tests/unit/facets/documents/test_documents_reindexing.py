@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document, EncodedTexts, EngineConfig, Equals, TargetModel
+from facets.documents import CollectionEngine, Document, EncodedTexts, EngineConfig, Equals, SearchRequest, TargetModel
 from facets.documents.index_manager import IndexManager
 from facets.documents.store import SCHEMA, DocumentStore
 from facets.errors import NotFoundError, NotReadyError
@@ -61,7 +61,7 @@ def assert_moved(engine: CollectionEngine, expected: dict[str, str]) -> None:
     for document in result.documents:
         assert document.facet_embeddings is not None
         np.testing.assert_allclose(document.facet_embeddings, vectors([document.text])[0], atol=2e-2)
-    found = engine.search("docs", vectors([expected[id] for id in ids]), top_k=1)
+    found = engine.search("docs", SearchRequest(facets=vectors([expected[id] for id in ids]), top_k=1))
     assert [hits[0].id for hits in found.hits] == ids
 
 
@@ -94,7 +94,7 @@ def test_collection_answers_as_it_was_until_it_has_moved(filled: CollectionEngin
         assert step.num_encoded == min(64 * steps, 200)
         assert step.record.num_documents == 200
         assert filled.get_collection("docs").dim == 32
-        assert filled.search("docs", query, top_k=1).hits[0][0].id == "d7"
+        assert filled.search("docs", SearchRequest(facets=query, top_k=1)).hits[0][0].id == "d7"
         assert [info.name for info in filled.list_collections()] == ["docs"]
     assert steps >= 3
     assert_moved(filled, texts_of(filled))
@@ -102,14 +102,18 @@ def test_collection_answers_as_it_was_until_it_has_moved(filled: CollectionEngin
 
 def test_moved_collection_is_searched_by_filter_at_once(filled: CollectionEngine) -> None:
     filled.reindex("docs", target())
-    found = filled.search("docs", vectors(["first text of 7"]), top_k=1, filter=Equals("version", "first"))
+    found = filled.search(
+        "docs", SearchRequest(facets=vectors(["first text of 7"]), top_k=1, filter=Equals("version", "first"))
+    )
     assert (found.hits[0][0].id, found.index_revision) == ("d7", filled.revision)
 
 
 def test_every_revision_that_a_read_returns_may_be_searched_for(filled: CollectionEngine) -> None:
     filled.reindex("docs", target(), budget_s=0.0)
     revision = filled.get("docs", ["d1"]).index_revision
-    found = filled.search("docs", vectors(["first text of 7"], 2, 32), top_k=1, min_revision=revision)
+    found = filled.search(
+        "docs", SearchRequest(facets=vectors(["first text of 7"], 2, 32), top_k=1, min_revision=revision)
+    )
     assert found.index_revision >= revision
 
 
@@ -297,7 +301,7 @@ def test_crash_between_any_two_batches_loses_nothing(filled: CollectionEngine, t
             assert texts_of(engine) == expected
             if engine.get_collection("docs").model == "toy":
                 query = vectors([expected["d50"]], 2, 32)
-                assert engine.search("docs", query, top_k=1).hits[0][0].id == "d50"
+                assert engine.search("docs", SearchRequest(facets=query, top_k=1)).hits[0][0].id == "d50"
             engine.maintain()
             assert engine.reindex("docs", target()).done
             assert_moved(engine, expected)

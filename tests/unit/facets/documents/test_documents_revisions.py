@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document, Equals
+from facets.documents import CollectionEngine, Document, Equals, SearchRequest
 from facets.documents.views import StoreView
 from facets.index.live import LiveIndex
 
@@ -44,7 +44,7 @@ def test_neither_search_nor_upsert_counts(
     monkeypatch.setattr(StoreView, "count", lambda *_: pytest.fail("the collection was counted"))
     record = two.record("docs")
     two.upsert("docs", make_documents(3, prefix="new"), seen=record)
-    assert len(two.search("docs", QUERY, top_k=30, seen=record).hits[0]) == 23
+    assert len(two.search("docs", SearchRequest(facets=QUERY, top_k=30), seen=record).hits[0]) == 23
     assert two.get_collection("docs").num_documents == 23
 
 
@@ -64,11 +64,11 @@ def test_writes_to_another_collection_leave_remembered_filters(
     rows = StoreView.rows
     monkeypatch.setattr(StoreView, "rows", lambda *args: evaluated.append(args) or rows(*args))
     for number in range(3):
-        assert len(two.search("docs", QUERY, top_k=20, filter=Equals("even", True)).hits[0]) == 10
+        assert len(two.search("docs", SearchRequest(facets=QUERY, top_k=20, filter=Equals("even", True))).hits[0]) == 10
         two.upsert("other", make_documents(1, prefix=f"o{number}"))
     assert len(evaluated) == 1
     two.upsert("docs", make_documents(22))
-    assert len(two.search("docs", QUERY, top_k=20, filter=Equals("even", True)).hits[0]) == 11
+    assert len(two.search("docs", SearchRequest(facets=QUERY, top_k=20, filter=Equals("even", True))).hits[0]) == 11
     assert len(evaluated) == 2
 
 
@@ -90,6 +90,6 @@ def test_only_writes_to_the_same_collection_make_a_search_try_again(
         return search(live, *args, **options)  # type: ignore[arg-type]  # passed through
 
     monkeypatch.setattr(LiveIndex, "search", search_after_a_write)
-    found = two.search("docs", QUERY, top_k=30, filter=Equals("even", True))
+    found = two.search("docs", SearchRequest(facets=QUERY, top_k=30, filter=Equals("even", True)))
     assert len(found.hits[0]) == 10
     assert len(searches) == tries

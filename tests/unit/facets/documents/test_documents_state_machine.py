@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from facets.documents import CollectionEngine, Document, EngineConfig, Equals
+from facets.documents import CollectionEngine, Document, EngineConfig, Equals, SearchRequest
 
 DIM = 32
 IDS = st.sampled_from([f"d{number}" for number in range(12)])
@@ -80,11 +80,13 @@ class EngineMachine(RuleBasedStateMachine):
     @rule(number=TEXTS, exact=st.booleans())
     def search(self, number: int, exact: bool) -> None:
         wanted = sorted(id for id, held in self.documents.items() if held == number)
-        hits = self.engine.search("docs", facets_of(number)[None], top_k=12, exact=exact).hits[0]
+        hits = self.engine.search("docs", SearchRequest(facets=facets_of(number)[None], top_k=12, exact=exact)).hits[0]
         assert [hit.id for hit in hits if hit.score > 0.99] == wanted
-        found = self.engine.search("docs", texts=[f"word{number}"], mode="lexical", top_k=12).hits[0]
+        found = self.engine.search("docs", SearchRequest(texts=[f"word{number}"], mode="lexical", top_k=12)).hits[0]
         assert sorted(hit.id for hit in found) == wanted
-        filtered = self.engine.search("docs", facets_of(0)[None], top_k=12, filter=Equals("number", number)).hits[0]
+        filtered = self.engine.search(
+            "docs", SearchRequest(facets=facets_of(0)[None], top_k=12, filter=Equals("number", number))
+        ).hits[0]
         assert sorted(hit.id for hit in filtered) == wanted
 
     @invariant()

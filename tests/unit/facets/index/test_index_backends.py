@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document, EngineConfig
+from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
 from facets.index import backends
 from facets.index.base import Chunks, FacetIndex, IndexBackend
 from facets.index.candidates import HALF_PRECISION_ERROR, Candidates, select_candidates
@@ -86,6 +86,6 @@ def test_backend_that_only_searches_serves_the_engine(monkeypatch: pytest.Monkey
         with CollectionEngine.open(tmp_path / name, config) as engine:
             engine.maintain()
             assert engine.get_collection("docs").index_kind.startswith(name)
-            found = engine.search("docs", queries, top_k=10, exact=True)
+            found = engine.search("docs", SearchRequest(facets=queries, top_k=10, exact=True))
             answers.append([[(hit.id, hit.score) for hit in hits] for hits in found.hits])
     assert answers[0] == answers[1]

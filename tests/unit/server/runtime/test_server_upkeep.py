@@ -11,7 +11,7 @@ from damage import flip_bit
 from facets_server.__main__ import main
 from facets_server.documents.stream_store import StreamStore
 
-from facets.documents import CollectionEngine, Document, EngineConfig
+from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
 from facets.papers.records import Paper
 from facets.papers.store import AdditionStore
 from facets.relations.additions import AddedRelation, AddedRelationStore
@@ -76,7 +76,7 @@ def test_backup_of_directory_in_use_is_restored_whole(data, tmp_path, capsys):
     with open_(restored) as engine:
         assert engine.count("docs").num_documents == NUM_DOCUMENTS + 5
         query = documents(5)[4].facet_embeddings[None].astype(np.float32)
-        assert engine.search("docs", query, top_k=1).hits[0][0].id in ("d4", "late4")
+        assert engine.search("docs", SearchRequest(facets=query, top_k=1)).hits[0][0].id in ("d4", "late4")
     papers = AdditionStore(restored / "papers" / "toy", "toy")
     assert [paper.id for paper in papers.papers()] == ["p1"]
     papers.close()
