@@ -14,8 +14,6 @@ PACKAGE_FOLDER = Path(__file__).resolve().parent
 
 _SERVICES = '''"""Names of the services of facets.v1, generated; see facets_proto.generate."""
 
-__all__ = ["SERVICES"]
-
 SERVICES: tuple[str, ...] = (
 {})
 '''
