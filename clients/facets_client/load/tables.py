@@ -298,9 +298,11 @@ class _ArrayCutter:
     def _has_more(self) -> bool:
         """Whether anything but white space follows."""
         rest = self._data[self._position :]
-        while rest is not None and not rest.strip():
-            rest = self._stream.read(1 << 18) or None
-        return rest is not None
+        while not rest.strip():
+            rest = self._stream.read(1 << 18)
+            if not rest:
+                return False
+        return True
 
     def begin_again(self) -> bool:
         """Begins again within the element that was handed out last; False where it cannot."""
