@@ -134,7 +134,6 @@ def test_records_of_an_array_are_what_json_reads(records, indent):
     assert [item.fields for item in read_json(source, ReadOptions())] == records
 
 
-@NEEDS_LXML
 @pytest.mark.parametrize("form", ["{one}\n{two}", "{one}{two}", "{one} , x"])
 def test_what_follows_an_array_is_told(tmp_path, form):
     path = tmp_path / "two.json"
@@ -155,6 +154,7 @@ def test_a_header_over_the_limit_costs_its_file_alone(tmp_path):
     assert found[-1] == "hello" and len(found) == 2
 
 
+@NEEDS_LXML
 def test_html_that_is_nested_deeply_is_read(tmp_path, environment):
     path = tmp_path / "deep.html"
     path.write_text("<html><body>" + "<div>" * 200_000 + "hello" + "</div>" * 200_000 + "</body></html>")
