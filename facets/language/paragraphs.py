@@ -75,6 +75,10 @@ def paragraphs(text: str) -> Iterator[tuple[int, int]]:
         >>> [wrapped[start:end] for start, end in paragraphs(wrapped)]
         ['The crane fell over on the fourth of\nMarch, when a cable broke.', '- milk', '- bread']
     """
+    if _LINE.fullmatch(stripped := text.strip()):  # most texts are one line, which may be of megabytes
+        start = len(text) - len(text.lstrip())
+        yield start, start + len(stripped)
+        return
     blocks = list(_blocks(text))
     full = [_full_lines(block) for block in blocks]
     pairs = [(block[place], block[place + 1]) for block, some in zip(blocks, full, strict=True) for place in some]
