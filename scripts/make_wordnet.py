@@ -1,4 +1,4 @@
-"""Writes facets/relations/wordnet.json.xz: the part of WordNet that entailment reads, from its database files.
+"""Writes facets/language/wordnet.json.xz: the part of WordNet that entailment reads, from its database files.
 
     python scripts/make_wordnet.py /usr/share/wordnet shared/data/words/frequencies.tsv.xz
 
@@ -18,7 +18,7 @@ PARTS = {"v": "verb", "n": "noun", "a": "adj"}
 NUM_WORDS = 60_000
 MAX_SENSES = 6
 ABOVE = ("@", "*", ">")  # hypernym, entailment, cause
-OUT = Path(__file__).resolve().parent.parent / "facets" / "relations" / "wordnet.json.xz"
+OUT = Path(__file__).resolve().parent.parent / "facets" / "language" / "wordnet.json.xz"
 
 
 def lines(path: Path) -> Iterator[str]:

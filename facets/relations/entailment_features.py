@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets.language.interruption import check_interrupted
+from facets.language.wordnet import WordNet, wordnet
 from facets.relations.assertion import MODALS, negation_cue
 from facets.relations.model import PatternEncoder
 from facets.relations.patterns import ARG1, ARG2, ENTITY
 from facets.relations.scoring import asymmetric_score, generality_score
 from facets.relations.thresholds import FEATURES, WORD_FEATURES
-from facets.relations.wordnet import WordNet, wordnet
 
 # Features that are multiplied by the similarity: what words say about unlike patterns is noise.
 _WITH_SIMILARITY = ("freed",)
@@ -85,7 +85,7 @@ def read_wording(tokens: Sequence[str], words: WordNet) -> Wording:
         words: Tells verbs.
 
     Example:
-        >>> from facets.relations.wordnet import wordnet
+        >>> from facets.language.wordnet import wordnet
         >>> wording = read_wording("$ARG1 may have been killed by $ARG2".split(), wordnet())
         >>> wording.content, wording.head_acts, wording.is_hedged
         (('killed',), False, True)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from facets.language.wordnet import wordnet
 from facets.relations.entailment_features import Wording, read_wording, word_features
-from facets.relations.wordnet import wordnet
 
 
 def features_of(premise: str, hypothesis: str) -> dict[str, tuple[float, float]]:

@@ -1,6 +1,6 @@
 import pytest
 
-from facets.relations.wordnet import wordnet
+from facets.language.wordnet import wordnet
 
 
 @pytest.mark.parametrize(
