@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from facets_client import Document, FacetsClient
-from facets_client.adapters.exported import join_norms, split_norms, whole
+from facets_client.adapters.exported import facets_of, join_norms, split_norms, whole
 from facets_client.adapters.vespa import read_vespa, schema, write_vespa
 from facets_client.core.types import Span
 
@@ -113,6 +113,19 @@ def test_qdrant_ranks_as_facets_do(client: FacetsClient) -> None:
     theirs = qdrant.query_points("wiki", query=query.tolist(), using=VECTOR, limit=8).points
     assert [hit.id for hit in ours] == [point.payload["id"] for point in theirs]
     assert [len(query) * hit.score for hit in ours] == pytest.approx([point.score for point in theirs], abs=1e-3)
+
+
+def test_qdrant_keeps_the_weights_of_a_query(stored: list[Document]) -> None:
+    qdrant_client = pytest.importorskip("qdrant_client")
+    from facets_client.adapters.qdrant import VECTOR, write_qdrant
+
+    qdrant = qdrant_client.QdrantClient(":memory:")
+    write_qdrant(qdrant, "leaving", stored)
+    query = split_norms(np.concatenate([facets_of(document)[:1] for document in stored]))[0]
+    query *= np.array([[0.7], [0.2], [0.1]], dtype=np.float32)[: len(query)]
+    points = qdrant.query_points("leaving", query=query.tolist(), using=VECTOR, limit=3).points
+    expected = {one.id: (split_norms(facets_of(one))[0] @ query.T).max(axis=0).sum() for one in stored}
+    assert {point.payload["id"]: point.score for point in points} == pytest.approx(expected, abs=1e-3)
 
 
 def test_qdrant_filters_name_fields_of_the_payload(stored: list[Document]) -> None:

@@ -1,7 +1,8 @@
 """Documents with facets and payload into a Qdrant collection, and back (extra ``qdrant``).
 
-A document becomes one point with a multi-vector, its facets, compared by MaxSim over cosines: what Facets itself ranks
-by in mode ``facets``, up to the number of the query's facets.
+A document becomes one point with a multi-vector, its facets of length 1, compared by MaxSim over dot products: what
+Facets itself ranks by in mode ``facets``. The lengths of a query's facets are their weights; Qdrant's cosine would make
+them all equal.
 """
 
 import uuid
@@ -63,7 +64,7 @@ def read_qdrant(qdrant: QdrantClient, collection: str) -> Iterator[Document]:
 
 def _make(qdrant: QdrantClient, collection: str, dim: int) -> None:
     maximum = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
-    vector = models.VectorParams(size=dim, distance=models.Distance.COSINE, multivector_config=maximum)
+    vector = models.VectorParams(size=dim, distance=models.Distance.DOT, multivector_config=maximum)
     qdrant.create_collection(collection, vectors_config={VECTOR: vector})
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from facets_client.cli.failures import CommandError, ExitCode, Failure
-from facets_client.cli.output import progress_bar
+from facets_client.cli.output import count_of, progress_bar
 from facets_client.cli.settings import Settings
 from facets_client.errors import FacetsClientError
 from facets_client.load.batches import Place, RejectedFile, StateFile
@@ -97,13 +97,12 @@ class BulkInput:
         place = self._first_place(state_file, done, may_go_on) if resume else Place()
         rejected = RejectedFile(self.rejected_path, keep_bytes=place.rejected_bytes)
         size, waiting = self.source.size, ""
-        with progress_bar(shown=False if self.settings.quiet else progress, counted="bytes") as bar:
+        with progress_bar(shown=False if self.settings.quiet else progress, counted="percent") as bar:
             shown = bar.add_task("", total=size)
 
             def show(now: Progress) -> None:
                 nonlocal waiting
-                text = f"{now.place.num_done} {done}, {now.place.num_rejected} rejected {now.waiting}"
-                bar.update(shown, completed=now.raw_position, description=text.strip())
+                bar.update(shown, completed=now.raw_position, description=_progress(now, size, done))
                 if now.waiting and not waiting:
                     self.settings.note(f"waiting for the server: {now.waiting}")
                 waiting = now.waiting
@@ -134,7 +133,8 @@ class BulkInput:
     def end(self, place: Place) -> None:
         """Ends the command with the exit code that rejected records have."""
         if place.num_rejected:
-            self.settings.note(f"{place.num_rejected} records were rejected, see {self.rejected_path}")
+            rejected = count_of(place.num_rejected, "record was", "records were")
+            self.settings.note(f"{rejected} rejected, see {self.rejected_path}")
             raise typer.Exit(ExitCode.REJECTED)
 
     def _first_place(self, state_file: StateFile, done: str, may_go_on: Callable[[Place], bool]) -> Place:
@@ -149,6 +149,16 @@ class BulkInput:
         if saved.place.line or saved.place.file:
             self.settings.note(f"going on {_place(saved.place, done)}")
         return saved.place
+
+
+def _progress(now: Progress, size: int | None, done: str) -> str:
+    """Such as ``400 of about 1,000 records: 398 stored, 2 rejected``."""
+    place = now.place
+    left = size is not None and 0 < now.raw_position < size
+    total = f" of about {place.num_records * (size or 0) // now.raw_position:,}" if left else ""
+    read = f"{place.num_records:,}{total} records" if total else count_of(place.num_records, "record")
+    text = f"{read}: {place.num_done:,} {done}, {place.num_rejected:,} rejected"
+    return f"{text} {now.waiting}".strip()
 
 
 def _place(place: Place, done: str) -> str:

@@ -13,7 +13,6 @@ from rich import box
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
@@ -159,19 +158,28 @@ def progress_bar(*, shown: bool | None, counted: str) -> Progress:
 
     Args:
         shown: None: only when standard error is a terminal.
-        counted: What is counted: ``texts``, ``percent`` for a share of 100, or ``bytes``, both with a status text.
+        counted: What is counted, e.g. ``texts``; ``percent``: a share of the total, with a status text.
     """
     console = Console(stderr=True, highlight=False)
     columns: list[ProgressColumn] = [SpinnerColumn("line"), BarColumn()]
     if counted == "percent":
         columns += [TextColumn("{task.percentage:>3.0f}%"), TextColumn("{task.description}", markup=False)]
-    elif counted == "bytes":
-        columns += [DownloadColumn(), TextColumn("{task.description}", markup=False)]
     else:
         columns += [MofNCompleteColumn(), TextColumn(counted)]
     columns += [TimeElapsedColumn(), TimeRemainingColumn()]
     shown = console.is_terminal if shown is None else shown
     return Progress(*columns, console=console, disable=not shown, transient=True)
+
+
+def count_of(number: int, one: str, many: str = "") -> str:
+    """Such as ``1 document``, ``1,200 documents``.
+
+    Args:
+        number: How many.
+        one: What one is called.
+        many: What others are called; empty: that with an s.
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def is_interactive() -> bool:

@@ -15,6 +15,7 @@ from facets_client.cli.options import FileOption, ModelOption, Texts, WordsOptio
 from facets_client.cli.output import (
     add_row,
     clean,
+    count_of,
     facets_shape,
     match_line,
     print_explanation,
@@ -211,7 +212,8 @@ def summarize(
     for sentence in summary.sentences:
         add_row(shown, sentence.sentence + 1, f"{sentence.gain:.3f}", " ".join(sentence.text.split()))
     stdout().print(shown)
-    note = f"{len(summary.sentences)} of {summary.num_sentences_in_document} sentences, {summary.num_words} words"
+    sentences = count_of(summary.num_sentences_in_document, "sentence")
+    note = f"{len(summary.sentences)} of {sentences}, {count_of(summary.num_words, 'word')}"
     stdout().print(Text(note, style="dim"))
 
 

@@ -1,5 +1,6 @@
 """Documents of an input to a collection: a window of batches on a stream, each settled by its durable ack."""
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ from facets_client.core.types import TruncatedDocument
 from facets_client.documents.operations import BATCH_BYTES, DocumentMessage, UpsertSession, from_document
 from facets_client.documents.types import Document
 from facets_client.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, ServerError
-from facets_client.load.batches import Batch, Entry, Place, batches
+from facets_client.load.batches import Batch, Entry, Pace, Place, batches
 from facets_client.load.records import EXCERPT_CHARS, Record, Rejection
 from facets_client.load.runner import BulkSettings, Settled
 
@@ -54,6 +55,8 @@ class IndexTask:
         self._settings = settings
         self._session: UpsertSession | None = None
         self._under_way: deque[int] = deque()  # numbers of the batches in the stream
+        self._pace = Pace()
+        self._busy_since = 0.0  # when the server began with the oldest batch under way, by the monotonic clock
         self.resume_token = ""
         self.index_revision = 0
         self.truncated: list[TruncatedDocument] = []
@@ -68,6 +71,7 @@ class IndexTask:
             place=place,
             max_documents=limits.max_documents_per_upsert,
             max_message_bytes=limits.max_message_bytes,
+            pace=self._pace,
         )
 
     @property
@@ -77,6 +81,8 @@ class IndexTask:
 
     def send(self, batch: Batch[DocumentMessage]) -> None:
         """Sends a batch on the stream."""
+        if not self._under_way:
+            self._busy_since = time.monotonic()
         self._under_way.append(self._open_session().send(batch.items))
 
     def settle(self, batch: Batch[DocumentMessage]) -> Settled:
@@ -86,6 +92,9 @@ class IndexTask:
         if ack.sequence != sequence:
             text = f"the server acknowledged batch {ack.sequence}, expected {sequence}"
             raise ServerError(grpc.StatusCode.INTERNAL, text)
+        now = time.monotonic()
+        self._pace.settled(batch.num_bytes, now - self._busy_since)
+        self._busy_since = now
         self.index_revision = ack.index_revision
         for item in ack.rejected:
             if item.position >= len(batch.entries):
@@ -133,6 +142,7 @@ def document_batches(
     place: Place,
     max_documents: int = 0,
     max_message_bytes: int = 0,
+    pace: Pace | None = None,
 ) -> Iterator[Batch[DocumentMessage]]:
     """Documents after a place, in batches.
 
@@ -142,12 +152,14 @@ def document_batches(
         place: What is done already.
         max_documents: The server's limit of a batch; 0: none.
         max_message_bytes: Likewise, of bytes.
+        pace: Tells how many bytes a batch shall have; None: as many as may be.
     """
+    most = least(max_message_bytes, BATCH_BYTES)
     read = _entries(records, max_message_bytes)
     return batches(
         _until_rejected(read) if settings.strict else read,
         size=min(settings.batch_size, max_documents or settings.batch_size),
-        max_message_bytes=least(max_message_bytes, BATCH_BYTES),
+        max_message_bytes=lambda: most if pace is None else min(most, pace.num_bytes),
         limit=max(0, settings.limit - place.num_records) if settings.limit else None,
     )
 

@@ -6,8 +6,9 @@ The place of a run is kept in a small file, so that it can go on after any inter
 import hashlib
 import itertools
 import json
+import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar
@@ -51,6 +52,7 @@ class Batch(Generic[ItemT]):
         file: Place of the file in which the batch ends.
         line: Lines up to the end of the batch.
         end: Bytes up to the end of the batch, in the uncompressed stream.
+        raw_end: Bytes of the stored input that had been read when the batch was complete.
         is_sent: The batch is under way.
     """
 
@@ -59,7 +61,13 @@ class Batch(Generic[ItemT]):
     file: int = 0
     line: int = 0
     end: int = 0
+    raw_end: int = 0
     is_sent: bool = False
+
+    @property
+    def num_bytes(self) -> int:
+        """Of the entries, on the wire."""
+        return sum(entry.num_bytes for entry in self.entries)
 
     @property
     def items(self) -> list[ItemT]:
@@ -73,21 +81,25 @@ class Batch(Generic[ItemT]):
 
 
 def batches(
-    read: Iterable[Entry[ItemT] | Rejection], *, size: int, max_message_bytes: int = 0, limit: int | None = None
+    read: Iterable[Entry[ItemT] | Rejection],
+    *,
+    size: int,
+    max_message_bytes: Callable[[], int] = lambda: 0,
+    limit: int | None = None,
 ) -> Iterator[Batch[ItemT]]:
     """Groups what is read, in order.
 
     Args:
         read: Entries and rejections.
         size: Most entries of a batch.
-        max_message_bytes: Most bytes of a batch on the wire; 0: no limit.
+        max_message_bytes: Tells most bytes of a batch on the wire, which may change from batch to batch; 0: no limit.
         limit: Stop after so many records; None: at the end.
     """
     batch: Batch[ItemT] = Batch()
     num_bytes = ENVELOPE_BYTES
     for record in itertools.islice(read, limit):
         added = record.num_bytes + ITEM_BYTES if isinstance(record, Entry) else 0
-        if batch.entries and max_message_bytes and num_bytes + added > max_message_bytes:
+        if batch.entries and num_bytes + added > (max_message_bytes() or math.inf):
             yield batch
             batch, num_bytes = Batch(), ENVELOPE_BYTES
         if isinstance(record, Rejection):
@@ -101,6 +113,30 @@ def batches(
             batch, num_bytes = Batch(), ENVELOPE_BYTES
     if batch.num_records:
         yield batch
+
+
+class Pace:
+    """How many bytes go into a batch, so that the server is done with one about every half second.
+
+    A batch is all or nothing, for Ctrl-C and for what is shown of the progress: a large one of long texts would keep
+    both waiting for a minute.
+
+    Attributes:
+        num_bytes: Of the next batch.
+    """
+
+    _FIRST_BYTES = 16 * 1024
+    _SECONDS = 0.5
+
+    def __init__(self) -> None:
+        self.num_bytes = self._FIRST_BYTES
+
+    def settled(self, num_bytes: int, duration_s: float) -> None:
+        """Learns from a batch: it came so long after the one before it."""
+        if duration_s > self._SECONDS:
+            self.num_bytes = max(1, int(num_bytes * self._SECONDS / duration_s))
+        elif 2 * num_bytes > self.num_bytes:
+            self.num_bytes = 2 * self.num_bytes
 
 
 class RejectedFile:

@@ -230,7 +230,7 @@ class DocumentFiles:
 
     @property
     def raw_position(self) -> int:
-        """Bytes of all files read so far."""
+        """Bytes of all files that were read so far."""
         return self._bytes_before + (self._open.raw_position if self._open else 0)
 
     def check(self) -> None:
@@ -261,6 +261,7 @@ class DocumentFiles:
             for item in self._read_file(file, line=line, end=end, max_text_bytes=max_text_bytes):
                 done = number + (item.line == 0)  # a whole file is done with its rejection
                 yield replace(item, file=done, name=file.label if len(self.files) > 1 else "")
+        self._bytes_before = self.size or 0
 
     def close(self) -> None:
         """Closes what is open."""

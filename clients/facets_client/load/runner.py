@@ -156,7 +156,7 @@ class Progress:
     """How far a run is; ``waiting`` says why it stands still, empty while it moves."""
 
     place: Place
-    raw_position: int  # bytes of the stored input that were read
+    raw_position: int  # bytes of the stored input up to the place; a few more where it is read in blocks
     waiting: str = ""
 
 
@@ -212,6 +212,7 @@ class BulkRunner(Generic[ItemT]):
         self._state_file = state_file
         self._on_progress = on_progress
         self._pending: deque[Batch[ItemT]] = deque()  # read, not settled; those sent come first
+        self._raw_settled = 0
         self._num_reconnects = 0
         self._saved_at = 0.0
 
@@ -279,6 +280,7 @@ class BulkRunner(Generic[ItemT]):
                 batch_read = next(source, None)
                 if batch_read is None:
                     return
+                batch_read.raw_end = self._source.raw_position
                 self._pending.append(batch_read)
             batch = self._pending[position]
             if batch.entries and not batch.is_sent:
@@ -301,6 +303,7 @@ class BulkRunner(Generic[ItemT]):
             rejected_bytes=self._rejected.num_bytes,
             totals=dict(Counter(self.place.totals) + Counter(settled.totals)),
         )
+        self._raw_settled = batch.raw_end
         self._save(now=False)
         self._report()
         if rejections and self._settings.strict:
@@ -313,7 +316,7 @@ class BulkRunner(Generic[ItemT]):
             self._saved_at = time.monotonic()
 
     def _report(self, waiting: str = "") -> None:
-        self._on_progress(Progress(self.place, self._source.raw_position, waiting))
+        self._on_progress(Progress(self.place, self._raw_settled, waiting))
 
 
 def check_batches(read: Iterable[Batch[ItemT]], rejected: RejectedFile) -> BulkReport:

@@ -56,7 +56,7 @@ class BulkSource(Protocol):
 
     @property
     def raw_position(self) -> int:
-        """Bytes read so far."""
+        """Bytes of it that are done, as far as anybody knows."""
 
 
 class RecordSource:
@@ -79,7 +79,8 @@ class RecordSource:
         head = self._head
         self.head_digest = hashlib.sha256(head).hexdigest()
         self._rest = _Rejoined(head, self._raw)
-        buffered = io.BufferedReader(self._rest, 1 << 18)
+        self._stored = buffered = io.BufferedReader(self._rest, 1 << 18)
+        self._marked: int | None = None
         self.compression = _compression_of(head)
         self._lines: BinaryIO
         if self.compression == "gzip":
@@ -93,12 +94,12 @@ class RecordSource:
 
     @property
     def raw_position(self) -> int:
-        """Bytes of the stored input read so far: against ``size``, the progress."""
-        return self._rest.position
+        """Bytes of the stored input that are done, without what waits in a buffer: against ``size``, the progress."""
+        return self._stored.tell() if self._marked is None else self._marked
 
     def mark_read(self, share: float) -> None:
         """Says how much of a seekable input is done, from 0 to 1: it is not read from its beginning to its end."""
-        self._rest.position = int(share * (self.size or 0))
+        self._marked = int(share * (self.size or 0))
 
     def head(self, num_bytes: int) -> bytes:
         """The beginning, uncompressed, without moving forward; before the first line is read.
@@ -156,7 +157,7 @@ class RecordSource:
         if self.size is not None and self.compression == "plain":
             cast(io.BufferedReader, self._lines).detach()  # else its end would close what is behind it
             self._rest.seek_raw(num_bytes)
-            self._lines = io.BufferedReader(self._rest, 1 << 18)
+            self._lines = self._stored = io.BufferedReader(self._rest, 1 << 18)
             return
         left = num_bytes
         while left:
@@ -213,6 +214,9 @@ class _Rejoined(io.RawIOBase):
             target[:count] = block
         self.position += count
         return count
+
+    def tell(self) -> int:
+        return self.position
 
     def append(self, more: bytes) -> None:
         """Makes the head longer, before anything of it was read."""

@@ -7,7 +7,16 @@ import typer
 
 from facets_client.cli.failures import CommandError, ExitCode, Failure
 from facets_client.cli.options import WhereOption, parse_where
-from facets_client.cli.output import add_row, documents_table, is_interactive, print_json, progress_bar, stdout, table
+from facets_client.cli.output import (
+    add_row,
+    count_of,
+    documents_table,
+    is_interactive,
+    print_json,
+    progress_bar,
+    stdout,
+    table,
+)
 from facets_client.cli.settings import settings_of
 from facets_client.documents.types import Collection, Document
 
@@ -115,7 +124,9 @@ def reindex_collection(
     if settings.json:
         print_json(moved)
     else:
-        settings.note(f"collection {name} with {moved.num_documents} documents is of model {moved.model} now")
+        settings.note(
+            f"collection {name} with {count_of(moved.num_documents, 'document')} is of model {moved.model} now"
+        )
 
 
 @collections_app.command("delete")
@@ -143,7 +154,7 @@ def delete_collection(
     if settings.json:
         print_json({"name": name, "num_documents": done.num_documents})
     else:
-        settings.note(f"deleted collection {name} with {done.num_documents} documents")
+        settings.note(f"deleted collection {name} with {count_of(done.num_documents, 'document')}")
 
 
 def _print_collections(found: list[Collection]) -> None:
@@ -285,12 +296,12 @@ def delete_documents(
             if not is_interactive():
                 raise typer.BadParameter("--yes is needed where nobody can be asked")
             number = client.count_documents(collection, where=condition)
-            typer.confirm(f"Delete {number} documents of {collection}?", abort=True, err=True)
+            typer.confirm(f"Delete {count_of(number, 'document')} of {collection}?", abort=True, err=True)
         done = client.delete_documents(collection, ids or (), where=condition)
     if settings.json:
         print_json({"num_deleted": done.num_documents, "index_revision": done.index_revision})
     else:
-        settings.note(f"deleted {done.num_documents} documents")
+        settings.note(f"deleted {count_of(done.num_documents, 'document')}")
 
 
 def _as_json(document: Document) -> dict[str, object]:

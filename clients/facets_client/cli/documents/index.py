@@ -18,7 +18,7 @@ from facets_client.cli.bulk import (
     WindowOption,
     bulk_input,
 )
-from facets_client.cli.output import documents_table, print_json, stdout
+from facets_client.cli.output import count_of, documents_table, print_json, stdout
 from facets_client.cli.settings import settings_of
 from facets_client.client import FacetsClient
 from facets_client.documents.bulk import IndexTask, document_batches
@@ -156,7 +156,8 @@ class _Load:
                 f"{item.id} ({item.token_stats.num_tokens} of {item.token_stats.num_tokens_in_text} tokens)"
                 for item in task.truncated
             )
-            settings.note(f"{num_truncated} documents are stored but were not read to their end: {first or '...'}")
+            stored = count_of(num_truncated, "document is", "documents are")
+            settings.note(f"{stored} stored but not read to the end: {first or '...'}")
         _print_report(self.given, report, index_revision=task.index_revision)
 
 
@@ -233,7 +234,7 @@ def _print_report(
         verb = "readable" if dry_run else "stored"
         speed = "" if dry_run else f", {report.records_per_s:.0f} documents/s"
         typer.echo(
-            f"{place.num_records} records: {place.num_done} {verb}, {place.num_rejected} rejected, "
+            f"{count_of(place.num_records, 'record')}: {place.num_done} {verb}, {place.num_rejected} rejected, "
             f"{report.duration_s:.1f} s{speed}"
         )
     given.end(place)

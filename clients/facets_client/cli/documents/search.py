@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from facets_client.cli.options import WhereOption, parse_where
-from facets_client.cli.output import clean, match_line, print_json, shortened, stdout
+from facets_client.cli.output import clean, count_of, match_line, print_json, shortened, stdout
 from facets_client.cli.settings import settings_of
 from facets_client.core.types import Span
 from facets_client.documents.results import SearchResults, shown_part
@@ -149,7 +149,7 @@ def _note(found: SearchResults, num_shown: int, min_confidence: float | None) ->
     if min_confidence and not num_shown:
         return f"nothing relevant: no document has confidence {min_confidence:g}, {how}"
     less = f", {len(hits) - num_shown} less sure ones left out" if len(hits) > num_shown else ""
-    return f"{num_shown} documents{less}, {how}"
+    return f"{count_of(num_shown, 'document')}{less}, {how}"
 
 
 def _print_hit(console: Console, rank: int, hit: SearchHit, *, full: bool, explain: bool) -> None:

@@ -249,7 +249,7 @@ def test_documents(facets, filled, server):
     lines = facets("--json", "documents", "list", "-c", "news", "--limit", "2").stdout.splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["d0", "d1"]
     assert facets("documents", "count", "-c", "news").stdout.strip() == "5"
-    assert "deleted 1 documents" in facets("documents", "delete", "d1", "nope", "-c", "news").stderr
+    assert "deleted 1 document" in facets("documents", "delete", "d1", "nope", "-c", "news").stderr
     facets("documents", "delete", "-c", "news", "--where", "n=1", "--yes")
     assert server.world.documents["news"] == {}
 

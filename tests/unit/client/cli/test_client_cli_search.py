@@ -43,7 +43,7 @@ def test_people_see_sure_hits_with_title_and_the_sentence_that_answers(facets, a
     out = " ".join(facets("search", "x", "-c", "news").stdout.split())
     assert "1 confidence 0.90 cup The cup ... The cup was won by <Ajax of Amsterdam> in May. ..." in out
     assert "rained" not in out and "far" not in out
-    assert "1 documents, 1 less sure ones left out" in out
+    assert "1 document, 1 less sure ones left out" in out
 
 
 def test_all_hits_are_shown_when_asked_for(facets, answered):
@@ -115,7 +115,7 @@ def test_index_names_documents_not_read_to_their_end(facets, world, tmp_path):
     world.max_tokens = 3
     (tmp_path / "in.jsonl").write_text('{"id": "short", "text": "a b"}\n{"id": "long", "text": "a b c d e"}\n')
     done = facets("index", "in.jsonl", "-c", "news")
-    assert "1 documents are stored but were not read to their end: long (3 of 5 tokens)" in done.stderr
+    assert "1 document is stored but not read to the end: long (3 of 5 tokens)" in done.stderr
     found = json.loads(facets("--json", "index", "in.jsonl", "-c", "news").stdout)
     assert (found["num_indexed"], found["num_truncated"]) == (2, 1)
 

@@ -5,7 +5,7 @@ import json
 import grpc
 import pytest
 from facets_client.errors import ErrorInfo, FieldViolation, InvalidArgumentError, NotFoundError, UnavailableError
-from facets_client.load.batches import Batch, Entry, Place, RejectedFile, StateFile, batches, default_state_path
+from facets_client.load.batches import Batch, Entry, Pace, Place, RejectedFile, StateFile, batches, default_state_path
 from facets_client.load.records import Rejection
 from facets_client.load.runner import BulkRunner, BulkSettings, CallTask
 from facets_client.load.source import RecordSource
@@ -19,7 +19,7 @@ def test_batches_keep_every_record_once_in_order_within_the_limits():
     read = [
         Rejection(i, i * 10, "invalid_json", "no") if i % 7 == 0 else entry(i, i * 37 % 900 + 1) for i in range(1, 400)
     ]
-    made = list(batches(iter(read), size=16, max_message_bytes=8_000))
+    made = list(batches(iter(read), size=16, max_message_bytes=lambda: 8_000))
     seen = sorted(item.line for batch in made for item in (*batch.entries, *batch.rejections))
     assert seen == list(range(1, 400))
     for batch in made:
@@ -28,6 +28,46 @@ def test_batches_keep_every_record_once_in_order_within_the_limits():
     assert [batch.line for batch in made] == sorted(batch.line for batch in made)
     assert made[-1].end == 3_990
     assert sum(batch.num_records for batch in batches(iter(read), size=16, limit=20)) == 20
+
+
+def test_the_pace_follows_a_server_that_is_slow_or_fast():
+    pace = Pace()
+    first = pace.num_bytes
+    pace.settled(first, 5.0)
+    assert pace.num_bytes == first // 10
+    slow = pace.num_bytes
+    pace.settled(slow, 0.1)
+    assert pace.num_bytes == 2 * slow
+    pace.settled(3, 0.1)  # the end of a file: says nothing
+    assert pace.num_bytes == 2 * slow
+    read = (entry(number, 1000) for number in range(40))
+    sizes = [len(batch.entries) for batch in batches(read, size=16, max_message_bytes=lambda: pace.num_bytes)]
+    assert sizes[0] < 16
+    assert sum(sizes) == 40
+
+
+def test_progress_counts_what_is_settled_and_not_what_was_read(tmp_path):
+    path = tmp_path / "in.txt"
+    path.write_bytes(b"0123456789" * 10)
+    seen = []
+    with RecordSource(str(path)) as source:
+
+        def read(place):
+            for number in range(1, 11):
+                assert source.read(10)
+                yield Batch([entry(number)], line=number, end=10 * number)
+
+        runner = BulkRunner(
+            CallTask("papers", read, lambda items: items, lambda items, reply: {}, window=8),
+            source,
+            rejected=RejectedFile(tmp_path / "rejected.jsonl"),
+            settings=BulkSettings(window=8),
+            place=Place(),
+            state_file=None,
+            on_progress=lambda now: seen.append((now.place.num_records, now.raw_position)),
+        )
+        runner.run()
+    assert seen == [(number, 10 * number) for number in range(1, 11)]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 99}', b'{"version": 2, "identity": {}}'])
