@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.fields import FieldText
 from facets.errors import DamagedError
 from facets.index.lexical import TermCounts
 from facets.language.terms import terms
@@ -149,9 +150,16 @@ def hash_terms(found: Sequence[str]) -> list[int]:
     return [zlib.crc32(term.encode()) for term in found]
 
 
-def count_terms(text: str) -> TermCounts:
-    """The terms of a document."""
-    counted = sorted(Counter(hash_terms(terms(text))).items())
+def count_terms(text: str, fields: Sequence[FieldText] = ()) -> TermCounts:
+    """The terms of a document: those of its text, and those of its fields as often as these weigh, once at least."""
+    counts: Counter[int] = Counter(hash_terms(terms(text)))
+    weighted: dict[int, float] = {}
+    for field in fields:
+        for hash, count in Counter(hash_terms(terms(field.text))).items():
+            weighted[hash] = weighted.get(hash, 0.0) + count * field.weight
+    for hash, weight in weighted.items():
+        counts[hash] += max(1, round(weight))
+    counted = sorted(counts.items())
     return TermCounts(
         np.array([hash for hash, _ in counted], dtype=np.uint32),
         np.array([min(count, _MAX_COUNT) for _, count in counted], dtype=np.uint16),

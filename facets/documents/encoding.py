@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.codes import Codes, FacetCode, count_terms, decode_units, encode_units, no_codes, starts_of
+from facets.documents.codes import Codes, count_terms, decode_units, encode_units, no_codes, starts_of
+from facets.documents.fields import field_texts
+from facets.documents.records import CollectionRecord
 from facets.documents.types import (
     MAX_COLLECTION_NAME_LENGTH,
     MAX_ID_BYTES,
@@ -43,7 +45,7 @@ class EncodedBatch:
         starts: Where the facets of each document begin, and T: ``[N + 1]``.
         spans: Where in the text each facet comes from, ``[facets of it, 2]`` uint32 a document; None where nobody said.
         readings: Tokens of the text and how many were read; both None where nobody said.
-        terms: Terms of their texts.
+        terms: Terms of their texts and of the fields that are searched.
     """
 
     ids: list[str]
@@ -146,14 +148,12 @@ def _check_nesting(value: Mapping[str, JsonValue], path: ErrorPath) -> None:
     raise InvalidInputError(f"is nested deeper than {MAX_PAYLOAD_DEPTH} levels, the limit", path=path)
 
 
-def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int, code: FacetCode) -> EncodedBatch:
+def encode_documents(documents: Sequence[Document], record: CollectionRecord) -> EncodedBatch:
     """Checks a batch and encodes it.
 
     Args:
-        documents: The batch.
-        num_facets: K of the collection: each document has so many facets or more.
-        dim: D of the collection.
-        code: How the collection keeps directions.
+        documents: The batch; each document has K facets of the collection or more.
+        record: The collection.
 
     Raises:
         InvalidInputError: Whatever :meth:`facets.documents.CollectionEngine.upsert` documents; ``field`` names the
@@ -175,11 +175,14 @@ def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int
         check_text(document.text, path=(*here, "text"), max_bytes=MAX_TEXT_BYTES)
         payloads.append(encode_json(document.payload, path=(*here, "payload")))
         check_facets(
-            document.facet_embeddings, (num_facets, dim), document.facet_spans is not None, (*here, "facet_embeddings")
+            document.facet_embeddings,
+            (record.num_facets, record.dim),
+            document.facet_spans is not None,
+            (*here, "facet_embeddings"),
         )
         _check_reading(document, here)
     starts_N1 = starts_of(len(document.facet_embeddings) for document in documents)
-    codes_TD = no_codes((int(starts_N1[-1]), dim), code)
+    codes_TD = no_codes((int(starts_N1[-1]), record.dim), record.code)
     norms_T = np.empty(len(codes_TD), dtype=np.float32)
     for start in range(0, len(documents), _SLICE):
         part = documents[start : start + _SLICE]
@@ -190,7 +193,7 @@ def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int
             place = int(np.searchsorted(starts_N1, own.start + bad[0], side="right")) - 1
             where = ("documents", place, "facet_embeddings")
             raise InvalidInputError("has NaN or infinite values: expected finite float32", path=where)
-        codes_TD[own], norms_T[own] = encode_units(units, code), norms
+        codes_TD[own], norms_T[own] = encode_units(units, record.code), norms
     return EncodedBatch(
         ids=[document.id for document in documents],
         texts=[document.text for document in documents],
@@ -200,7 +203,7 @@ def encode_documents(documents: Sequence[Document], *, num_facets: int, dim: int
         starts=starts_N1,
         spans=[None if one.facet_spans is None else one.facet_spans.astype(np.uint32) for one in documents],
         readings=[(document.num_tokens, document.num_read) for document in documents],
-        terms=[count_terms(document.text) for document in documents],
+        terms=[count_terms(one.text, field_texts(one.payload, record.search_fields)) for one in documents],
     )
 
 

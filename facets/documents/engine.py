@@ -18,6 +18,7 @@ from facets.documents.encoding import (
     encode_documents,
     encode_json,
 )
+from facets.documents.fields import DEFAULT_SEARCH_FIELDS, check_search_fields
 from facets.documents.filters import Filter, validate
 from facets.documents.index_manager import IndexManager
 from facets.documents.ranking import SearchRequest
@@ -163,6 +164,7 @@ class CollectionEngine:
         dim: int,
         space: str = "",
         config: Mapping[str, JsonValue] | None = None,
+        search_fields: Mapping[str, float] | None = None,
     ) -> CollectionInfo:
         """Creates an empty collection.
 
@@ -174,6 +176,8 @@ class CollectionEngine:
             dim: D, 1 to 4096; a multiple of 32 is several times faster.
             space: What models must share to search each other's collections; empty: this model's own.
             config: Free JSON object kept with the collection.
+            search_fields: Fields of payloads that are searched with the text, and what their words weigh, see
+                :mod:`facets.documents.fields`; None: those of ``DEFAULT_SEARCH_FIELDS``.
 
         Raises:
             InvalidInputError: A name, number or config outside these rules.
@@ -186,6 +190,7 @@ class CollectionEngine:
             if not 1 <= number <= limit:
                 raise InvalidInputError(f"must be 1 to {limit}, got {number}", path=argument)
         encoded = encode_json(config or {}, path=("config",), max_bytes=MAX_CONFIG_BYTES)
+        fields = check_search_fields(DEFAULT_SEARCH_FIELDS if search_fields is None else search_fields)
         with self._indexes.write_lock:
             record = self._store.create_collection(
                 name,
@@ -195,6 +200,7 @@ class CollectionEngine:
                 num_facets=num_facets,
                 dim=dim,
                 config=encoded,
+                search_fields=fields,
             )
             self._indexes.live(record)
             self._revision = record.revision
@@ -240,7 +246,7 @@ class CollectionEngine:
                 is e.g. ``documents[3].id``. Nothing was stored.
         """
         record = self._record(name, seen)
-        batch = encode_documents(documents, num_facets=record.num_facets, dim=record.dim, code=record.code)
+        batch = encode_documents(documents, record)
         with self._indexes.collection_lock(record), self._indexes.write_lock:
             self._record(name, record)
             if not batch.ids:
@@ -439,6 +445,7 @@ class CollectionEngine:
             dim=record.dim,
             create_time=record.created,
             config=record.config,
+            search_fields=record.search_fields,
             num_documents=record.num_documents,
             num_damaged=self._indexes.quarantine.count(record),
             index_kind="exact" if live is None else live.kind,

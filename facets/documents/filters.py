@@ -256,9 +256,14 @@ def _check_node(node: Filter) -> Sequence[Filter]:
     return []
 
 
-def _check_path(path: str) -> None:
+def is_path(path: str) -> bool:
+    """Whether this names a field: keys joined by dots, without quotes, backslashes and control characters."""
     keys = path.split(".") if isinstance(path, str) else [""]
-    if not all(keys) or any(character in '"\\' or character < " " for character in path):
+    return all(keys) and not any(character in '"\\' or character < " " for character in path)
+
+
+def _check_path(path: str) -> None:
+    if not is_path(path):
         raise _invalid(f"must have paths of keys joined by dots, without quotes or backslashes, got {path!r}")
 
 

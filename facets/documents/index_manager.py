@@ -334,7 +334,7 @@ class IndexManager:
     ) -> tuple[NDArray[np.int64], Sequence[TermCounts]]:
         try:
             with self._store.view() as view:
-                return view.terms(rows)
+                return view.terms(record, rows)
         except DamagedDocumentsError as error:
             self.quarantine.add(record, error.damaged)
             return self._terms(record, np.setdiff1d(rows, list(error.damaged)))

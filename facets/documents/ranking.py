@@ -264,7 +264,7 @@ def _hits(
     """Documents and evidence of what was chosen for each query."""
     rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(scored.rows for scored in best)]))
     documents = view.documents(rows)
-    held = view.terms(rows)[1] if any(sides) else []
+    held = view.terms(record, rows)[1] if any(sides) else []
     stored = view.facets(record, rows)
     units = stored.units.astype(np.float32)
     norms = np.linalg.norm(units, axis=1, keepdims=True)

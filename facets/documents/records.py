@@ -40,6 +40,7 @@ class CollectionRecord:
         dim: D, dimensions of each facet.
         created_us: When it was made, microseconds since 1970; kept when it is moved to another model.
         config: Free JSON object given at creation.
+        search_fields: Fields of the payload that are searched with the text, and what their words weigh.
         revision: Revision of the data directory after the last write to this collection; equal revisions mean equal
             documents.
         num_documents: Documents now stored.
@@ -57,6 +58,7 @@ class CollectionRecord:
     dim: int
     created_us: int
     config: dict[str, JsonValue]
+    search_fields: dict[str, float]
     revision: int
     num_documents: int
     state: CollectionState

@@ -189,12 +189,7 @@ class Reindexer:
         if len(rows):
             originals = [documents[row] for row in rows.tolist()]
             encoded = target.encode([document.text for document in originals])
-            batch = encode_documents(
-                [encoded.document(place, one) for place, one in enumerate(originals)],
-                num_facets=copy.num_facets,
-                dim=copy.dim,
-                code=copy.code,
-            )
+            batch = encode_documents([encoded.document(place, one) for place, one in enumerate(originals)], copy)
             with self._indexes.write_lock:
                 write, kept = self._store.add_copies(copy, rows, batch)
                 self._indexes.apply(copy, write, batch, kept=kept)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from facets.documents.codes import hash_terms
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoding import check_text, normalize
+from facets.documents.fields import field_texts
 from facets.documents.filters import Filter
 from facets.documents.index_manager import IndexManager
 from facets.documents.ranking import CheckedSearch, FoundRows, LexicalSide, SearchRequest, rank
@@ -96,7 +97,7 @@ class Searcher:
                 words = _WordSearch(self._indexes.lexical(record), allowed_rows)
                 found_QC = [words.search(terms, depth, rows) for terms, rows in zip(search.terms, lines, strict=True)]
                 revisions |= words.revisions
-                sides = [words.add_phrases(side, view) for side in found_QC]
+                sides = [words.add_phrases(side, view, record) for side in found_QC]
                 lines = [side.found.rows for side in sides if side is not None]
             num_searched = record.num_documents if allowed_rows is None else len(allowed_rows)
             candidates = FoundRows(lines=lines, sides=sides, num_searched=num_searched)
@@ -210,7 +211,7 @@ class _WordSearch:
         self.revisions.add(found.revision)
         return LexicalSide(terms=terms, found=found)
 
-    def add_phrases(self, side: LexicalSide, view: StoreView) -> LexicalSide:
+    def add_phrases(self, side: LexicalSide, view: StoreView, record: CollectionRecord) -> LexicalSide:
         """A quoted phrase counts as one more term, as rare as its words together."""
         phrases = side.terms.phrases
         if not phrases:
@@ -226,15 +227,16 @@ class _WordSearch:
                 check_interrupted()
                 document = documents.get(int(side.found.rows[place]))
                 if document is not None:
-                    scores[place] += weights[possible[place] & _contained(phrases, document.text)].sum()
+                    texts = [one.text for one in field_texts(document.payload, record.search_fields)]
+                    scores[place] += weights[possible[place] & _contained(phrases, (document.text, *texts))].sum()
         most = side.found.most + float(weights.sum(dtype=np.float64))
         return LexicalSide(terms=side.terms, found=replace(side.found, scores=scores, most=most))
 
 
-def _contained(phrases: Sequence[Sequence[str]], text: str) -> list[bool]:
-    """Of each phrase, whether its terms stand side by side in a text."""
-    held = _joined(terms_of(text))
-    return [_joined(phrase) in held for phrase in phrases]
+def _contained(phrases: Sequence[Sequence[str]], texts: Sequence[str]) -> list[bool]:
+    """Of each phrase, whether its terms stand side by side in one of the texts."""
+    held = [_joined(terms_of(text)) for text in texts]
+    return [any(_joined(phrase) in one for one in held) for phrase in phrases]
 
 
 def _joined(found: Sequence[str]) -> str:

@@ -4,10 +4,11 @@ Every write is one transaction that is on disk when the method returns, and take
 directory. Shape letters: N documents, K facets, D dimensions.
 """
 
+import json
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 
 import numpy as np
@@ -60,6 +61,8 @@ CREATE TABLE collections (
     dim INTEGER NOT NULL,
     created_us INTEGER NOT NULL,
     config TEXT NOT NULL,
+    -- Fields of payloads that are searched with the text: name -> weight.
+    search_fields TEXT NOT NULL,
     -- Of the data directory after the last write to this collection.
     revision INTEGER NOT NULL,
     num_documents INTEGER NOT NULL DEFAULT 0,
@@ -122,7 +125,7 @@ def _inspect(view: StoreView, record: CollectionRecord, rows: NDArray[np.int64])
     for what, read in (
         ("text or payload", lambda: view.documents(rows)),
         ("facets", lambda: view.facets(record, rows)),
-        ("terms", lambda: view.terms(rows)),
+        ("terms", lambda: view.terms(record, rows)),
     ):
         try:
             read()
@@ -224,7 +227,16 @@ class DocumentStore:
         return StoreView(self._database.read())
 
     def create_collection(
-        self, name: str, *, model: str, model_revision: str, space: str, num_facets: int, dim: int, config: str
+        self,
+        name: str,
+        *,
+        model: str,
+        model_revision: str,
+        space: str,
+        num_facets: int,
+        dim: int,
+        config: str,
+        search_fields: Mapping[str, float],
     ) -> CollectionRecord:
         """Creates a collection from checked values.
 
@@ -237,11 +249,11 @@ class DocumentStore:
                 raise ConflictError(f"collection {name!r} exists already: expected a new name")
             cursor = connection.execute(
                 "INSERT INTO collections "
-                "(name, model, model_revision, space, code, num_facets, dim, created_us, config, revision) "
-                f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING {COLLECTION_COLUMNS}",
+                "(name, model, model_revision, space, code, num_facets, dim, created_us, config, search_fields, "
+                f"revision) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING {COLLECTION_COLUMNS}",
                 (
-                    *(name, model, model_revision, space, self._code),
-                    *(num_facets, dim, created_us, config, next_revision(connection)),
+                    *(name, model, model_revision, space, self._code, num_facets, dim, created_us, config),
+                    *(json.dumps(dict(search_fields), ensure_ascii=False), next_revision(connection)),
                 ),
             )
             return collection_from(cursor.fetchone())
@@ -288,9 +300,10 @@ class DocumentStore:
         with self._database.write() as connection:
             cursor = connection.execute(
                 "INSERT INTO collections "
-                "(name, model, model_revision, space, code, num_facets, dim, created_us, config, revision, state, "
-                "replaces) "
-                "SELECT ?, ?, ?, ?, ?, ?, ?, created_us, config, revision, ?, number FROM collections WHERE number = ? "
+                "(name, model, model_revision, space, code, num_facets, dim, created_us, config, search_fields, "
+                "revision, state, replaces) "
+                "SELECT ?, ?, ?, ?, ?, ?, ?, created_us, config, search_fields, revision, ?, number "
+                "FROM collections WHERE number = ? "
                 f"RETURNING {COLLECTION_COLUMNS}",
                 (
                     *(name, model, model_revision, space, self._code, num_facets, dim),

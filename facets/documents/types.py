@@ -106,6 +106,7 @@ class CollectionInfo:
         dim: D, dimensions of each facet.
         create_time: When, UTC.
         config: Free JSON object given at creation.
+        search_fields: Fields of the payload that are searched with the text, and what their words weigh.
         num_documents: Documents now stored.
         num_damaged: Those of them that searches leave out because they are damaged on disk; known when they are met.
         index_kind: How it is searched now: ``exact`` or ``faiss-ivf-fp16`` / ``faiss-ivf-int8``.
@@ -122,6 +123,7 @@ class CollectionInfo:
     dim: int
     create_time: datetime
     config: dict[str, JsonValue]
+    search_fields: dict[str, float]
     num_documents: int
     num_damaged: int
     index_kind: str

@@ -23,6 +23,7 @@ from facets.documents.codes import (
     row_of_part,
     starts_of,
 )
+from facets.documents.fields import field_texts
 from facets.documents.filters import Filter, to_sql
 from facets.documents.records import CollectionRecord, CollectionState
 from facets.documents.types import StoredDocument
@@ -33,8 +34,8 @@ AMONG = "row IN (SELECT value FROM json_each(?))"
 _PARTS_OF = "CROSS JOIN facet_parts ON part BETWEEN {row} * 4096 AND {row} * 4096 + 4095"  # see the schema
 PARTS_AMONG = f"json_each(?) AS wanted {_PARTS_OF.format(row='wanted.value')}"
 COLLECTION_COLUMNS = (
-    "number, name, model, model_revision, space, code, num_facets, dim, created_us, config, revision, num_documents, "
-    "state, replaces"
+    "number, name, model, model_revision, space, code, num_facets, dim, created_us, config, search_fields, revision, "
+    "num_documents, state, replaces"
 )
 
 
@@ -208,7 +209,7 @@ class StoreView:
             raise DamagedDocumentsError("the text or the payload", damaged)
         return found
 
-    def terms(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[TermCounts]]:
+    def terms(self, record: CollectionRecord, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[TermCounts]]:
         """Those of the rows that exist, ascending, and their terms; counted anew where they are damaged.
 
         Raises:
@@ -224,7 +225,8 @@ class StoreView:
             try:
                 found.append(read_terms(blob or b""))
             except DamagedError:  # made of the text, so they can be made again
-                found.append(count_terms(self.documents(np.array([row]))[row].text))
+                document = self.documents(np.array([row]))[row]
+                found.append(count_terms(document.text, field_texts(document.payload, record.search_fields)))
         return np.array(existing, dtype=np.int64), found
 
     def facets(self, record: CollectionRecord, rows: NDArray[np.int64]) -> StoredFacets:
@@ -300,7 +302,8 @@ def deleted_meanwhile(record: CollectionRecord) -> NotFoundError:
 def collection_from(values: Sequence[str | int | None]) -> CollectionRecord:
     """A collection from its ``COLLECTION_COLUMNS``."""
     named = dict(zip(COLLECTION_COLUMNS.split(", "), values, strict=True))
-    named["config"] = json.loads(str(named["config"]))
+    for name in ("config", "search_fields"):
+        named[name] = json.loads(str(named[name]))
     named["state"] = CollectionState(str(named["state"]))
     return CollectionRecord(**named)  # type: ignore[arg-type]  # the columns have these types
 

@@ -226,7 +226,7 @@ def test_a_search_that_outlives_its_collection_leaves_no_index_behind(tmp_path: 
     store = DocumentStore(Database(tmp_path / "documents.sqlite3", SCHEMA))
     indexes = IndexManager(store, tmp_path, EngineConfig(background=False))
     record = store.create_collection(
-        "docs", model="toy", model_revision="1", space="toy", num_facets=2, dim=32, config="{}"
+        "docs", model="toy", model_revision="1", space="toy", num_facets=2, dim=32, config="{}", search_fields={}
     )
     assert len(indexes.live(record)) == 0
     store.delete_collection(record)

@@ -121,7 +121,7 @@ def test_reader_that_is_late_is_sent_again_even_when_the_replaced_documents_are_
     store = DocumentStore(Database(tmp_path / "documents", SCHEMA))
     indexes = IndexManager(store, tmp_path, EngineConfig(background=False))
     record = store.create_collection(
-        "docs", model="toy", model_revision="1", space="toy", num_facets=2, dim=32, config="{}"
+        "docs", model="toy", model_revision="1", space="toy", num_facets=2, dim=32, config="{}", search_fields={}
     )
     copy = store.begin_copy(record, model="other", model_revision="new", space="o", num_facets=NUM_FACETS, dim=DIM)
     store.replace_by_copy(record, copy)
