@@ -42,6 +42,7 @@ LIBRARY_ROOMS = {
     "storage": {"errors"},
     "language": _BASE,
     "coding": _BASE,
+    "diagnose": _BASE | {"language"},
     "scoring": _BASE | {"coding"},
     "model": _BASE | {"language"},
     "index": _BASE,
