@@ -159,8 +159,8 @@ class _Problem:
             queries[:, -1] = np.maximum(queries[:, -1], 0.0)
         return queries
 
-    def _meet(self, places_P: NDArray[np.int64], queries_PD: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-        """By how much each row is ahead of the best of the others, and which that is; settles those that are."""
+    def _meet(self, places_P: NDArray[np.int64], queries_PD: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Settles the rows that are ahead of all others; returns which other is best for each query."""
         scores_PN = queries_PD.astype(np.float32) @ self._single.T
         own_P = scores_PN[np.arange(len(places_P)), places_P].astype(np.float64)
         scores_PN[self._owners[places_P][:, None] == self._owners[None]] = -np.inf
@@ -169,7 +169,7 @@ class _Problem:
         lengths_P = np.linalg.norm(queries_PD, axis=1)
         for place in np.flatnonzero(ahead_P > _SAFE_MARGIN * lengths_P).tolist():
             self._found(int(places_P[place]), queries_PD[place], float(ahead_P[place]))
-        return ahead_P, best_P
+        return best_P
 
     def _found(self, row: int, query_D: NDArray[np.float64], ahead: float) -> None:
         query_D = query_D.copy()
@@ -201,7 +201,7 @@ class _Problem:
             seen: list[NDArray[np.int64]] = []
             for _ in range(_PERCEPTRON_STEPS):
                 check_interrupted()
-                _, best = self._meet(some, queries)
+                best = self._meet(some, queries)
                 open_ = self.reach[some] == Reach.UNDECIDED
                 seen.append(best)
                 if not open_.any() or time.monotonic() > until:
