@@ -111,6 +111,7 @@ _ROOMS: Mapping[str, tuple[_Record | _Names, ...]] = {
         _Names("SearchMode", "SearchMode"),
         _Record("Collection", "Collection", "A set of documents that are searched together."),
         _Record("ReindexProgress", "ReindexCollectionResponse", "How far a collection has moved to another model."),
+        _Record("DocumentPart", "DocumentPart", given=1),
         _Record("Document", "Document", "A text with an id and whatever else belongs to it.", given=2),
         _Record("FoundDocuments", "GetDocumentsResponse", "Documents by id."),
         _Record("SearchHit", "SearchHit", "A document that was found."),

@@ -194,6 +194,7 @@ class BlockingMethods(BlockingRunner):
         include_document: bool = True,
         min_confidence: float | None = None,
         diversify: float = 0.0,
+        group: bool = True,
         model: str = "",
     ) -> SearchResults:
         """The best documents for each query, by its facets and its words.
@@ -201,7 +202,7 @@ class BlockingMethods(BlockingRunner):
         Args:
             collection: Name.
             queries: Texts, or facet embeddings ``[facets, dim]`` of the collection's model.
-            top_k: Documents for each query.
+            top_k: Hits for each query.
             mode: ``hybrid``: facets and words (facets alone for facet embeddings), ``facets``, or ``lexical``: words.
             where: Condition on the payload; None: all documents.
             exact: Compare with every document, never an approximate index.
@@ -211,6 +212,7 @@ class BlockingMethods(BlockingRunner):
             include_document: Also fetch text and payload.
             min_confidence: Only hits of at least this confidence, in [0, 1]: none where nothing answers; None: all.
             diversify: How much the hits shall differ in what they answer, in [0, 1]; 0: ranked by score alone.
+            group: Whether hits are documents, a long one with the best of its parts; else parts, each a hit.
             model: The model that embeds the queries, of the collection's space; empty: the collection's.
         """
         check_sequences(queries=queries)
@@ -228,6 +230,7 @@ class BlockingMethods(BlockingRunner):
                 include_document=include_document,
                 min_confidence=min_confidence,
                 diversify=diversify,
+                group=group,
                 model=model,
             )
         )
@@ -796,6 +799,7 @@ class AsyncMethods(AsyncRunner):
         include_document: bool = True,
         min_confidence: float | None = None,
         diversify: float = 0.0,
+        group: bool = True,
         model: str = "",
     ) -> SearchResults:
         """The best documents for each query, by its facets and its words.
@@ -803,7 +807,7 @@ class AsyncMethods(AsyncRunner):
         Args:
             collection: Name.
             queries: Texts, or facet embeddings ``[facets, dim]`` of the collection's model.
-            top_k: Documents for each query.
+            top_k: Hits for each query.
             mode: ``hybrid``: facets and words (facets alone for facet embeddings), ``facets``, or ``lexical``: words.
             where: Condition on the payload; None: all documents.
             exact: Compare with every document, never an approximate index.
@@ -813,6 +817,7 @@ class AsyncMethods(AsyncRunner):
             include_document: Also fetch text and payload.
             min_confidence: Only hits of at least this confidence, in [0, 1]: none where nothing answers; None: all.
             diversify: How much the hits shall differ in what they answer, in [0, 1]; 0: ranked by score alone.
+            group: Whether hits are documents, a long one with the best of its parts; else parts, each a hit.
             model: The model that embeds the queries, of the collection's space; empty: the collection's.
         """
         check_sequences(queries=queries)
@@ -830,6 +835,7 @@ class AsyncMethods(AsyncRunner):
                 include_document=include_document,
                 min_confidence=min_confidence,
                 diversify=diversify,
+                group=group,
                 model=model,
             )
         )

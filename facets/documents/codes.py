@@ -188,10 +188,19 @@ def read_terms(blob: bytes) -> TermCounts:
     )
 
 
-def document_checksum(id: str, payload: str, text: str, reading: tuple[int | None, int | None]) -> int:
-    """CRC-32 of what a document says."""
+def document_checksum(
+    id: str, payload: str, text: str, reading: tuple[int | None, int | None], num_parts: int = 1
+) -> int:
+    """CRC-32 of what a document says; the text of one of several parts stands with these."""
     checksum = zlib.crc32(text.encode(), zlib.crc32(f"{id}\0{payload}\0".encode()))
+    if num_parts > 1:
+        checksum = zlib.crc32(f"\0{num_parts} parts".encode(), checksum)
     return checksum if reading == (None, None) else zlib.crc32(f"\0{reading[0]} {reading[1]}".encode(), checksum)
+
+
+def part_checksum(text: str, *, start: int, headings: str, page: int) -> int:
+    """CRC-32 of what a part of a document says, its headings as stored."""
+    return zlib.crc32(text.encode(), zlib.crc32(f"{start} {page} {headings}\0".encode()))
 
 
 def facets_checksum(norms: bytes, units: bytes, spans: bytes | None) -> int:

@@ -1,27 +1,30 @@
 """Checks what callers hand in and turns it into what the store keeps.
 
-Shape letters: N documents, T facets of all documents, S places in an index, K facets of a place, D dimensions.
+Shape letters: N documents, P parts of all documents, T facets of all of these, S places in an index, K facets of a
+place, D dimensions.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.codes import Codes, count_terms, decode_units, encode_units, no_codes, starts_of
-from facets.documents.fields import field_texts
+from facets.documents.fields import searched_texts
 from facets.documents.records import CollectionRecord
 from facets.documents.types import (
     MAX_COLLECTION_NAME_LENGTH,
     MAX_ID_BYTES,
     MAX_NUM_FACETS,
+    MAX_PARTS,
     MAX_PAYLOAD_BYTES,
     MAX_PAYLOAD_DEPTH,
     Document,
     JsonValue,
+    Part,
 )
 from facets.errors import ErrorPath, InvalidInputError
 from facets.index.base import paged
@@ -34,7 +37,7 @@ _SLICE = 256  # documents normalized at a time in float64: bounds the extra memo
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncodedBatch:
-    """Documents ready to store; every list has one item a document, and facets stand one document after another.
+    """Documents ready to store; lists have one item a document or one a part, and facets stand one part after another.
 
     Attributes:
         ids: Their ids, all different.
@@ -42,10 +45,13 @@ class EncodedBatch:
         payloads: Their payloads as compact JSON.
         codes: Directions of the facets, ``[T, D]``; a zero facet stays zero.
         norms: Magnitudes, ``[T]`` float32.
-        starts: Where the facets of each document begin, and T: ``[N + 1]``.
-        spans: Where in the text each facet comes from, ``[facets of it, 2]`` uint32 a document; None where nobody said.
+        starts: Where the facets of each part begin, and T: ``[P + 1]``.
+        spans: Where in the text of its part each facet comes from, ``[facets of it, 2]`` uint32 a part; None where
+            nobody said.
         readings: Tokens of the text and how many were read; both None where nobody said.
-        terms: Terms of their texts and of the fields that are searched.
+        terms: Terms of each part, of the headings above it and of the fields that are searched.
+        parts: Those of each document; none where it is one.
+        first_parts: Where the parts of each document begin, and P: ``[N + 1]``.
     """
 
     ids: list[str]
@@ -57,18 +63,25 @@ class EncodedBatch:
     spans: list[NDArray[np.uint32] | None]
     readings: list[tuple[int | None, int | None]]
     terms: list[TermCounts]
+    parts: list[tuple[Part, ...]]
+    first_parts: NDArray[np.int64]
 
-    def paged(self, rows_N: NDArray[np.int64], num_facets: int) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """The documents as indexes get them: the same as read back from the store.
+    @property
+    def num_parts(self) -> NDArray[np.int64]:
+        """Of each document, ``[N]``."""
+        return np.diff(self.first_parts)
+
+    def paged(self, rows_P: NDArray[np.int64], num_facets: int) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+        """The parts as indexes get them: the same as read back from the store.
 
         Args:
-            rows_N: Row of each document; -1 for one that was not stored.
+            rows_P: Row of each part; -1 for one that was not stored.
             num_facets: K.
 
         Returns:
             The row of each place, ``[S]``, and unit-norm facets, ``[S, K, D]``.
         """
-        rows_S, units_SKD = paged(rows_N, decode_units(self.codes), self.starts, num_facets=num_facets)
+        rows_S, units_SKD = paged(rows_P, decode_units(self.codes), self.starts, num_facets=num_facets)
         return rows_S[rows_S >= 0], units_SKD[rows_S >= 0].astype(np.float16, copy=False)
 
 
@@ -174,20 +187,17 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
             )
         check_text(document.text, path=(*here, "text"), max_bytes=MAX_TEXT_BYTES)
         payloads.append(encode_json(document.payload, path=(*here, "payload")))
-        check_facets(
-            document.facet_embeddings,
-            (record.num_facets, record.dim),
-            document.facet_spans is not None,
-            (*here, "facet_embeddings"),
-        )
+        _check_parts(document, here, shape=(record.num_facets, record.dim))
         _check_reading(document, here)
+    first_parts_N1 = starts_of(max(1, len(document.parts)) for document in documents)
+    parts = [(document, *one) for document in documents for one in _parts_of(document)]
     starts_N1 = starts_of(len(document.facet_embeddings) for document in documents)
     codes_TD = no_codes((int(starts_N1[-1]), record.dim), record.code)
     norms_T = np.empty(len(codes_TD), dtype=np.float32)
     for start in range(0, len(documents), _SLICE):
-        part = documents[start : start + _SLICE]
-        own = slice(starts_N1[start], starts_N1[start + len(part)])
-        units, norms = normalize(np.concatenate([document.facet_embeddings for document in part]).astype(np.float64))
+        some = documents[start : start + _SLICE]
+        own = slice(starts_N1[start], starts_N1[start + len(some)])
+        units, norms = normalize(np.concatenate([document.facet_embeddings for document in some]).astype(np.float64))
         bad = np.flatnonzero(~(norms <= np.finfo(np.float32).max))  # NaN fails too
         if len(bad):
             place = int(np.searchsorted(starts_N1, own.start + bad[0], side="right")) - 1
@@ -200,11 +210,36 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
         payloads=payloads,
         codes=codes_TD,
         norms=norms_T,
-        starts=starts_N1,
-        spans=[None if one.facet_spans is None else one.facet_spans.astype(np.uint32) for one in documents],
+        starts=starts_of(facets.stop - facets.start for _, _, facets in parts),
+        spans=[_spans_of(*one) for one in parts],
         readings=[(document.num_tokens, document.num_read) for document in documents],
-        terms=[count_terms(one.text, field_texts(one.payload, record.search_fields)) for one in documents],
+        terms=[_terms_of(document, part, record) for document, part, _ in parts],
+        parts=[tuple(document.parts) if len(document.parts) > 1 else () for document in documents],
+        first_parts=first_parts_N1,
     )
+
+
+def _terms_of(document: Document, part: Part, record: CollectionRecord) -> TermCounts:
+    text = document.text[part.start : part.end]
+    return count_terms(text, searched_texts(document.payload, record.search_fields, text, part.headings))
+
+
+def _parts_of(document: Document) -> Iterator[tuple[Part, slice]]:
+    """The parts of a document, and which of its facets are theirs."""
+    if len(document.parts) < 2:
+        yield Part(start=0, end=len(document.text)), slice(0, len(document.facet_embeddings))
+        return
+    ends = np.cumsum(document.part_facets).tolist()
+    for part, first, end in zip(document.parts, [0, *ends], ends, strict=False):
+        yield part, slice(first, end)
+
+
+def _spans_of(document: Document, part: Part, facets: slice) -> NDArray[np.uint32] | None:
+    """Spans of the facets of a part, in its text."""
+    if document.facet_spans is None:
+        return None
+    spans_K2 = document.facet_spans[facets]
+    return np.where((spans_K2[:, 1] > spans_K2[:, 0])[:, None], spans_K2 - part.start, 0).astype(np.uint32)
 
 
 def check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_spans: bool, path: ErrorPath) -> None:
@@ -226,6 +261,36 @@ def check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_spans
         raise InvalidInputError(
             f"has shape {list(facets.shape)}, expected [facets, dimensions] = {list(shape)}{more}", path=path
         )
+
+
+def _check_parts(document: Document, here: ErrorPath, *, shape: tuple[int, int]) -> None:
+    """Raises InvalidInputError unless parts and facets of a document are as they must be."""
+    has_spans, path = document.facet_spans is not None, (*here, "facet_embeddings")
+    if len(document.parts) < 2:
+        check_facets(document.facet_embeddings, shape, has_spans, path)
+        return
+    if len(document.parts) > MAX_PARTS:
+        raise InvalidInputError(f"has {len(document.parts)} items, the limit is {MAX_PARTS}", path=(*here, "parts"))
+    facets, counts = document.facet_embeddings, np.asarray(document.part_facets, dtype=np.int64)
+    if counts.shape != (len(document.parts),) or counts.sum() != len(facets):
+        rule = f"must give each of {len(document.parts)} parts its share of {len(facets)} facets"
+        raise InvalidInputError(rule, path=(*here, "part_facets"))
+    for place in (int(counts.argmin()), int(counts.argmax())):  # of all others the facets are no fewer, and no more
+        first = int(counts[:place].sum())
+        check_facets(facets[first : first + int(counts[place])], shape, has_spans, path)
+    bounds = [0, *(part.end for part in document.parts)]
+    wrong = next((at for at, part in enumerate(document.parts) if not bounds[at] == part.start < part.end), None)
+    if wrong is not None or bounds[-1] != len(document.text):
+        rule = f"must be all of the text of {len(document.text)} characters, one behind the other"
+        raise InvalidInputError(rule, path=(*here, "parts", *([] if wrong is None else [wrong])))
+    if document.facet_spans is None or len(document.facet_spans) != len(facets):
+        return
+    starts_T, ends_T = (np.repeat([getattr(part, end) for part in document.parts], counts) for end in ("start", "end"))
+    spans_T2 = np.asarray(document.facet_spans)
+    out = (spans_T2[:, 1] > spans_T2[:, 0]) & ((spans_T2[:, 0] < starts_T) | (spans_T2[:, 1] > ends_T))
+    if out.any():
+        at = int(np.flatnonzero(out)[0])
+        raise InvalidInputError("must lie in the part that the facet belongs to", path=(*here, "facet_spans", at))
 
 
 def _check_reading(document: Document, path: ErrorPath) -> None:

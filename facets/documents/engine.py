@@ -254,7 +254,7 @@ class CollectionEngine:
             write = self._store.upsert(record, batch)
             self._indexes.apply(record, write, batch)
             self._revision = write.revision
-        num_updated = len(write.removed)
+        num_updated = write.num_removed
         return UpsertResult(revision=write.revision, num_inserted=len(batch.ids) - num_updated, num_updated=num_updated)
 
     def get(
@@ -289,7 +289,7 @@ class CollectionEngine:
             write = self._store.delete(record, ids=ids, filter=filter)
             self._indexes.apply(record, write)
             self._revision = write.revision
-        return DeleteResult(revision=write.revision, num_deleted=len(write.removed))
+        return DeleteResult(revision=write.revision, num_deleted=write.num_removed)
 
     def list_documents(
         self,
@@ -447,6 +447,7 @@ class CollectionEngine:
             config=record.config,
             search_fields=record.search_fields,
             num_documents=record.num_documents,
+            num_parts=record.num_parts,
             num_damaged=self._indexes.quarantine.count(record),
             index_kind="exact" if live is None else live.kind,
             num_vectors=0 if live is None else live.num_vectors,

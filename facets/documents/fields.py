@@ -73,6 +73,14 @@ def field_texts(payload: Mapping[str, JsonValue], fields: Mapping[str, float]) -
     )
 
 
+def searched_texts(
+    payload: Mapping[str, JsonValue], fields: Mapping[str, float], text: str, headings: Sequence[str]
+) -> tuple[FieldText, ...]:
+    """What is searched with the text of a part: the fields, and the headings above that do not stand in it."""
+    above = tuple(FieldText("headings", one, 1.0) for one in headings if one.strip() and one not in text)
+    return field_texts(payload, fields) + above
+
+
 def _lookup(payload: Mapping[str, JsonValue], path: str) -> object:
     value: object = payload
     for key in path.split("."):

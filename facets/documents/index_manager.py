@@ -69,7 +69,7 @@ class Quarantine:
 
     def count(self, record: CollectionRecord) -> int:
         """How many documents of a collection are in it."""
-        return len(self._ids.get(record.number, ()))
+        return len(set(self._ids.get(record.number, {}).values()))
 
 
 class IndexManager:
@@ -191,13 +191,13 @@ class IndexManager:
             record: The collection.
             write: What was done.
             batch: The documents that were added; None: none.
-            kept: Which of the batch these are, ``[N]``; None: all.
+            kept: Which documents of the batch these are, ``[N]``; None: all.
         """
         live, lexical = self._live.get(record.number), self._lexical.get(record.number)
         added, units, terms = write.added, None, list[TermCounts]()
         if batch is not None:
-            rows = np.full(len(batch.ids), -1, dtype=np.int64)
-            rows[slice(None) if kept is None else kept] = write.added
+            rows = np.full(batch.first_parts[-1], -1, dtype=np.int64)
+            rows[slice(None) if kept is None else np.repeat(kept, batch.num_parts)] = write.added
             added, units = batch.paged(rows, record.num_facets)
             terms = [counted for counted, row in zip(batch.terms, rows.tolist(), strict=True) if row >= 0]
         self.quarantine.forget(record, write.removed.tolist())

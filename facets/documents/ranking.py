@@ -14,6 +14,7 @@ from facets.documents.codes import starts_of
 from facets.documents.confidence import FEATURES, RelevanceCurve, features_of
 from facets.documents.evidence import answer_of, matched_words, matches_of
 from facets.documents.filters import Filter
+from facets.documents.passages import Passage
 from facets.documents.records import CollectionRecord
 from facets.documents.types import Hit, SearchMode
 from facets.documents.views import StoreView
@@ -37,13 +38,15 @@ class SearchRequest:
     """What a search asks for, from the message that asks to the ranking.
 
     Attributes:
-        top_k: Documents for each query, 1 to ``MAX_TOP_K``.
+        top_k: Hits for each query, 1 to ``MAX_TOP_K``.
         facets: Of the queries, ``[Q, J, D]``, finite; norms do not matter. J may differ from the collection's K.
         weights: Of the facets, ``[Q, J]``, not negative; scaled to add up to 1 for each query. None: all equal.
         texts: Of the queries, ``[Q]``, for their words; quoted phrases are looked for as they stand.
         mode: ``hybrid``: facets and words; ``facets``; ``lexical``: BM25 alone, ``facets`` are not looked at. None:
             hybrid with texts, facets without.
         filter: Only documents whose payload matches; None: all.
+        group: Whether hits are documents, each with the best of its parts; else parts, of which a document may have
+            several among them.
         exact: Compare with every document, also where an approximate index exists.
         min_confidence: Hits of less confidence are left out, in [0, 1]; above 0 it needs a curve for the mode.
         diversify: How much the hits shall differ in what they answer, in [0, 1]; above 0 they are not in the order of
@@ -57,6 +60,7 @@ class SearchRequest:
     texts: Sequence[str] | None = None
     mode: SearchMode | None = None
     filter: Filter | None = None
+    group: bool = True
     exact: bool = False
     min_confidence: float = 0.0
     diversify: float = 0.0
@@ -107,9 +111,9 @@ class FoundRows:
     """What the indexes found for some queries.
 
     Attributes:
-        lines: Candidates of each query, ascending rows.
+        lines: Candidates of each query, ascending rows of parts.
         sides: What its words say about these; None in mode facets.
-        num_searched: Documents among which they were looked for: those that the filter leaves.
+        num_searched: Parts among which they were looked for: those that the filter leaves.
     """
 
     lines: Sequence[NDArray[np.int64]]
@@ -137,7 +141,7 @@ class _Scored:
 def rank(
     view: StoreView, record: CollectionRecord, search: CheckedSearch, *, found: FoundRows
 ) -> tuple[tuple[Hit, ...], ...] | None:
-    """The best documents of every query, best first, ties in the order of ids.
+    """The best documents, or parts of them, of every query, best first, ties in the order of ids.
 
     Scores are exact for every candidate, whichever side found it.
 
@@ -152,8 +156,8 @@ def rank(
         states, search again.
     """
     rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found.lines]))
-    ids = view.ids(rows)
-    if len(ids) < len(rows):
+    located = view.located(rows)
+    if len(located) < len(rows):
         return None
     best = []
     met_by_query = _meet(view, record, search.facets, found.lines)
@@ -162,7 +166,7 @@ def rank(
         scored = _scored(line, met, side, mode=search.mode, facets_share=share_of(record.space), features=features)
         if search.curve is not None:
             scored = replace(scored, confidences=search.curve.confidence(search.mode, scored.features))
-        best.append(_best(scored, ids, search))
+        best.append(_best(scored, located, search))
     if search.request.diversify:
         best = [_diverse(view, record, scored, search.request) for scored in best]
     return _hits(view, record, search.facets, best, found.sides)
@@ -230,8 +234,11 @@ def _joined(parts: Sequence[Meetings]) -> Meetings:
     )
 
 
-def _best(scored: _Scored, ids: Mapping[int, str], search: CheckedSearch) -> _Scored:
-    """The best in order; only documents that reach the top_k-th score need their ids compared."""
+def _best(scored: _Scored, located: Mapping[int, tuple[int, str]], search: CheckedSearch) -> _Scored:
+    """The best in order; only those that reach the top_k-th score need their ids compared."""
+    if search.request.group:
+        documents = np.array([located[row][0] for row in scored.rows.tolist()], dtype=np.int64)
+        scored = scored[_best_of_each(documents, scored.scores)]
     least = search.request.min_confidence
     if scored.confidences is not None and least > 0:
         scored = scored[np.flatnonzero(scored.confidences >= least)]
@@ -240,10 +247,17 @@ def _best(scored: _Scored, ids: Mapping[int, str], search: CheckedSearch) -> _Sc
     if len(kept) > top_k:
         kth = np.partition(scores, len(kept) - top_k)[len(kept) - top_k]
         kept = np.flatnonzero(scores >= kth)
-    names = [ids[row] for row in scored.rows[kept].tolist()]
+    names = [located[row][1] for row in scored.rows[kept].tolist()]
     values = (-scores[kept]).tolist()
     order = sorted(range(len(kept)), key=lambda place: (values[place], names[place]))[:top_k]
     return scored[kept[np.array(order, dtype=np.int64)]]
+
+
+def _best_of_each(groups_C: NDArray[np.int64], scores_C: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Places of the best one of each group, ascending; of equal ones the first."""
+    order = np.lexsort((-scores_C, groups_C))
+    _, firsts = np.unique(groups_C[order], return_index=True)
+    return np.sort(order[firsts])
 
 
 def _diverse(view: StoreView, record: CollectionRecord, scored: _Scored, request: SearchRequest) -> _Scored:
@@ -261,9 +275,9 @@ def _hits(
     best: Sequence[_Scored],
     sides: Sequence[LexicalSide | None],
 ) -> tuple[tuple[Hit, ...], ...]:
-    """Documents and evidence of what was chosen for each query."""
+    """Passages and evidence of what was chosen for each query."""
     rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(scored.rows for scored in best)]))
-    documents = view.documents(rows)
+    passages = view.passages(rows)
     held = view.terms(record, rows)[1] if any(sides) else []
     stored = view.facets(record, rows)
     units = stored.units.astype(np.float32)
@@ -275,33 +289,54 @@ def _hits(
         found = []
         for place, row in enumerate(scored.rows.tolist()):
             check_interrupted()
-            document, at = documents[row], int(np.searchsorted(rows, row))
+            passage, at = passages[row], int(np.searchsorted(rows, row))
             matches = matches_of(
                 weights_J,
                 shares_J=scored.met.shares[place],
                 document_facets_J=scored.met.document_facets[place],
                 facets_KD=units[stored.starts[at] : stored.starts[at + 1]],
-                text=document.text,
+                text=passage.text,
                 spans_K2=stored.spans[at],
             )
             terms, rarities = (None, {}) if side is None else (side.terms, side.found.rarities)
+            answer = answer_of(passage.text, matches, terms, rarities)
             hit = Hit(
-                id=document.id,
+                id=passage.id,
                 score=float(scored.scores[place]),
                 facets_score=float(scored.met.scores[place]),
                 lexical_score=float(scored.lexical[place]),
                 matched_words=() if terms is None else matched_words(terms, held[at]),
-                text=document.text,
-                payload=document.payload,
+                text=passage.text,
+                payload=passage.payload,
                 evidence=matches,
-                answer=answer_of(document.text, matches, terms, rarities),
+                answer=answer,
                 confidence=None if scored.confidences is None else float(scored.confidences[place]),
                 signals=dict(zip(FEATURES, scored.features[place].tolist(), strict=True)),
-                revision=document.revision,
+                revision=passage.revision,
             )
-            found.append(hit)
+            found.append(_placed(hit, passage))
         hits.append(tuple(found))
     return tuple(hits)
+
+
+def _placed(hit: Hit, passage: Passage) -> Hit:
+    """A hit whose spans are of its part, as one of the document."""
+    if passage.num_parts == 1:
+        return hit
+    start = passage.part.start
+    evidence = tuple(
+        match if match.second_span is None else replace(match, second_span=match.second_span.moved(start))
+        for match in hit.evidence
+    )
+    answer = None if hit.answer is None else hit.answer.moved(start)
+    return replace(
+        hit,
+        evidence=evidence,
+        answer=answer,
+        part=passage.part,
+        part_number=passage.number,
+        num_parts=passage.num_parts,
+    )
 
 
 def share_of(space: str) -> float:

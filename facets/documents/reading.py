@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.filters import Filter, to_sql
-from facets.documents.records import CollectionRecord
+from facets.documents.records import CollectionRecord, DocumentRows
 from facets.documents.store import DocumentStore
-from facets.documents.types import CountResult, DocumentPage, GetResult, StoredDocument
+from facets.documents.types import CountResult, DocumentPage, GetResult, Part, StoredDocument
 from facets.documents.views import StoreView
 from facets.errors import InvalidInputError, NotReadyError
 
@@ -99,13 +99,36 @@ def _read(
 ) -> tuple[StoredDocument, ...]:
     found = view.documents(rows)
     documents = [found[row] for row in rows.tolist()]
-    if include_facets:
-        stored = view.facets(record, rows)
-        documents = [
-            replace(document, facet_embeddings=facets, facet_spans=None if spans is None else spans.astype(np.int64))
-            for document, facets, spans in zip(documents, stored.embeddings, stored.spans, strict=True)
-        ]
-    return tuple(documents)
+    return _with_facets(view, record, rows, documents) if include_facets else tuple(documents)
+
+
+def _with_facets(
+    view: StoreView, record: CollectionRecord, rows: NDArray[np.int64], documents: Sequence[StoredDocument]
+) -> tuple[StoredDocument, ...]:
+    """The documents at these first rows with the facets of all their parts."""
+    parts = [document.parts or (Part(start=0, end=len(document.text)),) for document in documents]
+    counts = np.array([len(one) for one in parts], dtype=np.int64)
+    stored = view.facets(record, DocumentRows(rows, counts).parts)
+    facets, spans, found = iter(stored.embeddings), iter(stored.spans), []
+    for document, its in zip(documents, parts, strict=True):
+        own = [next(facets) for _ in its]
+        places = [_moved(next(spans), part.start) for part in its]
+        known = [one for one in places if one is not None]
+        found.append(
+            replace(
+                document,
+                facet_embeddings=np.concatenate(own),
+                facet_spans=np.concatenate(known) if len(known) == len(its) else None,
+            )
+        )
+    return tuple(found)
+
+
+def _moved(spans_K2: NDArray[np.uint32] | None, start: int) -> NDArray[np.int64] | None:
+    """Spans in a part as spans in the whole text."""
+    if spans_K2 is None:
+        return None
+    return spans_K2.astype(np.int64) + start * (spans_K2[:, 1:] > spans_K2[:, :1])
 
 
 def _mac(last_id: bytes, *, store_id: str, collection: int, filter: Filter | None) -> bytes:

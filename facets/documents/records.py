@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,7 @@ class CollectionRecord:
         revision: Revision of the data directory after the last write to this collection; equal revisions mean equal
             documents.
         num_documents: Documents now stored.
+        num_parts: Parts of theirs, a row each.
         state: Live, being built, or replaced.
         replaces: Number of the collection whose place one that is being built will take; None for others.
     """
@@ -61,6 +63,7 @@ class CollectionRecord:
     search_fields: dict[str, float]
     revision: int
     num_documents: int
+    num_parts: int
     state: CollectionState
     replaces: int | None
 
@@ -76,10 +79,50 @@ class StoreWrite:
 
     Attributes:
         revision: Of the data directory, and of the collection, after the write.
-        added: Rows added, ``[N]`` int64 ascending.
-        removed: Rows removed, int64.
+        added: Rows added, one a part, int64 ascending.
+        removed: Rows removed, likewise.
+        num_removed: Documents removed.
     """
 
     revision: int
     added: NDArray[np.int64]
     removed: NDArray[np.int64]
+    num_removed: int = 0
+
+
+class DocumentRows(NamedTuple):
+    """Where documents stand: the parts of one have rows side by side.
+
+    Attributes:
+        firsts: Row of the first part of each document, by which the document goes, ``[N]`` int64.
+        counts: How many parts it has, ``[N]`` int64.
+    """
+
+    firsts: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    @property
+    def parts(self) -> NDArray[np.int64]:
+        """The rows of all parts, those of a document side by side.
+
+        Example:
+            >>> DocumentRows(np.array([3, 9]), np.array([2, 1])).parts.tolist()
+            [3, 4, 9]
+        """
+        before = np.cumsum(self.counts) - self.counts
+        rows: NDArray[np.int64] = np.repeat(self.firsts - before, self.counts) + np.arange(self.counts.sum())
+        return rows
+
+    def of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The first row of the document of each of the rows; a row of none of these documents stands for itself.
+
+        Example:
+            >>> DocumentRows(np.array([3, 9]), np.array([2, 3])).of(np.array([4, 5, 11])).tolist()
+            [3, 5, 9]
+        """
+        if not len(self.firsts):
+            return rows
+        places = np.maximum(np.searchsorted(self.firsts, rows, side="right") - 1, 0)
+        firsts = self.firsts[places]
+        found: NDArray[np.int64] = np.where((rows >= firsts) & (rows < firsts + self.counts[places]), firsts, rows)
+        return found

@@ -18,7 +18,7 @@ from facets.documents.encoding import encode_documents
 from facets.documents.index_manager import IndexManager
 from facets.documents.records import CollectionRecord, own_space
 from facets.documents.store import DocumentStore
-from facets.documents.types import Document, StoredDocument
+from facets.documents.types import Document, Part, StoredDocument
 
 _BATCH = 64  # documents encoded and stored at a time
 _LAST_BATCH = 256  # so many may be encoded while writes to the collection wait
@@ -26,7 +26,7 @@ _LAST_BATCH = 256  # so many may be encoded while writes to the collection wait
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncodedTexts:
-    """What a model made of texts.
+    """What a model made of texts: of documents, or of their parts.
 
     Attributes:
         facets: ``[K, D]`` of each text, magnitudes kept; of a long one more than K.
@@ -41,15 +41,26 @@ class EncodedTexts:
     num_read: NDArray[np.integer] | None = None
 
     def document(self, place: int, of: StoredDocument) -> Document:
-        """A stored document with these facets."""
+        """A stored document with the facets of its parts, which begin at ``place``."""
+        parts = of.parts or (Part(start=0, end=len(of.text)),)
+        own = slice(place, place + len(parts))
+        spans = None
+        if self.spans is not None:
+            moved = [
+                span + part.start * (span[:, 1:] > span[:, :1])
+                for span, part in zip(self.spans[own], parts, strict=True)
+            ]
+            spans = np.concatenate(moved)
         return Document(
             id=of.id,
             text=of.text,
             payload=of.payload,
-            facet_embeddings=self.facets[place],
-            facet_spans=None if self.spans is None else self.spans[place],
-            num_tokens=None if self.num_tokens is None else int(self.num_tokens[place]),
-            num_read=None if self.num_read is None else int(self.num_read[place]),
+            facet_embeddings=np.concatenate(self.facets[own]),
+            facet_spans=spans,
+            num_tokens=None if self.num_tokens is None else int(self.num_tokens[own].sum()),
+            num_read=None if self.num_read is None else int(self.num_read[own].sum()),
+            parts=of.parts,
+            part_facets=[len(facets) for facets in self.facets[own]],
         )
 
 
@@ -188,8 +199,11 @@ class Reindexer:
             documents = view.documents(rows)
         if len(rows):
             originals = [documents[row] for row in rows.tolist()]
-            encoded = target.encode([document.text for document in originals])
-            batch = encode_documents([encoded.document(place, one) for place, one in enumerate(originals)], copy)
+            texts = [part for document in originals for part in document.part_texts]
+            places = np.cumsum([0, *(len(document.part_texts) for document in originals)]).tolist()
+            encoded = target.encode(texts)
+            found = [encoded.document(place, one) for place, one in zip(places, originals, strict=False)]
+            batch = encode_documents(found, copy)
             with self._indexes.write_lock:
                 write, kept = self._store.add_copies(copy, rows, batch)
                 self._indexes.apply(copy, write, batch, kept=kept)
@@ -219,8 +233,8 @@ class Reindexer:
         """Deletes copies of documents that were deleted; without uncopied documents equal numbers mean none."""
         with self._store.view() as view:
             numbers = [view.collection_unchanged(one).num_documents for one in (record, copy)]
-            outdated = view.outdated(record, copy) if numbers[0] != numbers[1] else np.empty(0, dtype=np.int64)
-        if len(outdated):
+            outdated = view.outdated(record, copy) if numbers[0] != numbers[1] else None
+        if outdated is not None and len(outdated.firsts):
             with self._indexes.write_lock:
                 write = self._store.delete_rows(copy, outdated)
                 self._indexes.apply(copy, write)

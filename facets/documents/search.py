@@ -5,9 +5,10 @@ Shape letters: Q queries, J facets of a query, D dimensions.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import get_args
 
 import numpy as np
@@ -20,13 +21,14 @@ from facets.documents.fields import field_texts
 from facets.documents.filters import Filter
 from facets.documents.index_manager import IndexManager
 from facets.documents.ranking import CheckedSearch, FoundRows, LexicalSide, SearchRequest, rank
-from facets.documents.records import CollectionRecord
+from facets.documents.records import CollectionRecord, DocumentRows
 from facets.documents.store import DocumentStore
 from facets.documents.types import SearchMode, SearchResult
 from facets.documents.views import StoreView
 from facets.errors import InvalidInputError
 from facets.index.config import MAX_TEXT_BYTES, MAX_TOP_K
 from facets.index.lexical import LexicalIndex
+from facets.index.live import LiveIndex
 from facets.language.interruption import check_interrupted
 from facets.language.terms import QueryTerms, query_terms
 from facets.language.terms import terms as terms_of
@@ -77,34 +79,109 @@ class Searcher:
     def _answer(
         self, record: CollectionRecord, search: CheckedSearch, *, allowed_rows: NDArray[np.int64] | None
     ) -> tuple[SearchResult | None, set[int | None]]:
-        """The answer, None when the store no longer has it, and the revisions of the collection that indexes saw."""
+        """The answer, None when the store no longer has it, and the revisions of the collection that were seen."""
         revisions: set[int | None] = set()
+        documents = None
+        if search.request.group and record.num_parts > record.num_documents:
+            with self._store.view() as view:
+                current = view.collection_unchanged(record)
+                documents = view.long_documents(current)
+                revisions.add(current.revision)
         lines = [np.empty(0, dtype=np.int64)] * len(search.facets)
         sides: list[LexicalSide | None] = [None] * len(lines)
         exhaustive, kind = True, "lexical"
         depth = search.num_pooled if search.mode == "facets" else max(search.num_pooled, _MIN_DEPTH)
         if search.mode != "lexical":
-            live = self._indexes.live(record)
-            found = live.search(search.facets, depth, allowed_rows=allowed_rows, exhaustive=search.request.exact)
-            revisions.add(found.revision)
-            exhaustive, kind = found.candidates.exhaustive, found.kind
-            width = _FACETS_WIDTH[search.mode] * depth
-            if search.mode == "facets" and exhaustive:  # all that may be among the best: their estimates are that good
-                width = found.candidates.rows.shape[1]
-            lines = [np.sort(line[line >= 0]) for line in found.candidates.rows[:, :width]]
+            facets = _FacetSearch(self._indexes.live(record), search, allowed_rows)
+            lines = facets.search(depth, documents)
+            revisions |= facets.revisions
+            exhaustive, kind = facets.exhaustive, facets.kind
         with self._store.view() as view:
             if search.mode != "facets":
-                words = _WordSearch(self._indexes.lexical(record), allowed_rows)
+                words = _WordSearch(self._indexes.lexical(record), allowed_rows, documents)
                 found_QC = [words.search(terms, depth, rows) for terms, rows in zip(search.terms, lines, strict=True)]
                 revisions |= words.revisions
                 sides = [words.add_phrases(side, view, record) for side in found_QC]
                 lines = [side.found.rows for side in sides if side is not None]
-            num_searched = record.num_documents if allowed_rows is None else len(allowed_rows)
+            num_searched = record.num_parts if allowed_rows is None else len(allowed_rows)
             candidates = FoundRows(lines=lines, sides=sides, num_searched=num_searched)
             hits = rank(view, record, search, found=candidates)
         if hits is None:
             return None, revisions
         return SearchResult(hits=hits, index_revision=0, exhaustive=exhaustive, index_kind=kind), revisions
+
+
+def _spread(
+    found: NDArray[np.int64],
+    find: Callable[[int, NDArray[np.int64]], NDArray[np.int64]],
+    *,
+    documents: DocumentRows,
+    wanted: int,
+    rows: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Candidates of so many documents: a long one whose parts are all among the best pushes no other out.
+
+    What is found has the best part of each document that it has a part of, so the next look is for others.
+
+    Args:
+        found: The best rows, at least ``wanted`` where there are as many.
+        find: The best rows, at least so many, among sorted rows.
+        documents: The long ones.
+        wanted: Documents.
+        rows: That may be found, ascending.
+    """
+    candidates, held, depth = found, np.unique(documents.of(found)), wanted
+    while len(found) and len(held) < wanted:
+        rows = rows[~np.isin(documents.of(rows), held)]
+        if not len(rows):
+            break
+        check_interrupted()
+        depth *= 2
+        found = find(depth, rows)
+        candidates, held = np.union1d(candidates, found), np.union1d(held, documents.of(found))
+    return candidates
+
+
+class _FacetSearch:
+    """Searches one index of facets for the queries of one call.
+
+    Attributes:
+        revisions: Of the collection, as the searches saw it.
+        exhaustive: Whether everything allowed was compared.
+        kind: Of the index.
+    """
+
+    def __init__(self, live: LiveIndex, search: CheckedSearch, allowed_rows: NDArray[np.int64] | None) -> None:
+        self._live = live
+        self._search = search
+        self._allowed_rows = allowed_rows
+        self.revisions: set[int | None] = set()
+        self.exhaustive, self.kind = True, ""
+
+    def search(self, depth: int, documents: DocumentRows | None) -> list[NDArray[np.int64]]:
+        """Candidates of each query, ascending rows; with long documents of at least ``depth`` documents."""
+        lines = self._lines(self._search.facets, depth, self._allowed_rows)
+        if documents is None:
+            return lines
+        rows = self._live.rows() if self._allowed_rows is None else self._allowed_rows
+        spread = partial(_spread, documents=documents, wanted=depth, rows=rows)
+        find = [partial(self._one, query) for query in self._search.facets]
+        return [spread(line, one) for line, one in zip(lines, find, strict=True)]
+
+    def _one(self, query_JD: NDArray[np.float32], depth: int, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._lines(query_JD[None], depth, rows)[0]
+
+    def _lines(
+        self, query_QJD: NDArray[np.float32], depth: int, allowed_rows: NDArray[np.int64] | None
+    ) -> list[NDArray[np.int64]]:
+        mode = self._search.mode
+        found = self._live.search(query_QJD, depth, allowed_rows=allowed_rows, exhaustive=self._search.request.exact)
+        self.revisions.add(found.revision)
+        self.exhaustive, self.kind = found.candidates.exhaustive, found.kind
+        width = _FACETS_WIDTH[mode] * depth
+        if mode == "facets" and self.exhaustive:  # all that may be among the best: their estimates are that good
+            width = found.candidates.rows.shape[1]
+        return [np.sort(line[line >= 0]) for line in found.candidates.rows[:, :width]]
 
 
 def check_search(request: SearchRequest, *, dim: int, curve: RelevanceCurve | None) -> CheckedSearch:
@@ -194,9 +271,12 @@ class _WordSearch:
         revisions: Of the collection, as the searches saw it.
     """
 
-    def __init__(self, lexical: LexicalIndex, allowed_rows: NDArray[np.int64] | None) -> None:
+    def __init__(
+        self, lexical: LexicalIndex, allowed_rows: NDArray[np.int64] | None, documents: DocumentRows | None
+    ) -> None:
         self._lexical = lexical
         self._allowed_rows = allowed_rows
+        self._documents = documents
         self.revisions: set[int] = set()
 
     def search(self, terms: QueryTerms, depth: int, also: NDArray[np.int64]) -> LexicalSide:
@@ -207,9 +287,22 @@ class _WordSearch:
                 having = np.intersect1d(having, self._allowed_rows)
             also = np.union1d(also, having[-_MAX_PHRASE_DOCUMENTS:])
         hashes = hash_terms([term for term, _ in terms.words])
+        if self._documents is not None:
+            also = np.union1d(also, self._spread(hashes, depth, self._documents))
         found = self._lexical.search(hashes, _WIDTH * depth, also=also, allowed_rows=self._allowed_rows)
         self.revisions.add(found.revision)
         return LexicalSide(terms=terms, found=found)
+
+    def _spread(self, hashes: Sequence[int], depth: int, documents: DocumentRows) -> NDArray[np.int64]:
+        """The best by words of at least ``depth`` documents, as far as any have the words."""
+
+        def find(depth: int, rows: NDArray[np.int64] | None) -> NDArray[np.int64]:
+            found = self._lexical.search(hashes, depth, allowed_rows=rows)
+            self.revisions.add(found.revision)
+            return found.rows
+
+        rows = self._lexical.rows() if self._allowed_rows is None else self._allowed_rows
+        return _spread(find(depth, self._allowed_rows), find, documents=documents, wanted=depth, rows=rows)
 
     def add_phrases(self, side: LexicalSide, view: StoreView, record: CollectionRecord) -> LexicalSide:
         """A quoted phrase counts as one more term, as rare as its words together."""
@@ -222,13 +315,13 @@ class _WordSearch:
         scores, places = side.found.scores.copy(), np.flatnonzero(possible.any(axis=1))
         for first in range(0, len(places), _DOCUMENTS_AT_A_TIME):
             some = places[first : first + _DOCUMENTS_AT_A_TIME]
-            documents = view.documents(side.found.rows[some])
+            passages = view.passages(side.found.rows[some])
             for place in some.tolist():
                 check_interrupted()
-                document = documents.get(int(side.found.rows[place]))
-                if document is not None:
-                    texts = [one.text for one in field_texts(document.payload, record.search_fields)]
-                    scores[place] += weights[possible[place] & _contained(phrases, (document.text, *texts))].sum()
+                passage = passages.get(int(side.found.rows[place]))
+                if passage is not None:
+                    texts = [one.text for one in field_texts(passage.payload, record.search_fields)]
+                    scores[place] += weights[possible[place] & _contained(phrases, (passage.text, *texts))].sum()
         most = side.found.most + float(weights.sum(dtype=np.float64))
         return LexicalSide(terms=side.terms, found=replace(side.found, scores=scores, most=most))
 

@@ -19,6 +19,7 @@ from facets.documents.codes import (
     document_checksum,
     facets_checksum,
     numbered_parts,
+    part_checksum,
     placed,
     split_codes,
     write_codes,
@@ -26,7 +27,8 @@ from facets.documents.codes import (
 )
 from facets.documents.encoding import EncodedBatch
 from facets.documents.filters import Filter
-from facets.documents.records import CollectionRecord, CollectionState, StoreWrite
+from facets.documents.records import CollectionRecord, CollectionState, DocumentRows, StoreWrite
+from facets.documents.types import Part
 from facets.documents.views import (
     AMONG,
     COLLECTION_COLUMNS,
@@ -36,12 +38,12 @@ from facets.documents.views import (
     delete_collection,
     delete_rows,
     deleted_meanwhile,
+    document_rows,
     meta,
     next_revision,
     row_list,
     rows_by_filter,
     rows_by_id,
-    rows_of,
 )
 from facets.errors import ConflictError, DamagedDocumentsError, DamagedError
 from facets.storage import Database, Schema, add_checksums
@@ -66,11 +68,13 @@ CREATE TABLE collections (
     -- Of the data directory after the last write to this collection.
     revision INTEGER NOT NULL,
     num_documents INTEGER NOT NULL DEFAULT 0,
+    num_parts INTEGER NOT NULL DEFAULT 0,
     -- live, building or retired; one that is building will take the place of the collection it replaces.
     state TEXT NOT NULL DEFAULT 'live',
     replaces INTEGER
 );
--- A write of a document always takes a new row, so a row number stands for one unchanging set of facets.
+-- A write of a document always takes a new row, so a row number stands for one unchanging set of facets. One of several
+-- parts takes as many rows, one behind another from its own on; facets and terms are those of a part.
 CREATE TABLE documents (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
     collection INTEGER NOT NULL,
@@ -81,22 +85,34 @@ CREATE TABLE documents (
     text TEXT NOT NULL,
     -- Tokens of the text, and how many of them the model has read.
     num_tokens INTEGER,
-    num_read INTEGER
+    num_read INTEGER,
+    num_parts INTEGER NOT NULL
 );
 CREATE UNIQUE INDEX documents_by_id ON documents (collection, id);
+CREATE INDEX long_documents ON documents (collection, num_parts) WHERE num_parts > 1;
+-- The text of documents of several parts, whose own text is empty.
+CREATE TABLE document_parts (
+    row INTEGER PRIMARY KEY,
+    document INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    page INTEGER NOT NULL,
+    headings TEXT NOT NULL,
+    text TEXT NOT NULL
+);
 -- Apart from the documents, so that listing and filtering never read over them.
 CREATE TABLE facets (
     row INTEGER PRIMARY KEY,
     checksum INTEGER NOT NULL,
     norms BLOB NOT NULL,
     units BLOB NOT NULL,
-    -- Where in the text each facet comes from.
+    -- Where in the text of its part each facet comes from.
     spans BLOB
 );
 -- What facets.units goes on with, cut so that three lines fill a page: part = row * 4096 + place. One long line would
 -- leave a third of its last page empty.
 CREATE TABLE facet_parts (part INTEGER PRIMARY KEY, units BLOB NOT NULL);
--- Terms of each text, for lexical search.
+-- Terms of each part, for lexical search.
 CREATE TABLE terms (row INTEGER PRIMARY KEY, terms BLOB NOT NULL);
 INSERT INTO meta VALUES ('revision', 0)
 """
@@ -114,23 +130,27 @@ def _problems_of(connection: sqlite3.Connection) -> Iterator[str]:
     """What is damaged in a document store, a sentence each."""
     with StoreView(nullcontext(connection)) as view:
         for record in view.all_collections():
-            rows = view.rows(record)
-            if len(rows) != record.num_documents:
-                yield f"collection {record.name} says {record.num_documents} documents, {len(rows)} are there"
-            for start in range(0, len(rows), _CHUNK):
-                yield from _inspect(view, record, rows[start : start + _CHUNK])
+            found = view.document_rows(record)
+            for what, said, there in (
+                ("documents", record.num_documents, len(found.firsts)),
+                ("parts", record.num_parts, len(view.existing(found.parts))),
+            ):
+                if said != there:
+                    yield f"collection {record.name} says {said} {what}, {there} are there"
+            for start in range(0, len(found.parts), _CHUNK):
+                yield from _inspect(view, record, found.parts[start : start + _CHUNK])
 
 
 def _inspect(view: StoreView, record: CollectionRecord, rows: NDArray[np.int64]) -> Iterator[str]:
     for what, read in (
-        ("text or payload", lambda: view.documents(rows)),
+        ("text or payload", lambda: view.passages(rows)),
         ("facets", lambda: view.facets(record, rows)),
         ("terms", lambda: view.terms(record, rows)),
     ):
         try:
             read()
         except DamagedDocumentsError as error:
-            for id in error.damaged.values():
+            for id in dict.fromkeys(error.damaged.values()):
                 yield f"document {id!r} of collection {record.name}: {what} damaged: store it again, or delete it"
         except DamagedError as error:
             yield f"collection {record.name}: {error}"
@@ -150,12 +170,16 @@ class _BatchLines:
     """An encoded batch as lines, made before the transaction begins."""
 
     def __init__(self, batch: EncodedBatch) -> None:
-        documents = list(zip(batch.ids, batch.payloads, batch.texts, batch.readings, strict=True))
+        counts = batch.num_parts.tolist()
+        texts = [text if count == 1 else "" for text, count in zip(batch.texts, counts, strict=True)]
+        documents = list(zip(batch.ids, batch.payloads, texts, batch.readings, counts, strict=True))
         norms = [line.tobytes() for line in np.split(batch.norms.astype("<f4", copy=False), batch.starts[1:-1])]
         codes = write_codes(batch.codes, batch.norms, batch.starts)
         spans = [None if one is None else one.astype("<u4").tobytes() for one in batch.spans]
-        self._checksums = [document_checksum(id, payload, text, reading) for id, payload, text, reading in documents]
-        self._documents = [(id, payload, text, *reading) for id, payload, text, reading in documents]
+        self._checksums = [document_checksum(*document) for document in documents]
+        self._documents = [(id, payload, text, *reading, count) for id, payload, text, reading, count in documents]
+        self._num_parts, self._first_parts = batch.num_parts, batch.first_parts[:-1]
+        self._parts = [_part_lines(text, parts) for text, parts in zip(batch.texts, batch.parts, strict=True)]
         self._terms = [write_terms(counted) for counted in batch.terms]
         lines = zip(norms, codes, spans, strict=True)
         self._facets = [_facet_lines(*line) for line in lines]
@@ -166,18 +190,32 @@ class _BatchLines:
         """Inserts document i under ``revisions[i]``, or leaves it out where that is None; returns the new rows."""
         last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'documents'").fetchone()
         first = (last[0] if last else 0) + 1
-        chosen = [(place, revision) for place, revision in enumerate(revisions) if revision is not None]
-        rows = range(first, first + len(chosen))
-        places = [(row, place) for row, (place, _) in zip(rows, chosen, strict=True)]
-        located = [(row, record.number, revision) for row, (_, revision) in zip(rows, chosen, strict=True)]
+        chosen = np.array([place for place, revision in enumerate(revisions) if revision is not None], dtype=np.int64)
+        counts = self._num_parts[chosen]
+        rows = DocumentRows(first + np.cumsum(counts) - counts, counts)
+        parts = DocumentRows(self._first_parts[chosen], counts)
+        places = list(zip(rows.parts.tolist(), parts.parts.tolist(), strict=True))
+        located = [
+            (place, (row, record.number, revisions[place]))
+            for row, place in zip(rows.firsts.tolist(), chosen.tolist(), strict=True)
+        ]
         connection.executemany(
-            "INSERT INTO documents (checksum, row, collection, revision, id, payload, text, num_tokens, num_read) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO documents "
+            "(checksum, row, collection, revision, id, payload, text, num_tokens, num_read, num_parts) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            ((placed(self._checksums[place], *where), *where, *self._documents[place]) for place, where in located),
+        )
+        connection.executemany(
+            "INSERT INTO document_parts (checksum, row, document, start, page, headings, text) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
-                (placed(self._checksums[place], *where), *where, *self._documents[place])
-                for where, (place, _) in zip(located, chosen, strict=True)
+                (placed(checksum, first + further, first), first + further, first, *line)
+                for place, (first, *_) in located
+                for further, (checksum, *line) in enumerate(self._parts[place])
             ),
         )
+        if len(places) > len(located):  # it knows the rows of documents alone
+            connection.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'documents'", (places[-1][0],))
         connection.executemany(
             "INSERT INTO facets (checksum, row, norms, units, spans) VALUES (?, ?, ?, ?, ?)",
             ((placed(self._facets[place][0][0], row), row, *self._facets[place][0][1:]) for row, place in places),
@@ -189,13 +227,23 @@ class _BatchLines:
         connection.executemany(
             "INSERT INTO terms (row, terms) VALUES (?, ?)", ((row, self._terms[place]) for row, place in places)
         )
-        return np.arange(rows.start, rows.stop)
+        return rows.parts
+
+
+def _part_lines(text: str, parts: Sequence[Part]) -> list[tuple[int, int, int, str, str]]:
+    """The parts of a document as lines: checksum, start, page, headings, text; none where it is one part."""
+    lines = []
+    for part in parts:
+        own, headings = text[part.start : part.end], json.dumps(part.headings, ensure_ascii=False)
+        checksum = part_checksum(own, start=part.start, headings=headings, page=part.page)
+        lines.append((checksum, part.start, part.page, headings, own))
+    return lines
 
 
 def _facet_lines(
     norms: bytes, codes: bytes, spans: bytes | None
 ) -> tuple[tuple[int, bytes, bytes, bytes | None], list[bytes]]:
-    """The line of a document in the table of facets, and its further parts."""
+    """The line of a part in the table of facets, and what goes on elsewhere."""
     first, parts = split_codes(codes, len(norms) + len(spans or b""))
     return (facets_checksum(norms, codes, spans), norms, first, spans), parts
 
@@ -269,11 +317,11 @@ class DocumentStore:
         """Stores an encoded batch, replacing documents of the same ids."""
         lines = _BatchLines(batch)
         with self._database.write() as connection:
-            removed = rows_by_id(connection, record, batch.ids)
-            delete_rows(connection, removed)
-            revision = changed(connection, record, len(batch.ids) - len(removed))
+            gone = rows_by_id(connection, record, batch.ids)
+            delete_rows(connection, gone.parts)
+            revision = changed(connection, record, added=batch.num_parts, removed=gone)
             added = lines.insert(connection, record, [revision] * len(batch.ids))
-        return StoreWrite(revision=revision, added=added, removed=removed)
+        return StoreWrite(revision=revision, added=added, removed=gone.parts, num_removed=len(gone.firsts))
 
     def delete(
         self, record: CollectionRecord, *, ids: Sequence[str] | None = None, filter: Filter | None = None
@@ -281,12 +329,10 @@ class DocumentStore:
         """Deletes documents by id or by filter."""
         with self._database.write() as connection:
             if filter is None:
-                removed = rows_by_id(connection, record, ids or ())
+                gone = rows_by_id(connection, record, ids or ())
             else:
-                removed = rows_by_filter(connection, record, filter)
-            delete_rows(connection, removed)
-            revision = changed(connection, record, -len(removed))
-        return StoreWrite(revision=revision, added=np.empty(0, dtype=np.int64), removed=removed)
+                gone = rows_by_filter(connection, record, filter)
+            return _deleted(connection, record, gone)
 
     def begin_copy(
         self, record: CollectionRecord, *, model: str, model_revision: str, space: str, num_facets: int, dim: int
@@ -322,7 +368,7 @@ class DocumentStore:
 
         Args:
             copy: The copy.
-            rows: ``[N]`` rows that the documents have in the collection; those that are gone meanwhile are left out.
+            rows: ``[N]`` first rows that the documents have in the collection; those gone meanwhile are left out.
             batch: The documents, encoded by the model of the copy.
 
         Returns:
@@ -333,18 +379,16 @@ class DocumentStore:
             cursor = connection.execute(f"SELECT row, revision FROM documents WHERE {AMONG}", (row_list(rows),))
             revisions = dict(cursor.fetchall())
             kept = np.isin(rows, np.fromiter(revisions, dtype=np.int64, count=len(revisions)))
-            removed = rows_by_id(connection, copy, batch.ids)
-            delete_rows(connection, removed)
-            revision = changed(connection, copy, int(kept.sum()) - len(removed))
+            gone = rows_by_id(connection, copy, batch.ids)
+            delete_rows(connection, gone.parts)
+            revision = changed(connection, copy, added=batch.num_parts[kept], removed=gone)
             added = lines.insert(connection, copy, [revisions.get(row) for row in rows.tolist()])
-        return StoreWrite(revision=revision, added=added, removed=removed), kept
+        return StoreWrite(revision=revision, added=added, removed=gone.parts, num_removed=len(gone.firsts)), kept
 
-    def delete_rows(self, record: CollectionRecord, rows: NDArray[np.int64]) -> StoreWrite:
+    def delete_rows(self, record: CollectionRecord, rows: DocumentRows) -> StoreWrite:
         """Deletes documents of a collection by row."""
         with self._database.write() as connection:
-            delete_rows(connection, rows)
-            revision = changed(connection, record, -len(rows))
-        return StoreWrite(revision=revision, added=np.empty(0, dtype=np.int64), removed=rows)
+            return _deleted(connection, record, rows)
 
     def replace_by_copy(self, record: CollectionRecord, copy: CollectionRecord) -> CollectionRecord:
         """Gives a copy the place and the name of its collection, which is retired; returns what the copy became."""
@@ -354,7 +398,7 @@ class DocumentStore:
                 "UPDATE collections SET name = ?, state = ?, replaces = NULL WHERE number = ?",
                 (record.name, CollectionState.LIVE, copy.number),
             )
-            changed(connection, copy, 0)
+            changed(connection, copy)
             cursor = connection.execute(
                 f"SELECT {COLLECTION_COLUMNS} FROM collections WHERE number = ?", (copy.number,)
             )
@@ -372,12 +416,22 @@ class DocumentStore:
             retired = found.fetchone()
             if retired is None:
                 return False
-            cursor = connection.execute("SELECT row FROM documents WHERE collection = ? LIMIT ?", (retired[0], limit))
-            rows = rows_of(cursor)
-            delete_rows(connection, rows)
-            if len(rows) < limit:
+            cursor = connection.execute(
+                "SELECT row, num_parts FROM documents WHERE collection = ? LIMIT ?", (retired[0], limit)
+            )
+            gone = document_rows(cursor)
+            delete_rows(connection, gone.parts)
+            if len(gone.firsts) < limit:
                 connection.execute("DELETE FROM collections WHERE number = ?", retired)
         return True
+
+
+def _deleted(connection: sqlite3.Connection, record: CollectionRecord, gone: DocumentRows) -> StoreWrite:
+    """Deletes documents of a collection."""
+    delete_rows(connection, gone.parts)
+    revision = changed(connection, record, removed=gone)
+    none = np.empty(0, dtype=np.int64)
+    return StoreWrite(revision=revision, added=none, removed=gone.parts, num_removed=len(gone.firsts))
 
 
 def _retire(connection: sqlite3.Connection, record: CollectionRecord) -> None:

@@ -1,6 +1,6 @@
 """Documents, results and limits: the plain types that go in and out of the engine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 MAX_COLLECTION_NAME_LENGTH = 64  # characters of [a-z0-9_-], the first one [a-z0-9]
 MAX_ID_BYTES = 512  # UTF-8 bytes of a document id; at least 1, no NUL
-MAX_NUM_FACETS = 256  # K of a collection, and facets of a long document
+MAX_NUM_FACETS = 256  # K of a collection, and facets of a long part
+MAX_PARTS = 65_536  # of one document
 MAX_PAYLOAD_BYTES = 64 * 1024  # UTF-8 bytes of a document's payload as compact JSON
 MAX_PAYLOAD_DEPTH = 32  # nested lists and objects in a payload
 MAX_CONFIG_BYTES = 64 * 1024  # UTF-8 bytes of a collection's config as compact JSON
@@ -18,6 +19,23 @@ MAX_CONFIG_BYTES = 64 * 1024  # UTF-8 bytes of a collection's config as compact 
 SearchMode = Literal["hybrid", "facets", "lexical"]
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """A part of a long document, which searches find: it has facets and words of its own.
+
+    Attributes:
+        start: Offset of its first character in the text, in code points.
+        end: Offset behind its last one.
+        headings: What it stands under, the outermost first.
+        page: Where it begins, from 1; 0: nobody said.
+    """
+
+    start: int
+    end: int
+    headings: tuple[str, ...] = ()
+    page: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +52,10 @@ class Document:
             behind its last one, in code points; equal ones for none. None: nobody knows.
         num_tokens: Tokens of the text; None: nobody counted.
         num_read: How many of them the model has read.
+        parts: Of a long text: each begins where the one before ends, the first at 0, and the last one ends with the
+            text. At most ``MAX_PARTS``; none or one: the text is one part.
+        part_facets: How many of the facets belong to each part, in their order: K of the collection or more, where
+            there are spans up to ``MAX_NUM_FACETS``. Needed with parts.
     """
 
     id: str
@@ -43,6 +65,8 @@ class Document:
     facet_spans: NDArray[np.integer] | None = None
     num_tokens: int | None = None
     num_read: int | None = None
+    parts: Sequence[Part] = ()
+    part_facets: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +97,7 @@ class StoredDocument:
         facet_spans: ``[K, 2]``, see :class:`Document`; None unless facets are asked for, or when nobody said.
         num_tokens: See :class:`Document`.
         num_read: See :class:`Document`.
+        parts: Its parts; none where it is one.
     """
 
     id: str
@@ -83,6 +108,12 @@ class StoredDocument:
     facet_spans: NDArray[np.int64] | None = None
     num_tokens: int | None = None
     num_read: int | None = None
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def part_texts(self) -> list[str]:
+        """The texts of its parts; of a document of one part its text."""
+        return [self.text[part.start : part.end] for part in self.parts] or [self.text]
 
     @property
     def token_stats(self) -> "TokenStats | None":
@@ -108,6 +139,7 @@ class CollectionInfo:
         config: Free JSON object given at creation.
         search_fields: Fields of the payload that are searched with the text, and what their words weigh.
         num_documents: Documents now stored.
+        num_parts: Of their parts; a short document is one.
         num_damaged: Those of them that searches leave out because they are damaged on disk; known when they are met.
         index_kind: How it is searched now: ``exact`` or ``faiss-ivf-fp16`` / ``faiss-ivf-int8``.
         num_vectors: Facets in the index in memory, those of removed documents until they are taken out; 0: it has not
@@ -125,6 +157,7 @@ class CollectionInfo:
     config: dict[str, JsonValue]
     search_fields: dict[str, float]
     num_documents: int
+    num_parts: int
     num_damaged: int
     index_kind: str
     num_vectors: int
@@ -204,7 +237,7 @@ class CountResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """A part of a document's text.
+    """A stretch of a document's text.
 
     Attributes:
         start: Offset of its first character, in code points.
@@ -217,6 +250,11 @@ class Span:
     end: int
     text: str
     words: tuple[tuple[int, int], ...] = ()
+
+    def moved(self, by: int) -> "Span":
+        """The same in a text that has so many characters before this one."""
+        words = tuple((start + by, end + by) for start, end in self.words)
+        return Span(start=self.start + by, end=self.end + by, text=self.text, words=words)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -253,7 +291,7 @@ class Hit:
         id: Its id.
         score: What the hits are in order of; higher is better. Mode facets: ``facets_score``; lexical:
             ``lexical_score``; hybrid: both, in [-1, 1] (:mod:`facets.documents.ranking`).
-        text: Its text.
+        text: Its text; of a document of several parts that of the part.
         payload: Its payload; None where nobody asked for it.
         evidence: One match for every facet of the query, the largest contribution first; none in mode lexical.
         facets_score: The weighted mean, over the facets of the query, of the cosine with the document's best facet; in
@@ -266,6 +304,10 @@ class Hit:
             a curve for the mode.
         signals: What confidence goes by, see :data:`facets.documents.confidence.FEATURES`.
         revision: Revision of the write that stored the document.
+        part: The part that was found: of the parts of the document the best one, where hits are documents. All spans
+            count from the beginning of the whole text. None where the document is one part.
+        part_number: Which one it is, from 1; 0 without parts.
+        num_parts: Of the document.
     """
 
     id: str
@@ -280,6 +322,9 @@ class Hit:
     confidence: float | None
     signals: Mapping[str, float]
     revision: int
+    part: Part | None = None
+    part_number: int = 0
+    num_parts: int = 1
 
     @property
     def matched_spans(self) -> tuple[tuple[int, int], ...]:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from facets.documents.codes import (
     StoredFacets,
     count_terms,
-    document_checksum,
     facets_checksum,
     placed,
     read_codes,
@@ -23,19 +22,31 @@ from facets.documents.codes import (
     row_of_part,
     starts_of,
 )
-from facets.documents.fields import field_texts
+from facets.documents.fields import searched_texts
 from facets.documents.filters import Filter, to_sql
-from facets.documents.records import CollectionRecord, CollectionState
-from facets.documents.types import StoredDocument
+from facets.documents.passages import PASSAGE_COLUMNS, Passage, PassageLine, stored_text, whole_document
+from facets.documents.records import CollectionRecord, CollectionState, DocumentRows
+from facets.documents.types import MAX_PARTS, StoredDocument
 from facets.errors import DamagedDocumentsError, DamagedError, NotFoundError
 from facets.index.lexical import TermCounts
 
 AMONG = "row IN (SELECT value FROM json_each(?))"
 _PARTS_OF = "CROSS JOIN facet_parts ON part BETWEEN {row} * 4096 AND {row} * 4096 + 4095"  # see the schema
 PARTS_AMONG = f"json_each(?) AS wanted {_PARTS_OF.format(row='wanted.value')}"
+# Rows of all parts of documents, of a list and of a collection.
+_EXISTING = f"SELECT row FROM documents WHERE {AMONG} UNION SELECT row FROM document_parts WHERE {AMONG}"
+_ROWS_OF_COLLECTION = (
+    "SELECT row FROM documents WHERE collection = ?1 UNION ALL SELECT document_parts.row FROM documents "
+    "CROSS JOIN document_parts ON document_parts.row BETWEEN documents.row + 1 AND documents.row + num_parts - 1 "
+    "WHERE collection = ?1 AND num_parts > 1"
+)
+_LOCATED = (
+    "FROM json_each(?) AS wanted LEFT JOIN document_parts ON document_parts.row = wanted.value "
+    "CROSS JOIN documents ON documents.row = coalesce(document_parts.document, wanted.value)"
+)
 COLLECTION_COLUMNS = (
     "number, name, model, model_revision, space, code, num_facets, dim, created_us, config, search_fields, revision, "
-    "num_documents, state, replaces"
+    "num_documents, num_parts, state, replaces"
 )
 
 
@@ -121,7 +132,7 @@ class StoreView:
             limit: At most so many.
 
         Returns:
-            The first of these rows, ascending; and the row up to which there is no other.
+            The first rows of the first of these, ascending; and the row up to which there is no other.
         """
         cursor = self._connection.execute(
             # "+": in the order of rows, not by the index of ids
@@ -136,15 +147,15 @@ class StoreView:
         last = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'documents'").fetchone()
         return rows, int(last[0]) if last else 0
 
-    def outdated(self, record: CollectionRecord, copy: CollectionRecord) -> NDArray[np.int64]:
-        """Rows of the copy whose document the collection no longer has as it was; compares every one."""
+    def outdated(self, record: CollectionRecord, copy: CollectionRecord) -> DocumentRows:
+        """Documents of the copy that the collection no longer has as they were; compares every one."""
         cursor = self._connection.execute(
-            "SELECT row FROM documents AS copy WHERE collection = ? AND NOT EXISTS "
+            "SELECT row, num_parts FROM documents AS copy WHERE collection = ? AND NOT EXISTS "
             "(SELECT 1 FROM documents AS original WHERE original.collection = ? AND original.id = copy.id "
             "AND original.revision = copy.revision)",
             (copy.number, record.number),
         )
-        return np.sort(rows_of(cursor))
+        return document_rows(cursor)
 
     def count(self, record: CollectionRecord, filter: Filter) -> int:
         """Documents of the collection that match; compares every one."""
@@ -153,15 +164,24 @@ class StoreView:
         return int(cursor.fetchone()[0])
 
     def rows(self, record: CollectionRecord, filter: Filter | None = None) -> NDArray[np.int64]:
-        """Rows of the documents that match, ascending int64."""
-        return rows_by_filter(self._connection, record, filter)
+        """Rows of the parts of the documents that match, ascending int64."""
+        return np.sort(rows_by_filter(self._connection, record, filter).parts)
+
+    def document_rows(self, record: CollectionRecord) -> DocumentRows:
+        """Every document, in the order of rows."""
+        return rows_by_filter(self._connection, record, None)
+
+    def long_documents(self, record: CollectionRecord) -> DocumentRows:
+        """The documents of several parts, in the order of rows."""
+        statement = "SELECT row, num_parts FROM documents WHERE collection = ? AND num_parts > 1"
+        return document_rows(self._connection.execute(statement, (record.number,)))
 
     def rows_by_id(self, record: CollectionRecord, ids: Sequence[str]) -> NDArray[np.int64]:
-        """Rows of the documents of these ids, ascending int64; ids without a document are skipped."""
-        return rows_by_id(self._connection, record, ids)
+        """First rows of the documents of these ids, ascending int64; ids without a document are skipped."""
+        return rows_by_id(self._connection, record, ids).firsts
 
     def page(self, record: CollectionRecord, *, after: str, limit: int, filter: Filter | None) -> NDArray[np.int64]:
-        """Rows of the next ``limit`` documents whose id is greater than ``after``, in the order of ids."""
+        """First rows of the next ``limit`` documents whose id is greater than ``after``, in the order of ids."""
         where, parameters = condition(record, filter)
         cursor = self._connection.execute(
             f"SELECT row FROM documents WHERE {where} AND id > ? ORDER BY id LIMIT ?",
@@ -169,45 +189,61 @@ class StoreView:
         )
         return rows_of(cursor)
 
-    def ids(self, rows: NDArray[np.int64]) -> dict[int, str]:
-        """Id of every one of the rows that exists."""
-        statement = f"SELECT row, CAST(id AS BLOB) FROM documents WHERE {AMONG}"
-        return {row: _text(id) for row, id in self._connection.execute(statement, (row_list(rows),))}
+    def located(self, rows: NDArray[np.int64]) -> dict[int, tuple[int, str]]:
+        """First row and id of the document of every one of the rows that exists."""
+        statement = f"SELECT wanted.value, documents.row, CAST(documents.id AS BLOB) {_LOCATED}"
+        found = self._connection.execute(statement, (row_list(rows),))
+        return {row: (document, stored_text(id)) for row, document, id in found}
 
     def existing(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of the rows that exist, ascending int64."""
-        cursor = self._connection.execute(f"SELECT row FROM documents WHERE {AMONG}", (row_list(rows),))
+        cursor = self._connection.execute(_EXISTING, (row_list(rows), row_list(rows)))
         return np.sort(rows_of(cursor))
 
     def documents(self, rows: NDArray[np.int64]) -> dict[int, StoredDocument]:
-        """The documents at these rows, without facets; rows without a document are skipped.
+        """The whole documents at these first rows, without facets; rows without a document are skipped.
 
         Raises:
             DamagedDocumentsError: Documents do not agree with their checksums.
         """
-        cursor = self._connection.execute(
-            "SELECT row, collection, revision, checksum, num_tokens, num_read, "
-            f"CAST(id AS BLOB), CAST(payload AS BLOB), CAST(text AS BLOB) FROM documents WHERE {AMONG}",
-            (row_list(rows),),
-        )
+        statement = f"SELECT row, num_parts FROM documents WHERE {AMONG}"
+        found = document_rows(self._connection.execute(statement, (row_list(rows),)))
+        passages: dict[int, list[Passage]] = {row: [] for row in found.firsts.tolist()}
+        for _, passage in sorted(self.passages(found.parts).items()):
+            passages[passage.document].append(passage)
+        missing = {row: parts[0].id for row, parts in passages.items() if len(parts) < parts[0].num_parts}
+        if missing:
+            raise DamagedDocumentsError("the text", missing)
+        return {row: whole_document(parts) for row, parts in passages.items()}
+
+    def passages(self, rows: NDArray[np.int64]) -> dict[int, Passage]:
+        """The parts at these rows; rows without one are skipped.
+
+        Raises:
+            DamagedDocumentsError: Documents or parts do not agree with their checksums.
+        """
+        cursor = self._connection.execute(f"SELECT {PASSAGE_COLUMNS} {_LOCATED}", (row_list(rows),))
         found, damaged = {}, {}
-        for row, collection, revision, checksum, num_tokens, num_read, *texts in cursor:
-            id, payload, text = map(_text, texts)
-            said = document_checksum(id, payload, text, (num_tokens, num_read))
-            if checksum != placed(said, row, collection, revision):
-                damaged[row] = id
-                continue
-            found[row] = StoredDocument(
-                id=id,
-                text=text,
-                payload=json.loads(payload),
-                revision=revision,
-                num_tokens=num_tokens,
-                num_read=num_read,
-            )
+        for line in map(PassageLine._make, cursor):
+            if not line.is_whole_document():
+                rows_of_it = self._rows_from(line.document, line.row, line.num_parts)
+                damaged.update(dict.fromkeys(rows_of_it, stored_text(line.id)))
+            elif not line.is_whole_part():
+                damaged[line.row] = stored_text(line.id)
+            else:
+                found[line.row] = line.passage()
         if damaged:
             raise DamagedDocumentsError("the text or the payload", damaged)
         return found
+
+    def _rows_from(self, document: int, row: int, num_parts: int) -> list[int]:
+        """Rows of the parts of a document of which nothing is sure but that this row is one."""
+        if num_parts == 1:
+            return [row]
+        where = "row BETWEEN ? AND ? AND document = ?"
+        last = document + min(int(num_parts), MAX_PARTS)
+        cursor = self._connection.execute(f"SELECT row FROM document_parts WHERE {where}", (document, last, document))
+        return [row, *rows_of(cursor).tolist()]
 
     def terms(self, record: CollectionRecord, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[TermCounts]]:
         """Those of the rows that exist, ascending, and their terms; counted anew where they are damaged.
@@ -216,8 +252,8 @@ class StoreView:
             DamagedDocumentsError: Neither the terms of a document nor its text is what was written.
         """
         cursor = self._connection.execute(
-            f"SELECT row, CAST(terms AS BLOB) FROM documents LEFT JOIN terms USING (row) WHERE {AMONG} ORDER BY row",
-            (row_list(rows),),
+            f"SELECT row, CAST(terms AS BLOB) FROM ({_EXISTING}) LEFT JOIN terms USING (row) ORDER BY row",
+            (row_list(rows), row_list(rows)),
         )
         existing, found = [], []
         for row, blob in cursor.fetchall():
@@ -225,8 +261,9 @@ class StoreView:
             try:
                 found.append(read_terms(blob or b""))
             except DamagedError:  # made of the text, so they can be made again
-                document = self.documents(np.array([row]))[row]
-                found.append(count_terms(document.text, field_texts(document.payload, record.search_fields)))
+                passage = self.passages(np.array([row]))[row]
+                fields = searched_texts(passage.payload, record.search_fields, passage.text, passage.part.headings)
+                found.append(count_terms(passage.text, fields))
         return np.array(existing, dtype=np.int64), found
 
     def facets(self, record: CollectionRecord, rows: NDArray[np.int64]) -> StoredFacets:
@@ -241,8 +278,9 @@ class StoreView:
         missing = set(rows.tolist()) - {line.row for line in whole}
         if missing:
             damaged = sorted(missing)
-            ids = self.ids(np.array(damaged))
-            raise DamagedDocumentsError("the facets", {row: ids.get(row, f"at row {row}") for row in damaged})
+            located = self.located(np.array(damaged))
+            ids = {row: located[row][1] if row in located else f"at row {row}" for row in damaged}
+            raise DamagedDocumentsError("the facets", ids)
         starts = starts_of(len(line.norms) // 4 for line in lines)
         norms_T = np.frombuffer(b"".join(line.norms for line in lines), dtype="<f4").astype(np.float32)
         codes_TD = read_codes([line.codes for line in lines], norms_T, starts, dim=record.dim, code=record.code)
@@ -288,11 +326,6 @@ class _FacetLine(NamedTuple):
         return len(self.norms) >= 4 * num_facets and self.checksum == said
 
 
-def _text(stored: bytes | None) -> str:
-    """Text as stored; it was read as bytes because damaged text may be none, which its checksum shall tell."""
-    return (stored or b"").decode("utf-8", "replace")
-
-
 def deleted_meanwhile(record: CollectionRecord) -> NotFoundError:
     """The error of a call whose collection is gone since it began."""
     message = f"collection {record.name!r} was deleted meanwhile"
@@ -308,12 +341,31 @@ def collection_from(values: Sequence[str | int | None]) -> CollectionRecord:
     return CollectionRecord(**named)  # type: ignore[arg-type]  # the columns have these types
 
 
-def changed(connection: sqlite3.Connection, record: CollectionRecord, num_more: int) -> int:
-    """Counts a write to a collection that now has ``num_more`` documents more; returns the new revision."""
+def changed(
+    connection: sqlite3.Connection,
+    record: CollectionRecord,
+    *,
+    added: NDArray[np.int64] | None = None,
+    removed: DocumentRows | None = None,
+) -> int:
+    """Counts a write to a collection.
+
+    Args:
+        connection: In a transaction.
+        record: The collection.
+        added: How many parts each document has that was added; None: none was.
+        removed: Documents that were removed; None: none was.
+
+    Returns:
+        The new revision.
+    """
     revision = next_revision(connection)
+    num_documents = (0 if added is None else len(added)) - (0 if removed is None else len(removed.firsts))
+    num_parts = (0 if added is None else int(added.sum())) - (0 if removed is None else int(removed.counts.sum()))
     connection.execute(
-        "UPDATE collections SET revision = ?, num_documents = num_documents + ? WHERE number = ?",
-        (revision, num_more, record.number),
+        "UPDATE collections SET revision = ?, num_documents = num_documents + ?, num_parts = num_parts + ? "
+        "WHERE number = ?",
+        (revision, num_documents, num_parts, record.number),
     )
     return revision
 
@@ -347,6 +399,13 @@ def rows_of(cursor: sqlite3.Cursor) -> NDArray[np.int64]:
     return np.array(cursor.fetchall(), dtype=np.int64).reshape(-1)
 
 
+def document_rows(cursor: sqlite3.Cursor) -> DocumentRows:
+    """Documents that a statement found by first row and number of parts, ascending."""
+    found = np.array(cursor.fetchall(), dtype=np.int64).reshape(-1, 2)
+    firsts, counts = found[np.argsort(found[:, 0])].T
+    return DocumentRows(firsts, counts)
+
+
 def condition(record: CollectionRecord, filter: Filter | None) -> tuple[str, list[str | int]]:
     """SQL condition and parameters of the documents that match."""
     if filter is None:
@@ -355,40 +414,41 @@ def condition(record: CollectionRecord, filter: Filter | None) -> tuple[str, lis
     return f"collection = ? AND {expression}", [record.number, *parameters]
 
 
-def rows_by_filter(
-    connection: sqlite3.Connection, record: CollectionRecord, filter: Filter | None
-) -> NDArray[np.int64]:
-    """Rows of the documents that match, ascending."""
+def rows_by_filter(connection: sqlite3.Connection, record: CollectionRecord, filter: Filter | None) -> DocumentRows:
+    """The documents that match, ascending."""
     where, parameters = condition(record, filter)
-    rows = rows_of(connection.execute(f"SELECT row FROM documents WHERE {where}", parameters))
-    return np.sort(rows)
+    return document_rows(connection.execute(f"SELECT row, num_parts FROM documents WHERE {where}", parameters))
 
 
-def rows_by_id(connection: sqlite3.Connection, record: CollectionRecord, ids: Sequence[str]) -> NDArray[np.int64]:
-    """Rows of the documents of these ids, ascending."""
+def rows_by_id(connection: sqlite3.Connection, record: CollectionRecord, ids: Sequence[str]) -> DocumentRows:
+    """The documents of these ids, ascending."""
     cursor = connection.execute(
-        "SELECT row FROM documents WHERE collection = ? AND id IN (SELECT value FROM json_each(?))",
+        "SELECT row, num_parts FROM documents WHERE collection = ? AND id IN (SELECT value FROM json_each(?))",
         (record.number, json.dumps(list(ids), ensure_ascii=False)),
     )
-    return np.sort(rows_of(cursor))
+    return document_rows(cursor)
 
 
 def delete_collection(connection: sqlite3.Connection, number: int) -> None:
     """Deletes a collection with its documents."""
-    parts = f"SELECT part FROM documents {_PARTS_OF.format(row='documents.row')} WHERE collection = ?"
+    parts = f"SELECT part FROM ({_ROWS_OF_COLLECTION}) AS its {_PARTS_OF.format(row='its.row')}"
     connection.execute(f"DELETE FROM facet_parts WHERE part IN ({parts})", (number,))
-    for table in ("facets", "terms"):
-        connection.execute(
-            f"DELETE FROM {table} WHERE row IN (SELECT row FROM documents WHERE collection = ?)", (number,)
-        )
+    for table in ("facets", "terms", "document_parts"):
+        connection.execute(f"DELETE FROM {table} WHERE row IN ({_ROWS_OF_COLLECTION})", (number,))
     connection.execute("DELETE FROM documents WHERE collection = ?", (number,))
     connection.execute("DELETE FROM collections WHERE number = ?", (number,))
 
 
 def delete_rows(connection: sqlite3.Connection, rows: NDArray[np.int64]) -> None:
-    """Deletes documents with their facets."""
+    """Deletes documents with their facets.
+
+    Args:
+        connection: In a transaction.
+        rows: Of all of their parts.
+    """
     if len(rows):
         connection.execute(f"DELETE FROM facet_parts WHERE part IN (SELECT part FROM {PARTS_AMONG})", (row_list(rows),))
         connection.execute(f"DELETE FROM facets WHERE {AMONG}", (row_list(rows),))
         connection.execute(f"DELETE FROM terms WHERE {AMONG}", (row_list(rows),))
+        connection.execute(f"DELETE FROM document_parts WHERE {AMONG}", (row_list(rows),))
         connection.execute(f"DELETE FROM documents WHERE {AMONG}", (row_list(rows),))

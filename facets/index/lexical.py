@@ -108,6 +108,11 @@ class LexicalIndex:
         """Documents in the index."""
         return int(np.count_nonzero(self._alive))
 
+    def rows(self) -> NDArray[np.int64]:
+        """Row numbers of everything in the index, ascending."""
+        with self._lock.read():
+            return self._rows[self._alive]
+
     def apply(
         self, revision: int, *, added: NDArray[np.int64], removed: NDArray[np.int64], terms: Sequence[TermCounts] = ()
     ) -> None:

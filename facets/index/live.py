@@ -93,6 +93,12 @@ class LiveIndex:
         with self._lock.read():
             return self._size()
 
+    def rows(self) -> NDArray[np.int64]:
+        """Row numbers of everything in the index, ascending."""
+        with self._lock.read():
+            held = [self._tail.rows()] if self._base is None else [self._tail.rows(), self._base.rows()]
+        return np.sort(np.concatenate(held))
+
     def _size(self) -> int:
         return len(self._tail) + (0 if self._base is None else len(self._base))
 

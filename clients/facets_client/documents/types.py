@@ -34,6 +34,8 @@ class Collection:
         num_vectors: Facets in the index in memory, those of removed documents until they are taken out; 0: it was
             not needed yet.
         snapshot_bytes: Bytes of the saved index on disk; 0: there is none.
+        num_parts: Parts of its documents; a short document is one, and a long one is cut where sections and pages
+            begin.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Collection:
     num_damaged: int
     num_vectors: int
     snapshot_bytes: int
+    num_parts: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,27 @@ class ReindexProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentPart:
+    """A part of a long document, which searches find: it has embeddings and words of its own.
+
+    Attributes:
+        start: Offset of its first character in the text, in code points.
+        end: Offset behind its last one. Ignored on writes: a part goes on until the next one.
+        headings: What it stands under, the outermost first. On writes at most 8; of a heading the first 200
+            characters count.
+        page: Page on which it begins, from 1; 0: not known.
+    """
+
+    start: int
+    end: int = 0
+    headings: Sequence[str] = ()
+    page: int = 0
+
+    def __post_init__(self) -> None:
+        check_sequences(headings=self.headings)
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A text with an id and whatever else belongs to it.
 
@@ -79,13 +103,16 @@ class Document:
             integers beyond 2^53 lose digits.
         facet_embeddings: On writes: embeddings made by the caller with the collection's model, shape [num_facets,
             dim], finite; the server then does not encode. On reads: only when asked for, as precise as half-
-            precision unit vectors times norms. A long text has more facets, at most 256; on writes only with
+            precision unit vectors times norms. A long text has more facets, at most 256 a part; on writes only with
             facet_spans.
         revision: On reads: the index_revision that stored it. Ignored on writes.
         token_stats: On reads: how many of its tokens the model read (num_unknown_tokens is 0); unset when not
             known.
         facet_spans: Where each facet stands in the text, entry k belongs to facet k, 0 to 0 for none. On writes:
             only with facet_embeddings, one a facet or none at all. On reads: with facet_embeddings, where known.
+        parts: On reads: the parts of a long text, one behind the other; none where it is one part. On writes:
+            sections and pages as far as the caller knows them, in the order of start; the server cuts long ones
+            between sentences and joins short ones. None: it looks for headings and form feeds in the text.
     """
 
     id: str
@@ -95,9 +122,10 @@ class Document:
     revision: int = 0
     token_stats: TokenStats | None = None
     facet_spans: Sequence[Span | None] = ()
+    parts: Sequence[DocumentPart] = ()
 
     def __post_init__(self) -> None:
-        check_sequences(facet_spans=self.facet_spans)
+        check_sequences(facet_spans=self.facet_spans, parts=self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +152,7 @@ class SearchHit:
         score: What the hits are in order of; higher is better. HYBRID: facets_score and lexical_score as a share of
             the most that any document could have, a convex sum in [-1, 1]; FACETS: facets_score; LEXICAL:
             lexical_score.
-        text: Text of the document; empty when include_document is false.
+        text: Text of the document, of a long one that of the part; empty when include_document is false.
         payload: Payload of the document; unset when include_document is false.
         evidence: The pairs of facets that contribute most to the score, at most 3, the largest contribution first:
             first is the query's facet, second the document's closest to it. Only when asked for.
@@ -135,11 +163,15 @@ class SearchHit:
             facet_embeddings.
         matched_words: Words of the query that the text has in any form, in lower case and in the order of the
             query; none in FACETS.
-        answer: The part of the text that answers; unset where neither the facets nor the words have a place in the
-            text.
+        answer: The stretch of the text that answers; unset where neither the facets nor the words have a place in
+            the text.
         confidence: How sure it is that it answers, in [0, 1], comparable between queries and collections; unset
             when not calibrated.
         matched_spans: Where words of the query stand in the answer, in any form, in the order of the text.
+        part: The part that was found, of a document the best one; all spans count from the beginning of the whole
+            text. Unset where the document is one part.
+        part_number: Which one it is, from 1; 0 without parts.
+        num_parts: Parts of the document.
     """
 
     id: str
@@ -154,3 +186,6 @@ class SearchHit:
     answer: Span | None
     confidence: float | None
     matched_spans: tuple[Span, ...]
+    part: DocumentPart
+    part_number: int
+    num_parts: int

@@ -25,7 +25,7 @@ SEARCH_MODE_FACETS: SearchMode
 SEARCH_MODE_LEXICAL: SearchMode
 
 class Collection(_message.Message):
-    __slots__ = ("name", "model", "model_revision", "num_facets", "dim", "num_documents", "index_revision", "create_time", "index_kind", "space", "num_damaged", "num_vectors", "snapshot_bytes")
+    __slots__ = ("name", "model", "model_revision", "num_facets", "dim", "num_documents", "index_revision", "create_time", "index_kind", "space", "num_damaged", "num_vectors", "snapshot_bytes", "num_parts")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     MODEL_REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -39,6 +39,7 @@ class Collection(_message.Message):
     NUM_DAMAGED_FIELD_NUMBER: _ClassVar[int]
     NUM_VECTORS_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    NUM_PARTS_FIELD_NUMBER: _ClassVar[int]
     name: str
     model: str
     model_revision: str
@@ -52,7 +53,8 @@ class Collection(_message.Message):
     num_damaged: int
     num_vectors: int
     snapshot_bytes: int
-    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ..., model_revision: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., index_kind: _Optional[str] = ..., space: _Optional[str] = ..., num_damaged: _Optional[int] = ..., num_vectors: _Optional[int] = ..., snapshot_bytes: _Optional[int] = ...) -> None: ...
+    num_parts: int
+    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ..., model_revision: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., index_kind: _Optional[str] = ..., space: _Optional[str] = ..., num_damaged: _Optional[int] = ..., num_vectors: _Optional[int] = ..., snapshot_bytes: _Optional[int] = ..., num_parts: _Optional[int] = ...) -> None: ...
 
 class CreateCollectionRequest(_message.Message):
     __slots__ = ("name", "model")
@@ -128,8 +130,20 @@ class ReindexCollectionResponse(_message.Message):
     collection: Collection
     def __init__(self, done: _Optional[bool] = ..., num_encoded: _Optional[int] = ..., collection: _Optional[_Union[Collection, _Mapping]] = ...) -> None: ...
 
+class DocumentPart(_message.Message):
+    __slots__ = ("start", "end", "headings", "page")
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    HEADINGS_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    start: int
+    end: int
+    headings: _containers.RepeatedScalarFieldContainer[str]
+    page: int
+    def __init__(self, start: _Optional[int] = ..., end: _Optional[int] = ..., headings: _Optional[_Iterable[str]] = ..., page: _Optional[int] = ...) -> None: ...
+
 class Document(_message.Message):
-    __slots__ = ("id", "text", "payload", "facet_embeddings", "revision", "token_stats", "facet_spans")
+    __slots__ = ("id", "text", "payload", "facet_embeddings", "revision", "token_stats", "facet_spans", "parts")
     ID_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
@@ -137,6 +151,7 @@ class Document(_message.Message):
     REVISION_FIELD_NUMBER: _ClassVar[int]
     TOKEN_STATS_FIELD_NUMBER: _ClassVar[int]
     FACET_SPANS_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
     id: str
     text: str
     payload: _struct_pb2.Struct
@@ -144,7 +159,8 @@ class Document(_message.Message):
     revision: int
     token_stats: _common_pb2.TokenStats
     facet_spans: _containers.RepeatedCompositeFieldContainer[_common_pb2.Span]
-    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ..., revision: _Optional[int] = ..., token_stats: _Optional[_Union[_common_pb2.TokenStats, _Mapping]] = ..., facet_spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ...) -> None: ...
+    parts: _containers.RepeatedCompositeFieldContainer[DocumentPart]
+    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ..., revision: _Optional[int] = ..., token_stats: _Optional[_Union[_common_pb2.TokenStats, _Mapping]] = ..., facet_spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ..., parts: _Optional[_Iterable[_Union[DocumentPart, _Mapping]]] = ...) -> None: ...
 
 class UpsertRequest(_message.Message):
     __slots__ = ("collection", "documents")
@@ -381,7 +397,7 @@ class StringRange(_message.Message):
     def __init__(self, gt: _Optional[str] = ..., gte: _Optional[str] = ..., lt: _Optional[str] = ..., lte: _Optional[str] = ...) -> None: ...
 
 class SearchRequest(_message.Message):
-    __slots__ = ("collection", "queries", "top_k", "filter", "exact", "min_revision", "evidence", "num_words", "include_document", "mode", "min_confidence", "diversify", "model")
+    __slots__ = ("collection", "queries", "top_k", "filter", "exact", "min_revision", "evidence", "num_words", "include_document", "mode", "min_confidence", "diversify", "model", "group")
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     QUERIES_FIELD_NUMBER: _ClassVar[int]
     TOP_K_FIELD_NUMBER: _ClassVar[int]
@@ -395,6 +411,7 @@ class SearchRequest(_message.Message):
     MIN_CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     DIVERSIFY_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
     collection: str
     queries: _containers.RepeatedCompositeFieldContainer[SearchQuery]
     top_k: int
@@ -408,7 +425,8 @@ class SearchRequest(_message.Message):
     min_confidence: float
     diversify: float
     model: str
-    def __init__(self, collection: _Optional[str] = ..., queries: _Optional[_Iterable[_Union[SearchQuery, _Mapping]]] = ..., top_k: _Optional[int] = ..., filter: _Optional[_Union[Filter, _Mapping]] = ..., exact: _Optional[bool] = ..., min_revision: _Optional[int] = ..., evidence: _Optional[bool] = ..., num_words: _Optional[int] = ..., include_document: _Optional[bool] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., min_confidence: _Optional[float] = ..., diversify: _Optional[float] = ..., model: _Optional[str] = ...) -> None: ...
+    group: bool
+    def __init__(self, collection: _Optional[str] = ..., queries: _Optional[_Iterable[_Union[SearchQuery, _Mapping]]] = ..., top_k: _Optional[int] = ..., filter: _Optional[_Union[Filter, _Mapping]] = ..., exact: _Optional[bool] = ..., min_revision: _Optional[int] = ..., evidence: _Optional[bool] = ..., num_words: _Optional[int] = ..., include_document: _Optional[bool] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., min_confidence: _Optional[float] = ..., diversify: _Optional[float] = ..., model: _Optional[str] = ..., group: _Optional[bool] = ...) -> None: ...
 
 class SearchQuery(_message.Message):
     __slots__ = ("text", "facet_embeddings")
@@ -441,7 +459,7 @@ class SearchResult(_message.Message):
     def __init__(self, hits: _Optional[_Iterable[_Union[SearchHit, _Mapping]]] = ...) -> None: ...
 
 class SearchHit(_message.Message):
-    __slots__ = ("id", "score", "text", "payload", "evidence", "revision", "facets_score", "lexical_score", "matched_words", "answer", "confidence", "matched_spans")
+    __slots__ = ("id", "score", "text", "payload", "evidence", "revision", "facets_score", "lexical_score", "matched_words", "answer", "confidence", "matched_spans", "part", "part_number", "num_parts")
     ID_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
@@ -454,6 +472,9 @@ class SearchHit(_message.Message):
     ANSWER_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     MATCHED_SPANS_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    PART_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    NUM_PARTS_FIELD_NUMBER: _ClassVar[int]
     id: str
     score: float
     text: str
@@ -466,4 +487,7 @@ class SearchHit(_message.Message):
     answer: _common_pb2.Span
     confidence: float
     matched_spans: _containers.RepeatedCompositeFieldContainer[_common_pb2.Span]
-    def __init__(self, id: _Optional[str] = ..., score: _Optional[float] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., evidence: _Optional[_Iterable[_Union[_common_pb2.FacetMatch, _Mapping]]] = ..., revision: _Optional[int] = ..., facets_score: _Optional[float] = ..., lexical_score: _Optional[float] = ..., matched_words: _Optional[_Iterable[str]] = ..., answer: _Optional[_Union[_common_pb2.Span, _Mapping]] = ..., confidence: _Optional[float] = ..., matched_spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ...) -> None: ...
+    part: DocumentPart
+    part_number: int
+    num_parts: int
+    def __init__(self, id: _Optional[str] = ..., score: _Optional[float] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., evidence: _Optional[_Iterable[_Union[_common_pb2.FacetMatch, _Mapping]]] = ..., revision: _Optional[int] = ..., facets_score: _Optional[float] = ..., lexical_score: _Optional[float] = ..., matched_words: _Optional[_Iterable[str]] = ..., answer: _Optional[_Union[_common_pb2.Span, _Mapping]] = ..., confidence: _Optional[float] = ..., matched_spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ..., part: _Optional[_Union[DocumentPart, _Mapping]] = ..., part_number: _Optional[int] = ..., num_parts: _Optional[int] = ...) -> None: ...

@@ -38,6 +38,7 @@ WRITTEN: list[tuple[Any, Any, set[str]]] = [
     (documents.CountResult, documents_pb2.CountDocumentsResponse, set()),
     (documents.FacetMatch, common_pb2.FacetMatch, set()),
     (documents.Span, common_pb2.Span, set()),
+    (documents.Part, documents_pb2.DocumentPart, set()),
     (documents.Hit, documents_pb2.SearchHit, set()),
     (Found, documents_pb2.SearchResponse, {"results", "timings"}),
     (StoredBatch, documents_pb2.UpsertResponse, {"model", "timings"}),

@@ -75,7 +75,7 @@ def test_shares_outside_0_to_1_are_refused(facets, option):
 def hit(text, answer=None, words=()):
     spans = tuple(Span(text.index(word), text.index(word) + len(word)) for word in words)
     where = None if answer is None else Span(text.index(answer), text.index(answer) + len(answer))
-    return SearchHit("a", 1.0, text, {}, (), 1, 0.5, 2.0, tuple(words), where, None, spans)
+    return SearchHit("a", 1.0, text, {}, (), 1, 0.5, 2.0, tuple(words), where, None, spans, None, 0, 1)
 
 
 def shown(line):

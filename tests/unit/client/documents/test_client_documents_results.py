@@ -18,7 +18,7 @@ def hit(**fields):
         **{"id": 'a"<b>', "score": 0.5, "text": TEXT, "payload": {"title": "Q&A <1>"}},
         **{"evidence": (FacetMatch(0, 1, 0.7, 1.0, word, word),), "revision": 1, "facets_score": 0.5},
         **{"lexical_score": 1.0, "matched_words": ("wed",), "answer": Span(start, start + 11), "confidence": 0.9},
-        **{"matched_spans": (Span(start, start + 3),)},
+        **{"matched_spans": (Span(start, start + 3),), "part": None, "part_number": 0, "num_parts": 1},
     }
     return SearchHit(**{**known, **fields})
 

@@ -385,7 +385,7 @@ def test_a_collection_deleted_while_indexes_are_saved_is_left_out(
 
 
 def test_full_store_refuses_writes_and_keeps_the_rest(open_engine: OpenEngine, make_documents: MakeDocuments) -> None:
-    engine = open_engine(max_database_bytes=300_000)
+    engine = open_engine(max_database_bytes=360_000)
     engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
     stored = 0
     with pytest.raises(StorageError, match="full"):

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from facets.documents import CollectionEngine, Document, EngineConfig, Equals, SearchRequest
+from facets.documents import CollectionEngine, Document, EngineConfig, Equals, Part, SearchRequest
 
 DIM = 32
 IDS = st.sampled_from([f"d{number}" for number in range(12)])
@@ -20,6 +20,22 @@ TEXTS = st.integers(0, 30)
 def facets_of(number: int) -> np.ndarray:
     """Two facets of a text, always the same, unlike those of any other text."""
     return np.random.default_rng(number).standard_normal((2, DIM)).astype(np.float32)
+
+
+def document_of(id: str, number: int) -> Document:
+    """One to four parts, all of which hold the word of the number; the first one has its facets."""
+    counts = 1 + number % 4
+    texts = [f"word{number} part{part}. " for part in range(counts)]
+    ends = np.cumsum([len(text) for text in texts]).tolist()
+    facets = [facets_of(number), *(facets_of(1000 + 4 * number + part) for part in range(1, counts))]
+    return Document(
+        id=id,
+        text="".join(texts),
+        facet_embeddings=np.concatenate(facets),
+        payload={"number": number},
+        parts=[Part(start=end - len(text), end=end, page=end) for text, end in zip(texts, ends, strict=True)],
+        part_facets=[2] * counts,
+    )
 
 
 class EngineMachine(RuleBasedStateMachine):
@@ -41,10 +57,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(documents=st.dictionaries(IDS, TEXTS, max_size=6))
     def upsert(self, documents: dict[str, int]) -> None:
-        batch = [
-            Document(id=id, text=f"word{number}", facet_embeddings=facets_of(number), payload={"number": number})
-            for id, number in documents.items()
-        ]
+        batch = [document_of(id, number) for id, number in documents.items()]
         result = self.engine.upsert("docs", batch)
         assert result.num_updated == len(documents.keys() & self.documents.keys())
         assert result.num_inserted == len(documents.keys() - self.documents.keys())
@@ -95,6 +108,10 @@ class EngineMachine(RuleBasedStateMachine):
         self.revision = self.engine.revision
         listed = self.engine.list_documents("docs").documents
         assert {document.id: document.payload["number"] for document in listed} == self.documents
+        for document in listed:
+            assert document.text == document_of(document.id, self.documents[document.id]).text
+        num_parts = sum(1 + number % 4 for number in self.documents.values())
+        assert self.engine.get_collection("docs").num_parts == num_parts
         assert self.engine.count("docs").num_documents == len(self.documents)
 
     def teardown(self) -> None:

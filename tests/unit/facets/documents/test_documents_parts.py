@@ -1,0 +1,269 @@
+"""Documents of several parts: found by part, shown as documents, written and deleted as one."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from facets.documents import (
+    CollectionEngine,
+    Document,
+    EncodedTexts,
+    Equals,
+    Part,
+    SearchMode,
+    SearchRequest,
+    TargetModel,
+)
+from facets.documents.store import SCHEMA
+from facets.errors import DamagedDocumentsError, InvalidInputError
+from facets.storage import problems_of
+
+OpenEngine = Callable[..., CollectionEngine]
+DIM = 32
+
+
+def facets_of(seed: int, num: int = 2) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).standard_normal((num, DIM)).astype(np.float32)
+
+
+def book(id: str, texts: list[str], *, seed: int = 0, **others: object) -> Document:
+    """A part for each text, with two facets of its own that span the first and the last four characters."""
+    ends = np.cumsum([len(text) for text in texts]).tolist()
+    starts = [0, *ends[:-1]]
+    spans = [[[start, start + 4], [end - 4, end]] for start, end in zip(starts, ends, strict=True)]
+    return Document(
+        **{
+            "id": id,
+            "text": "".join(texts),
+            "facet_embeddings": np.concatenate([facets_of(seed + place) for place in range(len(texts))]),
+            "facet_spans": np.array(spans).reshape(-1, 2),
+            "payload": {"kind": id},
+            "parts": [
+                Part(start=start, end=end, headings=("Book", f"Chapter {place}"), page=place + 1)
+                for place, (start, end) in enumerate(zip(starts, ends, strict=True))
+            ],
+            "part_facets": [2] * len(texts),
+            "num_tokens": 100,
+            "num_read": 90,
+            **others,
+        }  # type: ignore[arg-type]  # any field
+    )
+
+
+CRANE = ["A crane stood here. ", "It fell on Monday. ", "Nobody was hurt. "]
+
+
+@pytest.fixture
+def books(engine: CollectionEngine) -> CollectionEngine:
+    engine.upsert("docs", [book("crane", CRANE), book("short", ["One part alone."], seed=50)])
+    return engine
+
+
+def test_a_part_is_found_with_its_place_and_stands_for_its_document(books: CollectionEngine) -> None:
+    hit, other = books.search("docs", SearchRequest(facets=facets_of(1)[None], top_k=5)).hits[0]
+    assert (hit.id, hit.text, hit.part_number, hit.num_parts) == ("crane", CRANE[1], 2, 3)
+    assert hit.part == Part(start=20, end=39, headings=("Book", "Chapter 1"), page=2)
+    assert hit.score == pytest.approx(1, abs=1e-3)
+    assert (other.id, other.part, other.part_number, other.num_parts) == ("short", None, 0, 1)
+    spans = {(match.second_span.start, match.second_span.end) for match in hit.evidence if match.second_span}
+    assert spans == {(20, 24), (35, 39)}
+    whole = "".join(CRANE)
+    assert hit.answer is not None and whole[hit.answer.start : hit.answer.end] == hit.answer.text
+
+
+def test_words_are_those_of_a_part_and_of_the_headings_above_it(books: CollectionEngine) -> None:
+    def found(text: str) -> list[tuple[str, int]]:
+        request = SearchRequest(texts=[text], mode="lexical", top_k=5, group=False)
+        return [(hit.id, hit.part_number) for hit in books.search("docs", request).hits[0]]
+
+    assert found("monday") == [("crane", 2)]
+    assert found('"fell on monday"') == [("crane", 2)]
+    assert sorted(found("chapter")) == [("crane", 1), ("crane", 2), ("crane", 3)]
+    answer = books.search("docs", SearchRequest(texts=["monday"], mode="lexical", top_k=1)).hits[0][0].answer
+    assert answer is not None and (answer.start, answer.text, answer.words) == (20, "It fell on Monday.", ((31, 37),))
+
+
+@pytest.mark.parametrize("mode", ["facets", "lexical", "hybrid"])
+@pytest.mark.parametrize("backend", ["exact", "faiss"])
+def test_a_long_document_pushes_no_other_out(open_engine: OpenEngine, mode: SearchMode, backend: str) -> None:
+    engine = open_engine(exact_max_facets=100_000 if backend == "exact" else 400)
+    engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=DIM)
+    asked, rng = facets_of(1), np.random.default_rng(3)
+    near = np.concatenate([asked + 0.1 * rng.standard_normal((2, DIM)) for _ in range(300)])
+    long = book("long", [f"crane number {place}. " for place in range(300)], facet_embeddings=near)
+    others = [
+        book(f"d{place:02}", ["a crane with others. "], facet_embeddings=asked + 0.5 * rng.standard_normal((2, DIM)))
+        for place in range(20)
+    ]
+    engine.upsert("docs", [long, *others])
+    engine.maintain()
+    request = SearchRequest(facets=asked[None], texts=None if mode == "facets" else ["crane"], mode=mode, top_k=15)
+    hits = engine.search("docs", request).hits[0]
+    assert len({hit.id for hit in hits}) == 15
+    assert ("long" in {hit.id for hit in hits}) == (mode != "lexical"), "its headings make its parts longer"
+    alone = engine.search("docs", SearchRequest(facets=asked[None], top_k=15, group=False)).hits[0]
+    assert {hit.id for hit in alone} == {"long"} and len({hit.part_number for hit in alone}) == 15
+
+
+def test_documents_are_ranked_as_by_comparing_everything(open_engine: OpenEngine) -> None:
+    engine = open_engine()
+    engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=DIM)
+    rng = np.random.default_rng(5)
+    documents = [
+        book(f"d{place:02}", ["some words. "] * int(count), seed=1000 * place)
+        for place, count in enumerate(rng.integers(1, 60, 30))
+    ]
+    engine.upsert("docs", documents)
+    for seed in range(5):
+        asked = facets_of(seed + 7)
+        units = asked / np.linalg.norm(asked, axis=1, keepdims=True)
+        best = {}
+        for document in documents:
+            facets = document.facet_embeddings / np.linalg.norm(document.facet_embeddings, axis=1, keepdims=True)
+            cosines = (facets @ units.T).reshape(-1, 2, 2).max(axis=1).mean(axis=1)
+            best[document.id] = float(cosines.max())
+        wanted = sorted(best, key=lambda id: -best[id])[:10]
+        hits = engine.search("docs", SearchRequest(facets=asked[None], top_k=10)).hits[0]
+        assert [hit.id for hit in hits] == wanted
+        np.testing.assert_allclose([hit.score for hit in hits], [best[id] for id in wanted], atol=2e-3)
+
+
+def test_a_document_comes_back_whole(books: CollectionEngine) -> None:
+    (document,) = books.get("docs", ["crane"], include_facets=True).documents
+    given = book("crane", CRANE)
+    assert (document.text, document.parts) == (given.text, tuple(given.parts))
+    assert (document.num_tokens, document.num_read) == (100, 90)
+    assert document.facet_embeddings is not None and document.facet_spans is not None
+    np.testing.assert_allclose(document.facet_embeddings, given.facet_embeddings, atol=2e-2)
+    assert document.facet_spans.tolist() == given.facet_spans.tolist()  # type: ignore[union-attr]  # it has some
+    assert books.list_documents("docs").documents[1].parts == ()
+
+
+def test_a_document_is_replaced_counted_filtered_and_deleted_as_one(books: CollectionEngine) -> None:
+    info = books.get_collection("docs")
+    assert (info.num_documents, info.num_parts) == (2, 4)
+    written = books.upsert("docs", [book("crane", ["Now it is short. "], seed=9), book("new", CRANE, seed=70)])
+    assert (written.num_inserted, written.num_updated) == (1, 1)
+    assert books.get_collection("docs").num_parts == 5
+    assert not books.search(
+        "docs", SearchRequest(texts=["monday"], mode="lexical", top_k=5, filter=Equals("kind", "crane"))
+    ).hits[0]
+    assert books.count("docs", filter=Equals("kind", "new")).num_documents == 1
+    hits = books.search("docs", SearchRequest(facets=facets_of(71)[None], top_k=5, filter=Equals("kind", "new"))).hits[
+        0
+    ]
+    assert [(hit.id, hit.part_number) for hit in hits] == [("new", 2)]
+    assert books.delete("docs", filter=Equals("kind", "new")).num_deleted == 1
+    info = books.get_collection("docs")
+    assert (info.num_documents, info.num_parts, info.num_vectors) == (2, 2, info.num_vectors)
+    assert {hit.id for hit in books.search("docs", SearchRequest(facets=facets_of(71)[None], top_k=9)).hits[0]} == {
+        "crane",
+        "short",
+    }
+
+
+def test_nothing_of_a_deleted_document_is_left_on_disk(books: CollectionEngine, tmp_path: Path) -> None:
+    books.delete("docs", ids=["crane", "short"])
+    books.upsert("docs", [book("later", CRANE)])
+    books.delete_collection("docs")
+    with sqlite3.connect(tmp_path / "data" / "documents.sqlite3") as connection:
+        for table in ("documents", "document_parts", "facets", "facet_parts", "terms"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
+
+
+def test_parts_survive_a_restart_and_are_never_taken_for_others(
+    books: CollectionEngine, open_engine: OpenEngine
+) -> None:
+    asked = SearchRequest(facets=facets_of(1)[None], texts=["monday"], top_k=5, group=False)
+    before = books.search("docs", asked).hits
+    books.close()
+    again = open_engine()
+    assert [[hit.text for hit in hits] for hits in again.search("docs", asked).hits] == [
+        [hit.text for hit in hits] for hits in before
+    ]
+    again.upsert("docs", [book("next", ["Something else. "], seed=300)])
+    assert again.get("docs", ["crane"]).documents[0].text == "".join(CRANE)
+
+
+def test_a_damaged_part_is_left_out_and_named_and_the_others_answer(
+    books: CollectionEngine, open_engine: OpenEngine, tmp_path: Path
+) -> None:
+    books.close()
+    file = tmp_path / "data" / "documents.sqlite3"
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE document_parts SET text = 'It fell on Sunday. ' WHERE text LIKE '%Monday%'")
+    assert [problem for problem in problems_of(file, SCHEMA) if "'crane'" in problem and "text" in problem]
+    engine = open_engine()
+    hits = engine.search("docs", SearchRequest(facets=facets_of(1)[None], top_k=5, group=False)).hits[0]
+    assert sorted((hit.id, hit.part_number) for hit in hits) == [("crane", 1), ("crane", 3), ("short", 0)]
+    assert engine.get_collection("docs").num_damaged == 1
+    with pytest.raises(DamagedDocumentsError, match="crane"):
+        engine.get("docs", ["crane"])
+    engine.upsert("docs", [book("crane", CRANE)])
+    assert engine.get_collection("docs").num_damaged == 0
+
+
+def test_a_missing_part_is_no_shorter_document(
+    books: CollectionEngine, open_engine: OpenEngine, tmp_path: Path
+) -> None:
+    books.close()
+    with sqlite3.connect(tmp_path / "data" / "documents.sqlite3") as connection:
+        connection.execute("DELETE FROM document_parts WHERE text LIKE '%Monday%'")
+    with pytest.raises(DamagedDocumentsError, match="crane"):
+        open_engine().get("docs", ["crane"])
+
+
+def test_damaged_terms_of_a_part_are_counted_anew(
+    books: CollectionEngine, open_engine: OpenEngine, tmp_path: Path
+) -> None:
+    books.close()
+    with sqlite3.connect(tmp_path / "data" / "documents.sqlite3") as connection:
+        connection.execute("UPDATE terms SET terms = x'00'")
+    engine = open_engine()
+    for text, wanted in (("monday", [2]), ("chapter", [1, 2, 3])):
+        request = SearchRequest(texts=[text], mode="lexical", top_k=5, group=False)
+        assert sorted(hit.part_number for hit in engine.search("docs", request).hits[0]) == wanted
+
+
+def test_reindexing_keeps_the_parts(books: CollectionEngine) -> None:
+    seen: list[str] = []
+
+    def encode(texts: list[str]) -> EncodedTexts:
+        seen.extend(texts)
+        facets = [np.full((2, 16), len(text), dtype=np.float32) + np.arange(16) for text in texts]
+        return EncodedTexts(
+            facets=facets,
+            spans=[np.array([[0, 2], [0, len(text)]]) for text in texts],
+            num_tokens=np.array([len(text) for text in texts]),
+            num_read=np.array([len(text) for text in texts]),
+        )
+
+    target = TargetModel(name="other", revision="1", num_facets=2, dim=16, encode=encode)  # type: ignore[arg-type]  # any sequence
+    assert books.reindex("docs", target).done
+    assert sorted(seen) == sorted([*CRANE, "One part alone."])
+    (document,) = books.get("docs", ["crane"], include_facets=True).documents
+    assert document.parts == tuple(book("crane", CRANE).parts)
+    assert document.num_tokens == len(document.text)
+    assert document.facet_spans is not None and document.facet_spans[3].tolist() == [20, 39]
+    assert books.get_collection("docs").num_parts == 4
+
+
+@pytest.mark.parametrize(
+    ("others", "match"),
+    [
+        ({"part_facets": [2, 2]}, "share of 6 facets"),
+        ({"part_facets": [2, 2, 1]}, "share of 6 facets"),
+        ({"part_facets": [1, 3, 2]}, "has shape"),
+        ({"parts": [Part(start=0, end=5), Part(start=6, end=39), Part(start=39, end=56)]}, "one behind the other"),
+        ({"parts": [Part(start=0, end=20), Part(start=20, end=39), Part(start=39, end=50)]}, "56 characters"),
+        ({"facet_spans": np.array([[0, 4], [5, 30], [20, 24], [20, 24], [40, 41], [40, 41]])}, "lie in the part"),
+    ],
+)
+def test_parts_against_the_rules_are_refused(engine: CollectionEngine, others: dict[str, object], match: str) -> None:
+    with pytest.raises(InvalidInputError, match=match):
+        engine.upsert("docs", [book("crane", CRANE, **others)])
+    assert engine.count("docs").num_documents == 0
