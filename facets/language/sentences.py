@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from spacy.lang.en.stop_words import STOP_WORDS
 
-from facets.language.paragraphs import paragraphs
+from facets.language.blocks import Block, Kind, Role, blocks, is_plain_line
+from facets.language.markup import LINE_ENDS, PREFIX, Hyphens, said
 
 # Followed by a name or a number, so their stop never ends a sentence.
 _TITLES = frozenset(
@@ -70,40 +71,82 @@ _LOOK_BACK_CHARS = 24
 # A stop with what may close a quotation after it, then white space; full-width stops need no white space.
 # Possessive and only at the first stop of a run: linear on endless runs of stops.
 _CANDIDATE = re.compile(
-    "(?<![.!?\u2026])[.!?\u2026]++[\"')\\]}\u2019\u201d\u00bb]*+(?=\\s)|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d]*"
+    "(?<![.!?\u2026\u061f\u06d4\u0964])[.!?\u2026\u061f\u06d4\u0964]++[\"')\\]}\u2019\u201d\u00bb*]*+(?=\\s|<br|</)"
+    "|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d]*"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """A sentence without surrounding white space: ``text == source[start:end]``; offsets count characters."""
+class Sentence(NamedTuple):
+    """A sentence without surrounding white space.
+
+    Attributes:
+        text: As it stands in the source: ``source[start:end]``.
+        start: Offset of its first character.
+        end: Offset behind its last.
+        said: What it says: newlines are spaces, hyphenated words whole, marks gone.
+        kind: Of the block that it stands in.
+        role: Of that block.
+    """
 
     text: str
     start: int
     end: int
+    said: str
+    kind: Kind = "paragraph"
+    role: Role = ""
 
 
 def sentences_of(text: str) -> list[Sentence]:
-    """Sentences of a text, in order; together they hold every character that is not white space.
+    """Sentences of a text, in order; together they hold all that is said in it, see :func:`blocks`.
 
-    The end of a paragraph ends a sentence (so a heading without a stop is one of its own), a newline inside one does
-    not, see :func:`facets.language.paragraphs.paragraphs`; else a stop followed by white space does, unless it
-    belongs to an abbreviation, an initial or a number, or the text goes on in lower case.
+    The end of a block ends a sentence (so a heading without a stop is one of its own), a newline inside one does not;
+    else a stop followed by white space does, unless it belongs to an abbreviation, an initial or a number, or the text
+    goes on in lower case. A heading and a short row of a table are one sentence, code is one a line.
 
     Args:
         text: One text of any length, also empty.
 
     Returns:
-        The sentences without surrounding white space; an empty list when there is none.
+        The sentences without surrounding white space; at least one where there is anything but white space.
     """
-    sentences = []
-    for first, last in paragraphs(text):
-        start = first
-        for cut in _cuts(text, first, last):
-            if (sentence := _stripped(text, start, cut)) is not None:
-                sentences.append(sentence)
+    if is_plain_line(text):  # most texts
+        start, sentences = 0, []
+        for cut in _cuts(text, 0, len(text)):
+            if (place := _stripped(text, start, cut)) is not None:
+                part = text[slice(*place)]
+                sentences.append(Sentence(part, *place, part))
                 start = cut
+        return sentences
+    hyphens = Hyphens(text)
+    sentences = []
+    for block in blocks(text):
+        start = block.said_start
+        is_row = block.kind == "row"
+        for cut in _ends(text, block):
+            if (place := _stripped(text, start, cut)) is not None:
+                if read := said(text, *place, hyphens=hyphens, is_row=is_row):
+                    sentences.append(Sentence(text[slice(*place)], *place, read, block.kind, block.role))
+                start = _BETWEEN.match(text, cut).end()  # type: ignore[union-attr]  # it matches nothing, too
+    if not sentences and (place := _stripped(text, 0, len(text))):
+        part = text[slice(*place)]
+        sentences.append(Sentence(part, *place, part))  # nothing but marks: they are what it says
     return sentences
+
+
+_BETWEEN = re.compile(rf"(?:[ \t]*+[{LINE_ENDS}]\s*+(?:{PREFIX}|\*[ \t]+))?")
+_LONGEST_ROW = 300  # characters; cells of a longer one hold sentences
+_LINE = re.compile(f"[^{LINE_ENDS}]+")
+
+
+def _ends(text: str, block: Block) -> Iterator[int]:
+    """Ends of the sentences of a block, in order."""
+    start, end = block.said_start, block.said_end
+    if block.kind == "code":
+        yield from (match.end() for match in _LINE.finditer(text, start, end))
+    elif block.kind == "heading" or (block.kind == "row" and end - start <= _LONGEST_ROW):
+        yield end
+    else:
+        yield from _cuts(text, start, end)
 
 
 def _cuts(text: str, start: int, end: int) -> Iterator[int]:
@@ -114,11 +157,11 @@ def _cuts(text: str, start: int, end: int) -> Iterator[int]:
     yield end
 
 
-def _stripped(text: str, start: int, end: int) -> Sentence | None:
+def _stripped(text: str, start: int, end: int) -> tuple[int, int] | None:
     part = text[start:end]
     start += len(part) - len(part.lstrip())
     part = part.strip()
-    return Sentence(part, start, start + len(part)) if part else None
+    return (start, start + len(part)) if part else None
 
 
 def is_boundary(text: str, stop: int, after: int, *, start: int, end: int) -> bool:

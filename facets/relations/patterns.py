@@ -238,7 +238,7 @@ def sentence_groups(
                 number += 1
             position += 1
         if len(members) > 1:
-            yield Sentence(text[start:end], start, end), members
+            yield Sentence(text[start:end], start, end, text[start:end]), members
 
 
 def mirrored(tokens: Sequence[str]) -> tuple[str, ...]:

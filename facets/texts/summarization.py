@@ -292,7 +292,7 @@ def _sentences(model: TextModel, document: str | Sequence[str], path: ErrorPath)
     sentences, start = [], 0
     for i, text in enumerate(document):
         check_text(text, (*path, "sentences", i))
-        sentences.append(Sentence(text, start, start + len(text)))
+        sentences.append(Sentence(text, start, start + len(text), text))
         start += len(text) + 1
     return sentences
 

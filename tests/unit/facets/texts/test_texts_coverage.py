@@ -23,7 +23,7 @@ SENTENCES = [
 
 
 def _covered(model: TextModel, texts: list[str], config: SentenceCoverageConfig) -> coverage.Covered:
-    document = [Sentence(text, 0, len(text)) for text in texts]
+    document = [Sentence(text, 0, len(text), text) for text in texts]
     [covered] = sentence_coverages(model, [document], config, query="", encoder=model, sentences_at_a_time=100)
     return covered
 

