@@ -10,7 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
+import numpy as np
+from numpy.typing import NDArray
+
 from facets.documents.confidence import RelevanceCurve
+from facets.documents.diagnosis import CollectionDiagnosis, OwnVectors, diagnose_collection
 from facets.documents.encoding import (
     check_collection_name,
     check_ids,
@@ -382,6 +386,32 @@ class CollectionEngine:
             attempt += 1
             record = self._record(name, seen or record)  # the collection itself may be gone, or another one
         raise StorageError(f"collection {name!r} disagrees with its index: restart the server to rebuild it")
+
+    def diagnose(
+        self, name: str, queries: NDArray[np.floating], own_vectors: OwnVectors, *, seed: int = 1
+    ) -> CollectionDiagnosis:
+        """Looks at a collection as a whole: its vectors, whether facets pay, what its index misses.
+
+        Args:
+            name: The collection.
+            queries: ``[Q, D]``, a vector each of questions as people ask them, in its space; ``[0, D]``: without any
+                only the vectors are described.
+            own_vectors: Texts -> the vector of each as a whole, by the collection's model.
+            seed: Of the samples of a large collection.
+
+        Raises:
+            InvalidInputError: The collection is empty, or the queries are not of its space.
+        """
+        record = self._record(name)
+        with self._store.view() as view:
+            return diagnose_collection(
+                view,
+                view.collection_unchanged(record),
+                queries,
+                own_vectors,
+                search=lambda request: self.search(name, request, seen=record),
+                seed=seed,
+            )
 
     def reindex(self, name: str, target: TargetModel, *, budget_s: float | None = None) -> ReindexStep:
         """Moves a collection to another model, or another revision of its own, by encoding its texts anew.

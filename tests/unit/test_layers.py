@@ -47,7 +47,7 @@ LIBRARY_ROOMS = {
     "model": _BASE | {"language"},
     "index": _BASE,
     **dict.fromkeys(TASK_ROOMS, _SHARED),
-    "documents": _BASE | {"language", "index"},
+    "documents": _BASE | {"language", "index", "diagnose"},
     "papers": _SHARED | {"index"},
 }
 

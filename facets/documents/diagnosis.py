@@ -1,0 +1,172 @@
+"""A collection looked at as a whole: its vectors, whether facets pay for what is asked of it, what the index misses.
+
+Shape letters: Q queries, D dimensions, R rows of the index (parts of documents), T facets of some of them.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.diagnose import Payoff, VectorReport, describe, payoff
+from facets.documents.ranking import SearchRequest
+from facets.documents.records import CollectionRecord
+from facets.documents.types import SearchResult
+from facets.documents.views import StoreView
+from facets.errors import InvalidInputError
+from facets.language.interruption import check_interrupted
+
+MAX_DIAGNOSE_QUERIES = 1_000
+_MAX_ROWS = 100_000  # parts of documents that are looked at; more are sampled
+_DESCRIBED = 20_000  # facets that are compared with each other
+_CHUNK = 2_048  # parts whose facets are in memory at a time
+_TOP_K = 10
+_MISSED_SHOWN = 20
+
+OwnVectors = Callable[[Sequence[str]], NDArray[np.float32]]
+"""Texts -> the vector of each as a whole, ``[., D]``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reachability:
+    """What the index finds of that which comparing everything finds.
+
+    Attributes:
+        recall: Share of the first 10 of the exhaustive search that the index finds, too; 1 where it is exhaustive.
+        missed_ids: Documents that it does not, those missed most often first, at most 20.
+        index_kind: How it searches.
+    """
+
+    recall: float
+    missed_ids: tuple[str, ...]
+    index_kind: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CollectionDiagnosis:
+    """What is known of a collection.
+
+    Attributes:
+        num_documents: Now stored.
+        num_parts: Rows of its index: parts of documents.
+        num_parts_seen: Those that were looked at: all, or a random sample.
+        num_queries: Q.
+        vectors: Of a sample of the facets.
+        payoff: Whether facets pay, and how many; None without queries.
+        reachability: What the index misses; None without queries.
+        index_revision: Revision that was read.
+    """
+
+    num_documents: int
+    num_parts: int
+    num_parts_seen: int
+    num_queries: int
+    vectors: VectorReport
+    payoff: Payoff | None
+    reachability: Reachability | None
+    index_revision: int
+
+
+def diagnose_collection(
+    view: StoreView,
+    record: CollectionRecord,
+    queries_QD: NDArray[np.floating],
+    own_vectors: OwnVectors,
+    *,
+    search: Callable[[SearchRequest], SearchResult],
+    seed: int,
+) -> CollectionDiagnosis:
+    """Looks at a collection.
+
+    Args:
+        view: A state of the store.
+        record: The collection in it.
+        queries_QD: A vector each of questions as people ask them; ``[0, D]``: only the vectors are described.
+        own_vectors: Of the collection's model.
+        search: Searches the collection.
+        seed: Of the samples.
+
+    Raises:
+        InvalidInputError: The collection is empty, or the queries are not of its space.
+    """
+    if queries_QD.ndim != 2 or queries_QD.shape[1] != record.dim or len(queries_QD) > MAX_DIAGNOSE_QUERIES:
+        expected = f"expected at most {MAX_DIAGNOSE_QUERIES} of {record.dim} dimensions"
+        raise InvalidInputError(f"has shape {list(queries_QD.shape)}, {expected}", path="queries")
+    every_R = view.rows(record)
+    if not len(every_R):
+        raise InvalidInputError(f"collection {record.name!r} is empty: expected documents to look at", path="name")
+    generator = np.random.default_rng(seed)
+    seen_R = every_R
+    if len(every_R) > _MAX_ROWS:
+        seen_R = np.sort(generator.choice(every_R, _MAX_ROWS, replace=False))
+    vectors = _described(view, record, generator.permutation(seen_R))
+    found = reachability = None
+    if len(queries_QD):
+        found = payoff(
+            queries_QD, _chunks(view, record, seen_R), lambda places: own_vectors(_texts(view, seen_R[places]))
+        )
+        reachability = _reachability(search, queries_QD)
+    return CollectionDiagnosis(
+        num_documents=record.num_documents,
+        num_parts=len(every_R),
+        num_parts_seen=len(seen_R),
+        num_queries=len(queries_QD),
+        vectors=vectors,
+        payoff=found,
+        reachability=reachability,
+        index_revision=view.revision(),
+    )
+
+
+def _chunks(
+    view: StoreView, record: CollectionRecord, rows_R: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
+    """Facets of some parts at a time and where those of each begin, one at least: of a part without any a zero one."""
+    for start in range(0, len(rows_R), _CHUNK):
+        check_interrupted()
+        stored = view.facets(record, rows_R[start : start + _CHUNK])
+        used = stored.norms > 0
+        first = np.zeros(len(used), dtype=bool)
+        first[stored.starts[:-1]] = True
+        empty = np.add.reduceat(used, stored.starts[:-1]) == 0
+        kept = used | (first & np.repeat(empty, np.diff(stored.starts)))
+        counts = np.add.reduceat(kept.astype(np.int64), stored.starts[:-1])
+        yield stored.units[kept].astype(np.float32), np.concatenate([[0], np.cumsum(counts)])
+
+
+def _described(view: StoreView, record: CollectionRecord, shuffled_R: NDArray[np.int64]) -> VectorReport:
+    facets: list[NDArray[np.float32]] = []
+    owners: list[NDArray[np.int64]] = []
+    num_facets = num_parts = 0
+    for facets_TD, starts in _chunks(view, record, shuffled_R):
+        facets.append(facets_TD)
+        owners.append(num_parts + np.repeat(np.arange(len(starts) - 1), np.diff(starts)))
+        num_facets, num_parts = num_facets + len(facets_TD), num_parts + len(starts) - 1
+        if num_facets >= _DESCRIBED:
+            break
+    return describe(np.concatenate(facets), owners_N=np.concatenate(owners))
+
+
+def _texts(view: StoreView, rows_R: NDArray[np.int64]) -> list[str]:
+    passages = view.passages(rows_R)
+    return [passages[row].text for row in rows_R.tolist()]
+
+
+def _reachability(search: Callable[[SearchRequest], SearchResult], queries_QD: NDArray[np.floating]) -> Reachability:
+    facets = np.asarray(queries_QD, dtype=np.float32)[:, None]
+    found = search(SearchRequest(facets=facets, top_k=_TOP_K, mode="facets"))
+    if found.exhaustive:
+        return Reachability(recall=1.0, missed_ids=(), index_kind=found.index_kind)
+    exact = search(SearchRequest(facets=facets, top_k=_TOP_K, mode="facets", exact=True))
+    missed: dict[str, int] = {}
+    num_wanted = 0
+    for hits, wanted in zip(found.hits, exact.hits, strict=True):
+        reached = {hit.id for hit in hits}
+        num_wanted += len(wanted)
+        for hit in wanted:
+            if hit.id not in reached:
+                missed[hit.id] = missed.get(hit.id, 0) + 1
+    most = sorted(missed, key=lambda id: (-missed[id], id))[:_MISSED_SHOWN]
+    recall = 1.0 - sum(missed.values()) / max(1, num_wanted)
+    return Reachability(recall=recall, missed_ids=tuple(most), index_kind=found.index_kind)
