@@ -1,0 +1,278 @@
+"""Forty questions over files as people have them: ``python -m benchmarks.questions [--peers] [--model NAME]``; JSON.
+
+Files are read by ``facets index``, questions answered by a server process, in each mode of search. With ``--peers``
+also by bm25s and by the cosines of sentence-transformers' MiniLM, over the same texts. The questions and what answers
+each are in ``tests/answers/people``; read-me files, licences and docstrings are those of what is installed here, and
+leads of Wikipedia come from ``../shared/data/corpus``: without it their questions are left out. ``--answers`` shows
+every answer.
+"""
+
+import argparse
+import importlib
+import inspect
+import json
+import lzma
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import distributions
+from pathlib import Path
+
+import numpy as np
+from facets_client import FacetsClient
+from facets_client.documents.types import SearchMode
+from facets_lab.documents.systems import Bm25Scorer
+
+from benchmarks.measuring import minilm, print_report
+from benchmarks.server import serving
+
+_ROOT = Path(__file__).resolve().parents[1]
+PEOPLE = _ROOT / "tests" / "answers" / "people"
+CORPUS = _ROOT.parent / "shared" / "data" / "corpus" / "shard-03.txt.xz"
+MODES: tuple[SearchMode, ...] = ("hybrid", "facets", "lexical")
+SHOWN = 0.1  # people are not shown what is less sure
+_LEADS = 3_600
+_LEAST_README = 400  # characters
+_LICENCES = {"LICENCE-MPL": "certifi", "LICENCE-LGPL": "gensim", "LICENCE-HPND": "pillow", "LICENCE-BSD": "click"}
+_LICENCES |= {"LICENCE-PSF": "typing_extensions", "LICENCE-ISC": "shellingham", "LICENCE-MIT": "rich"}
+_MODULES = """argparse array ast base64 bisect bz2 calendar cmath codecs collections configparser contextlib copy csv
+ dataclasses datetime decimal difflib email.message enum fileinput fnmatch fractions ftplib functools getpass glob gzip
+ hashlib heapq hmac html http.client imaplib inspect io ipaddress itertools json locale logging lzma mailbox math
+ mimetypes operator os os.path pathlib pickle platform pprint queue random re sched secrets select shelve shlex shutil
+ signal smtplib socket sqlite3 ssl statistics string subprocess tarfile tempfile textwrap threading time timeit tokenize
+ traceback types unicodedata urllib.parse urllib.request uuid venv warnings wave weakref webbrowser zipfile
+ zlib""".split()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """A line of ``questions.jsonl``; a stranger's question is answered by no document."""
+
+    kind: str
+    collection: str
+    question: str
+    documents: Sequence[str]
+    evidence: Sequence[str]
+    paraphrase: bool
+    split: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What a system says to a question.
+
+    Attributes:
+        names: Of the first five documents.
+        confidences: Of these; empty where a system has none.
+        evidence: What is shown of the first right one among them, else of the first.
+    """
+
+    names: Sequence[str]
+    confidences: Sequence[float]
+    evidence: str
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parses the flags, asks, writes JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", help="shipped model or checkpoint folder (default: the shipped one)")
+    parser.add_argument("--peers", action="store_true", help="ask bm25s and MiniLM, too")
+    parser.add_argument("--answers", action="store_true", help="every answer, too")
+    options = parser.parse_args(arguments)
+    print_report(report(options.model, with_peers=options.peers, with_answers=options.answers))
+
+
+def report(model: str | None = None, *, with_peers: bool = False, with_answers: bool = False) -> dict[str, object]:
+    """Figures of every system over all questions and over each split; with all answers where they are wanted."""
+    with asked(model) as (client, found):
+        systems = {mode: [_answer(client, one, mode) for one in found] for mode in MODES}
+        if with_peers:
+            systems |= _peers(client, found)
+    figures = {
+        name: {
+            split: tally([pair for pair in zip(found, answers, strict=True) if split in ("all", pair[0].split)])
+            for split in ("all", "dev", "held")
+        }
+        for name, answers in systems.items()
+    }
+    made: dict[str, object] = {"benchmark": "questions", "questions": len(found), "systems": figures}
+    if with_answers:
+        made["answers"] = [
+            {
+                "question": one.question,
+                "documents": one.documents,
+                "split": one.split,
+                **{name: _shown(one, answers[place]) for name, answers in systems.items()},
+            }
+            for place, one in enumerate(found)
+        ]
+    return made
+
+
+def questions() -> list[Question]:
+    """The forty and the ten, in the order of the file."""
+    lines = (PEOPLE / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    return [Question(**json.loads(line)) for line in lines]
+
+
+@contextmanager
+def asked(model: str | None = None) -> Iterator[tuple[FacetsClient, list[Question]]]:
+    """A client of a server that holds the collections, and the questions to these."""
+    with tempfile.TemporaryDirectory(prefix="facets-questions-") as directory:
+        collections = write_files(Path(directory) / "files")
+        with serving(model, Path(directory) / "data") as server, FacetsClient(server.target) as client:
+            for name, path in collections.items():
+                _index(server.target, name, path, model or "")
+            yield client, [one for one in questions() if one.collection in collections]
+
+
+def write_files(folder: Path) -> dict[str, Path]:
+    """Makes the files of each collection, or names them; leads only where the corpus is."""
+    mixed = folder / "folder"
+    mixed.mkdir(parents=True)
+    for part in ("pages", "mails", "web"):
+        shutil.copytree(PEOPLE / part, mixed / part)
+    shutil.copy(_ROOT / "LICENSE", mixed / "LICENCE-Apache.txt")
+    by_name = {one.name: one for one in distributions()}
+    for name, one in by_name.items():
+        text = (one.read_text("METADATA") or "").partition("\n\n")[2]
+        if len(text) >= _LEAST_README and not name.startswith("multifacet"):
+            (mixed / f"{name}.md").write_text(text, encoding="utf-8")
+    for name, distribution in _LICENCES.items():
+        files = by_name[distribution].files or []
+        licence = next(file for file in files if re.match(r"(LICEN[SC]E|COPYING)", file.name))
+        shutil.copy(str(licence.locate()), mixed / f"{name}.txt")
+    _write_lines(folder / "docstrings.jsonl", docstrings())
+    made = {"tickets": PEOPLE / "tickets.csv", "folder": mixed, "code": folder / "docstrings.jsonl"}
+    if CORPUS.is_file():
+        _write_lines(folder / "leads.jsonl", leads())
+        made["wikipedia"] = folder / "leads.jsonl"
+    return made
+
+
+def docstrings() -> dict[str, str]:
+    """Docstrings of public functions, classes and methods of the standard library, by name."""
+    found: dict[str, str] = {}
+    for module in _MODULES:
+        for name, value in vars(importlib.import_module(module)).items():
+            if name.startswith("_") or not callable(value):
+                continue
+            holder = f"{module}.{name}"
+            members = vars(value).items() if inspect.isclass(value) else ()
+            own = ((f"{holder}.{key}", member) for key, member in members if not key.startswith("_"))
+            for key, member in ((holder, value), *own):
+                text = getattr(member, "__doc__", None)
+                if isinstance(text, str) and len(text) > 40 and text not in found.values():
+                    found[key] = text
+    return found
+
+
+def leads() -> dict[str, str]:
+    """First paragraphs of articles, by title."""
+    found: dict[str, str] = {}
+    title = ""
+    with lzma.open(CORPUS, "rt", encoding="utf-8") as file:
+        for line in map(str.rstrip, file):
+            if line.startswith("# "):
+                title = line.removeprefix("# ")
+            elif line and title not in found:
+                found[title] = line
+            if len(found) == _LEADS:
+                break
+    return found
+
+
+def _write_lines(path: Path, texts: Mapping[str, str]) -> None:
+    lines = (json.dumps({"id": key, "text": text}) for key, text in texts.items())
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _index(target: str, name: str, path: Path, model: str) -> None:
+    """What a person types."""
+    options = ["--collection", name, "--create", "--no-progress", *(("--model", model) if model else ())]
+    options += ["--id", "Ticket"] if path.suffix == ".csv" else []
+    command = [sys.executable, "-c", "from facets_client.cli import main; main()", "--target", target, "index"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XDG_STATE_HOME": str(path.parent / "state")}
+    if path.is_relative_to(_ROOT):
+        environment["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="facets-questions-state-")
+    done = subprocess.run([*command, str(path), *options], env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"facets index {path}: exit code {done.returncode}: {done.stdout}{done.stderr}")
+
+
+def _answer(client: FacetsClient, one: Question, mode: SearchMode) -> Answer:
+    found = client.search(one.collection, [one.question], top_k=5, mode=mode, min_confidence=0.0)
+    hits = found.hits[0]
+    names = [name_of(hit.id) for hit in hits]
+    shown = next(
+        (hit for hit, name in zip(hits, names, strict=True) if name in one.documents), hits[0] if hits else None
+    )
+    evidence = shown.text[shown.answer.start : shown.answer.end] if shown and shown.answer else ""
+    return Answer(names=names, confidences=[hit.confidence or 0.0 for hit in hits], evidence=evidence)
+
+
+def name_of(key: str) -> str:
+    """What a question calls a document: its id, of a file its name without folder and suffix."""
+    return re.sub(r"\.(txt|md|html)$", "", key.rpartition("/")[2])
+
+
+def _peers(client: FacetsClient, found: Sequence[Question]) -> dict[str, list[Answer]]:
+    """bm25s (k1 0.9, b 0.4, stems) and MiniLM (its 256 first pieces), over the texts as they were read."""
+    encode = minilm()
+    answers: dict[str, list[Answer]] = {"bm25s": [], "minilm": []}
+    collections = dict.fromkeys(one.collection for one in found)
+    for collection in collections:
+        documents = list(client.list_documents(collection, page_size=100))
+        names = [name_of(document.id) for document in documents]
+        texts = [document.text for document in documents]
+        own = [one.question for one in found if one.collection == collection]
+        lexical_QN = Bm25Scorer(texts, own).scores(slice(None))
+        cosines_QN = np.asarray(encode(own)) @ np.asarray(encode(texts)).T
+        for name, scores_QN in (("bm25s", lexical_QN), ("minilm", cosines_QN)):
+            for scores_N in scores_QN:
+                best = [names[row] for row in np.argsort(-scores_N, kind="stable")[:5]]
+                answers[name].append(Answer(names=best, confidences=(), evidence=""))
+    order = [one for collection in collections for one in found if one.collection == collection]
+    return {
+        name: [dict(zip(map(id, order), of, strict=True))[id(one)] for one in found] for name, of in answers.items()
+    }
+
+
+def tally(pairs: Sequence[tuple[Question, Answer]]) -> dict[str, int]:
+    """Counts: right first, right among five, right first and shown, evidence right; strangers' and of these hidden."""
+    counts = dict.fromkeys(("asked", "first", "five", "shown", "evidence", "strangers", "hidden"), 0)
+    for one, answer in pairs:
+        sure = answer.confidences[0] if answer.confidences else 0.0
+        if not one.documents:
+            counts["strangers"] += 1
+            counts["hidden"] += sure < SHOWN
+            continue
+        first = answer.names[:1] and answer.names[0] in one.documents
+        counts["asked"] += 1
+        counts["first"] += bool(first)
+        counts["five"] += any(name in one.documents for name in answer.names)
+        counts["shown"] += bool(first) and sure > SHOWN
+        counts["evidence"] += bool(first) and holds(answer.evidence, one.evidence)
+    return counts
+
+
+def holds(text: str, words: Sequence[str]) -> bool:
+    """Whether a text has all words, wherever its lines end."""
+    plain = " ".join(re.sub(r"(?<=[a-z])-\n\s*(?=[a-z])", "", text).split()).casefold()
+    return all(word.casefold() in plain for word in words)
+
+
+def _shown(one: Question, answer: Answer) -> dict[str, object]:
+    sure = [round(confidence, 3) for confidence in answer.confidences]
+    right = holds(answer.evidence, one.evidence) if one.evidence else None
+    return {"names": answer.names, "confidences": sure, "evidence": answer.evidence, "evidence_right": right}
+
+
+if __name__ == "__main__":
+    main()
