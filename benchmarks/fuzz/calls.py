@@ -47,6 +47,7 @@ VALID: dict[str, list[dict[str, Any]]] = {
     "DocumentService/DeleteDocuments": [{"collection": COLLECTION, "ids": ["d9"]}],
     "DocumentService/CountDocuments": [{"collection": COLLECTION, "filter": _FILTER}],
     "DocumentService/ListDocuments": [{"collection": COLLECTION, "pageSize": 2, "filter": _FILTER}],
+    "DocumentService/Rerank": [{"query": "cat", "texts": ["a cat", "a dog"], "topK": 2}],
     "DocumentService/Search": [
         {"collection": COLLECTION, "queries": [{"text": "a dog"}], "topK": 3, "evidence": True, "filter": _FILTER}
     ],

@@ -115,6 +115,8 @@ _ROOMS: Mapping[str, tuple[_Record | _Names, ...]] = {
         _Record("Document", "Document", "A text with an id and whatever else belongs to it.", given=2),
         _Record("FoundDocuments", "GetDocumentsResponse", "Documents by id."),
         _Record("SearchHit", "SearchHit", "A document that was found."),
+        _Record("RankedText", "RankedText", "A text and how it answers."),
+        _Record("RerankedTexts", "RerankResponse", "Texts in the order in which they answer a query."),
     ),
     "relations": (
         _Names("EntitySource", "EntitySource", "any"),
@@ -144,7 +146,13 @@ _ROOMS: Mapping[str, tuple[_Record | _Names, ...]] = {
 }
 # Besides fields that are `optional`: what may be missing, or says nothing in some replies.
 _MAY_LACK = {
-    *("FacetWords.span", "FacetMatch.second_span", "SearchHit.answer", "EmbedResponse.facet_spans"),
+    *(
+        "FacetWords.span",
+        "FacetMatch.second_span",
+        "SearchHit.answer",
+        "RankedText.answer",
+        "EmbedResponse.facet_spans",
+    ),
     *("Collection.create_time", "Document.facet_embeddings", "Document.token_stats", "Document.facet_spans"),
     *("RankedCandidate.evidence", "RankedPaper.evidence", "RankedPaper.position", "RelationScore.meeting"),
 }

@@ -15,7 +15,14 @@ from facets_client.core.types import DTypeName, Model
 from facets_client.core.values import FacetsArray, check_pairs, check_sequences
 from facets_client.documents.operations import CollectionOperations, DocumentOperations
 from facets_client.documents.results import SearchResults, StreamAck, WriteResult
-from facets_client.documents.types import Collection, Document, FoundDocuments, ReindexProgress, SearchMode
+from facets_client.documents.types import (
+    Collection,
+    Document,
+    FoundDocuments,
+    ReindexProgress,
+    RerankedTexts,
+    SearchMode,
+)
 from facets_client.filters import Filter
 from facets_client.papers.operations import BulkCandidates, PaperOperations, PaperOptions
 from facets_client.papers.types import (
@@ -234,6 +241,27 @@ class BlockingMethods(BlockingRunner):
                 model=model,
             )
         )
+
+    def rerank(
+        self,
+        query: str,
+        texts: Sequence[str],
+        *,
+        top_k: int | None = None,
+        mode: SearchMode = "hybrid",
+        model: str = "",
+    ) -> RerankedTexts:
+        """Texts in the order in which they answer a query, scored as a search of a collection of just these would.
+
+        Args:
+            query: What they shall answer.
+            texts: At most ``Limits.max_texts_per_request``; they are compared with each other, so one call holds all.
+            top_k: How many of the best; None: all.
+            mode: ``hybrid``: facets and words, ``facets``, or ``lexical``: words.
+            model: The model that embeds query and texts; empty: the server's default for collections.
+        """
+        check_sequences(texts=texts)
+        return self._run(self._operations.rerank(query, texts, top_k=top_k, mode=mode, model=model))
 
     def recommend_authors(
         self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
@@ -839,6 +867,27 @@ class AsyncMethods(AsyncRunner):
                 model=model,
             )
         )
+
+    async def rerank(
+        self,
+        query: str,
+        texts: Sequence[str],
+        *,
+        top_k: int | None = None,
+        mode: SearchMode = "hybrid",
+        model: str = "",
+    ) -> RerankedTexts:
+        """Texts in the order in which they answer a query, scored as a search of a collection of just these would.
+
+        Args:
+            query: What they shall answer.
+            texts: At most ``Limits.max_texts_per_request``; they are compared with each other, so one call holds all.
+            top_k: How many of the best; None: all.
+            mode: ``hybrid``: facets and words, ``facets``, or ``lexical``: words.
+            model: The model that embeds query and texts; empty: the server's default for collections.
+        """
+        check_sequences(texts=texts)
+        return await self._run(self._operations.rerank(query, texts, top_k=top_k, mode=mode, model=model))
 
     async def recommend_authors(
         self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""

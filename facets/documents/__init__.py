@@ -7,6 +7,8 @@ from facets.documents.filters import AllOf, AnyOf, Contains, Equals, Exists, Fil
 from facets.documents.ranking import SearchRequest
 from facets.documents.records import CollectionRecord
 from facets.documents.reindexing import EncodedTexts, ReindexStep, TargetModel
+from facets.documents.reranking import RankedText, rerank
+from facets.documents.search import check_search
 from facets.documents.types import (
     CollectionInfo,
     CountResult,
@@ -50,6 +52,7 @@ __all__ = [
     "OneOf",
     "Part",
     "Range",
+    "RankedText",
     "ReindexStep",
     "RelevanceCurve",
     "SearchMode",
@@ -60,5 +63,7 @@ __all__ = [
     "TargetModel",
     "UpsertResult",
     "check_facets",
+    "check_search",
     "read_relevance",
+    "rerank",
 ]

@@ -122,8 +122,8 @@ class FoundRows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scored:
-    """Candidates of one query, ``[C]``, and how they answer it."""
+class Scored:
+    """Candidates of one query, ``[C]``, and how they answer it: what facets and words say, both, and how surely."""
 
     rows: NDArray[np.int64]
     met: Meetings
@@ -132,10 +132,10 @@ class _Scored:
     features: NDArray[np.float64]
     confidences: NDArray[np.float32] | None = None
 
-    def __getitem__(self, kept: NDArray[np.int64]) -> "_Scored":
+    def __getitem__(self, kept: NDArray[np.int64]) -> "Scored":
         met = Meetings(self.met.scores[kept], self.met.shares[kept], self.met.document_facets[kept])
         confidences = None if self.confidences is None else self.confidences[kept]
-        return _Scored(self.rows[kept], met, self.scores[kept], self.lexical[kept], self.features[kept], confidences)
+        return Scored(self.rows[kept], met, self.scores[kept], self.lexical[kept], self.features[kept], confidences)
 
 
 def rank(
@@ -159,35 +159,51 @@ def rank(
     located = view.located(rows)
     if len(located) < len(rows):
         return None
-    best = []
     met_by_query = _meet(view, record, search.facets, found.lines)
-    for line, met, side in zip(found.lines, met_by_query, found.sides, strict=True):
-        features = _features(met.scores, side, num_searched=found.num_searched)
-        scored = _scored(line, met, side, mode=search.mode, facets_share=share_of(record.space), features=features)
-        if search.curve is not None:
-            scored = replace(scored, confidences=search.curve.confidence(search.mode, scored.features))
-        best.append(_best(scored, located, search))
+    best = [
+        best_of(
+            score(line, met, side, search=search, space=record.space, num_searched=found.num_searched), located, search
+        )
+        for line, met, side in zip(found.lines, met_by_query, found.sides, strict=True)
+    ]
     if search.request.diversify:
         best = [_diverse(view, record, scored, search.request) for scored in best]
     return _hits(view, record, search.facets, best, found.sides)
 
 
-def _scored(
+def score(
     rows: NDArray[np.int64],
     met: Meetings,
     side: LexicalSide | None,
     *,
-    mode: SearchMode,
-    facets_share: float,
-    features: NDArray[np.float64],
-) -> _Scored:
+    search: CheckedSearch,
+    space: str,
+    num_searched: int,
+) -> Scored:
+    """Scores of the candidates of one query, and how sure each is.
+
+    Args:
+        rows: Of the candidates, ``[C]``.
+        met: How their facets answer, in the same places.
+        side: How their words answer; None in mode facets.
+        search: What is looked for.
+        space: Of the facets.
+        num_searched: Documents among which they were looked for.
+
+    Returns:
+        The candidates; in mode lexical those that have a word of the query.
+    """
     lexical = np.zeros(len(rows), dtype=np.float32) if side is None else side.found.scores
     most = 0.0 if side is None else side.found.most
     scores = met.scores + lexical  # without one of the two its scores are 0
-    if mode == "hybrid":
-        scores = fuse(met.scores, lexical, most_lexical=most, facets_share=facets_share)
-    scored = _Scored(rows, met, scores, lexical, features)
-    return scored[np.flatnonzero(lexical > 0)] if mode == "lexical" else scored
+    if search.mode == "hybrid":
+        scores = fuse(met.scores, lexical, most_lexical=most, facets_share=share_of(space))
+    scored = Scored(rows, met, scores, lexical, _features(met.scores, side, num_searched=num_searched))
+    if search.mode == "lexical":
+        scored = scored[np.flatnonzero(lexical > 0)]
+    if search.curve is None:
+        return scored
+    return replace(scored, confidences=search.curve.confidence(search.mode, scored.features))
 
 
 def _features(cosines_C: NDArray[np.float32], side: LexicalSide | None, *, num_searched: int) -> NDArray[np.float64]:
@@ -206,7 +222,7 @@ def _meet(
 ) -> list[Meetings]:
     """Exact scores of the candidates of each query, rows ascending; each is read from the store once."""
     if not query_QJD.shape[1]:
-        return [_met_nothing(len(line)) for line in lines]
+        return [met_nothing(len(line)) for line in lines]
     rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *lines]))
     parts: list[list[Meetings]] = [[] for _ in lines]
     for start in range(0, len(rows), _CHUNK):
@@ -220,7 +236,7 @@ def _meet(
     return [_joined([nothing, *met]) for met in parts]
 
 
-def _met_nothing(count: int) -> Meetings:
+def met_nothing(count: int) -> Meetings:
     """Of a query without facets."""
     none = np.empty((count, 0))
     return Meetings(np.zeros(count, dtype=np.float32), none.astype(np.float32), none.astype(np.int64))
@@ -234,7 +250,7 @@ def _joined(parts: Sequence[Meetings]) -> Meetings:
     )
 
 
-def _best(scored: _Scored, located: Mapping[int, tuple[int, str]], search: CheckedSearch) -> _Scored:
+def best_of(scored: Scored, located: Mapping[int, tuple[int, str]], search: CheckedSearch) -> Scored:
     """The best in order; only those that reach the top_k-th score need their ids compared."""
     if search.request.group:
         documents = np.array([located[row][0] for row in scored.rows.tolist()], dtype=np.int64)
@@ -260,7 +276,7 @@ def _best_of_each(groups_C: NDArray[np.int64], scores_C: NDArray[np.float32]) ->
     return np.sort(order[firsts])
 
 
-def _diverse(view: StoreView, record: CollectionRecord, scored: _Scored, request: SearchRequest) -> _Scored:
+def _diverse(view: StoreView, record: CollectionRecord, scored: Scored, request: SearchRequest) -> Scored:
     check_interrupted()
     stored = view.facets(record, scored.rows)
     alike = similarities(stored.units, stored.starts)
@@ -272,7 +288,7 @@ def _hits(
     view: StoreView,
     record: CollectionRecord,
     query_QJD: NDArray[np.float32],
-    best: Sequence[_Scored],
+    best: Sequence[Scored],
     sides: Sequence[LexicalSide | None],
 ) -> tuple[tuple[Hit, ...], ...]:
     """Passages and evidence of what was chosen for each query."""

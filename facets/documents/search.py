@@ -5,7 +5,7 @@ Shape letters: Q queries, J facets of a query, D dimensions.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -305,25 +305,44 @@ class _WordSearch:
         return _spread(find(depth, self._allowed_rows), find, documents=documents, wanted=depth, rows=rows)
 
     def add_phrases(self, side: LexicalSide, view: StoreView, record: CollectionRecord) -> LexicalSide:
-        """A quoted phrase counts as one more term, as rare as its words together."""
-        phrases = side.terms.phrases
-        if not phrases:
-            return side
-        hashes = [hash_terms(phrase) for phrase in phrases]
-        weights = np.array([_PHRASE_WEIGHT * self._lexical.rarity(one) for one in hashes], dtype=np.float32)
-        possible = np.stack([np.isin(side.found.rows, self._lexical.having_all(one)) for one in hashes], axis=1)
-        scores, places = side.found.scores.copy(), np.flatnonzero(possible.any(axis=1))
-        for first in range(0, len(places), _DOCUMENTS_AT_A_TIME):
-            some = places[first : first + _DOCUMENTS_AT_A_TIME]
-            passages = view.passages(side.found.rows[some])
-            for place in some.tolist():
-                check_interrupted()
-                passage = passages.get(int(side.found.rows[place]))
-                if passage is not None:
-                    texts = [one.text for one in field_texts(passage.payload, record.search_fields)]
-                    scores[place] += weights[possible[place] & _contained(phrases, (passage.text, *texts))].sum()
-        most = side.found.most + float(weights.sum(dtype=np.float64))
-        return LexicalSide(terms=side.terms, found=replace(side.found, scores=scores, most=most))
+        """The same with the phrases of the query, looked for in documents and the fields that are searched."""
+
+        def texts_of(rows: NDArray[np.int64]) -> dict[int, tuple[str, ...]]:
+            return {
+                row: (one.text, *(field.text for field in field_texts(one.payload, record.search_fields)))
+                for row, one in view.passages(rows).items()
+            }
+
+        return with_phrases(side, self._lexical, texts_of)
+
+
+def with_phrases(
+    side: LexicalSide, lexical: LexicalIndex, texts_of: Callable[[NDArray[np.int64]], Mapping[int, Sequence[str]]]
+) -> LexicalSide:
+    """A quoted phrase counts as one more term, as rare as its words together.
+
+    Args:
+        side: What the words say.
+        lexical: Where they were looked for.
+        texts_of: Rows -> texts of the documents that are still there.
+    """
+    phrases = side.terms.phrases
+    if not phrases:
+        return side
+    hashes = [hash_terms(phrase) for phrase in phrases]
+    weights = np.array([_PHRASE_WEIGHT * lexical.rarity(one) for one in hashes], dtype=np.float32)
+    possible = np.stack([np.isin(side.found.rows, lexical.having_all(one)) for one in hashes], axis=1)
+    scores, places = side.found.scores.copy(), np.flatnonzero(possible.any(axis=1))
+    for first in range(0, len(places), _DOCUMENTS_AT_A_TIME):
+        some = places[first : first + _DOCUMENTS_AT_A_TIME]
+        texts = texts_of(side.found.rows[some])
+        for place in some.tolist():
+            check_interrupted()
+            held = texts.get(int(side.found.rows[place]))
+            if held is not None:
+                scores[place] += weights[possible[place] & _contained(phrases, held)].sum()
+    most = side.found.most + float(weights.sum(dtype=np.float64))
+    return LexicalSide(terms=side.terms, found=replace(side.found, scores=scores, most=most))
 
 
 def _contained(phrases: Sequence[Sequence[str]], texts: Sequence[str]) -> list[bool]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from facets_proto.codec import from_message
-from facets_proto.v1 import documents_pb2, models_pb2
+from facets_proto.v1 import filters_pb2, models_pb2
 from google.protobuf import struct_pb2
 from grpc_health.v1 import health_pb2
 
@@ -174,34 +174,34 @@ def _joined(values: Sequence[Any], *, is_added: bool) -> Any:
     return tuple(chain.from_iterable(values)) if isinstance(last, tuple) else last
 
 
-def from_filter(where: filters.Filter | None) -> documents_pb2.Filter | None:
+def from_filter(where: filters.Filter | None) -> filters_pb2.Filter | None:
     """A condition on payloads as a message; None stays None."""
     return None if where is None else _from_filter(where)
 
 
-def _from_filter(where: filters.Filter) -> documents_pb2.Filter:
+def _from_filter(where: filters.Filter) -> filters_pb2.Filter:
     match where:
         case filters.AllOf(inner):
-            return documents_pb2.Filter(all_of=_filter_list(inner))
+            return filters_pb2.Filter(all_of=_filter_list(inner))
         case filters.AnyOf(inner):
-            return documents_pb2.Filter(any_of=_filter_list(inner))
+            return filters_pb2.Filter(any_of=_filter_list(inner))
         case filters.NoneOf(inner):
-            return documents_pb2.Filter(none_of=_filter_list(inner))
+            return filters_pb2.Filter(none_of=_filter_list(inner))
         case filters.Equals(field, value):
-            condition = documents_pb2.FieldCondition(field=field, equals=_from_scalar(field, value))
+            condition = filters_pb2.FieldCondition(field=field, equals=_from_scalar(field, value))
         case filters.OneOf(field, values):
             listed = struct_pb2.ListValue(values=[_from_scalar(field, value) for value in values])
-            condition = documents_pb2.FieldCondition(field=field, one_of=listed)
+            condition = filters_pb2.FieldCondition(field=field, one_of=listed)
         case filters.Range(field, gt, gte, lt, lte):
             condition = _from_range(field, {"gt": gt, "gte": gte, "lt": lt, "lte": lte})
         case filters.Contains(field, value):
-            condition = documents_pb2.FieldCondition(field=field, contains=_from_scalar(field, value))
+            condition = filters_pb2.FieldCondition(field=field, contains=_from_scalar(field, value))
         case filters.Exists(field, exists):
-            condition = documents_pb2.FieldCondition(field=field, exists=exists)
-    return documents_pb2.Filter(field=condition)
+            condition = filters_pb2.FieldCondition(field=field, exists=exists)
+    return filters_pb2.Filter(field=condition)
 
 
-def _from_range(field: str, bounds: dict[str, float | str | None]) -> documents_pb2.FieldCondition:
+def _from_range(field: str, bounds: dict[str, float | str | None]) -> filters_pb2.FieldCondition:
     numbers = {
         name: finite_double(bound, f"the bound for {field}")
         for name, bound in bounds.items()
@@ -209,12 +209,12 @@ def _from_range(field: str, bounds: dict[str, float | str | None]) -> documents_
     }
     strings = {name: bound for name, bound in bounds.items() if isinstance(bound, str)}
     if strings:
-        return documents_pb2.FieldCondition(field=field, string_range=documents_pb2.StringRange(**strings))
-    return documents_pb2.FieldCondition(field=field, range=documents_pb2.NumberRange(**numbers))
+        return filters_pb2.FieldCondition(field=field, string_range=filters_pb2.StringRange(**strings))
+    return filters_pb2.FieldCondition(field=field, range=filters_pb2.NumberRange(**numbers))
 
 
-def _filter_list(inner: Sequence[filters.Filter]) -> documents_pb2.FilterList:
-    return documents_pb2.FilterList(filters=[_from_filter(item) for item in inner])
+def _filter_list(inner: Sequence[filters.Filter]) -> filters_pb2.FilterList:
+    return filters_pb2.FilterList(filters=[_from_filter(item) for item in inner])
 
 
 def _from_scalar(field: str, value: filters.Scalar) -> struct_pb2.Value:

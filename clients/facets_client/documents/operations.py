@@ -30,7 +30,15 @@ from facets_client.core.operations import RoomOperations, from_filter, join, lea
 from facets_client.core.types import TruncatedDocument
 from facets_client.core.values import check_payload, check_text, enum_name, unsigned
 from facets_client.documents.results import RejectedDocument, SearchResults, StreamAck, WriteResult
-from facets_client.documents.types import Collection, Document, FoundDocuments, ReindexProgress, SearchHit, SearchMode
+from facets_client.documents.types import (
+    Collection,
+    Document,
+    FoundDocuments,
+    ReindexProgress,
+    RerankedTexts,
+    SearchHit,
+    SearchMode,
+)
 from facets_client.errors import UnavailableError
 from facets_client.filters import Filter
 
@@ -316,6 +324,34 @@ class DocumentOperations(RoomOperations):
         )
         found = join([from_message(part, SearchResults, hits=_to_hits(part)) for part in parts])
         return replace(found, exhaustive=all(part.exhaustive for part in parts))
+
+    def rerank(
+        self,
+        query: str,
+        texts: Sequence[str],
+        *,
+        top_k: int | None = None,
+        mode: SearchMode = "hybrid",
+        model: str = "",
+    ) -> Operation[RerankedTexts]:
+        """Texts in the order in which they answer a query, scored as a search of a collection of just these would.
+
+        Args:
+            query: What they shall answer.
+            texts: At most ``Limits.max_texts_per_request``; they are compared with each other, so one call holds all.
+            top_k: How many of the best; None: all.
+            mode: ``hybrid``: facets and words, ``facets``, or ``lexical``: words.
+            model: The model that embeds query and texts; empty: the server's default for collections.
+        """
+        request = pb.RerankRequest(
+            query=query,
+            texts=texts,
+            top_k=unsigned(top_k, "top_k"),
+            mode=enum_name("SEARCH_MODE", mode, SearchMode, name="mode"),
+            model=model,
+        )
+        reply = yield from call(request, pb.RerankResponse)
+        return from_message(reply, RerankedTexts)
 
 
 class UpsertSession:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from facets_client.core.types import FacetMatch, Span, TokenStats
+from facets_client.core.types import FacetMatch, ModelVersion, Span, Timings, TokenStats
 from facets_client.core.values import FacetsArray, check_sequences
 
 SearchMode = Literal["hybrid", "facets", "lexical"]
@@ -189,3 +189,41 @@ class SearchHit:
     part: DocumentPart
     part_number: int
     num_parts: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankedText:
+    """A text and how it answers.
+
+    Attributes:
+        index: Which of the texts, from 0.
+        score: The same as SearchHit.score.
+        facets_score: The same as SearchHit.facets_score.
+        lexical_score: The same as SearchHit.lexical_score; how rare a word is goes by the texts of the request.
+        confidence: The same as SearchHit.confidence.
+        answer: The same as SearchHit.answer.
+    """
+
+    index: int
+    score: float
+    facets_score: float
+    lexical_score: float
+    confidence: float | None = None
+    answer: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RerankedTexts:
+    """Texts in the order in which they answer a query.
+
+    Attributes:
+        results: Best first, ties in the order of the request. In LEXICAL only those that have a word of the query.
+        model: The model that embedded them.
+        timings: Where the time went.
+        num_tokens: Tokens that were read, of the query's text and all others; 0 in LEXICAL.
+    """
+
+    results: tuple[RankedText, ...]
+    model: ModelVersion
+    timings: Timings
+    num_tokens: int

@@ -1,6 +1,7 @@
 import datetime
 
 from facets_proto.v1 import common_pb2 as _common_pb2
+from facets_proto.v1 import filters_pb2 as _filters_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.rpc import status_pb2 as _status_pb2
@@ -281,8 +282,8 @@ class DeleteDocumentsRequest(_message.Message):
     FILTER_FIELD_NUMBER: _ClassVar[int]
     collection: str
     ids: _containers.RepeatedScalarFieldContainer[str]
-    filter: Filter
-    def __init__(self, collection: _Optional[str] = ..., ids: _Optional[_Iterable[str]] = ..., filter: _Optional[_Union[Filter, _Mapping]] = ...) -> None: ...
+    filter: _filters_pb2.Filter
+    def __init__(self, collection: _Optional[str] = ..., ids: _Optional[_Iterable[str]] = ..., filter: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ...) -> None: ...
 
 class DeleteDocumentsResponse(_message.Message):
     __slots__ = ("num_deleted", "index_revision")
@@ -303,10 +304,10 @@ class ListDocumentsRequest(_message.Message):
     collection: str
     page_size: int
     page_token: str
-    filter: Filter
+    filter: _filters_pb2.Filter
     include_facets: bool
     min_revision: int
-    def __init__(self, collection: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., filter: _Optional[_Union[Filter, _Mapping]] = ..., include_facets: _Optional[bool] = ..., min_revision: _Optional[int] = ...) -> None: ...
+    def __init__(self, collection: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., filter: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., include_facets: _Optional[bool] = ..., min_revision: _Optional[int] = ...) -> None: ...
 
 class ListDocumentsResponse(_message.Message):
     __slots__ = ("documents", "next_page_token", "index_revision")
@@ -324,9 +325,9 @@ class CountDocumentsRequest(_message.Message):
     FILTER_FIELD_NUMBER: _ClassVar[int]
     MIN_REVISION_FIELD_NUMBER: _ClassVar[int]
     collection: str
-    filter: Filter
+    filter: _filters_pb2.Filter
     min_revision: int
-    def __init__(self, collection: _Optional[str] = ..., filter: _Optional[_Union[Filter, _Mapping]] = ..., min_revision: _Optional[int] = ...) -> None: ...
+    def __init__(self, collection: _Optional[str] = ..., filter: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., min_revision: _Optional[int] = ...) -> None: ...
 
 class CountDocumentsResponse(_message.Message):
     __slots__ = ("num_documents", "index_revision")
@@ -335,66 +336,6 @@ class CountDocumentsResponse(_message.Message):
     num_documents: int
     index_revision: int
     def __init__(self, num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ...) -> None: ...
-
-class Filter(_message.Message):
-    __slots__ = ("field", "all_of", "any_of", "none_of")
-    FIELD_FIELD_NUMBER: _ClassVar[int]
-    ALL_OF_FIELD_NUMBER: _ClassVar[int]
-    ANY_OF_FIELD_NUMBER: _ClassVar[int]
-    NONE_OF_FIELD_NUMBER: _ClassVar[int]
-    field: FieldCondition
-    all_of: FilterList
-    any_of: FilterList
-    none_of: FilterList
-    def __init__(self, field: _Optional[_Union[FieldCondition, _Mapping]] = ..., all_of: _Optional[_Union[FilterList, _Mapping]] = ..., any_of: _Optional[_Union[FilterList, _Mapping]] = ..., none_of: _Optional[_Union[FilterList, _Mapping]] = ...) -> None: ...
-
-class FilterList(_message.Message):
-    __slots__ = ("filters",)
-    FILTERS_FIELD_NUMBER: _ClassVar[int]
-    filters: _containers.RepeatedCompositeFieldContainer[Filter]
-    def __init__(self, filters: _Optional[_Iterable[_Union[Filter, _Mapping]]] = ...) -> None: ...
-
-class FieldCondition(_message.Message):
-    __slots__ = ("field", "equals", "one_of", "range", "exists", "string_range", "contains")
-    FIELD_FIELD_NUMBER: _ClassVar[int]
-    EQUALS_FIELD_NUMBER: _ClassVar[int]
-    ONE_OF_FIELD_NUMBER: _ClassVar[int]
-    RANGE_FIELD_NUMBER: _ClassVar[int]
-    EXISTS_FIELD_NUMBER: _ClassVar[int]
-    STRING_RANGE_FIELD_NUMBER: _ClassVar[int]
-    CONTAINS_FIELD_NUMBER: _ClassVar[int]
-    field: str
-    equals: _struct_pb2.Value
-    one_of: _struct_pb2.ListValue
-    range: NumberRange
-    exists: bool
-    string_range: StringRange
-    contains: _struct_pb2.Value
-    def __init__(self, field: _Optional[str] = ..., equals: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., one_of: _Optional[_Union[_struct_pb2.ListValue, _Mapping]] = ..., range: _Optional[_Union[NumberRange, _Mapping]] = ..., exists: _Optional[bool] = ..., string_range: _Optional[_Union[StringRange, _Mapping]] = ..., contains: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ...) -> None: ...
-
-class NumberRange(_message.Message):
-    __slots__ = ("gt", "gte", "lt", "lte")
-    GT_FIELD_NUMBER: _ClassVar[int]
-    GTE_FIELD_NUMBER: _ClassVar[int]
-    LT_FIELD_NUMBER: _ClassVar[int]
-    LTE_FIELD_NUMBER: _ClassVar[int]
-    gt: float
-    gte: float
-    lt: float
-    lte: float
-    def __init__(self, gt: _Optional[float] = ..., gte: _Optional[float] = ..., lt: _Optional[float] = ..., lte: _Optional[float] = ...) -> None: ...
-
-class StringRange(_message.Message):
-    __slots__ = ("gt", "gte", "lt", "lte")
-    GT_FIELD_NUMBER: _ClassVar[int]
-    GTE_FIELD_NUMBER: _ClassVar[int]
-    LT_FIELD_NUMBER: _ClassVar[int]
-    LTE_FIELD_NUMBER: _ClassVar[int]
-    gt: str
-    gte: str
-    lt: str
-    lte: str
-    def __init__(self, gt: _Optional[str] = ..., gte: _Optional[str] = ..., lt: _Optional[str] = ..., lte: _Optional[str] = ...) -> None: ...
 
 class SearchRequest(_message.Message):
     __slots__ = ("collection", "queries", "top_k", "filter", "exact", "min_revision", "evidence", "num_words", "include_document", "mode", "min_confidence", "diversify", "model", "group")
@@ -415,7 +356,7 @@ class SearchRequest(_message.Message):
     collection: str
     queries: _containers.RepeatedCompositeFieldContainer[SearchQuery]
     top_k: int
-    filter: Filter
+    filter: _filters_pb2.Filter
     exact: bool
     min_revision: int
     evidence: bool
@@ -426,7 +367,7 @@ class SearchRequest(_message.Message):
     diversify: float
     model: str
     group: bool
-    def __init__(self, collection: _Optional[str] = ..., queries: _Optional[_Iterable[_Union[SearchQuery, _Mapping]]] = ..., top_k: _Optional[int] = ..., filter: _Optional[_Union[Filter, _Mapping]] = ..., exact: _Optional[bool] = ..., min_revision: _Optional[int] = ..., evidence: _Optional[bool] = ..., num_words: _Optional[int] = ..., include_document: _Optional[bool] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., min_confidence: _Optional[float] = ..., diversify: _Optional[float] = ..., model: _Optional[str] = ..., group: _Optional[bool] = ...) -> None: ...
+    def __init__(self, collection: _Optional[str] = ..., queries: _Optional[_Iterable[_Union[SearchQuery, _Mapping]]] = ..., top_k: _Optional[int] = ..., filter: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., exact: _Optional[bool] = ..., min_revision: _Optional[int] = ..., evidence: _Optional[bool] = ..., num_words: _Optional[int] = ..., include_document: _Optional[bool] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., min_confidence: _Optional[float] = ..., diversify: _Optional[float] = ..., model: _Optional[str] = ..., group: _Optional[bool] = ...) -> None: ...
 
 class SearchQuery(_message.Message):
     __slots__ = ("text", "facet_embeddings")
@@ -491,3 +432,45 @@ class SearchHit(_message.Message):
     part_number: int
     num_parts: int
     def __init__(self, id: _Optional[str] = ..., score: _Optional[float] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., evidence: _Optional[_Iterable[_Union[_common_pb2.FacetMatch, _Mapping]]] = ..., revision: _Optional[int] = ..., facets_score: _Optional[float] = ..., lexical_score: _Optional[float] = ..., matched_words: _Optional[_Iterable[str]] = ..., answer: _Optional[_Union[_common_pb2.Span, _Mapping]] = ..., confidence: _Optional[float] = ..., matched_spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ..., part: _Optional[_Union[DocumentPart, _Mapping]] = ..., part_number: _Optional[int] = ..., num_parts: _Optional[int] = ...) -> None: ...
+
+class RerankRequest(_message.Message):
+    __slots__ = ("query", "texts", "top_k", "mode", "model")
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
+    TOP_K_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    query: str
+    texts: _containers.RepeatedScalarFieldContainer[str]
+    top_k: int
+    mode: SearchMode
+    model: str
+    def __init__(self, query: _Optional[str] = ..., texts: _Optional[_Iterable[str]] = ..., top_k: _Optional[int] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., model: _Optional[str] = ...) -> None: ...
+
+class RerankResponse(_message.Message):
+    __slots__ = ("results", "model", "timings", "num_tokens")
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    TIMINGS_FIELD_NUMBER: _ClassVar[int]
+    NUM_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    results: _containers.RepeatedCompositeFieldContainer[RankedText]
+    model: _common_pb2.ModelVersion
+    timings: _common_pb2.Timings
+    num_tokens: int
+    def __init__(self, results: _Optional[_Iterable[_Union[RankedText, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., num_tokens: _Optional[int] = ...) -> None: ...
+
+class RankedText(_message.Message):
+    __slots__ = ("index", "score", "facets_score", "lexical_score", "confidence", "answer")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    FACETS_SCORE_FIELD_NUMBER: _ClassVar[int]
+    LEXICAL_SCORE_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    score: float
+    facets_score: float
+    lexical_score: float
+    confidence: float
+    answer: _common_pb2.Span
+    def __init__(self, index: _Optional[int] = ..., score: _Optional[float] = ..., facets_score: _Optional[float] = ..., lexical_score: _Optional[float] = ..., confidence: _Optional[float] = ..., answer: _Optional[_Union[_common_pb2.Span, _Mapping]] = ...) -> None: ...

@@ -329,6 +329,11 @@ class DocumentServiceStub:
                 request_serializer=facets__proto_dot_v1_dot_documents__pb2.SearchRequest.SerializeToString,
                 response_deserializer=facets__proto_dot_v1_dot_documents__pb2.SearchResponse.FromString,
                 _registered_method=True)
+        self.Rerank = channel.unary_unary(
+                '/facets.v1.DocumentService/Rerank',
+                request_serializer=facets__proto_dot_v1_dot_documents__pb2.RerankRequest.SerializeToString,
+                response_deserializer=facets__proto_dot_v1_dot_documents__pb2.RerankResponse.FromString,
+                _registered_method=True)
 
 
 class DocumentServiceServicer:
@@ -391,6 +396,13 @@ class DocumentServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Rerank(self, request, context):
+        """Texts as a search of a collection of just these would rank them. Nothing is stored; one bad text fails the call.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_DocumentServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -428,6 +440,11 @@ def add_DocumentServiceServicer_to_server(servicer, server):
                     servicer.Search,
                     request_deserializer=facets__proto_dot_v1_dot_documents__pb2.SearchRequest.FromString,
                     response_serializer=facets__proto_dot_v1_dot_documents__pb2.SearchResponse.SerializeToString,
+            ),
+            'Rerank': grpc.unary_unary_rpc_method_handler(
+                    servicer.Rerank,
+                    request_deserializer=facets__proto_dot_v1_dot_documents__pb2.RerankRequest.FromString,
+                    response_serializer=facets__proto_dot_v1_dot_documents__pb2.RerankResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -624,6 +641,33 @@ class DocumentService:
             '/facets.v1.DocumentService/Search',
             facets__proto_dot_v1_dot_documents__pb2.SearchRequest.SerializeToString,
             facets__proto_dot_v1_dot_documents__pb2.SearchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Rerank(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/facets.v1.DocumentService/Rerank',
+            facets__proto_dot_v1_dot_documents__pb2.RerankRequest.SerializeToString,
+            facets__proto_dot_v1_dot_documents__pb2.RerankResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,5 +1,5 @@
 from facets_proto.v1 import common_pb2 as _common_pb2
-from facets_proto.v1 import documents_pb2 as _documents_pb2
+from facets_proto.v1 import filters_pb2 as _filters_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -219,14 +219,14 @@ class RankPapersRequest(_message.Message):
     papers: PaperList
     model: str
     top_k: int
-    filter: _documents_pb2.Filter
+    filter: _filters_pb2.Filter
     from_year: int
     to_year: int
     excluded_ids: _containers.RepeatedScalarFieldContainer[str]
     facet_weight: float
     evidence: bool
     min_revision: int
-    def __init__(self, kind: _Optional[_Union[CandidateKind, str]] = ..., ids: _Optional[_Iterable[str]] = ..., collection: _Optional[str] = ..., papers: _Optional[_Union[PaperList, _Mapping]] = ..., model: _Optional[str] = ..., top_k: _Optional[int] = ..., filter: _Optional[_Union[_documents_pb2.Filter, _Mapping]] = ..., from_year: _Optional[int] = ..., to_year: _Optional[int] = ..., excluded_ids: _Optional[_Iterable[str]] = ..., facet_weight: _Optional[float] = ..., evidence: _Optional[bool] = ..., min_revision: _Optional[int] = ...) -> None: ...
+    def __init__(self, kind: _Optional[_Union[CandidateKind, str]] = ..., ids: _Optional[_Iterable[str]] = ..., collection: _Optional[str] = ..., papers: _Optional[_Union[PaperList, _Mapping]] = ..., model: _Optional[str] = ..., top_k: _Optional[int] = ..., filter: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., from_year: _Optional[int] = ..., to_year: _Optional[int] = ..., excluded_ids: _Optional[_Iterable[str]] = ..., facet_weight: _Optional[float] = ..., evidence: _Optional[bool] = ..., min_revision: _Optional[int] = ...) -> None: ...
 
 class RankPapersResponse(_message.Message):
     __slots__ = ("rankings", "num_papers", "index_revision", "model", "timings")

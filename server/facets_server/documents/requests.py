@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from facets_proto.v1 import documents_pb2, papers_pb2
+from facets_proto.v1 import documents_pb2, filters_pb2, papers_pb2
 from facets_proto.values import payload_from_message
 from google.protobuf import struct_pb2
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from facets.documents import AllOf, AnyOf, Contains, Equals, Exists, Filter, Non
 from facets.documents.filters import Scalar
 from facets.errors import ErrorPath, InvalidInputError
 from facets_server.documents.ingest import IncomingDocument
-from facets_server.runtime.limits import LimitsConfig, check_count, check_texts
+from facets_server.runtime.limits import LimitsConfig, check_count, check_number, check_texts
 from facets_server.runtime.records import array_of, named, num_words_of, record_of, top_k_of
 
 _DEEPEST = 32  # nested filters
@@ -99,6 +99,35 @@ def _query(message: documents_pb2.SearchQuery, path: ErrorPath) -> str | NDArray
     return array_of(message.facet_embeddings, (*path, "facet_embeddings"), num_axes=2)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RerankQuery(SearchRequest):
+    """A request to rerank; its facets are those of the query once it is encoded.
+
+    Attributes:
+        query: What the texts shall answer.
+        documents: The texts.
+        model: The model that encodes both; empty: the default of collections.
+    """
+
+    query: str
+    documents: Sequence[str]
+    model: str = ""
+
+
+def reranking_of(message: documents_pb2.RerankRequest, limits: LimitsConfig) -> RerankQuery:
+    """A request as a checked record.
+
+    Raises:
+        InvalidInputError: A rule of the request is broken; ``path`` says where.
+    """
+    check_count(message.texts, ("texts",), limits.max_texts_per_request)
+    named = [(("query",), message.query), *((("texts", i), text) for i, text in enumerate(message.texts))]
+    check_texts(named, max_bytes=limits.max_document_bytes)
+    top_k = message.top_k if message.HasField("top_k") else len(message.texts)
+    top_k = check_number(top_k, ("top_k",), len(message.texts))
+    return record_of(message, RerankQuery, documents=list(message.texts), texts=[message.query], top_k=top_k)
+
+
 def filter_of(
     request: documents_pb2.SearchRequest
     | documents_pb2.ListDocumentsRequest
@@ -118,7 +147,7 @@ class _Converter:
     def __init__(self) -> None:
         self._num_conditions = 0
 
-    def convert(self, message: documents_pb2.Filter, path: ErrorPath, depth: int) -> Filter:
+    def convert(self, message: filters_pb2.Filter, path: ErrorPath, depth: int) -> Filter:
         self._num_conditions += 1
         if depth > _DEEPEST or self._num_conditions > _MOST:
             raise InvalidInputError(
@@ -138,7 +167,7 @@ class _Converter:
         return AnyOf(parts) if kind == "any_of" else NoneOf(parts)
 
 
-def _field(message: documents_pb2.FieldCondition, path: ErrorPath) -> Filter:
+def _field(message: filters_pb2.FieldCondition, path: ErrorPath) -> Filter:
     key = message.field
     if not key:
         raise InvalidInputError("is empty, expected the name of a field", path=(*path, "field"))
@@ -161,7 +190,7 @@ def _field(message: documents_pb2.FieldCondition, path: ErrorPath) -> Filter:
     raise InvalidInputError("has no test, expected equals, one_of, range or another", path=path)
 
 
-def _range(key: str, message: documents_pb2.NumberRange | documents_pb2.StringRange, path: ErrorPath) -> Range:
+def _range(key: str, message: filters_pb2.NumberRange | filters_pb2.StringRange, path: ErrorPath) -> Range:
     bounds = {name: getattr(message, name) for name in ("gt", "gte", "lt", "lte") if message.HasField(name)}
     if not bounds:
         raise InvalidInputError("has no bound, expected at least one of gt, gte, lt, lte", path=path)

@@ -11,7 +11,8 @@ from facets_server.documents.ingest import open_ingest
 from facets_server.documents.recall import RecallSampler
 from facets_server.documents.reindexing import step_budget_s, target_of
 from facets_server.documents.replies import collection_to_message, hits_to_message
-from facets_server.documents.requests import filter_of, incoming_of, search_of
+from facets_server.documents.requests import filter_of, incoming_of, reranking_of, search_of
+from facets_server.documents.reranking import rerank_texts
 from facets_server.documents.searching import search
 from facets_server.documents.stream_service import IngestStream
 from facets_server.documents.stream_store import StreamStore
@@ -178,6 +179,11 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         wanted = search_of(request, self._limits)
         found = search(wanted, self._engine, self._models, call, recall=self._recall)
         return hits_to_message(found, wanted, call)
+
+    def Rerank(self, request: documents_pb2.RerankRequest, call: CallContext) -> documents_pb2.RerankResponse:
+        """The texts of a request in the order in which they answer its query."""
+        found = rerank_texts(reranking_of(request, self._limits), self._models, call)
+        return to_message(found, documents_pb2.RerankResponse, timings=call)
 
     def _page(self, request: documents_pb2.ListDocumentsRequest) -> DocumentPage:
         return self._engine.list_documents(

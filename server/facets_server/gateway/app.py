@@ -31,6 +31,7 @@ from facets_server.gateway.bodies import BodyReader
 from facets_server.gateway.embedding_routes import OpenAIRoutes, TeiRoutes
 from facets_server.gateway.failures import CallFailedError, bad_request
 from facets_server.gateway.openapi import openapi
+from facets_server.gateway.rerank_routes import CohereRerankRoutes, TeiRerankRoutes
 from facets_server.gateway.rpc_routes import RpcRoutes, failed, internal_error, not_found
 from facets_server.gateway.upstream import Upstream, caller_of, request_id_of
 from facets_server.runtime.config import HttpConfig, ServerConfig
@@ -250,7 +251,7 @@ def create_app(upstream: Upstream, config: ServerConfig, *, registry: CollectorR
     total = config.admission.max_request_bytes
     keys = None if config.security.api_keys_file is None else read_keys(config.security.api_keys_file)
     reader = BodyReader(http.max_body_bytes, http.read_timeout_s, max_total_bytes=total, keys=keys)
-    kinds = (RpcRoutes, OpenAIRoutes, TeiRoutes)
+    kinds = (RpcRoutes, OpenAIRoutes, TeiRoutes, TeiRerankRoutes, CohereRerankRoutes)
     routes = [route for kind in kinds for route in kind(upstream, reader, timeout_s=http.timeout_s).routes()]
     routes += [*ProbeRoutes(upstream).routes(), Route("/openapi.json", _description, methods=["GET"])]
     methods = {route.path: sorted(route.methods or ()) for route in routes}

@@ -95,6 +95,17 @@ class Fields:
                 raise BadFieldError(f"{name}[{place}]", "holds half of a surrogate pair, expected Unicode text")
         return texts
 
+    def items(self, name: str) -> list[Any]:
+        """A list of at least one value.
+
+        Raises:
+            BadFieldError: It is none.
+        """
+        value = self._values.get(name)
+        if not isinstance(value, list) or not value:
+            raise BadFieldError(name, "is missing or empty, expected a list")
+        return value
+
     def text(self, name: str, default: str = "", *, of: Collection[str] = ()) -> str:
         """A text, one of some where they are named.
 
@@ -200,7 +211,7 @@ async def listed_models(upstream: Upstream, caller: Caller) -> list[models_pb2.M
     return sorted(of_texts, key=lambda model: (_TASKS.index(model.task), not model.is_default))
 
 
-def _renamed(failure: CallFailedError, name: str) -> str:
+def renamed(failure: CallFailedError, name: str) -> str:
     """The message of a failure in which the texts are called as the route calls them."""
     rest = failure.message.removeprefix("texts")
     return name + rest if rest != failure.message else failure.message
@@ -210,8 +221,8 @@ def _array(array: common_pb2.FacetArray) -> NDArray[np.float32]:
     return np.frombuffer(array.data, dtype="<f4").reshape(tuple(array.shape))
 
 
-class _EmbeddingRoutes(RouteSet):
-    """What the routes of both have in common."""
+class ForeignRoutes(RouteSet):
+    """Routes of other services, with errors in their form."""
 
     def _route(self, method: str, path: str, handle: Callable[[Request], Awaitable[Response]]) -> Route:
         async def answered(request: Request) -> Response:
@@ -226,6 +237,10 @@ class _EmbeddingRoutes(RouteSet):
     @abstractmethod
     def _error(self, failure: CallFailedError, status: int) -> dict[str, Any]:
         """A failure as clients of these routes expect it."""
+
+
+class _EmbeddingRoutes(ForeignRoutes):
+    """What the routes of both have in common."""
 
     async def _embedded(self, request: Request, texts: Sequence[str], model: str, *, fields: Fields) -> EmbeddedTexts:
         dimensions = fields.number("dimensions")
@@ -269,7 +284,7 @@ class OpenAIRoutes(_EmbeddingRoutes):
     def _error(self, failure: CallFailedError, status: int) -> dict[str, Any]:
         kind = "server_error" if status >= 500 else _OPENAI_KINDS.get(status, "invalid_request_error")
         code = "model_not_found" if status == 404 else failure.code.name.lower()
-        error = {"message": _renamed(failure, "input"), "type": kind, "param": _param_of(failure), "code": code}
+        error = {"message": renamed(failure, "input"), "type": kind, "param": _param_of(failure), "code": code}
         return {"error": error}
 
 
@@ -335,8 +350,13 @@ class TeiRoutes(_EmbeddingRoutes):
         )
 
     def _error(self, failure: CallFailedError, status: int) -> dict[str, Any]:
-        kind = _TEI_KINDS.get(status, "Backend" if status >= 500 else "Validation")
-        return {"error": _renamed(failure, "inputs"), "error_type": kind}
+        return tei_error(failure, status, texts="inputs")
+
+
+def tei_error(failure: CallFailedError, status: int, *, texts: str) -> dict[str, Any]:
+    """A failure as TEI words it, where the texts are called as the route calls them."""
+    kind = _TEI_KINDS.get(status, "Backend" if status >= 500 else "Validation")
+    return {"error": renamed(failure, texts), "error_type": kind}
 
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -104,7 +104,7 @@ def _get(name: str, description: str, schema: Schema, **more: Any) -> Schema:
 
 def _post(name: str, description: str, request: str, reply: Schema, error: str) -> Schema:
     body = {"required": True, "content": {"application/json": {"schema": _ref(request)}}}
-    responses = {"200": _answer("The vectors.", reply), "default": _answer("An error.", _ref(error))}
+    responses = {"200": _answer("The answer.", reply), "default": _answer("An error.", _ref(error))}
     return {"post": {"operationId": name, "description": description, "requestBody": body, "responses": responses}}
 
 
@@ -163,6 +163,52 @@ FIXED_SCHEMAS: dict[str, Schema] = {
         ),
         "additionalProperties": False,
     },
+    "tei.RerankRequest": {
+        **_object(
+            ("query", "texts"),
+            query={"type": "string"},
+            texts={"type": "array", "items": {"type": "string"}, "minItems": 1},
+            raw_scores={"type": "boolean", "default": False, "description": "The score of search, not its confidence."},
+            return_text={"type": "boolean", "default": False},
+            truncate={"type": "boolean"},
+            truncation_direction={"enum": ["Right", "right"]},
+        ),
+        "additionalProperties": False,
+    },
+    "rerank.Request": {
+        **_object(
+            ("query", "documents"),
+            model={"type": "string", "description": "Name of a model; empty: the one of collections."},
+            query={"type": "string"},
+            documents={
+                "type": "array",
+                "items": {"anyOf": [{"type": "string"}, _object(("text",), text={"type": "string"})]},
+                "minItems": 1,
+            },
+            top_n={"type": "integer", "minimum": 1},
+            return_documents={"type": "boolean", "default": False},
+            max_tokens_per_doc={"type": "integer", "description": "Not used: documents are read whole."},
+            max_chunks_per_doc={"type": "integer", "description": "Not used."},
+        ),
+        "additionalProperties": False,
+    },
+    "rerank.Reply": _object(
+        ("id", "model", "results", "meta", "usage"),
+        id={"type": "string"},
+        model={"type": "string"},
+        results={
+            "type": "array",
+            "items": _object(
+                ("index", "relevance_score"),
+                index={"type": "integer"},
+                relevance_score={"type": "number"},
+                document=_object(("text",), text={"type": "string"}),
+            ),
+        },
+        meta=_ANY,
+        usage=_object(("total_tokens",), total_tokens={"type": "integer"}),
+    ),
+    "rerank.Error": _object(("message",), message={"type": "string"}),
     "tei.Error": _object(("error", "error_type"), error={"type": "string"}, error_type={"type": "string"}),
 }
 
@@ -181,6 +227,25 @@ FIXED_PATHS: dict[str, Schema] = {
         "tei.EmbedRequest",
         {"type": "array", "items": {"type": "array", "items": {"type": "number"}}},
         "tei.Error",
+    ),
+    "/rerank": _post(
+        "tei.rerank",
+        "TEI's route: texts in the order in which they answer a query.",
+        "tei.RerankRequest",
+        {
+            "type": "array",
+            "items": _object(
+                ("index", "score"), index={"type": "integer"}, score={"type": "number"}, text={"type": "string"}
+            ),
+        },
+        "tei.Error",
+    ),
+    "/v1/rerank": _post(
+        "rerank",
+        "Cohere's and Jina's route: documents in the order in which they answer a query.",
+        "rerank.Request",
+        _ref("rerank.Reply"),
+        "rerank.Error",
     ),
     "/info": _get("tei.info", "TEI's route: the model of /embed.", _ANY),
     "/healthz": _get("live", "Does the gateway run?", _STATUS, security=[]),
@@ -203,7 +268,7 @@ def openapi() -> Schema:
         "info": {
             "title": "Facets",
             "version": facets.__version__,
-            "description": "Every rpc of Facets as JSON, and the routes of OpenAI and TEI for embeddings.",
+            "description": "Every rpc of Facets as JSON, and routes of OpenAI, TEI and Cohere.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],

@@ -43,6 +43,7 @@ RIGHTS = {
             "CountDocuments": _READ,
             "ListDocuments": _READ,
             "Search": _READ,
+            "Rerank": _READ,
         },
         "RecommendationService": {
             "RecommendAuthors": _READ,

@@ -1,4 +1,4 @@
-"""``facets search``."""
+"""``facets search`` and ``facets rerank``."""
 
 from itertools import pairwise
 from typing import Annotated
@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from facets_client.cli.options import WhereOption, parse_where
-from facets_client.cli.output import clean, count_of, match_line, print_json, shortened, stdout
+from facets_client.cli.options import FileOption, ModelOption, WhereOption, parse_where, texts_from
+from facets_client.cli.output import add_row, clean, count_of, match_line, print_json, shortened, stdout, table
 from facets_client.cli.settings import settings_of
 from facets_client.core.types import Span
 from facets_client.documents.results import SearchResults, shown_part
@@ -184,3 +184,42 @@ def _why(hit: SearchHit) -> str:
     if hit.lexical_score:
         parts.append(f"words {hit.lexical_score:.2f}: {', '.join(hit.matched_words)}")
     return ", ".join(parts)
+
+
+def rerank(
+    context: typer.Context,
+    query: Annotated[str, typer.Argument(help="What the texts shall answer.", show_default=False)],
+    texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts.", show_default=False)] = None,
+    file: FileOption = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", "-k", help="Only so many of the best.", min=1)] = None,
+    mode: Annotated[SearchMode, typer.Option("--mode", help="What ranks: both, or one side.")] = "hybrid",
+    model: ModelOption = "",
+) -> None:
+    """Put texts in the order in which they answer a query; nothing is stored.
+
+    Scores and confidence are those of a search of just these texts.
+
+    \b
+    Examples:
+      facets rerank "how fast can a camel run" "Camels reach 65 km/h." "Camels live in deserts."
+      facets rerank "rate cuts" --file candidates.txt --top-k 10
+      facets --json rerank "rate cuts" --file - < candidates.txt
+    """
+    settings = settings_of(context)
+    given = list(texts_from(texts, file))
+    with settings.connect() as client:
+        wanted = None if top_k is None else min(top_k, len(given))
+        found = client.rerank(query, given, top_k=wanted, mode=mode, model=model)
+    if settings.json:
+        parts = {name: getattr(found, name) for name in ("results", "model", "timings", "num_tokens")}
+        print_json({"query": query, **parts})
+        return
+    measure = "score" if any(one.confidence is None for one in found.results) else "confidence"
+    shown = table("rank", "text", measure, "answer", right=("rank", "text", measure))
+    for rank, one in enumerate(found.results, start=1):
+        part = shown_part(given[one.index], one.answer, _TEXT_CHARS)
+        sure = f"{one.score:.4f}" if one.confidence is None else f"{one.confidence:.2f}"
+        add_row(shown, rank, one.index + 1, sure, " ".join(given[one.index][part.start : part.end].split()))
+    stdout().print(shown)
+    note = f"{len(found.results)} of {count_of(len(given), 'text')}, {found.timings.total_ms:.0f} ms"
+    stdout().print(Text(note, style="dim"))

@@ -128,3 +128,19 @@ def test_index_waits_for_a_server_that_is_away_when_it_asks_for_the_collection(f
     assert "waiting for the server: away" in done.stderr and "1 stored" in done.stdout
     world.faults["GetCollection"].extend([away] * 50)
     assert "away" in facets("index", "in.jsonl", "-c", "news", "--max-wait-s", 0, code=3).stderr
+
+
+def test_rerank_shows_texts_in_order_with_their_places(facets, world):
+    world.confidences.update({"a cat": 0.75, "a dog barks": 0.25})
+    shown = facets("rerank", "cat", "a dog barks", "a cat").stdout
+    assert shown.index("a cat") < shown.index("a dog barks") and "0.75" in shown
+    found = json.loads(facets("--json", "rerank", "cat", "a dog barks", "a cat", "--top-k", 9).stdout)
+    assert [(one["index"], one["confidence"]) for one in found["results"]] == [(1, 0.75), (0, 0.25)]
+    assert len(json.loads(facets("--json", "rerank", "cat", "one", "two three", "-k", 1).stdout)["results"]) == 1
+
+
+def test_rerank_reads_a_file_and_wants_texts(facets, tmp_path):
+    (tmp_path / "texts.txt").write_text("a long line\n\nshort\n")
+    shown = facets("rerank", "cat", "--file", "texts.txt").stdout
+    assert shown.index("short") < shown.index("a long line") and "score" in shown
+    assert "expected texts, or --file" in facets("rerank", "cat", code=2).stderr

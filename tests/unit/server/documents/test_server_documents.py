@@ -5,6 +5,7 @@ from facets_proto.v1 import (
     common_pb2,
     documents_pb2,
     documents_pb2_grpc,
+    filters_pb2,
 )
 from server_fakes import FakeModel
 
@@ -156,19 +157,19 @@ def test_search_by_facets_equals_search_by_text(running, documents):
 @pytest.mark.parametrize(
     ("filter_", "expected"),
     [
-        (documents_pb2.Filter(field=documents_pb2.FieldCondition(field="even", equals={"bool_value": True})), "ace"),
+        (filters_pb2.Filter(field=filters_pb2.FieldCondition(field="even", equals={"bool_value": True})), "ace"),
         (
-            documents_pb2.Filter(
-                field=documents_pb2.FieldCondition(field="rank", range=documents_pb2.NumberRange(gte=1, lt=3))
+            filters_pb2.Filter(
+                field=filters_pb2.FieldCondition(field="rank", range=filters_pb2.NumberRange(gte=1, lt=3))
             ),
             "bc",
         ),
         (
-            documents_pb2.Filter(
-                none_of=documents_pb2.FilterList(
+            filters_pb2.Filter(
+                none_of=filters_pb2.FilterList(
                     filters=[
-                        documents_pb2.Filter(
-                            field=documents_pb2.FieldCondition(field="rank", equals={"number_value": rank})
+                        filters_pb2.Filter(
+                            field=filters_pb2.FieldCondition(field="rank", equals={"number_value": rank})
                         )
                         for rank in (0, 4)
                     ]
@@ -176,7 +177,7 @@ def test_search_by_facets_equals_search_by_text(running, documents):
             ),
             "bcd",
         ),
-        (documents_pb2.Filter(field=documents_pb2.FieldCondition(field="missing", exists=False)), "abcde"),
+        (filters_pb2.Filter(field=filters_pb2.FieldCondition(field="missing", exists=False)), "abcde"),
     ],
 )
 def test_filters_hold_for_search_list_and_count(documents, filter_, expected):
@@ -216,7 +217,7 @@ def test_delete_by_id_and_by_filter(documents):
         documents_pb2.DeleteDocumentsRequest(collection="news", ids=["a", "zzz"]), timeout=60
     )
     assert by_id.num_deleted == 1
-    odd = documents_pb2.Filter(field=documents_pb2.FieldCondition(field="even", equals={"bool_value": False}))
+    odd = filters_pb2.Filter(field=filters_pb2.FieldCondition(field="even", equals={"bool_value": False}))
     by_filter = documents.DeleteDocuments(
         documents_pb2.DeleteDocumentsRequest(collection="news", filter=odd), timeout=60
     )

@@ -8,6 +8,7 @@ from facets_proto.v1 import (
     common_pb2,
     documents_pb2,
     documents_pb2_grpc,
+    filters_pb2,
     models_pb2,
     models_pb2_grpc,
     texts_pb2,
@@ -147,14 +148,10 @@ def test_duplicate_ids_store_nothing(running, documents):
         {"num_words": 0},
         {"queries": []},
         {"queries": [documents_pb2.SearchQuery()]},
-        {"filter": documents_pb2.Filter()},
-        {"filter": documents_pb2.Filter(field=documents_pb2.FieldCondition(field="x"))},
-        {"filter": documents_pb2.Filter(field=documents_pb2.FieldCondition(field="", exists=True))},
-        {
-            "filter": documents_pb2.Filter(
-                field=documents_pb2.FieldCondition(field="x", range=documents_pb2.NumberRange())
-            )
-        },
+        {"filter": filters_pb2.Filter()},
+        {"filter": filters_pb2.Filter(field=filters_pb2.FieldCondition(field="x"))},
+        {"filter": filters_pb2.Filter(field=filters_pb2.FieldCondition(field="", exists=True))},
+        {"filter": filters_pb2.Filter(field=filters_pb2.FieldCondition(field="x", range=filters_pb2.NumberRange()))},
         {"queries": [documents_pb2.SearchQuery(text="a")] * 2, "top_k": 600, "evidence": True},
     ],
 )
@@ -166,9 +163,9 @@ def test_bad_searches_are_refused(documents, settings):
 
 
 def test_a_deeply_nested_filter_is_refused(documents):
-    nested = documents_pb2.Filter(field=documents_pb2.FieldCondition(field="x", exists=True))
+    nested = filters_pb2.Filter(field=filters_pb2.FieldCondition(field="x", exists=True))
     for _ in range(40):
-        nested = documents_pb2.Filter(all_of=documents_pb2.FilterList(filters=[nested]))
+        nested = filters_pb2.Filter(all_of=filters_pb2.FilterList(filters=[nested]))
     error, _ = failure(
         documents.Search,
         documents_pb2.SearchRequest(collection="news", queries=[documents_pb2.SearchQuery(text="cat")], filter=nested),

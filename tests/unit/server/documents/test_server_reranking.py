@@ -1,0 +1,85 @@
+"""Rerank: texts of a request in order, as a search of a collection of them would have them; nothing is stored."""
+
+import grpc
+import pytest
+from facets_proto.v1 import documents_pb2, documents_pb2_grpc
+from facets_server.runtime.config import BatcherConfig
+from facets_server.runtime.metrics import BatchMetrics
+from facets_server.texts.passages import ServedPassages
+from prometheus_client import CollectorRegistry
+from toys import toy_passage_model
+
+from facets.documents import RelevanceCurve
+
+TEXTS = ["A man is lifting weights in a garage.", "The dog plays music.", "music " * 400]
+WEIGHTS = {"intercept": -2.0, "cosine": 3.0, "coverage": 2.0}
+CURVE = RelevanceCurve(revision="1", weights={"hybrid": WEIGHTS, "lexical": WEIGHTS})
+
+
+@pytest.fixture
+def running(make_server):
+    metrics = BatchMetrics(CollectorRegistry())
+    return make_server(others=[ServedPassages(toy_passage_model(), BatcherConfig(), metrics, relevance=CURVE)])
+
+
+@pytest.fixture
+def documents(running):
+    return documents_pb2_grpc.DocumentServiceStub(running.channel)
+
+
+def request(**fields):
+    return documents_pb2.RerankRequest(**{"query": "the dog plays", "texts": TEXTS, **fields})
+
+
+@pytest.mark.parametrize("mode", ["SEARCH_MODE_UNSPECIFIED", "SEARCH_MODE_FACETS", "SEARCH_MODE_LEXICAL"])
+def test_order_and_scores_are_those_of_a_search(running, documents, mode):
+    collections = documents_pb2_grpc.CollectionServiceStub(running.channel)
+    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="few"), timeout=60)
+    stored = [documents_pb2.Document(id=str(place), text=text) for place, text in enumerate(TEXTS)]
+    documents.Upsert(documents_pb2.UpsertRequest(collection="few", documents=stored), timeout=60)
+    asked = documents_pb2.SearchRequest(
+        collection="few", queries=[documents_pb2.SearchQuery(text="the dog plays")], mode=mode
+    )
+    hits = documents.Search(asked, timeout=60).results[0].hits
+    reply = documents.Rerank(request(mode=mode), timeout=60)
+    assert [str(one.index) for one in reply.results] == [hit.id for hit in hits]
+    for one, hit in zip(reply.results, hits, strict=True):
+        assert one.score == pytest.approx(hit.score, abs=1e-5)
+        assert one.HasField("confidence") == hit.HasField("confidence")
+        assert one.confidence == pytest.approx(hit.confidence, abs=1e-5)
+        assert one.answer == hit.answer
+    assert reply.model.name == "toy-passages" and reply.timings.total_ms > 0
+    assert (reply.num_tokens > 400) == (mode != "SEARCH_MODE_LEXICAL"), "long texts are read whole"
+
+
+def test_best_texts_alone_come_back(documents):
+    [one] = documents.Rerank(request(top_k=1), timeout=60).results
+    assert one.index == 1 and 0 < one.confidence < 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "says"),
+    [
+        ({"texts": []}, "INVALID_ARGUMENT", "texts has 0 items"),
+        ({"texts": ["a dog"] * 513}, "INVALID_ARGUMENT", "texts has 513 items, the limit is 512"),
+        ({"texts": ["a dog", " \n"]}, "INVALID_ARGUMENT", r"texts\[1\] is empty"),
+        ({"texts": ["a dog", "x" * (2**20 + 1)]}, "INVALID_ARGUMENT", r"texts\[1\] has 1048577 bytes"),
+        ({"query": " "}, "INVALID_ARGUMENT", "query is empty"),
+        ({"top_k": 4}, "INVALID_ARGUMENT", r"top_k must be in \[1, 3\], got 4"),
+        ({"top_k": 0}, "INVALID_ARGUMENT", r"top_k must be in \[1, 3\], got 0"),
+        ({"mode": 9}, "INVALID_ARGUMENT", "mode"),
+        ({"model": "nobody"}, "NOT_FOUND", "nobody"),
+    ],
+)
+def test_broken_rules_are_named(documents, fields, code, says):
+    with pytest.raises(grpc.RpcError, match=says) as error:
+        documents.Rerank(request(**fields), timeout=60)
+    assert error.value.code().name == code
+
+
+def test_it_ends_with_its_deadline(documents):
+    documents.Rerank(request(), timeout=60)
+    with pytest.raises(grpc.RpcError) as error:
+        documents.Rerank(request(texts=["music and dogs " * 30_000] * 4), timeout=0.2)
+    assert error.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    assert documents.Rerank(request(), timeout=60).results, "others are served"
