@@ -83,6 +83,7 @@ def _record_of(documents: Sequence[Document], space: str) -> CollectionRecord:
         search_fields={},
         revision=0,
         num_documents=len(documents),
+        num_parts=len(documents),
         state=CollectionState.LIVE,
         replaces=None,
     )
