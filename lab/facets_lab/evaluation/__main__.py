@@ -98,6 +98,16 @@ def summarization(
     task.print_report(file, models, baselines=baselines, num_resamples=bootstrap)
 
 
+def summary_rules(file: DataFile, models: Models = None, baselines: Baselines = False) -> None:
+    """Summaries of raw texts by a list of rules: JSON lines with subject, key facts, what must not be there.
+
+    Example: facets-eval summary-rules tests/answers/summary_texts.jsonl --baselines
+    """
+    from facets_lab.texts.judged import JUDGED_SUMMARIES
+
+    JUDGED_SUMMARIES.print_report(file, models, baselines=baselines, num_resamples=0)
+
+
 def calibrate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Pairs to fit on, scores 0 to 5; .gz and .xz open too.")],
     test: Annotated[
@@ -342,6 +352,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "phrase-pairs": phrase_pairs,
     "phrase-choice": phrase_choice,
     "summarization": summarization,
+    "summary-rules": summary_rules,
     "relations": relations,
     "entailment": entailment,
     "recommendation": recommendation,
