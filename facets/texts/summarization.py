@@ -6,7 +6,7 @@ Shape suffixes: S sentences, B sentences of one block, K facets, U words of the 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from facets.texts.coverage import (
     sentence_coverages,
     word_weights,
 )
+from facets.texts.prose import Prose, prose_of, unmarked
 from facets.texts.words import known_rows
 
 # Gains computed at once (16 MiB).
@@ -52,6 +53,7 @@ def select_sentences(
     budget: int,
     repetition: float = 0.0,
     divisors_S: NDArray[np.float64] | None = None,
+    prose: Prose | None = None,
 ) -> list[Selected]:
     """Picks the sentence with the greatest gain of coverage again and again, as long as one fits the budget.
 
@@ -66,49 +68,104 @@ def select_sentences(
         budget: Most the sentences may cost together. When not even one fits, the best one is picked all the same.
         repetition: See ``scoring.added_coverage``.
         divisors_S: Gains are divided by these before they are compared, ``[S]``, > 0; None: by 1.
+        prose: Which sentences may be picked, which need the one before them, which the first pick is one of. A
+            sentence and the one it needs are picked together when half of what both add is most. None: any, freely.
 
     Returns:
-        At least one sentence, in the order of selection; without ``divisors_S`` gains never grow. Ties go to the
-        earlier sentence.
+        At least one sentence, in the order of selection; without ``divisors_S`` and ``prose`` gains never grow. Ties
+        go to the earlier sentence.
 
     References:
         Chang 2022, eq. 3.7.
     """
     gains = _Gains(covered_SU, weights_U, repetition)
-    divisors_S = np.ones(len(covered_SU)) if divisors_S is None else divisors_S
-    bounds_S = gains.first / divisors_S
-    is_open_S = np.ones(len(bounds_S), dtype=np.bool_)
-    if (costs_S <= budget).any():
-        is_open_S &= costs_S <= budget
+    units = _Units(len(covered_SU), prose)
+    shares_N = units.shares(divisors_S)
+    costs_N = units.sums(costs_S)
+    bounds_N = units.sums(gains.first) * shares_N
     selected: list[Selected] = []
-    while is_open_S.any():
-        best = _best(bounds_S, is_open_S, lambda rows: gains.of(rows) / divisors_S[rows])
-        selected.append(Selected(best, float(bounds_S[best] * divisors_S[best] / gains.total)))
-        gains.add(best)
-        budget -= int(costs_S[best])
-        is_open_S[best] = False
-        is_open_S &= costs_S <= budget
+    is_open_N = units.is_open(selected, costs_N, budget)
+    while is_open_N.any():
+        best = _best(bounds_N, is_open_N, lambda some: gains.of(*units.sentences(some)) * shares_N[some])
+        for sentence in units.of(best):
+            gain = float(gains.of(np.array([sentence]), np.array([-1]))[0])
+            selected.append(Selected(sentence, gain / gains.total))
+            gains.add(sentence)
+        budget -= int(costs_N[best])
+        is_open_N = units.is_open(selected, costs_N, budget)
     return selected
 
 
+class _Units:
+    """What is picked at once: a sentence, or one with the sentence that it needs before it."""
+
+    def __init__(self, num_sentences: int, prose: Prose | None) -> None:
+        self._prose = prose
+        leaning_P = np.empty(0, dtype=np.int64)
+        if prose is not None:  # longer chains come one by one, as each sentence opens the next
+            needed_S = prose.leans_on
+            leaning_P = np.flatnonzero((needed_S >= 0) & (needed_S[needed_S] < 0))
+        alone_S = np.arange(num_sentences)
+        self._first_N = np.append(alone_S, leaning_P if prose is None else prose.leans_on[leaning_P])
+        self._second_N = np.append(np.full(num_sentences, -1), leaning_P)
+        self._num_sentences = num_sentences
+
+    def shares(self, divisors_S: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """``[N]``: what gains are multiplied by before they are compared."""
+        shares_S = np.ones(self._num_sentences) if self._prose is None else self._prose.worth
+        if divisors_S is not None:
+            shares_S = shares_S / divisors_S
+        return self.sums(shares_S) / (1.0 + (self._second_N >= 0)) ** 2
+
+    def sums(self, values_S: NDArray[Any]) -> NDArray[Any]:
+        """``[N]``: values of sentences, added up."""
+        return values_S[self._first_N] + np.where(self._second_N >= 0, values_S[self._second_N], 0)
+
+    def sentences(self, units: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The first sentence of units, and their second one or -1."""
+        return self._first_N[units], self._second_N[units]
+
+    def of(self, unit: int) -> list[int]:
+        """The sentences of a unit, in order."""
+        return [int(side[unit]) for side in (self._first_N, self._second_N) if side[unit] >= 0]
+
+    def is_open(self, selected: Sequence[Selected], costs_N: NDArray[np.int64], budget: int) -> NDArray[np.bool_]:
+        """``[N]``: what may be picked next."""
+        is_free_S = np.ones(self._num_sentences, dtype=np.bool_)
+        is_free_S[[item.sentence for item in selected]] = False
+        is_open_N = is_free_S[self._first_N] & (is_free_S[self._second_N] | (self._second_N < 0))
+        if self._prose is not None:
+            needed_S = self._prose.leans_on
+            stands_S = self._prose.may_stand & ((needed_S < 0) | ~is_free_S[needed_S])
+            is_open_N &= stands_S[self._first_N]
+        fits_N = is_open_N & (costs_N <= budget)
+        if selected:
+            return fits_N
+        is_open_N = fits_N if fits_N.any() else is_open_N
+        if self._prose is None:
+            return is_open_N
+        named_N = self.sums(self._prose.names_subject.astype(np.int64)) > 0
+        return is_open_N & named_N if (is_open_N & named_N).any() else is_open_N
+
+
 def _best(
-    bounds_S: NDArray[np.float64],
-    is_open_S: NDArray[np.bool_],
+    bounds_N: NDArray[np.float64],
+    is_open_N: NDArray[np.bool_],
     gains_of: Callable[[NDArray[np.int64]], NDArray[np.float64]],
 ) -> int:
-    """The open sentence with the greatest gain; tightens the bounds it had to look at."""
-    candidates = np.flatnonzero(is_open_S)
-    if bounds_S[candidates].max() <= 0:
+    """The open unit with the greatest gain; tightens the bounds it had to look at."""
+    candidates = np.flatnonzero(is_open_N)
+    if bounds_N[candidates].max() <= 0:
         return int(candidates[0])
-    candidates = candidates[np.argsort(-bounds_S[candidates], kind="stable")]
+    candidates = candidates[np.argsort(-bounds_N[candidates], kind="stable")]
     start, size, best_gain = 0, FIRST_BLOCK, -1.0
-    while start < len(candidates) and bounds_S[candidates[start]] >= best_gain * (1 - _SAME_GAIN):
+    while start < len(candidates) and bounds_N[candidates[start]] >= best_gain * (1 - _SAME_GAIN):
         block = candidates[start : start + size]
-        bounds_S[block] = np.minimum(bounds_S[block], gains_of(block))
-        best_gain = max(best_gain, float(bounds_S[block].max()))
+        bounds_N[block] = np.minimum(bounds_N[block], gains_of(block))
+        best_gain = max(best_gain, float(bounds_N[block].max()))
         start, size = start + size, 2 * size
     seen = candidates[:start]
-    return int(seen[bounds_S[seen] >= best_gain * (1 - _SAME_GAIN)].min())
+    return int(seen[bounds_N[seen] >= best_gain * (1 - _SAME_GAIN)].min())
 
 
 class _Gains:
@@ -134,24 +191,24 @@ class _Gains:
         self._powers_SU = covered_SU
         self.total = float(all_U @ weights_U) or 1.0
 
-    def of(self, sentences: NDArray[np.int64]) -> NDArray[np.float64]:
-        """``[B]``: the gains of some sentences."""
-        rows_B = torch.from_numpy(sentences)
-        gains = [
-            scoring.coverage_gain(
-                self._powers_SU[rows_B[start : start + self._step]],
-                self._summed_U,
-                self._weights_U,
-                repetition=self._repetition,
-            )
-            for start in range(0, len(rows_B), self._step)
-        ]
+    def of(self, first_B: NDArray[np.int64], second_B: NDArray[np.int64]) -> NDArray[np.float64]:
+        """``[B]``: the gains of sentences, each with a second one, or with none (-1)."""
+        gains = []
+        for start in range(0, len(first_B), self._step):
+            here = slice(start, start + self._step)
+            powers_BU = self._powers_SU[torch.from_numpy(first_B[here])]
+            paired = np.flatnonzero(second_B[here] >= 0)
+            if len(paired):
+                powers_BU[paired] = self._together(powers_BU[paired], self._powers_SU[second_B[here][paired]])
+            gains.append(scoring.coverage_gain(powers_BU, self._summed_U, self._weights_U, repetition=self._repetition))
         return torch.cat(gains).double().numpy()
 
     def add(self, sentence: int) -> None:
         """Takes a sentence into the summary."""
-        powers_U = self._powers_SU[sentence]
-        self._summed_U = torch.maximum(self._summed_U, powers_U) if self._repetition == 0 else self._summed_U + powers_U
+        self._summed_U = self._together(self._powers_SU[sentence], self._summed_U)
+
+    def _together(self, powers: Tensor, others: Tensor) -> Tensor:
+        return torch.maximum(powers, others) if self._repetition == 0 else powers + others
 
 
 Order = Literal["original", "selection"]
@@ -182,6 +239,7 @@ class Summary:
 
     sentences: tuple[SummarySentence, ...]
     num_sentences_in_document: int
+    has_prose: bool = True  # False: there was no prose to summarize, and these are items, headings and the like
 
     @property
     def text(self) -> str:
@@ -204,13 +262,14 @@ def summarize(
     query: str = "",
     coverage: CoverageConfig | SentenceCoverageConfig | None = None,
     encoder: TextEncoder | None = None,
+    prose_only: bool = True,
 ) -> list[Summary]:
     """Picks the sentences that cover each document best.
 
     Args:
         model: The model.
         documents: Each a raw text, or its sentences in order.
-        num_sentences: Exactly this many sentences, or all when the document has fewer; 3 when nothing is said.
+        num_sentences: Exactly this many sentences, or all of the prose when it has fewer; 3 when nothing is said.
         max_words: Instead, at most this many words (separated by white space). When no sentence is that short,
             the best one is the summary all the same.
         order: Of the sentences: as in the document, or as they were picked.
@@ -218,6 +277,8 @@ def summarize(
         coverage: What counts as covering a document; None: for models of passages its words, by repeating them, and its
             sentences, by being like them; for others its words by the facets and words of sentences.
         encoder: What encodes sentences and query, e.g. a queue before the model; None: the model itself.
+        prose_only: Only prose while there is any, the subject named, and with a sentence that begins with a pronoun
+            the one before it (``facets.texts.prose``). False: any sentences, as eq. 3.7 says.
 
     Returns:
         One summary a document, in order.
@@ -245,10 +306,12 @@ def summarize(
         focus = _Focus(model, query, encoder or model) if query else None
         covered = _word_coverages(model, split, focus, config, encoder or model)
     budget = _Budget(num_sentences, max_words)
-    return [
-        Summary(_ordered(sentences, budget.select(sentences, of_document), order), len(sentences))
-        for sentences, of_document in zip(split, covered, strict=True)
-    ]
+    summaries = []
+    for sentences, of_document in zip(split, covered, strict=True):
+        prose = prose_of(sentences, model.tokenizer, model.words.vocabulary) if prose_only else None
+        picked = _ordered(sentences, budget.select(sentences, of_document, prose), order)
+        summaries.append(Summary(picked, len(sentences), prose is None or prose.found))
+    return summaries
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +321,7 @@ class _Budget:
     num_sentences: int | None
     max_words: int | None
 
-    def select(self, sentences: Sequence[Sentence], covered: Covered) -> list[Selected]:
+    def select(self, sentences: Sequence[Sentence], covered: Covered, prose: Prose | None) -> list[Selected]:
         if self.max_words is None:
             costs_S, budget = np.ones(len(sentences), dtype=np.int64), self.num_sentences or _DEFAULT_NUM_SENTENCES
         else:
@@ -270,6 +333,7 @@ class _Budget:
             budget=budget,
             repetition=covered.repetition,
             divisors_S=covered.divisors,
+            prose=prose,
         )
 
 
@@ -286,7 +350,7 @@ def _check_options(num_sentences: int | None, max_words: int | None, order: str)
 def _sentences(model: TextModel, document: str | Sequence[str], path: ErrorPath) -> list[Sentence]:
     if isinstance(document, str):
         check_text(document, path)
-        return model.tokenizer.sentences(document)
+        return [unmarked(sentence) for sentence in model.tokenizer.sentences(document)]
     if not document:
         raise InvalidInputError("has 0 sentences, expected at least 1", path=path)
     sentences, start = [], 0

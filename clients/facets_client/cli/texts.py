@@ -193,9 +193,7 @@ def summarize(
     settings = settings_of(context)
     if sentences and words:
         raise typer.BadParameter("--sentences and --words exclude each other, got both")
-    if (text is None) == (file is None):
-        raise typer.BadParameter("expected one text, or --file FILE")
-    document = text if text is not None else text_of_file(file or "-")
+    document = _document(text, file)
     with settings.connect() as client:
         summary = client.summarize(
             [document],
@@ -212,9 +210,25 @@ def summarize(
     for sentence in summary.sentences:
         add_row(shown, sentence.sentence + 1, f"{sentence.gain:.3f}", " ".join(sentence.text.split()))
     stdout().print(shown)
-    sentences = count_of(summary.num_sentences_in_document, "sentence")
-    note = f"{len(summary.sentences)} of {sentences}, {count_of(summary.num_words, 'word')}"
+    if not summary.has_prose:
+        stdout().print(Text("no prose to summarize: these are items, headings and the like", style="yellow"))
+    of_all = count_of(summary.num_sentences_in_document, "sentence")
+    note = f"{len(summary.sentences)} of {of_all}, {count_of(summary.num_words, 'word')}"
     stdout().print(Text(note, style="dim"))
+
+
+def _document(text: str | None, file: str | None) -> str:
+    """The text of the command line or of a file; a name of a file is no text."""
+    if (text is None) == (file is None):
+        raise typer.BadParameter("expected one text, or --file FILE")
+    if text is None:
+        return text_of_file(file or "-")
+    if len(text) < _LONGEST_FILE_NAME and "\n" not in text and Path(text).is_file():
+        raise typer.BadParameter(f"{text!r} is a file: summarize it with --file {text}")
+    return text
+
+
+_LONGEST_FILE_NAME = 1024
 
 
 _FURTHER_MEETINGS = 10

@@ -22,12 +22,13 @@ from facets_lab.evaluation.statistics import Metrics
 from facets_lab.texts.systems import RankingSummarizer, load_text_model, summarization_baselines
 
 NUM_SENTENCES = 3
-RULES = ("names_subject", "resolved", "no_markup", "nothing_else", "key_facts", "honest")
+RULES = ("names_subject", "resolved", "whole", "no_markup", "nothing_else", "key_facts", "honest")
 """What is asked of a summary; it is good when all hold.
 
 - ``names_subject``: a sentence of it names what the text is about.
 - ``resolved``: a sentence that begins with a pronoun, a demonstrative or a connective has the one before it beside it,
   or names the subject itself in its first words.
+- ``whole``: every sentence begins and ends as one; it is no heading, and no line was cut off.
 - ``no_markup``: no heading, table row, fence, badge, rule, prompt or bare mark of an item.
 - ``nothing_else``: no greeting, farewell, signature, navigation, licence or item that the text's own list names.
 - ``key_facts``: as many of the key facts as the text asks for.
@@ -36,7 +37,11 @@ RULES = ("names_subject", "resolved", "no_markup", "nothing_else", "key_facts", 
 _MARKUP = re.compile(
     r"^\s*(?:#{1,6}\s|[-*+]\s|\d{1,2}[.)]\s|\||`{3}|\$ |>>>|>|!\[|\[!|<\w|\* \[|[-=*_]{3,})|\]\(https?://[^)]*badge|\|---"
 )
+_ENDS = re.compile(r"[.!?][\"')*]*$")
+# What stands before a whole sentence: nothing, the end of another one, a border, a mark, a speaker.
+_BEGINS = re.compile(r"(?:^|[.!?:][\"')*]*\s+|\n[ \t]*\n\s*|\n\s*(?:[-*]|\d+[.)])\s+|\n.{1,40}\n)$")
 _SPEAKER = re.compile(r"^(?:\[[\d:]+\]\s*)?(?:[A-Z][\w.]*(?: [A-Z][\w.]*){0,2}|[QA]):\s+")
+_FEW_WORDS = 2
 _OPENER = re.compile(
     r"^[\"'(*_-]*(?:it|its|they|their|them|he|his|him|she|her|this|that|these|those|such|however|but|therefore"
     r"|otherwise|instead|also|moreover|furthermore|then|so|thus|and|or)\b(?P<next>(?:\W+\w+){0,2})",
@@ -100,7 +105,7 @@ class FacetPicker:
     def pick(self, text: str) -> Picked:
         """See ``Picker``."""
         (summary,) = summarize(self.model, [text], num_sentences=NUM_SENTENCES)
-        return Picked(tuple(sentence.text for sentence in summary.sentences), getattr(summary, "has_prose", True))
+        return Picked(tuple(sentence.text for sentence in summary.sentences), summary.has_prose)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +163,7 @@ def judge(picked: Picked, case: JudgedText) -> dict[str, bool]:
     return {
         "names_subject": re.search(case.subject, said) is not None,
         "resolved": not _dangling(picked, case),
+        "whole": all(_is_whole(sentence, case.text) for sentence in picked.sentences),
         "no_markup": not any(_MARKUP.search(sentence) for sentence in picked.sentences),
         "nothing_else": not any(" ".join(what.split()) in said for what in case.never),
         "key_facts": found >= case.num_key_facts,
@@ -175,15 +181,19 @@ def _dangling(picked: Picked, case: JudgedText) -> list[str]:
     ]
 
 
+def _is_whole(sentence: str, text: str) -> bool:
+    return bool(_ENDS.search(sentence) and _BEGINS.search(text[: text.find(sentence)]))
+
+
 def _depends(sentence: str, subject: str) -> bool:
     opener = _OPENER.match(_SPEAKER.sub("", sentence))
     return opener is not None and re.search(subject, opener["next"], re.IGNORECASE) is None
 
 
 def _before(sentence: str, text: str) -> list[str]:
-    """The sentence that stands before another one, however a system has cut it."""
-    places = [one.text for one in sentences_of(text[: text.find(sentence)])]
-    return places[-1:]
+    """The sentence that stands before another one, however a system has cut it; a word or two are none."""
+    before = [one.text for one in sentences_of(text[: text.find(sentence)])]
+    return [said for said in before if len(said.split()) > _FEW_WORDS][-1:]
 
 
 def evaluate_judged(system: Picker, texts: Sequence[JudgedText], *, num_resamples: int = 0) -> dict[str, Metrics]:

@@ -163,6 +163,7 @@ class CoverageSummarizer:
             max_words=budget.max_words,
             coverage=self.coverage,
             encoder=self.encoder,
+            prose_only=self.coverage is None,
         )
         return [summary.text for summary in summaries]
 

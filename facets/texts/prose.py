@@ -1,0 +1,216 @@
+"""What of a document may stand in its summary: prose, which sentence needs the one before it, what names the subject.
+
+Headings, items, rows of tables, programs, greetings, signatures, navigation and licences are no prose. A sentence that
+begins with a pronoun or a connective leans on the one before it. The subject is the word that comes back most and that
+title and first sentence name.
+
+Shape suffixes: S sentences.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.language.sentences import Sentence
+from facets.language.terms import terms
+from facets.language.tokenizer import Tokenizer
+from facets.language.vocabulary import Vocabulary
+
+_SENTENCE_END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"')\]*_\u2019\u201d\u00bb]*$")
+_FEWEST_WORDS, _LONG_LINE = 4, 9  # words of a sentence; of a line that says something without a stop
+_WORD = re.compile(r"[^\W\d_]{2,}")
+# What stands before the words of a turn or an item: "[10:02] Agent Mira: ", "Q: ", "- ", "3. ".
+_SPEAKER = re.compile(r"(?:\[[\d:. apm]+\]\s*)?(?:[^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2}|[QA]):\s+")
+_MARK = re.compile(r"(?:[-*+\u2022\u2023\u25aa\u25e6]|\(?\d{1,3}[.)])\s+")
+_MARKUP = re.compile(
+    r"#{1,6}\s|\||[`~]{3}|\$ |>|<[\w!/]|!\[|\[!|[-=*_]{3,}|at [\w.$]+\(|(?:from|import|def|class|return) \w.*[:;)]$"
+    r"|[{}();=]+$|\.\. \w|@\w+|Traceback |File \"|https?://\S+$|.*\]\(#"
+)
+_POLITE = re.compile(
+    r"(?:hi|hello|hey|hiya|dear|greetings|good (?:morning|afternoon|evening|day)|welcome|(?:good)?bye|cheers|see you"
+    r"|thank(?:s| you)|you(?:'re| are) welcome|no problem|(?:\w+ ){0,3}regards|(?:yours )?(?:sincerely|truly)"
+    r"|best wishes|take care|have a (?:nice|good|great|lovely)|how are (?:you|things)|nice to (?:meet|hear)"
+    r"|(?:i |we )?hope (?:this|you|that you|all is)|(?:please )?(?:let me|do not hesitate|feel free)"
+    r"|is there anything else|(?:glad|happy|sorry) to (?:help|hear)|i(?:'m| am) (?:sorry|glad|happy) to hear"
+    r"|lol|haha)\b|(?:great|wonderful|perfect|deal|fine|okay|ok|sure|true|right|agreed|good|nice|hm+)\s*[,.!]",
+    re.IGNORECASE,
+)
+_LONGEST_POLITE = 10  # words; a longer sentence says something besides
+_ELSEWHERE = re.compile(
+    r"copyright\b|\(c\) \d{4}|\u00a9|all rights reserved|licen[cs]ed under|permission is hereby|redistribution and use"
+    r"|spdx-|as is\b.{0,20}warrant|without warrant|(?:is|are) confidential|intended recipient|unsubscribe|sent from my"
+    r"|^(?:read|see|learn) (?:more|also)\b|^(?:share|subscribe|follow|like|pin|print|click|tap|sign up|log in|rate)\b"
+    r".{0,40}$|back to top|leave a (?:comment|reply)|table of contents|cookies? (?:settings|policy)|privacy policy"
+    r"|found this (?:helpful|useful)|this review helpful|still have questions|pull requests? (?:are|is) welcome"
+    r"|^(?:present|attend(?:ees|ance)|apologies|chair|agenda|minutes (?:taken )?by|recorded by)\b.{0,3}:"
+    r"|(?:meeting (?:was )?(?:opened|closed|adjourned|began|started|ended))|(?:opened|closed) the meeting"
+    r"|minutes (?:taken|of the last)|next meeting|wrote:$|^(?:reply|response|answer) from\b",
+    re.IGNORECASE,
+)
+_LEGAL_HEADING = re.compile(r"[#\s\d.]*(?:licen[cs]es?|copyright|legal|contributing|disclaimer)[\s:=-]*", re.IGNORECASE)
+_LEANING = re.compile(
+    r"[\"'(*_-]*(?:(?:yes|no|well|so|and|but|also|then|ok|okay|true)\b[,.]? +)?"
+    r"(?:(?:it|its|they|their|theirs|them|he|his|him|she|her|hers|however|but|therefore|otherwise|instead|also|besides"
+    r"|moreover|furthermore|then|so|thus|hence|and|or|nor|yet|still|similarly|likewise|consequently|meanwhile"
+    r"|nevertheless|nonetheless|the (?:former|latter|same|other|others)|others|another|both|neither)\b"
+    r"|(?:\w+ )?(?:one|two|three|some|most|many|all|both|none|each|few) of (?:them|these|those|which)\b"
+    r"|(?P<points>this|that|these|those|such)\b(?P<noun>(?:\W+\w+){0,2}))",
+    re.IGNORECASE,
+)
+_FEWEST_TURNS = 3
+_OPENING_WORDS = 3  # that say something; the first sentence names its subject with one of them
+_RARE = 1e-4  # probability of a word that is half worth an unknown one as a subject
+_QUESTION = re.compile(r"\?[\"')*_]*$")
+_REQUEST = re.compile(
+    r"\b(?:please|(?:could|can|would|will) you|must|ha(?:s|ve) to|need(?:s|ed)? to|let(?:'s| us)|(?:decided|agreed"
+    r"|approved|voted|promised|postponed?|cancel(?:led)?)\b|(?:i|we|he|she|they)(?:'ll| will|(?:'re| are) going to))\b",
+    re.IGNORECASE,
+)
+_TOLD, _ASKED, _OPENING = 1.4, 0.6, 1.25  # chosen on the judged texts (docs/use/summarization.md)
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """How the sentences of a document may be picked.
+
+    Attributes:
+        may_stand: ``[S]``: whether each may stand in a summary at all; at least one may.
+        leans_on: ``[S]``: place of the sentence that each needs before it, -1: none.
+        names_subject: ``[S]``: whether each names what the document is about; of a document that is about nothing in
+            particular none does.
+        worth: ``[S]``: what its gain is multiplied by: more where it asks for something, decides or opens the text, and
+            less where it asks a question.
+        found: Whether there is any prose; if not, everything with a word in it may stand.
+    """
+
+    may_stand: NDArray[np.bool_]
+    leans_on: NDArray[np.int64]
+    names_subject: NDArray[np.bool_]
+    worth: NDArray[np.float64]
+    found: bool
+
+
+def prose_of(sentences: Sequence[Sentence], tokenizer: Tokenizer, vocabulary: Vocabulary) -> Prose:
+    r"""Which sentences of a document may stand in its summary.
+
+    Args:
+        sentences: Of one document, in order, at least one.
+        tokenizer: Splits them into words.
+        vocabulary: It knows which words are rare.
+
+    Example:
+        >>> from facets.language.sentences import sentences_of
+        >>> text = "Hi Ann,\n\nThe pump leaks at the seal. It came three weeks late.\n\nCheers\nBo"
+        >>> prose = prose_of(sentences_of(text), Tokenizer(), Vocabulary(["the", "pump"], np.array([9, 1])))
+        >>> prose.may_stand.tolist(), prose.leans_on.tolist()
+        ([False, True, True, False], [-1, -1, 1, -1])
+    """
+    texts = [" ".join(sentence.text.split()) for sentence in sentences]
+    is_talk = _is_talk(texts)
+    said = [_SPEAKER.sub("", text, count=1) if is_talk else text for text in texts]
+    may_stand = _may_stand(said, is_talk=is_talk)
+    found = any(may_stand)
+    if not found:
+        may_stand = [_WORD.search(text) is not None and not _MARKUP.match(text) for text in said]
+        may_stand = may_stand if any(may_stand) else [True] * len(said)
+    may_stand_S = np.array(may_stand)
+    subject_S, subject = _names_subject(said, may_stand_S, tokenizer, vocabulary)
+    leans_on_S = np.full(len(said), -1)
+    before = -1
+    for place in np.flatnonzero(may_stand_S) if found else ():
+        if before >= 0 and _leans(said[place], subject):
+            leans_on_S[place] = before
+        before = place
+    worth_S = np.array([_worth(text) for text in said])
+    if not is_talk:
+        worth_S[np.flatnonzero(may_stand_S)[0]] *= _OPENING
+    return Prose(may_stand_S, leans_on_S, subject_S, worth_S, found)
+
+
+def _worth(text: str) -> float:
+    if _REQUEST.search(text):
+        return _TOLD
+    return _ASKED if _QUESTION.search(text) else 1.0
+
+
+def _is_talk(texts: Sequence[str]) -> bool:
+    """Whether two or more speakers take turns."""
+    speakers = Counter(match[0].rpartition("]")[2].strip() for text in texts if (match := _SPEAKER.match(text)))
+    return len(speakers) >= 2 and speakers.most_common(2)[1][1] >= 2 and speakers.total() >= _FEWEST_TURNS
+
+
+def _may_stand(said: Sequence[str], *, is_talk: bool) -> list[bool]:
+    """Sentences of prose; where no line has a stop, long lines."""
+    under_legal_heading = False
+    kinds = []
+    for text in said:
+        words = len(_WORD.findall(text))
+        if not _SENTENCE_END.search(text) and words < _LONG_LINE:
+            under_legal_heading = _LEGAL_HEADING.fullmatch(text) is not None
+        is_prose = not under_legal_heading and words >= _FEWEST_WORDS and not is_boilerplate(text)
+        asks = _QUESTION.search(text) is not None and not _REQUEST.search(text)
+        kinds.append((is_prose, _SENTENCE_END.search(text) is not None, asks, words))
+    stated = [is_prose and has_stop and (is_talk or not asks) for is_prose, has_stop, asks, _ in kinds]
+    if any(stated):
+        return stated
+    return [is_prose and (has_stop or words >= _LONG_LINE) for is_prose, has_stop, _, words in kinds]
+
+
+def is_boilerplate(text: str) -> bool:
+    """Whether a sentence is markup, a greeting or farewell, navigation or licence: nothing that a text says.
+
+    Args:
+        text: A sentence, its lines joined.
+
+    Example:
+        >>> [is_boilerplate(text) for text in ("Dear all,", "All rights reserved.", "The pump leaks.")]
+        [True, True, False]
+    """
+    if _MARKUP.match(text) or _ELSEWHERE.search(text):
+        return True
+    return len(text.split()) <= _LONGEST_POLITE and _POLITE.match(text) is not None
+
+
+def unmarked(sentence: Sentence) -> Sentence:
+    """The sentence without the mark of an item before it."""
+    match = _MARK.match(sentence.text)
+    if match is None or match.end() == len(sentence.text):
+        return sentence
+    return Sentence(sentence.text[match.end() :], sentence.start + match.end(), sentence.end)
+
+
+def _leans(text: str, subject: str) -> bool:
+    match = _LEANING.match(text)
+    if match is None:
+        return False
+    return not (match["points"] and subject and subject in terms(match["noun"]))
+
+
+def _names_subject(
+    said: Sequence[str], may_stand_S: NDArray[np.bool_], tokenizer: Tokenizer, vocabulary: Vocabulary
+) -> tuple[NDArray[np.bool_], str]:
+    """Which sentences hold the word that the document is about, and its stem; empty where there is none."""
+    own = [[word for word in words if len(word) > 2 and word.isalpha()] for words in tokenizer.words(said)]
+    words = sorted(set(chain.from_iterable(own)))
+    rows = vocabulary.rows(words)
+    is_stop = np.append(vocabulary.is_stop, False)[rows] & (rows != vocabulary.unknown_row)
+    stems = {word: terms(word)[0] for word, stop in zip(words, is_stop, strict=True) if not stop}
+    worth: dict[str, float] = {}
+    for word, weight in zip(words, _RARE / (_RARE + np.append(vocabulary.probabilities, 0.0)[rows]), strict=True):
+        if word in stems:
+            worth[stems[word]] = min(worth.get(stems[word], 1.0), float(weight))
+    of_each = [[stems[word] for word in mine if word in stems] for mine in own]
+    standing = np.flatnonzero(may_stand_S)
+    counts = Counter(stem for place in standing for stem in set(of_each[place]))
+    first = int(standing[0])
+    opening, title = set(of_each[first][:_OPENING_WORDS]), set(chain.from_iterable(of_each[:first]))
+    told = {
+        stem: worth[stem] * count * (1 + (stem in opening)) * (1 + (stem in title)) for stem, count in counts.items()
+    }
+    subject = max(told, key=lambda stem: (told[stem], stem), default="")
+    return np.array([subject in mine for mine in of_each]) & may_stand_S, subject
