@@ -22,7 +22,7 @@ from facets.language.tokenizer import Tokenizer
 from facets.language.vocabulary import Vocabulary
 
 _SENTENCE_END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"')\]*_\u2019\u201d\u00bb]*$")
-_FEWEST_WORDS, _LONG_LINE = 4, 9  # words of a sentence; of a line that says something without a stop
+_FEWEST_WORDS, _LONG_LINE = 3, 9  # words of a sentence; of a line that says something without a stop
 _WORD = re.compile(r"[^\W\d_]{2,}")
 # What stands before the words of a turn or an item: "[10:02] Agent Mira: ", "Q: ", "- ", "3. ".
 _SPEAKER = re.compile(r"(?:\[[\d:. apm]+\]\s*)?(?:[^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2}|[QA]):\s+")
@@ -46,6 +46,7 @@ _ELSEWHERE = re.compile(
     r"|spdx-|as is\b.{0,20}warrant|without warrant|(?:is|are) confidential|intended recipient|unsubscribe|sent from my"
     r"|^(?:read|see|learn) (?:more|also)\b|^(?:share|subscribe|follow|like|pin|print|click|tap|sign up|log in|rate)\b"
     r".{0,40}$|back to top|leave a (?:comment|reply)|table of contents|cookies? (?:settings|policy)|privacy policy"
+    r"|thank you for your (?:patience|understanding|time)|let (?:me|us) know if you have"
     r"|found this (?:helpful|useful)|this review helpful|still have questions|pull requests? (?:are|is) welcome"
     r"|^(?:present|attend(?:ees|ance)|apologies|chair|agenda|minutes (?:taken )?by|recorded by)\b.{0,3}:"
     r"|(?:meeting (?:was )?(?:opened|closed|adjourned|began|started|ended))|(?:opened|closed) the meeting"
@@ -55,9 +56,10 @@ _ELSEWHERE = re.compile(
 _LEGAL_HEADING = re.compile(r"[#\s\d.]*(?:licen[cs]es?|copyright|legal|contributing|disclaimer)[\s:=-]*", re.IGNORECASE)
 _LEANING = re.compile(
     r"[\"'(*_-]*(?:(?:yes|no|well|so|and|but|also|then|ok|okay|true)\b[,.]? +)?"
-    r"(?:(?:it|its|they|their|theirs|them|he|his|him|she|her|hers|however|but|therefore|otherwise|instead|also|besides"
-    r"|moreover|furthermore|then|so|thus|hence|and|or|nor|yet|still|similarly|likewise|consequently|meanwhile"
-    r"|nevertheless|nonetheless|the (?:former|latter|same|other|others)|others|another|both|neither)\b"
+    r"(?:(?P<connects>however|but|therefore|otherwise|instead|also|besides|moreover|furthermore|then|so|thus|hence|and|or"
+    r"|nor|yet|still|similarly|likewise|consequently|meanwhile|nevertheless|nonetheless)\b(?P<who>(?:\W+\w+){0,3})"
+    r"|(?:it|its|they|their|theirs|them|he|his|him|she|her|hers|the (?:former|latter|same|other|others)|others|another"
+    r"|both|neither)\b"
     r"|(?:\w+ )?(?:one|two|three|some|most|many|all|both|none|each|few) of (?:them|these|those|which)\b"
     r"|(?P<points>this|that|these|those|such)\b(?P<noun>(?:\W+\w+){0,2}))",
     re.IGNORECASE,
@@ -71,7 +73,7 @@ _REQUEST = re.compile(
     r"|approved|voted|promised|postponed?|cancel(?:led)?)\b|(?:i|we|he|she|they)(?:'ll| will|(?:'re| are) going to))\b",
     re.IGNORECASE,
 )
-_TOLD, _ASKED, _OPENING = 1.4, 0.6, 1.25  # chosen on the judged texts (docs/use/summarization.md)
+_TOLD, _ASKED = 1.4, 0.6  # chosen on the judged texts (docs/use/summarization.md)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,8 @@ class Prose:
         leans_on: ``[S]``: place of the sentence that each needs before it, -1: none.
         names_subject: ``[S]``: whether each names what the document is about; of a document that is about nothing in
             particular none does.
-        worth: ``[S]``: what its gain is multiplied by: more where it asks for something, decides or opens the text, and
-            less where it asks a question.
+        worth: ``[S]``: what its gain is multiplied by: in talks and letters more where it asks for something or
+            decides, less where it asks a question.
         found: Whether there is any prose; if not, everything with a word in it may stand.
     """
 
@@ -95,25 +97,29 @@ class Prose:
     found: bool
 
 
-def prose_of(sentences: Sequence[Sentence], tokenizer: Tokenizer, vocabulary: Vocabulary) -> Prose:
+def prose_of(
+    sentences: Sequence[Sentence], tokenizer: Tokenizer, vocabulary: Vocabulary, *, are_given: bool = False
+) -> Prose:
     r"""Which sentences of a document may stand in its summary.
 
     Args:
         sentences: Of one document, in order, at least one.
         tokenizer: Splits them into words.
         vocabulary: It knows which words are rare.
+        are_given: Whether somebody has cut them, so that they need no stop, and the one before need not be the one that
+            stood before: then none leans.
 
     Example:
         >>> from facets.language.sentences import sentences_of
         >>> text = "Hi Ann,\n\nThe pump leaks at the seal. It came three weeks late.\n\nCheers\nBo"
         >>> prose = prose_of(sentences_of(text), Tokenizer(), Vocabulary(["the", "pump"], np.array([9, 1])))
         >>> prose.may_stand.tolist(), prose.leans_on.tolist()
-        ([False, True, True, False], [-1, -1, 1, -1])
+        ([False, True, True, False, False], [-1, -1, 1, -1, -1])
     """
     texts = [" ".join(sentence.text.split()) for sentence in sentences]
     is_talk = _is_talk(texts)
     said = [_SPEAKER.sub("", text, count=1) if is_talk else text for text in texts]
-    may_stand = _may_stand(said, is_talk=is_talk)
+    may_stand = _may_stand(said, is_talk=is_talk, are_given=are_given)
     found = any(may_stand)
     if not found:
         may_stand = [_WORD.search(text) is not None and not _MARKUP.match(text) for text in said]
@@ -122,13 +128,12 @@ def prose_of(sentences: Sequence[Sentence], tokenizer: Tokenizer, vocabulary: Vo
     subject_S, subject = _names_subject(said, may_stand_S, tokenizer, vocabulary)
     leans_on_S = np.full(len(said), -1)
     before = -1
-    for place in np.flatnonzero(may_stand_S) if found else ():
+    for place in map(int, np.flatnonzero(may_stand_S)) if found and not are_given else ():
         if before >= 0 and _leans(said[place], subject):
             leans_on_S[place] = before
         before = place
-    worth_S = np.array([_worth(text) for text in said])
-    if not is_talk:
-        worth_S[np.flatnonzero(may_stand_S)[0]] *= _OPENING
+    addresses = is_talk or any(_POLITE.match(text) for text in said)
+    worth_S = np.array([_worth(text) for text in said]) if addresses else np.ones(len(said))
     return Prose(may_stand_S, leans_on_S, subject_S, worth_S, found)
 
 
@@ -144,17 +149,17 @@ def _is_talk(texts: Sequence[str]) -> bool:
     return len(speakers) >= 2 and speakers.most_common(2)[1][1] >= 2 and speakers.total() >= _FEWEST_TURNS
 
 
-def _may_stand(said: Sequence[str], *, is_talk: bool) -> list[bool]:
+def _may_stand(said: Sequence[str], *, is_talk: bool, are_given: bool) -> list[bool]:
     """Sentences of prose; where no line has a stop, long lines."""
-    under_legal_heading = False
+    fewest, under_legal_heading = 1 if are_given else _FEWEST_WORDS, False
     kinds = []
     for text in said:
-        words = len(_WORD.findall(text))
+        words = sum(any(map(str.isalpha, word)) for word in text.split())
         if not _SENTENCE_END.search(text) and words < _LONG_LINE:
             under_legal_heading = _LEGAL_HEADING.fullmatch(text) is not None
-        is_prose = not under_legal_heading and words >= _FEWEST_WORDS and not is_boilerplate(text)
+        is_prose = not under_legal_heading and words >= fewest and not is_boilerplate(text)
         asks = _QUESTION.search(text) is not None and not _REQUEST.search(text)
-        kinds.append((is_prose, _SENTENCE_END.search(text) is not None, asks, words))
+        kinds.append((is_prose, are_given or _SENTENCE_END.search(text) is not None, asks, words))
     stated = [is_prose and has_stop and (is_talk or not asks) for is_prose, has_stop, asks, _ in kinds]
     if any(stated):
         return stated
@@ -188,6 +193,8 @@ def _leans(text: str, subject: str) -> bool:
     match = _LEANING.match(text)
     if match is None:
         return False
+    if match["connects"]:  # "But Mr Lund said", "However, the bread": it says itself of whom
+        return not (re.search(r"\b[A-Z][a-z]", match["who"]) or (subject and subject in terms(match["who"])))
     return not (match["points"] and subject and subject in terms(match["noun"]))
 
 

@@ -4,7 +4,7 @@ Shape suffixes: S sentences, B sentences of one block, K facets, U words of the 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any, Literal
 
@@ -104,7 +104,7 @@ class _Units:
         leaning_P = np.empty(0, dtype=np.int64)
         if prose is not None:  # longer chains come one by one, as each sentence opens the next
             needed_S = prose.leans_on
-            leaning_P = np.flatnonzero((needed_S >= 0) & (needed_S[needed_S] < 0))
+            leaning_P = np.flatnonzero(prose.may_stand & (needed_S >= 0) & (needed_S[needed_S] < 0))
         alone_S = np.arange(num_sentences)
         self._first_N = np.append(alone_S, leaning_P if prose is None else prose.leans_on[leaning_P])
         self._second_N = np.append(np.full(num_sentences, -1), leaning_P)
@@ -307,8 +307,13 @@ def summarize(
         covered = _word_coverages(model, split, focus, config, encoder or model)
     budget = _Budget(num_sentences, max_words)
     summaries = []
-    for sentences, of_document in zip(split, covered, strict=True):
-        prose = prose_of(sentences, model.tokenizer, model.words.vocabulary) if prose_only else None
+    for document, sentences, of_document in zip(documents, split, covered, strict=True):
+        prose = None
+        if prose_only:
+            are_given = not isinstance(document, str)
+            prose = prose_of(sentences, model.tokenizer, model.words.vocabulary, are_given=are_given)
+        if prose is not None and query:  # it says what the summary is to be about
+            prose = replace(prose, names_subject=np.zeros_like(prose.names_subject))
         picked = _ordered(sentences, budget.select(sentences, of_document, prose), order)
         summaries.append(Summary(picked, len(sentences), prose is None or prose.found))
     return summaries

@@ -1,5 +1,6 @@
 """``facets embed``, ``explain``, ``similarity``, ``summarize``."""
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -223,12 +224,9 @@ def _document(text: str | None, file: str | None) -> str:
         raise typer.BadParameter("expected one text, or --file FILE")
     if text is None:
         return text_of_file(file or "-")
-    if len(text) < _LONGEST_FILE_NAME and "\n" not in text and Path(text).is_file():
+    if os.path.isfile(text):  # no name of a file is too long for it, as for Path.is_file
         raise typer.BadParameter(f"{text!r} is a file: summarize it with --file {text}")
     return text
-
-
-_LONGEST_FILE_NAME = 1024
 
 
 _FURTHER_MEETINGS = 10

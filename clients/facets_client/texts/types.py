@@ -61,7 +61,7 @@ class SummarySentence:
         end: One past its last character, in code points.
         selection: When it was picked, from 0.
         gain: What it added to the coverage when it was picked, as a share of the coverage by all sentences of the
-            document, in [0, 1]; never grows with the order of selection.
+            document, in [0, 1].
     """
 
     text: str
@@ -80,8 +80,11 @@ class SummaryFields:
         sentences: The picked sentences in the order asked for, at least one.
         num_sentences_in_document: Sentences in the document, >= 1.
         num_words: Words in the summary (separated by white space).
+        has_prose: Whether the document has prose to summarize. If not, the sentences are its items, headings and
+            the like.
     """
 
     sentences: tuple[SummarySentence, ...]
     num_sentences_in_document: int
     num_words: int
+    has_prose: bool

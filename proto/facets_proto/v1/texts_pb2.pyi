@@ -237,14 +237,16 @@ class SummarizeResponse(_message.Message):
     def __init__(self, summaries: _Optional[_Iterable[_Union[Summary, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
 
 class Summary(_message.Message):
-    __slots__ = ("sentences", "num_sentences_in_document", "num_words")
+    __slots__ = ("sentences", "num_sentences_in_document", "num_words", "has_prose")
     SENTENCES_FIELD_NUMBER: _ClassVar[int]
     NUM_SENTENCES_IN_DOCUMENT_FIELD_NUMBER: _ClassVar[int]
     NUM_WORDS_FIELD_NUMBER: _ClassVar[int]
+    HAS_PROSE_FIELD_NUMBER: _ClassVar[int]
     sentences: _containers.RepeatedCompositeFieldContainer[SummarySentence]
     num_sentences_in_document: int
     num_words: int
-    def __init__(self, sentences: _Optional[_Iterable[_Union[SummarySentence, _Mapping]]] = ..., num_sentences_in_document: _Optional[int] = ..., num_words: _Optional[int] = ...) -> None: ...
+    has_prose: bool
+    def __init__(self, sentences: _Optional[_Iterable[_Union[SummarySentence, _Mapping]]] = ..., num_sentences_in_document: _Optional[int] = ..., num_words: _Optional[int] = ..., has_prose: _Optional[bool] = ...) -> None: ...
 
 class SummarySentence(_message.Message):
     __slots__ = ("text", "sentence", "start", "end", "selection", "gain")

@@ -288,7 +288,8 @@ class SummarizationServiceServicer:
     """
 
     def Summarize(self, request, context):
-        """Extractive summaries of a batch of documents. A summary is never empty.
+        """Extractive summaries of a batch of documents: prose alone while there is any, the subject named. A summary is never
+        empty.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -203,6 +203,19 @@ def test_summarize(facets, tmp_path):
     assert facets("summarize", "--file", "-", stdin="One. Two.").stdout.count(".") >= 2
 
 
+def test_summarize_says_where_there_is_no_prose(facets, tmp_path):
+    assert "no prose" in facets("summarize", "Milk. Bread.").stdout
+    assert "no prose" not in facets("summarize", "A dog barks. A cat sleeps.").stdout
+
+
+def test_summarize_takes_the_name_of_a_file_for_no_text(facets, tmp_path):
+    (tmp_path / "notes.txt").write_text("A dog barks.")
+    name = str(tmp_path / "notes.txt")
+    done = facets("summarize", name, code=2)
+    assert "--file" in done.stderr
+    assert "A dog barks." in facets("summarize", "--file", name).stdout
+
+
 def test_reindex(facets, filled):
     assert "5 documents is of model other now" in facets("collections", "reindex", "news", "--model", "other").stderr
     moved = json.loads(facets("--json", "collections", "reindex", "news", "--model", "other").stdout)

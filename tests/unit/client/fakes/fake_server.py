@@ -139,6 +139,7 @@ class Summarization(texts_pb2_grpc.SummarizationServiceServicer):
                     ],
                     num_sentences_in_document=len(sentences),
                     num_words=len(" ".join(kept).split()),
+                    has_prose=any(" " in text for text in kept),
                 )
             )
         return texts_pb2.SummarizeResponse(summaries=summaries, model=MODEL)

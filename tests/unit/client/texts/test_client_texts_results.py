@@ -47,8 +47,8 @@ def test_a_score_shows_which_facet_met_which():
 
 
 def test_a_summary_shows_its_sentences_with_their_place():
-    summary = Summary((SummarySentence("A < B.", 2, 10, 16, 0, 0.5),), 7, 3)
+    summary = Summary((SummarySentence("A < B.", 2, 10, 16, 0, 0.5),), 7, 3, has_prose=True)
     text = "".join(parsed(in_notebook(summary)).itertext())
     assert "A < B. sentence 3 of 7, gain 0.500" in text
     assert str(summary) == "A < B."
-    assert "no sentence" in in_notebook(Summary((), 0, 0))
+    assert "no sentence" in in_notebook(Summary((), 0, 0, has_prose=True))

@@ -64,7 +64,8 @@ function show(summary, values) {
   const marks = sentences.map((one) => ({ start: one.start, end: one.end, kind: `picked ${hue(one.selection)}`, whole: true }));
   const told =
     `${plural(sentences.length, "sentence")} of ${summary.numSentencesInDocument}, ` +
-    `${plural(summary.numWords ?? 0, "word")}, cover ${percent(covered)} of the text`;
+    `${plural(summary.numWords ?? 0, "word")}, cover ${percent(covered)} of the text` +
+    (summary.hasProse ? "" : "; no prose to summarize: these are items, headings and the like");
   return {
     nodes: [
       h("section", { class: "card", "aria-labelledby": "covered" }, h("h2", { id: "covered" }, `${percent(covered)} covered`), bar(picked)),
