@@ -345,7 +345,8 @@ class _Outline:
                     continue
                 if not is_last and hangs(some[start], some[at], some[at + 1]):
                     continue
-                found.append(replace(part[start], last=part[at].last))
+                part[start].last = part[at].last
+                found.append(part[start])
                 start = at + 1
         return found
 

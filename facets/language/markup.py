@@ -23,7 +23,7 @@ _INLINE = re.compile("[\t*`<&\\]\\\\|\u00ad]|::")
 # `code`, ``code``, :role:`code`, `text <target>`_
 _CODE = re.compile(
     r"(?P<role>(?<![\w:]):[A-Za-z][\w.+-]*+(?::[\w.+-]++)?:)?"
-    r"(?P<ticks>`++)(?P<said>[^`]++)(?P=ticks)(?!`)(?P<link>__?(?!\w))?"
+    r"(?<!`)(?P<ticks>`++)(?P<said>[^`]++)(?P=ticks)(?!`)(?P<link>__?(?!\w))?"
 )
 _TARGET = re.compile(r"\s*<[^<>]*>\s*$")
 _OPENS, _CLOSES = r"(?<![^\s(\[\"'>-])", r"(?=[\s,;:!?)\]\"'*<-]|\.(?!\w)|$)"

@@ -1,5 +1,6 @@
 """The formats that can be read, known by a file's name or its first bytes, and the files that arguments name."""
 
+import codecs
 import glob
 import os
 from collections import Counter
@@ -14,6 +15,11 @@ from facets_client.load.source import InputError, RecordSource
 from facets_client.load.tables import read_arrow, read_csv, read_json, read_parquet, read_tsv
 
 FormatName = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow", "text", "markdown", "html", "pdf"]
+# Names of texts that have no suffix, in lower case.
+_NAMES = frozenset(
+    "authors changelog changes citation code_of_conduct contributing contributors copying copyright credits history"
+    " install licence license maintainers news notice patents readme security thanks todo version".split()
+)
 _COMPRESSED = (".gz", ".xz", ".zst")
 
 
@@ -51,7 +57,7 @@ FORMATS: dict[str, Format] = {
         Format(name="tsv", suffixes=(".tsv", ".tab"), read=read_tsv, typed=False),
         Format(name="parquet", suffixes=(".parquet", ".pq"), read=read_parquet, jumps=True),
         Format(name="arrow", suffixes=(".arrow", ".feather", ".ipc"), read=read_arrow, jumps=True),
-        Format(name="text", suffixes=(".txt", ".text"), read=read_text, holds="text"),
+        Format(name="text", suffixes=(".txt", ".text", ".rst", ".rest"), read=read_text, holds="text"),
         Format(name="markdown", suffixes=(".md", ".markdown"), read=read_markdown, holds="text"),
         Format(name="html", suffixes=(".html", ".htm", ".xhtml"), read=read_html, holds="text"),
         Format(name="pdf", suffixes=(".pdf",), read=read_pdf, holds="pages", jumps=True),
@@ -73,6 +79,8 @@ def format_of_name(name: str) -> Format | None:
     path = PurePath(name.lower())
     if path.suffix in _COMPRESSED:
         path = path.with_suffix("")
+    if not path.suffix and path.name.partition("-")[0].partition(".")[0] in _NAMES:  # LICENSE, LICENSE-MIT
+        return FORMATS["text"]
     return _BY_SUFFIX.get(path.suffix)
 
 
@@ -97,11 +105,19 @@ def format_of(source: RecordSource, asked: FormatName | None) -> Format:
             return FORMATS[name]
     if not head:
         raise InputError(f"{'standard input' if source.name == '-' else source.name}: is empty")
+    if source.name != "-" and _is_text(head):
+        return FORMATS["text"]
     what = "standard input" if source.name == "-" else source.name
     raise InputError(
         f"{what}: cannot tell its format: say --format, one of {', '.join(FORMATS)}",
         hint="save sheets and office documents as CSV, text, HTML or PDF",
     )
+
+
+def _is_text(head: bytes) -> bool:
+    """Whether the beginning of a file is text in UTF-8; a character may be cut at its end."""
+    text = codecs.getincrementaldecoder("utf-8")("replace").decode(head)
+    return "\ufffd" not in text and not any(character < " " and character not in "\t\n\r\f" for character in text)
 
 
 _REJECTED = ".rejected.jsonl"  # written by an earlier run

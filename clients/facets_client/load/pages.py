@@ -3,6 +3,7 @@
 import codecs
 import logging
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,7 +20,16 @@ _BLOCKS = {
     *("p", "div", "section", "article", "main", "h1", "h2", "h3", "h4", "h5", "h6", "li", "ul", "ol", "dl", "dt", "dd"),
     *("table", "tr", "blockquote", "pre", "figure", "figcaption", "header", "hr", "caption", "details", "summary"),
 }
+_PAGES_AT_A_TIME = 48  # of a PDF: looked at together for what comes again on every page
+_NUMBERS = re.compile(r"\d+")
+_PAGE_NUMBER = re.compile(r"(?:page )?\d{1,4}(?: (?:of|/) \d{1,4})?|- ?\d{1,4} ?-", re.IGNORECASE)
+_CELLS = ("td", "th")
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _REGIONS = ("main", "article")
+_LONGEST_CELL = 300  # characters; longer ones are columns of a page
+_DEEPEST = 20  # lists and quotations within each other
+_KINDS = {"heading": "heading", "list_item": "item"}  # of markdown-it
+_BADGE = re.compile(r"shields\.io|badge", re.IGNORECASE)
 _DECLARED = re.compile(rb"<meta[^>]+?charset\s*=\s*[\"']?\s*([\w:-]+)", re.IGNORECASE)
 
 
@@ -34,7 +44,7 @@ def read_text(source: RecordSource, options: ReadOptions) -> Rows:
 
 def read_markdown(source: RecordSource, options: ReadOptions) -> Rows:
     """A Markdown file as its text without marks; the title is the first heading, or the one of the front matter."""
-    require_extra("files", "markdown_it")
+    require_extra("files", "markdown_it", "lxml")
     text = _decoded(source, options, "Markdown")
     if isinstance(text, Rejection):
         yield text
@@ -45,28 +55,86 @@ def read_markdown(source: RecordSource, options: ReadOptions) -> Rows:
     yield _document(plain, titles[1].strip("\"'") if titles else heading)
 
 
+class _Written:
+    """What a reader has understood, as plain text with the marks that Facets reads again.
+
+    Headings have ``#``, items ``-`` and their depth, rows of tables bars, code fences, quotations ``>``.
+    """
+
+    def __init__(self) -> None:
+        self.blocks: list[tuple[str, str]] = []  # kind and text
+
+    def add(self, text: str, *, kind: str = "", depth: int = 1, quoted: int = 0) -> None:
+        """One block; what is blank is none."""
+        if kind == "code":
+            text = text.strip("\n")
+            marked = f"```\n{text}\n```"
+        else:
+            text = " ".join(text.split())
+            marks = {"heading": "#" * depth + " ", "item": "  " * (min(depth, _DEEPEST) - 1) + "- "}
+            marked = "> " * min(quoted, _DEEPEST) + marks.get(kind, "") + text
+        if text:
+            self.blocks.append((kind, marked))
+
+    def add_row(self, cells: list[str], *, quoted: int = 0) -> None:
+        """A row of a table; one cell alone, or one that holds a paragraph, is no cell."""
+        said = [text for text in (" ".join(cell.split()) for cell in cells) if text]
+        if len(said) < 2 or max(map(len, said)) > _LONGEST_CELL:
+            for text in said:
+                self.add(text, quoted=quoted)
+        else:
+            self.blocks.append(("row", "| " + " | ".join(text.replace("|", "/") for text in said) + " |"))
+
+    def text(self, first: int = 0, last: int | None = None) -> str:
+        """Blocks with an empty line between them; items and rows follow each other."""
+        pieces: list[str] = []
+        before = ""
+        for kind, text in self.blocks[first:last]:
+            if pieces:
+                pieces.append("\n" if kind == before and kind in ("item", "row") else "\n\n")
+            pieces.append(text)
+            before = kind
+        return "".join(pieces)
+
+
 def _plain_markdown(text: str) -> tuple[str, str]:
-    """Paragraphs, headings and code, and the first heading."""
+    """Headings, paragraphs, items, rows and code without marks within them, and the first heading."""
     from markdown_it import MarkdownIt
 
-    parts: list[str] = []
-    heading = ""
-    before = ""
+    written, heading, row = _Written(), "", [""]
+    around: Counter[str] = Counter()  # what is open
+    kind, depth = "", 0
     for token in MarkdownIt("commonmark").enable("table").parse(text):
-        if token.type == "inline":
+        name, _, end = token.type.rpartition("_")
+        around[name] += (end == "open") - (end == "close")
+        if end == "open" and name in ("heading", "list_item", "tr", "th", "td"):
+            kind = name
+            depth = int(token.tag[1:]) if kind == "heading" else around["bullet_list"] + around["ordered_list"]
+            row = [] if kind == "tr" else row
+        elif token.type == "tr_close":
+            written.add_row(row)
+        elif token.type == "inline":
             part = "".join(_inline(child) for child in token.children or ()).strip()
-            if before == "heading_open" and not heading:
-                heading = part
-            parts.append(part)
+            heading = heading or (part if kind == "heading" else "")
+            if kind in ("th", "td"):
+                row.append(part)
+            else:
+                written.add(part, kind=_KINDS.get(kind, ""), depth=depth, quoted=around["blockquote"])
+            kind = ""
         elif token.type in ("fence", "code_block"):
-            parts.append(token.content.rstrip())
-        before = token.type
-    return "\n\n".join(filter(None, parts)), heading
+            written.add(token.content, kind="code")
+        elif token.type == "html_block":
+            page = _Page()
+            _parse(page, token.content)
+            written.blocks += page.written.blocks
+    return written.text(), heading
 
 
 def _inline(token: Any) -> str:
     if token.type in ("softbreak", "hardbreak"):
         return "\n"
+    if token.type == "image" and _BADGE.search(token.attrs.get("src", "")):
+        return ""
     return token.content if token.type in ("text", "code_inline", "image") else ""
 
 
@@ -78,8 +146,6 @@ def read_html(source: RecordSource, options: ReadOptions) -> Rows:
         ImportError: The reader is not installed.
     """
     require_extra("files", "lxml")
-    from lxml.etree import HTMLParser
-
     head = check_text_head(source, "HTML")
     declared = _DECLARED.search(head[:4096])
     encoding = options.encoding
@@ -89,12 +155,18 @@ def read_html(source: RecordSource, options: ReadOptions) -> Rows:
     if isinstance(data, Rejection):
         yield data
         return
-    # Events, no tree: however deep the elements are, only the text is held.
     page = _Page()
-    parser = HTMLParser(target=page, encoding="utf-8", huge_tree=True)
-    parser.feed(data.decode("utf-8", "replace").removeprefix("\ufeff").encode())
-    parser.close()
+    _parse(page, data.decode("utf-8", "replace").removeprefix("\ufeff"))
     yield _document(page.text(), page.title)
+
+
+def _parse(page: "_Page", text: str) -> None:
+    """Events, no tree: however deep the elements are, only the text is held."""
+    from lxml.etree import HTMLParser
+
+    parser = HTMLParser(target=page, encoding="utf-8", huge_tree=True)
+    parser.feed(text.encode())
+    parser.close()
 
 
 def _is_known(encoding: str) -> bool:
@@ -106,15 +178,24 @@ def _is_known(encoding: str) -> bool:
 
 
 class _Page:
-    """What a parser tells of a page: its title, and its text with blank lines between blocks."""
+    """What a parser tells of a page: its title, and its blocks.
+
+    Attributes:
+        title: Of the page.
+        written: The blocks so far.
+    """
 
     def __init__(self) -> None:
         self.title = ""
+        self.written = _Written()
         self._titles: list[str] | None = None  # while the title is open
-        self._parts: list[str] = []
+        self._said: list[str] = []  # of the block that is open
+        self._kind, self._level = "", 1
+        self._row: list[str] | None = None  # cells before the open one, of the row that is open
+        self._around: Counter[str] = Counter()  # elements that are open
         self._depth = 0
         self._skipped_depth = 0  # of the element that is no text; 0: none is open
-        self._regions: dict[str, tuple[int, int, int]] = {}  # first main, first article: depth, first part, last part
+        self._regions: dict[str, tuple[int, int, int]] = {}  # first main, first article: depth, first block, last block
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """An element begins."""
@@ -126,9 +207,16 @@ class _Page:
         if tag in _NOT_TEXT:
             self._skipped_depth = self._depth
             return
+        self._border(tag)
+        self._around[tag] += 1
         if tag in _REGIONS and tag not in self._regions:
-            self._regions[tag] = (self._depth, len(self._parts), -1)
-        self._mark(tag)
+            self._regions[tag] = (self._depth, len(self.written.blocks), -1)
+        if tag in _HEADINGS:
+            self._kind, self._level = "heading", int(tag[1])
+        elif tag == "li":
+            self._kind, self._level = "item", max(1, self._around["ul"] + self._around["ol"])
+        elif tag == "tr":
+            self._row = []
 
     def end(self, tag: str) -> None:
         """An element ends."""
@@ -137,10 +225,11 @@ class _Page:
         if self._skipped_depth == self._depth:
             self._skipped_depth = 0
         elif not self._skipped_depth:
-            self._mark("" if tag == "br" else tag)
+            self._border("" if tag == "br" else tag)
+            self._around[tag] -= 1
             depth, first, last = self._regions.get(tag, (0, 0, 0))
             if depth == self._depth and last < 0:
-                self._regions[tag] = (depth, first, len(self._parts))
+                self._regions[tag] = (depth, first, len(self.written.blocks))
         self._depth -= 1
 
     def data(self, text: str) -> None:
@@ -148,23 +237,41 @@ class _Page:
         if self._titles is not None:
             self._titles.append(text)
         if not self._skipped_depth:
-            self._parts.append(text)
+            self._said.append(text)
 
     def close(self) -> None:
         """The page is over."""
+        self._flush()
 
     def text(self) -> str:
-        """Paragraphs of the main part, else of the article, else of all."""
+        """Blocks of the main part, else of the article, else of all."""
         region = next((self._regions[name] for name in _REGIONS if name in self._regions), None)
-        parts = self._parts if region is None else self._parts[region[1] : region[2] if region[2] >= 0 else None]
-        paragraphs = re.split(r"\n\s*\n", "".join(parts))
-        return "\n\n".join(filter(None, (" ".join(paragraph.split()) for paragraph in paragraphs)))
+        return (
+            self.written.text()
+            if region is None
+            else self.written.text(region[1], region[2] if region[2] >= 0 else None)
+        )
 
-    def _mark(self, tag: str) -> None:
-        if tag == "br":
-            self._parts.append("\n")
+    def _border(self, tag: str) -> None:
+        """Where an element begins or ends: a space, the border of a cell, of a row, or of a block."""
+        if self._row is not None and tag in _CELLS:
+            self._row.append("".join(self._said))
+            self._said = []
+        elif self._row is not None and tag in ("tr", "table"):
+            self.written.add_row([*self._row, "".join(self._said)], quoted=self._around["blockquote"])
+            self._row, self._said = None, []
+        elif tag == "br" or (self._row is not None and tag in _BLOCKS):
+            self._said.append("\n")
         elif tag in _BLOCKS:
-            self._parts.append("\n\n")
+            self._flush()
+
+    def _flush(self) -> None:
+        """Ends a block; the mark of an item or a heading is that of the first block within it."""
+        text, self._said = "".join(self._said), []
+        kind = "code" if self._around["pre"] > 0 else self._kind
+        self.written.add(text, kind=kind, depth=self._level, quoted=self._around["blockquote"])
+        if not text.isspace() and text:
+            self._kind = ""
 
 
 def read_pdf(source: RecordSource, options: ReadOptions) -> Rows:
@@ -196,25 +303,52 @@ def _pages(
     source: RecordSource, opened: Any, options: ReadOptions, *, num_pages: int, title: str
 ) -> Iterator[Row | Rejection]:
     num_blank = 0
-    for number in range(1, num_pages + 1):
-        try:
-            text = opened.pages[number - 1].extract_text()
-        except Exception as error:  # a damaged page raises whatever it meets
-            message = f"page {number} cannot be read: {type(error).__name__}: {error}"
-            yield Rejection(number, 0, "unreadable_page", message)
-            continue
-        finally:
+    for first in range(0, num_pages, _PAGES_AT_A_TIME):
+        pages = [_page(opened, number) for number in range(first, min(num_pages, first + _PAGES_AT_A_TIME))]
+        running = _running([page for page in pages if isinstance(page, str)])
+        for number, page in enumerate(pages, start=first + 1):
             source.mark_read(number / num_pages)
-        if text.strip():
-            found = _document(text, title)
-            yield Row({**found.fields, "page": number}, number, 0, found.excerpt)
-        else:
-            num_blank += 1
+            if isinstance(page, Rejection):
+                yield page
+            elif text := _without_edges(page, running):
+                found = _document(text, title)
+                yield Row({**found.fields, "page": number}, number, 0, found.excerpt)
+            else:
+                num_blank += 1
     if num_blank == num_pages:
         message = f"the PDF has no text on its {num_pages} pages: it may hold pictures of pages, which need OCR first"
         yield Rejection(1, 0, "no_text", message)
     elif num_blank:
         options.tell(f"{source.name}: {num_blank} of {num_pages} pages have no text and are passed over")
+
+
+def _page(opened: Any, place: int) -> str | Rejection:
+    try:
+        return str(opened.pages[place].extract_text())
+    except Exception as error:  # a damaged page raises whatever it meets
+        message = f"page {place + 1} cannot be read: {type(error).__name__}: {error}"
+        return Rejection(place + 1, 0, "unreadable_page", message)
+
+
+def _running(pages: list[str]) -> frozenset[str]:
+    """Heads and feet that come again: first and last lines of a third of the pages or more, numbers aside."""
+    edges = [page.strip().splitlines() for page in pages]
+    counts = Counter(key for lines in edges if len(lines) > 2 for key in {_key(lines[0]), _key(lines[-1])})
+    return frozenset(key for key, count in counts.items() if count >= max(3, len(pages) / 3))
+
+
+def _key(line: str) -> str:
+    return " ".join(_NUMBERS.sub("0", line).split())
+
+
+def _without_edges(page: str, running: frozenset[str]) -> str:
+    """A page without running heads and without its number."""
+    lines = page.strip().splitlines()
+    while len(lines) > 1 and (_key(lines[0]) in running or _PAGE_NUMBER.fullmatch(lines[0].strip())):
+        lines = lines[1:]
+    while len(lines) > 1 and (_key(lines[-1]) in running or _PAGE_NUMBER.fullmatch(lines[-1].strip())):
+        lines = lines[:-1]
+    return "\n".join(lines).strip()
 
 
 def _document(text: str, title: str) -> Row:

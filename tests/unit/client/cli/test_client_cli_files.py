@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 from facets_client.cli import app
+from made_pdf import make_pdf
 from typer.testing import CliRunner
 
 # The client's tests also run without any extra.
@@ -141,29 +142,6 @@ def test_parquet_and_arrow_with_their_types(facets, stored, tmp_path, suffix):
     assert stored()["8"][1] == {"day": None, "share": None, "tags": []}
 
 
-def make_pdf(path, pages):
-    """A PDF with one line of text a page; empty: a page without text."""
-    objects = ["<< /Type /Catalog /Pages 2 0 R >>", ""]
-    kids = []
-    for text in pages:
-        stream = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET" if text else ""
-        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
-        font = "<< /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >>"
-        objects.append(
-            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources {font} /Contents {len(objects)} 0 R >>"
-        )
-        kids.append(f"{len(objects)} 0 R")
-    objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>"
-    out, places = "%PDF-1.4\n", []
-    for number, content in enumerate(objects, start=1):
-        places.append(len(out))
-        out += f"{number} 0 obj\n{content}\nendobj\n"
-    table = "".join(f"{place:010d} 00000 n \n" for place in places)
-    end = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer\n"
-    end += f"<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(out)}\n%%EOF\n"
-    path.write_bytes((out + end).encode("ascii"))
-
-
 @NEEDS_FILES
 def test_a_folder_of_documents(facets, stored, tmp_path):
     folder = tmp_path / "docs"
@@ -185,7 +163,7 @@ def test_a_folder_of_documents(facets, stored, tmp_path):
     assert "1 of 3 pages have no text" in done.stderr
     assert stored() == {
         "note.txt": ("A plain note.", {}),
-        "deep/guide.md": ("Start\n\nUse both hands, so.", {"title": "The guide"}),
+        "deep/guide.md": ("# Start\n\nUse both hands, so.", {"title": "The guide"}),
         "page.html": ("First line\n\nSecond one.", {"title": "Caf\u00e9 & bar"}),
         "report.pdf#1": ("Results were good.", {"page": 1}),
         "report.pdf#3": ("Costs rose.", {"page": 3}),

@@ -171,7 +171,7 @@ def test_html_shows_its_main_part_without_menus_and_scripts(tmp_path):
         "<main><h1>Head</h1>One<br>two<aside>Aside</aside><svg><title>No</title></svg><ul><li>three</ul></main>"
         "<main>second</main><footer>Foot</footer></body></html>"
     )
-    assert read(path) == ["Head\n\nOne two\n\nthree"]
+    assert read(path) == ["# Head\n\nOne two\n\n- three"]
 
 
 @NEEDS_LXML

@@ -1,0 +1,100 @@
+"""What pages of HTML, Markdown and PDF become: plain text with headings, items and rows marked, and no more."""
+
+import time
+from importlib.util import find_spec
+
+import pytest
+from facets_client.load.batches import Place
+from facets_client.load.files import ColumnChoice, DocumentFiles
+from facets_client.load.formats import find_files
+from facets_client.load.records import ReadOptions, Record
+from made_pdf import make_pdf
+
+pytestmark = pytest.mark.skipif(
+    not all(find_spec(name) for name in ("lxml", "pypdf", "markdown_it")), reason="the extra 'files' is not installed"
+)
+
+
+def read(path):
+    """The texts of a file, or why there is none, in order."""
+    with DocumentFiles(find_files([str(path)], None), ReadOptions(), choice=ColumnChoice(), form=None) as files:
+        return [item.text if isinstance(item, Record) else item.reason for item in files.read(Place())]
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<h2>Towns</h2><p>Three of\nthem.</p>", "## Towns\n\nThree of them."),
+        (
+            "<table><tr><th>Town<th>People</tr><tr><td>Oslo</td><td><p>709,000</p></td></tr></table>",
+            "| Town | People |\n| Oslo | 709,000 |",
+        ),
+        ("<ul><li>a<ul><li><p>b</p></li></ul></li><li>c</li></ul>", "- a\n  - b\n- c"),
+        ("<p>He said:</p><blockquote><p>No.</p></blockquote>", "He said:\n\n> No."),
+        ("<p>Run</p><pre>a = 1\n  b</pre>", "Run\n\n```\na = 1\n  b\n```"),
+        (
+            "<table><tr><td>" + "A long story. " * 30 + "</td><td>Menu</td></tr></table>",
+            "A long story. " * 30 + "\nMenu",
+        ),
+        ("<table><tr><td><table><tr><td>in</td><td>ner</td></tr></table></td></tr></table>", "| in | ner |"),
+        ("<p>\u0645\u0631\u062d\u0628\u0627</p>", "\u0645\u0631\u062d\u0628\u0627"),
+    ],
+    ids="heading table list quotation code layout nested arabic".split(),
+)
+def test_html_keeps_its_structure(tmp_path, html, expected):
+    (tmp_path / "a.html").write_text(f'<html><head><meta charset="utf-8"></head><body>{html}</body></html>')
+    (found,) = read(tmp_path / "a.html")
+    assert found.replace("\n\n", "\n").split() == expected.replace("\n\n", "\n").split()
+    assert found.count("\n- ") + found.count("\n| ") == expected.count("\n- ") + expected.count("\n| ")
+
+
+def test_a_table_of_a_hundred_thousand_rows_is_read_row_by_row(tmp_path):
+    rows = "".join(f"<tr><td>town {number}</td><td>{number}</td></tr>" for number in range(100_000))
+    (tmp_path / "a.html").write_text(f"<html><body><table>{rows}</table></body></html>")
+    started = time.monotonic()
+    (found,) = read(tmp_path / "a.html")
+    assert time.monotonic() - started < 30
+    assert found.count("\n") == 99_999 and found.endswith("| town 99999 | 99999 |")
+
+
+def test_lists_nested_500_deep_are_read(tmp_path):
+    (tmp_path / "a.html").write_text("<ul><li>item" * 500 + "</li></ul>" * 500)
+    (found,) = read(tmp_path / "a.html")
+    assert found.count("- item") == 500
+
+
+def test_markdown_keeps_its_structure_without_badges_and_marks(tmp_path):
+    (tmp_path / "a.md").write_text(
+        "# Fog\n\n[![b](https://shields.io/x)](u)\n\nText *a* of\ntwo lines.\n\n- one\n  - two\n\n| a | b |\n|--|--|\n"
+        "| 1 | 2 |\n\n> said\n\n```sh\nx  = 1\n```\n\n<p align=center>Hi <b>you</b></p>\n"
+    )
+    (found,) = read(tmp_path / "a.md")
+    assert found == (
+        "# Fog\n\nText a of two lines.\n\n- one\n  - two\n\n| a | b |\n| 1 | 2 |\n\n> said\n\n```"
+        "\nx  = 1\n```\n\nHi you"
+    )
+
+
+def test_a_pdf_loses_running_heads_and_numbers_of_pages_only(tmp_path):
+    pages = [f"The harbour of Oslo\nPage text {word} of it\n{number}" for number, word in enumerate("abcd", start=7)]
+    make_pdf(tmp_path / "a.pdf", pages)
+    assert read(tmp_path / "a.pdf") == [f"Page text {word} of it" for word in "abcd"]
+    make_pdf(tmp_path / "b.pdf", ["One\ntwo\nthree", "Four\nfive\nsix"])
+    assert read(tmp_path / "b.pdf") == ["One\ntwo\nthree", "Four\nfive\nsix"]
+
+
+def test_a_pdf_of_pictures_says_so(tmp_path):
+    make_pdf(tmp_path / "scan.pdf", ["", ""])
+    assert read(tmp_path / "scan.pdf") == ["no_text"]
+
+
+@pytest.mark.parametrize("name", ["LICENSE", "NOTICE", "README", "LICENSE-MIT", "COPYING", "notes-of-ann", "guide.rst"])
+def test_texts_without_a_suffix_are_read(tmp_path, name):
+    (tmp_path / name).write_text("Permission is hereby granted to gr\u00fc\u00dfen.", encoding="utf-8")
+    assert read(tmp_path / name) == ["Permission is hereby granted to gr\u00fc\u00dfen."]
+
+
+def test_what_is_no_text_is_not_taken_for_one(tmp_path):
+    (tmp_path / "thing").write_bytes(b"\x00\x01binary\xff")
+    with pytest.raises(Exception, match="cannot tell its format"):
+        read(tmp_path / "thing")
