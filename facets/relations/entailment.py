@@ -36,6 +36,8 @@ class EntailmentLabel(StrEnum):
 
 # Directions that are closer than this are not told apart.
 _LEAST_DIFFERENCE = 0.02
+# Of pairs, so many are judged by what no feature shows: nothing is surer than that.
+_LAPSE = 0.06
 # Patterns that stand for patterns in general.
 _BACKGROUND_PATTERNS = 500
 # In the order of the columns of probabilities.
@@ -142,7 +144,8 @@ def label_probabilities(features: PairFeatures, weights: EntailmentWeights) -> N
         axis=1,
     )
     shares_P4 = np.exp(logits_P4 - logits_P4.max(axis=1, keepdims=True))
-    probabilities: NDArray[np.float64] = shares_P4 / shares_P4.sum(axis=1, keepdims=True)
+    probabilities_P4 = shares_P4 / shares_P4.sum(axis=1, keepdims=True)
+    probabilities: NDArray[np.float64] = (1 - _LAPSE) * probabilities_P4 + _LAPSE / len(LABELS)
     return probabilities
 
 

@@ -14,11 +14,13 @@ WORD_FEATURES = (
     "included",  # share of the hypothesis' words that the premise says too, or more specifically
     "same_words",  # share of the words that both say, of the side where it is smaller
     "hedged",  # the premise may be or was tried, the hypothesis is
-    "freed",  # the reverse, times the similarity
     "roles_exchanged",  # who acts is exchanged: defeated, was defeated by
     "opposite",  # buy, sell
     "converse",  # husband, wife, with the arguments exchanged
     "negated",  # one side is negated and the other is not
+    "doubted",  # one side may be, was tried or is said, and the other is
+    "implied",  # the table of relations: the hypothesis follows
+    "apart",  # the table of relations has both, and it does not
 )
 FEATURES = (*_MODEL_FEATURES, *WORD_FEATURES)
 CONSTANT = "constant"
@@ -34,10 +36,12 @@ _ENTAILS = {
     "similarity": 10.0,
     "hypernym": 4.0,
     "hedged": -2.0,
-    "freed": 1.0,
     "roles_exchanged": -6.0,
     "opposite": -6.0,
     "negated": -6.0,
+    "doubted": -1.75,
+    "implied": 4.0,
+    "apart": -1.0,
 }
 _PARAPHRASE = {
     CONSTANT: -11.0,
@@ -50,6 +54,10 @@ _PARAPHRASE = {
     "opposite": -8.0,
     "converse": 3.0,
     "negated": -8.0,
+    "doubted": -4.0,
+    "implied": 6.0,
+    "implied_difference": -4.0,
+    "apart": -1.5,
 }
 
 
