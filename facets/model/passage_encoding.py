@@ -1,16 +1,18 @@
-"""Word pieces through the network of passages: windows in batches, facets with the spans they attend to, vectors.
+"""Word pieces through the network of passages: sentences in batches, facets with the spans they attend to, vectors.
 
-A long text is read in overlapping windows, and the facets of all windows are reduced to fewer: those that are like no
-other, and spherical k-means of the rest. Centres alone say what much of the text is about; a sentence about something
-else would vanish in them, and be what somebody looks for.
+A facet stands for something that one sentence says, so sentences are read one by one: read together, states of short
+ones about different things are hardly told apart. What they have in common, the mean of their states, is in each facet.
+A long text is cut between sentences into runs, and the facets of all runs are reduced to fewer. One vector of a text is
+that of the sentence encoder, which reads it as a whole, window by window.
 
-Shape suffixes: N texts, B windows of a batch, W windows, K facets, M facets at hand, S set apart, L pieces,
-D dimensions.
+Shape suffixes: N texts, R runs, B runs of a batch, K facets, M facets at hand, S sentences, L pieces, T tokens of all
+runs, D dimensions.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -18,69 +20,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets.language.vectors import unit_rows
+from facets.model.facet_reduction import merge_alike, reduce_facets
 from facets.model.passage_checkpoint import PassageModelConfig
-from facets.model.passage_network import PassageNetwork, RaggedBatch, average_states
+from facets.model.passage_cutting import (
+    NUM_SPECIAL,
+    SentenceRun,
+    Window,
+    cut_runs,
+    cut_windows,
+    length_batches,
+    sentence_bounds,
+)
+from facets.model.passage_network import PassageNetwork, RaggedBatch, Slots, average_states, sentence_slots
 from facets.model.word_pieces import Pieces, WordPieces
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A run of pieces of one text.
-
-    Attributes:
-        text: Position of the text.
-        first: Its first piece.
-        last: The piece behind its last.
-    """
-
-    text: int
-    first: int
-    last: int
-
-    def __len__(self) -> int:
-        return self.last - self.first
-
-
-def cut_windows(text: int, num_pieces: int, *, longest: int, overlap: int) -> list[Window]:
-    """Windows of about equal length that cover a text; as few as do.
-
-    Args:
-        text: Position of the text.
-        num_pieces: Its length, at least 1.
-        longest: Pieces of a window at most.
-        overlap: Pieces that neighbours share at least, below ``longest``.
-
-    Example:
-        >>> [(w.first, w.last) for w in cut_windows(0, 10, longest=6, overlap=1)]
-        [(0, 6), (4, 10)]
-    """
-    if num_pieces <= longest:
-        return [Window(text, 0, num_pieces)]
-    count = -(-(num_pieces - overlap) // (longest - overlap))
-    length = min(longest, -(-(num_pieces + (count - 1) * overlap) // count))
-    return [Window(text, start, start + length) for start in _starts(num_pieces - length, count)]
-
-
-def _starts(last_start: int, count: int) -> list[int]:
-    return [last_start * i // (count - 1) for i in range(count)]
-
-
-def length_batches(lengths: Sequence[int] | NDArray[np.integer], *, max_tokens: int) -> Iterator[NDArray[np.int64]]:
-    """Places of texts in batches of similar length, the longest first.
-
-    Args:
-        lengths: Tokens of each text.
-        max_tokens: Of a batch, a longer text alone.
-    """
-    lengths_B = np.asarray(lengths, dtype=np.int64)
-    order_B = np.argsort(-lengths_B, kind="stable")
-    ends_B = np.cumsum(lengths_B[order_B])
-    start = 0
-    while start < len(order_B):
-        before = int(ends_B[start - 1]) if start else 0
-        end = max(start + 1, int(np.searchsorted(ends_B, before + max_tokens, side="right")))
-        yield order_B[start:end]
-        start = end
 
 
 def attended_runs(weights_BKL: Tensor, *, share: float = 0.8) -> tuple[Tensor, Tensor]:
@@ -136,100 +88,29 @@ def widen_to_words(firsts_BK: Tensor, lasts_BK: Tensor, continues_BL: Tensor) ->
     return starts_BL.gather(1, firsts_BK), ends_BL.gather(1, lasts_BK)
 
 
-_NUM_STEPS = 8
-_APART_OF_WANTED = 4  # a quarter of the wanted facets are single ones at most,
-_APART_OF_ALL = 15  # and one of so many at hand
-
-
-@dataclass(frozen=True, slots=True)
-class Reduced:
-    """Few facets for many.
-
-    Attributes:
-        facets: ``[K, D]`` float32, unit norm.
-        closest: The facet that each is closest to, ``[K]`` int64, distinct.
-        weights: How much each stands for, ``[K]`` float32; adds up to what it was.
-    """
-
-    facets: NDArray[np.float32]
-    closest: NDArray[np.int64]
-    weights: NDArray[np.float32]
-
-
-def reduce_facets(facets_MD: NDArray[np.float32], weights_M: NDArray[np.float32], num_facets: int) -> Reduced:
-    """Few facets that stand for many.
-
-    Args:
-        facets_MD: Unit norm, at least one.
-        weights_M: How much each stands for, positive.
-        num_facets: K at least 1; all facets come back when there are no more.
-
-    Returns:
-        At most K, in the order of what they are closest to.
-    """
-    if len(facets_MD) <= num_facets:
-        return Reduced(facets_MD, np.arange(len(facets_MD)), weights_M)
-    apart_S = _unlike_others(facets_MD, min(num_facets // _APART_OF_WANTED, len(facets_MD) // _APART_OF_ALL))
-    rest = np.setdiff1d(np.arange(len(facets_MD)), apart_S)
-    centres = _centres(facets_MD[rest], weights_M[rest], num_facets - len(apart_S))
-    closest_K = np.concatenate([apart_S, rest[centres.closest]])
-    order = np.argsort(closest_K)
-    facets_KD = np.concatenate([facets_MD[apart_S], centres.facets])
-    return Reduced(facets_KD[order], closest_K[order], np.concatenate([weights_M[apart_S], centres.weights])[order])
-
-
-def _unlike_others(facets_MD: NDArray[np.float32], count: int) -> NDArray[np.int64]:
-    """Farthest-first: the facet that is least like the mean, then always the one that is least like those chosen."""
-    chosen: list[int] = []
-    likeness_M = facets_MD @ facets_MD.mean(axis=0)
-    for _ in range(count):
-        chosen.append(int(likeness_M.argmin()))
-        to_last_M = facets_MD @ facets_MD[chosen[-1]]
-        likeness_M = to_last_M if len(chosen) == 1 else np.maximum(likeness_M, to_last_M)
-        likeness_M[chosen] = np.inf
-    return np.array(chosen, dtype=np.int64)
-
-
-def _centres(facets_MD: NDArray[np.float32], weights_M: NDArray[np.float32], num_facets: int) -> Reduced:
-    """Spherical k-means; groups that end up empty are left out."""
-    starts = np.linspace(0, len(facets_MD) - 1, num_facets).round().astype(np.int64)
-    centres_KD = facets_MD[starts]
-    for _ in range(_NUM_STEPS):
-        groups_M = (facets_MD @ centres_KD.T).argmax(axis=1)
-        sums_KD = np.zeros_like(centres_KD)
-        np.add.at(sums_KD, groups_M, facets_MD * weights_M[:, None])
-        norms_K = np.linalg.norm(sums_KD, axis=1)
-        centres_KD = np.where(norms_K[:, None] > 0, unit_rows(sums_KD), centres_KD)
-    scores_MK = facets_MD @ centres_KD.T
-    groups_M = scores_MK.argmax(axis=1)
-    weights_K = np.bincount(groups_M, weights=weights_M, minlength=num_facets).astype(np.float32)
-    own_MK: NDArray[np.float32] = np.where(groups_M[:, None] == np.arange(num_facets), scores_MK, -np.inf)
-    kept = np.flatnonzero(weights_K > 0)
-    closest_K = own_MK.argmax(axis=0)[kept]
-    return Reduced(centres_KD[kept], closest_K, weights_K[kept])
-
-
 # Tokens of one forward pass: enough for full matrix products, little enough for the cache.
 _BATCH_TOKENS = 4096
-# Windows in hand at once. A longer text is reduced section by section, so that memory does not grow with its facets.
-_SECTION_WINDOWS = 256
-_SLICE_WINDOWS = 1024
+# Of runs whose sentences are read together: enough to find sentences of like length.
+_CHUNK_TOKENS = 16_384
+# Runs in hand at once. A longer text is reduced section by section, so that memory does not grow with its facets.
+_SECTION_RUNS = 256
+_SLICE_RUNS = 1024
 _SECTION_FACETS = 256
+
+PartT = TypeVar("PartT", Window, SentenceRun)
 
 
 @dataclass(frozen=True, slots=True)
-class WindowFacets:
-    """Facets of windows.
+class RunFacets:
+    """Facets of runs.
 
     Attributes:
-        facets: ``[W, K, D]`` float32, unit norm or zero rows.
-        spans: ``[W, K, 2]`` int32 offsets of characters; (0, 0) for zero rows.
-        vectors: ``[W, D]`` float32, unit vectors of the windows.
+        facets: ``[R, K, D]`` float32, unit norm or zero rows.
+        spans: ``[R, K, 2]`` int32 offsets of characters; (0, 0) for zero rows.
     """
 
     facets: NDArray[np.float32]
     spans: NDArray[np.int32]
-    vectors: NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,14 +120,12 @@ class TextFacets:
     Attributes:
         facets: ``[N, K, D]`` float32, unit norm or zero rows.
         spans: ``[N, K, 2]`` int32 offsets of characters; (0, 0) for zero rows.
-        vectors: ``[N, D]`` float32, unit vectors of the texts.
         kept: Facets and spans of the long texts whose documents keep more than K of them, by place: ``[M, D]``,
             ``[M, 2]``.
     """
 
     facets: NDArray[np.float32]
     spans: NDArray[np.int32]
-    vectors: NDArray[np.float32]
     kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]]
 
 
@@ -259,9 +138,9 @@ class _Section:
     weights: NDArray[np.float32]
 
     @classmethod
-    def of_windows(cls, windows: WindowFacets) -> "_Section":
-        used = windows.facets.any(axis=2)
-        return cls(windows.facets[used], windows.spans[used], np.ones(int(used.sum()), dtype=np.float32))
+    def of_runs(cls, runs: RunFacets) -> "_Section":
+        used = runs.facets.any(axis=2)
+        return cls(runs.facets[used], runs.spans[used], np.ones(int(used.sum()), dtype=np.float32))
 
     @classmethod
     def joined(cls, sections: Sequence["_Section"]) -> "_Section":
@@ -274,6 +153,66 @@ class _Section:
     def reduced(self, num_facets: int) -> "_Section":
         few = reduce_facets(self.facets, self.weights, num_facets)
         return _Section(few.facets, self.spans[few.closest], few.weights)
+
+    def merged(self) -> "_Section":
+        """Without two that say the same."""
+        found = merged_facets(self.facets[None], self.weights[None])
+        kept = found.closest[0][found.facets[0].any(axis=1)]
+        weights = (found.members[0] * self.weights).sum(axis=1)[: len(kept)]
+        return _Section(found.facets[0, : len(kept)], self.spans[kept], weights)
+
+
+class Merged(NamedTuple):
+    """What ``merged_facets`` gives, in the order of ``closest``.
+
+    Attributes:
+        facets: ``[B, K, D]`` float32, unit norm; zero rows at the end.
+        members: Those that each was made of, ``[B, K, K]``.
+        closest: The one that each is closest to, ``[B, K]``.
+    """
+
+    facets: NDArray[np.float32]
+    members: NDArray[np.bool_]
+    closest: NDArray[np.int64]
+
+
+def merged_facets(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float32]) -> Merged:
+    """Facets of which no two say the same; see :func:`facets.model.facet_reduction.merge_alike`."""
+    members_BKK = merge_alike(facets_BKD, weights_BK)
+    if members_BKK.any(axis=2).sum() == (weights_BK > 0).sum():
+        own_BK = np.broadcast_to(np.arange(facets_BKD.shape[1]), weights_BK.shape)
+        return Merged(facets_BKD, members_BKK, own_BK)
+    sums_BKD = (members_BKK * weights_BK[:, None]) @ facets_BKD
+    merged_BKD = unit_rows(sums_BKD.reshape(-1, facets_BKD.shape[2])).reshape(facets_BKD.shape)
+    cosines_BKK = np.where(members_BKK, merged_BKD @ facets_BKD.transpose(0, 2, 1), -np.inf)
+    is_group_BK = members_BKK.any(axis=2)
+    closest_BK = np.where(is_group_BK, cosines_BKK.argmax(axis=2), facets_BKD.shape[1])
+    order_BK = np.argsort(closest_BK, axis=1, kind="stable")
+
+    def sort(values: NDArray[np.generic]) -> NDArray[Any]:
+        return np.take_along_axis(values, order_BK[:, :, None] if values.ndim == 3 else order_BK, axis=1)
+
+    closest_BK = np.where(is_group_BK, closest_BK, 0)
+    return Merged(sort(merged_BKD), sort(members_BKK), sort(closest_BK))
+
+
+@dataclass(frozen=True, slots=True)
+class _RunBatch:
+    """Runs that are read together.
+
+    Attributes:
+        batch: Their tokens; every sentence has special pieces of its own.
+        pieces: Of each token, where it stands among the pieces of all runs; -1 for a special one, ``[T]``.
+        characters: Where each of these pieces starts and ends in its text, ``[., 2]``.
+        slots: Where facets begin to look.
+        sentences: The sentence of each slot, ``[B, K]``.
+    """
+
+    batch: RaggedBatch
+    pieces: NDArray[np.int64]
+    characters: NDArray[np.int32]
+    slots: Slots
+    sentences: NDArray[np.int64]
 
 
 class PassageEncoder:
@@ -288,47 +227,54 @@ class PassageEncoder:
         self._device = device
 
     @torch.inference_mode()
-    def facets(self, texts: Sequence[Pieces]) -> TextFacets:
-        """Facets, spans and vectors of whole texts; each has at least one piece."""
-        lengths_N = np.array([len(pieces) for pieces in texts], dtype=np.int64)
+    def facets(self, texts: Sequence[Pieces], starts: Sequence[NDArray[np.integer]]) -> TextFacets:
+        """Facets and spans of whole texts.
+
+        Args:
+            texts: At least one piece each.
+            starts: First piece of each sentence of a text.
+        """
         num_facets, dim = self._config.network.num_facets, self._config.network.encoder.width
         facets_NKD = np.zeros((len(texts), num_facets, dim), dtype=np.float32)
         spans_NK2 = np.zeros((len(texts), num_facets, 2), dtype=np.int32)
-        vectors_ND = np.zeros((len(texts), dim), dtype=np.float32)
         unfinished: dict[int, list[_Section]] = {}
-        for sections in self._slices(lengths_N):
-            windows = [window for section in sections for window in section]
-            found = self._window_facets(windows, texts)
-            lengths_W = np.array([len(window) for window in windows])
-            np.add.at(vectors_ND, [window.text for window in windows], found.vectors * lengths_W[:, None])
+
+        def runs_of(text: int) -> list[SentenceRun]:
+            longest = self._config.window_tokens - NUM_SPECIAL
+            says_L = ~self._pieces.is_mark[texts[text].ids]
+            bounds_S1 = sentence_bounds(starts[text], says_L, longest=longest)
+            return cut_runs(text, bounds_S1, longest=self._config.window_tokens, most=num_facets)
+
+        for sections in _slices(len(texts), runs_of):
+            found = self._run_facets([run for section in sections for run in section], texts)
             start = 0
             for section in sections:
                 own = slice(start, start + len(section))
                 start = own.stop
                 text = section[0].text
-                if len(section[0]) == lengths_N[text]:
+                if int(section[0].bounds[-1] - section[0].bounds[0]) == len(texts[text]):
                     facets_NKD[text], spans_NK2[text] = found.facets[own.start], found.spans[own.start]
                     continue
-                part = WindowFacets(found.facets[own], found.spans[own], found.vectors[own])
-                unfinished.setdefault(text, []).append(_Section.of_windows(part).reduced(_SECTION_FACETS))
+                part = _Section.of_runs(RunFacets(found.facets[own], found.spans[own]))
+                unfinished.setdefault(text, []).append(part.reduced(_SECTION_FACETS))
         kept = {}
         for text, parts in unfinished.items():
-            whole = _Section.joined(parts).reduced(self._config.facets_kept(int(lengths_N[text])))
-            few = whole.reduced(num_facets)
+            whole = _Section.joined(parts).reduced(self._config.facets_kept(len(texts[text]))).merged()
+            few = whole.reduced(num_facets).merged()
             facets_NKD[text, : len(few.facets)], spans_NK2[text, : len(few.spans)] = few.facets, few.spans
             if len(whole.facets) > num_facets:
                 kept[text] = (whole.facets, whole.spans)
-        return TextFacets(facets_NKD, spans_NK2, unit_rows(vectors_ND), kept)
+        return TextFacets(facets_NKD, spans_NK2, kept)
 
     @torch.inference_mode()
     def vectors(self, texts: Sequence[NDArray[np.int32]]) -> NDArray[np.float32]:
         """Unit vectors of texts given as ids, ``[N, D]``; the mean over windows where a text has several."""
         vectors_ND = np.zeros((len(texts), self._config.network.encoder.width), dtype=np.float32)
-        for sections in self._slices(np.array([len(ids) for ids in texts], dtype=np.int64)):
+        for sections in _slices(len(texts), lambda text: self._windows(text, len(texts[text]))):
             windows = [window for section in sections for window in section]
             lengths_W = np.array([len(window) for window in windows])
             owners_W = np.array([window.text for window in windows])
-            for places in length_batches(lengths_W + 2, max_tokens=_BATCH_TOKENS):
+            for places in length_batches(lengths_W + NUM_SPECIAL, max_tokens=_BATCH_TOKENS):
                 batch = self._batch([texts[windows[i].text][windows[i].first : windows[i].last] for i in places])
                 found = average_states(self._network.encoder(batch), batch).cpu().numpy()
                 np.add.at(vectors_ND, owners_W[places], found * lengths_W[places, None])
@@ -362,64 +308,122 @@ class PassageEncoder:
         return unit_rows(alone_PD + unit_rows(sums_PD[:-1].cpu().numpy()))
 
     def _windows(self, text: int, num_pieces: int) -> list[Window]:
-        config = self._config
-        return cut_windows(text, num_pieces, longest=config.window_tokens - 2, overlap=config.window_overlap)
-
-    def _slices(self, lengths_N: NDArray[np.int64]) -> Iterator[list[list[Window]]]:
-        """Sections of texts, a limited number of windows at once; where a section ends depends on its text alone."""
-        sections: list[list[Window]] = []
-        size = 0
-        for text, length in enumerate(lengths_N.tolist()):
-            windows = self._windows(text, length)
-            for start in range(0, len(windows), _SECTION_WINDOWS):
-                sections.append(windows[start : start + _SECTION_WINDOWS])
-                size += len(sections[-1])
-                if size >= _SLICE_WINDOWS:
-                    yield sections
-                    sections, size = [], 0
-        if sections:
-            yield sections
+        longest = self._config.window_tokens - NUM_SPECIAL
+        return cut_windows(text, num_pieces, longest=longest, overlap=self._config.window_overlap)
 
     def _batch(self, rows: Sequence[NDArray[np.int32]]) -> RaggedBatch:
         first, last = np.int32(self._pieces.first_id), np.int32(self._pieces.last_id)
         return RaggedBatch.of([np.concatenate([[first], row, [last]]) for row in rows], self._device)
 
-    def _window_facets(self, windows: Sequence[Window], texts: Sequence[Pieces]) -> WindowFacets:
+    def _run_facets(self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]) -> RunFacets:
         num_facets, dim = self._config.network.num_facets, self._config.network.encoder.width
-        facets_WKD = np.empty((len(windows), num_facets, dim), dtype=np.float32)
-        spans_WK2 = np.empty((len(windows), num_facets, 2), dtype=np.int32)
-        vectors_WD = np.empty((len(windows), dim), dtype=np.float32)
-        for places in length_batches([len(window) + 2 for window in windows], max_tokens=_BATCH_TOKENS):
-            cut = [texts[windows[i].text].cut(windows[i].first, windows[i].last) for i in places]
-            batch = self._batch([pieces.ids for pieces in cut])
-            facets_BKD, weights_BKL, vectors_BD = self._network(batch)
-            facets_WKD[places] = facets_BKD.float().cpu().numpy()
-            vectors_WD[places] = vectors_BD.float().cpu().numpy()
-            spans_WK2[places] = self._spans(cut, weights_BKL, facets_BKD.any(dim=2), batch)
-        return WindowFacets(facets_WKD, spans_WK2, vectors_WD)
+        facets_RKD = np.empty((len(runs), num_facets, dim), dtype=np.float32)
+        spans_RK2 = np.empty((len(runs), num_facets, 2), dtype=np.int32)
+        lengths_R = np.array([len(run) for run in runs], dtype=np.int64)
+        for chunk in length_batches(lengths_R, max_tokens=_CHUNK_TOKENS):
+            states_TD = self._states([runs[i] for i in chunk], texts)
+            ends_B = lengths_R[chunk].cumsum()
+            for part in length_batches(lengths_R[chunk], max_tokens=_BATCH_TOKENS):  # the order of the chunk
+                places = chunk[part]
+                own_TD = states_TD[ends_B[part[0]] - lengths_R[places[0]] : ends_B[part[-1]]]
+                read = self._run_batch([runs[i] for i in places], texts)
+                vectors_BD = average_states(own_TD, read.batch)
+                facets_BKD, weights_BKL = self._network.pooling(own_TD, vectors_BD, read.batch, read.slots)
+                facets_RKD[places], spans_RK2[places] = self._told_apart(facets_BKD, weights_BKL, read)
+        return RunFacets(facets_RKD, spans_RK2)
+
+    def _states(self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]) -> Tensor:
+        """States of the sentences of runs, each read by itself, one after another, ``[T, D]``."""
+        rows = [texts[run.text].ids[a:b] for run in runs for a, b in pairwise(run.bounds.tolist())]
+        lengths_S = np.array([len(row) + NUM_SPECIAL for row in rows], dtype=np.int64)
+        firsts_S = torch.from_numpy(lengths_S.cumsum() - lengths_S).to(self._device)
+        states_TD: Tensor | None = None
+        for places in length_batches(lengths_S, max_tokens=_BATCH_TOKENS):
+            batch = self._batch([rows[i] for i in places])
+            found_TD = self._network.encoder(batch)
+            if len(places) == len(rows) and (np.diff(places) == 1).all():
+                return found_TD
+            if states_TD is None:
+                states_TD = found_TD.new_empty(int(lengths_S.sum()), found_TD.shape[1])
+            own_T = firsts_S[torch.from_numpy(places).to(self._device)][batch.text_numbers] + batch.positions
+            states_TD.index_copy_(0, own_T, found_TD)
+        assert states_TD is not None
+        return states_TD
+
+    def _run_batch(self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]) -> _RunBatch:
+        cut = [texts[run.text].cut(int(run.bounds[0]), int(run.bounds[-1])) for run in runs]
+        lengths_S = np.concatenate([run.sentences for run in runs])
+        ends_S = lengths_S.cumsum()
+        is_piece_T = np.ones(int(ends_S[-1]), dtype=np.bool_)
+        is_piece_T[ends_S - lengths_S] = is_piece_T[ends_S - 1] = False
+        ids_T = np.full(len(is_piece_T), self._pieces.last_id, dtype=np.int32)
+        ids_T[ends_S - lengths_S] = self._pieces.first_id
+        ids_T[is_piece_T] = np.concatenate([pieces.ids for pieces in cut])
+        batch = RaggedBatch.of(np.split(ids_T, np.cumsum([len(run) for run in runs])[:-1]), self._device)
+        sentences_BS = np.zeros((len(runs), max(len(run.bounds) for run in runs) - 1), dtype=np.int64)
+        for row, run in zip(sentences_BS, runs, strict=True):
+            row[: len(run.bounds) - 1] = run.sentences
+        slots, sentences_BK = sentence_slots(sentences_BS, self._config.network, device=self._device)
+        characters = np.stack([np.concatenate([getattr(p, end) for p in cut]) for end in ("starts", "ends")], axis=1)
+        places_T = np.where(is_piece_T, is_piece_T.cumsum() - 1, -1)
+        return _RunBatch(batch, places_T, characters, slots, sentences_BK)
+
+    def _told_apart(
+        self, facets_BKD: Tensor, weights_BKL: Tensor, read: _RunBatch
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """Facets of which no two are alike, and their spans; one that was made of several has that of its sentence."""
+        facets = facets_BKD.float().cpu().numpy()
+        begin_BK = (read.slots.firsts + 1) * read.slots.used
+        used_BK, short = facets.any(axis=2), facets.shape[1] - begin_BK.shape[1]
+        begin_BK = torch.nn.functional.pad(begin_BK, (0, short), value=1)
+        merged = merged_facets(facets, used_BK.astype(np.float32))
+        if merged.members.sum() > merged.members.any(axis=2).sum():
+            sentence_BK = np.pad(read.sentences, ((0, 0), (0, short)), constant_values=-1)
+            own_BK = np.take_along_axis(sentence_BK, merged.closest, axis=1)
+            beside_BKK = merged.members & (sentence_BK[:, None] == own_BK[:, :, None])
+            weights_BKL = torch.from_numpy(beside_BKK).to(weights_BKL) @ weights_BKL
+            begin_BK = begin_BK.gather(1, torch.from_numpy(merged.closest).to(self._device))
+        spans_BK2 = self._spans(read, weights_BKL, begin_BK)
+        return merged.facets, spans_BK2 * merged.facets.any(axis=2, keepdims=True)
 
     def _of_pieces(self, flags_V: NDArray[np.bool_], batch: RaggedBatch) -> Tensor:
         """What is true of each piece of a batch, ``[B, L]``."""
         flags_T = torch.from_numpy(flags_V).to(self._device)[batch.ids]
         return batch.pad(flags_T[:, None])[:, :, 0]
 
-    def _spans(
-        self, cut: Sequence[Pieces], weights_BKL: Tensor, used_BK: Tensor, batch: RaggedBatch
-    ) -> NDArray[np.int32]:
-        """Characters that facets attend to, ``[B, K, 2]``."""
-        places_L = torch.arange(batch.max_length, device=self._device)
-        is_special_BL = (places_L == 0) | (places_L >= batch.lengths[:, None] - 1)
+    def _spans(self, read: _RunBatch, weights_BKL: Tensor, begin_BK: Tensor) -> NDArray[np.int32]:
+        """Characters that facets attend to, ``[B, K, 2]``; the piece at ``begin_BK`` where it is none in particular."""
+        batch = read.batch
+        places_BL = batch.pad(torch.from_numpy(read.pieces).to(self._device)[:, None] + 1)[:, :, 0] - 1
         # Nobody wants to read a span that begins with the stop of the sentence before.
-        unshown_BL = is_special_BL | self._of_pieces(self._pieces.is_mark, batch)
-        firsts_BK, lasts_BK = attended_runs(weights_BKL.masked_fill(unshown_BL[:, None], 0.0))
-        # Without weight on any other piece the run is the first special one.
-        firsts_BK, lasts_BK = firsts_BK.clamp_min(1), lasts_BK.clamp_min(1)
+        unshown_BL = (places_BL < 0) | self._of_pieces(self._pieces.is_mark, batch)
+        shown_BKL = weights_BKL.masked_fill(unshown_BL[:, None], 0.0)
+        firsts_BK, lasts_BK = attended_runs(shown_BKL)
+        is_somewhere_BK = shown_BKL.any(dim=2)
+        firsts_BK = torch.where(is_somewhere_BK, firsts_BK, begin_BK)
+        lasts_BK = torch.where(is_somewhere_BK, lasts_BK, begin_BK)
         continues_BL = self._of_pieces(self._pieces.continues_word, batch)
         firsts_BK, lasts_BK = widen_to_words(firsts_BK, lasts_BK, continues_BL)
-        firsts_BK = firsts_BK.clamp_min(1)  # a window may begin inside a word
-        lengths_B = np.array([len(pieces) for pieces in cut])
-        before_B1 = (np.cumsum(lengths_B) - lengths_B)[:, None] - 1  # the first special piece is not in the arrays
-        starts_BK = np.concatenate([pieces.starts for pieces in cut])[firsts_BK.cpu().numpy() + before_B1]
-        ends_BK = np.concatenate([pieces.ends for pieces in cut])[lasts_BK.cpu().numpy() + before_B1]
-        spans_BK2 = np.stack([starts_BK, np.maximum(ends_BK, starts_BK + 1)], axis=2)
-        return spans_BK2 * used_BK.cpu().numpy()[:, :, None]
+        # A sentence that was cut may begin inside a word: then the piece before it is the special one.
+        first_BK, last_BK = (
+            places_BL.gather(1, places).cpu().numpy()
+            for places in (firsts_BK + (places_BL.gather(1, firsts_BK) < 0), lasts_BK)
+        )
+        starts_BK, ends_BK = read.characters[first_BK, 0], read.characters[last_BK, 1]
+        return np.stack([starts_BK, np.maximum(ends_BK, starts_BK + 1)], axis=2)
+
+
+def _slices(num_texts: int, parts_of: Callable[[int], list[PartT]]) -> Iterator[list[list[PartT]]]:
+    """Sections of the texts, each of windows or runs of one text, some at a time."""
+    sections: list[list[PartT]] = []
+    size = 0
+    for text in range(num_texts):
+        parts = parts_of(text)
+        for start in range(0, len(parts), _SECTION_RUNS):
+            sections.append(parts[start : start + _SECTION_RUNS])
+            size += len(sections[-1])
+            if size >= _SLICE_RUNS:
+                yield sections
+                sections, size = [], 0
+    if sections:
+        yield sections

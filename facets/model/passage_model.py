@@ -101,7 +101,6 @@ class PassageFacets:
         facets: ``[N, K, D]`` float32, unit norm; zero rows where a text has fewer facets.
         spans: ``[N, K, 2]`` int32: where each facet attends, as offsets of characters ``[start, end)`` of the text as
             it was given; (0, 0) for zero rows, never empty for others.
-        vectors: ``[N, D]`` float32, the text's own unit vector, as ``PassageModel.embed`` gives it.
         num_tokens: ``[N]`` int64, word pieces of each text.
         num_read: ``[N]`` int64, those that were read: all.
         kept: Facets ``[M, D]`` and spans ``[M, 2]`` of the long texts whose documents keep more than K, by place.
@@ -109,7 +108,6 @@ class PassageFacets:
 
     facets: NDArray[np.float32]
     spans: NDArray[np.int32]
-    vectors: NDArray[np.float32]
     num_tokens: NDArray[np.int64]
     num_read: NDArray[np.int64]
     kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]] = field(default_factory=dict)
@@ -200,9 +198,10 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
             ((1, 16, 384), 2, [14])
         """
         pieces = self._nonempty(self.pieces.encode(texts))
-        found = self._encoder.facets(pieces)
+        starts = [self._sentence_starts(text, own) for text, own in zip(texts, pieces, strict=True)]
+        found = self._encoder.facets(pieces, starts)
         num_tokens_N = np.array([len(own) for own in pieces], dtype=np.int64)
-        return PassageFacets(found.facets, found.spans, found.vectors, num_tokens_N, num_tokens_N.copy(), found.kept)
+        return PassageFacets(found.facets, found.spans, num_tokens_N, num_tokens_N.copy(), found.kept)
 
     def encode_queries(self, texts: Sequence[str]) -> QueryFacets:
         """Facets of queries.
@@ -226,6 +225,10 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         pieces = self._nonempty(self.pieces.encode(texts))
         bounds = [query_parts(own, self.tokenizer.sentences(text)) for text, own in zip(texts, pieces, strict=True)]
         return join_parts(self._encoder.part_vectors(pieces, bounds), [len(cut) - 1 for cut in bounds])
+
+    def _sentence_starts(self, text: str, pieces: Pieces) -> NDArray[np.int64]:
+        """The first piece of each sentence."""
+        return np.searchsorted(pieces.starts, [sentence.start for sentence in self.tokenizer.sentences(text)])
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector a text: that of the sentence encoder.

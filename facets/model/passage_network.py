@@ -7,7 +7,7 @@ What co-occurs with a passage are the sentences it holds and the questions it an
 facets are the predicted centres of these (Chang 2022, section 3.2.1, with another target space). A sentence vector is
 itself a mean of token states, so a facet starts as the mean of a segment and learns which tokens belong together.
 
-Shape suffixes: T tokens of all texts, B texts, L tokens of the longest text, K facets, W width, H heads.
+Shape suffixes: T tokens of all texts, B texts, L tokens of the longest text, K facets, S sentences, W width, H heads.
 """
 
 import math
@@ -29,6 +29,7 @@ _LAYER_NORM_EPSILON = 1e-12  # BERT's
 _ROWS_STEP = 64
 _FEW_ROWS = 128
 _FEW_ROWS_STEP = 16
+_ATTENTION_STEP = 16  # tokens; attention over 31 tokens takes twice the time of 32, over 17 as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,8 @@ class RaggedBatch:
         return padded.view(num_texts, length, -1)
 
     def flatten(self, values_BLX: Tensor) -> Tensor:
-        """``[T, X]`` of ``[B, L, X]``."""
-        return values_BLX.flatten(0, 1)[self.text_numbers * self.max_length + self.positions]
+        """``[T, X]`` of ``[B, L, X]``, or of longer texts."""
+        return values_BLX.flatten(0, 1)[self.text_numbers * values_BLX.shape[1] + self.positions]
 
 
 class SentenceEncoder(nn.Module):
@@ -93,9 +94,9 @@ class SentenceEncoder(nn.Module):
         short = _num_padding(len(batch.ids))
         pieces_TW = self.pieces(functional.pad(batch.ids, (0, short)))
         states_TW = self.norm(pieces_TW + self.positions(functional.pad(batch.positions, (0, short))))
-        bias_B11L = None
-        if int(batch.lengths.min()) < batch.max_length:
-            unseen_BL = ~batch.mask
+        bias_B11L, length = None, -(-batch.max_length // _ATTENTION_STEP) * _ATTENTION_STEP
+        if int(batch.lengths.min()) < length:
+            unseen_BL = functional.pad(~batch.mask, (0, length - batch.max_length), value=True)
             bias_B11L = torch.zeros(unseen_BL.shape, dtype=states_TW.dtype, device=states_TW.device)
             bias_B11L = bias_B11L.masked_fill_(unseen_BL, torch.finfo(bias_B11L.dtype).min)[:, None, None]
         for layer in self.layers:
@@ -118,7 +119,10 @@ class _Layer(nn.Module):
     def forward(self, states_TW: Tensor, batch: RaggedBatch, bias_B11L: Tensor | None) -> Tensor:
         num_tokens = len(batch.ids)
         joined = self.attention_in(states_TW)[:num_tokens]
-        joined = joined.view(len(batch.lengths), batch.max_length, -1) if bias_B11L is None else batch.pad(joined)
+        if bias_B11L is None:
+            joined = joined.view(len(batch.lengths), batch.max_length, -1)
+        else:
+            joined = batch.pad(joined, shape=(len(batch.lengths), bias_B11L.shape[3]))
         heads = joined.unflatten(2, (3, self._num_heads, -1)).permute(2, 0, 3, 1, 4)
         queries, keys, values = heads.unbind(0)
         met = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=_like(bias_B11L, heads))
@@ -149,12 +153,95 @@ _LARGEST_SHIFT = 0.3  # what one unit of the output of the shift layer moves a f
 _LENGTH_STEP = 32  # few different shapes: half precision keeps a kernel for each it has met
 
 
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Where the facets of texts begin to look; those that a text does not have come last.
+
+    Attributes:
+        centres: Middle of the segment that a facet begins as, in (0, 1) of its text, ``[B, K]`` float32.
+        counts: How many segments of its length the text has, ``[B, K]`` float32.
+        firsts: First token that it may look at, ``[B, K]`` int64.
+        lasts: The one behind the last.
+        used: Whether the text has this facet, ``[B, K]``; the first one always.
+    """
+
+    centres: Tensor
+    counts: Tensor
+    firsts: Tensor
+    lasts: Tensor
+    used: Tensor
+
+    def padded(self, num_texts: int, num_facets: int) -> "Slots":
+        """For more texts, and more facets of each, which nobody uses."""
+
+        def pad(values_BK: Tensor, value: float) -> Tensor:
+            more = (0, num_facets - values_BK.shape[1], 0, num_texts - len(values_BK))
+            return functional.pad(values_BK, more, value=value)
+
+        used_BK = pad(self.used, value=False)
+        used_BK[len(self.used) :, 0] = True
+        return Slots(pad(self.centres, 0.5), pad(self.counts, 1), pad(self.firsts, 0), pad(self.lasts, 1), used_BK)
+
+
+def equal_slots(lengths_B: Tensor, config: PassageNetworkConfig) -> Slots:
+    """Equal segments of texts of so many tokens, one for ``tokens_per_facet``, which may look anywhere."""
+    wanted_B1 = torch.ceil(lengths_B / config.tokens_per_facet).long().clamp(1, config.num_facets)[:, None]
+    facets_K = torch.arange(int(wanted_B1.max()), device=lengths_B.device)
+    counts_BK = wanted_B1.expand(-1, len(facets_K)).float()
+    lasts_BK = lengths_B[:, None].expand_as(counts_BK)
+    centres_BK = (facets_K + 0.5) / wanted_B1
+    return Slots(centres_BK, counts_BK, torch.zeros_like(lasts_BK), lasts_BK, facets_K < wanted_B1)
+
+
+def sentence_slots(
+    sentences_BS: NDArray[np.int64], config: PassageNetworkConfig, *, device: torch.device | str = "cpu"
+) -> tuple[Slots, NDArray[np.int64]]:
+    """Equal segments of the sentences of texts: at least one each, as many of the text as ``equal_slots`` has.
+
+    The next one always goes to the sentence whose segments are longest.
+
+    Args:
+        sentences_BS: Tokens of each sentence, at most K of a text; 0 where a text has no more.
+        config: Of the network.
+        device: Where the slots are wanted.
+
+    Returns:
+        Slots that look at their sentence only, and the sentence of each, ``[B, K]``.
+
+    Example:
+        >>> slots, sentences = sentence_slots(np.array([[6, 30]]), PassageNetworkConfig())
+        >>> slots.used.tolist(), sentences.tolist()
+        ([[True, True, True]], [[0, 1, 1]])
+    """
+    totals_B = sentences_BS.sum(axis=1)
+    parts_BS = (sentences_BS > 0).astype(np.int64)
+    wanted_B = np.minimum(np.ceil(totals_B / config.tokens_per_facet).astype(np.int64), config.num_facets)
+    while len(short_B := np.flatnonzero(parts_BS.sum(axis=1) < wanted_B)):
+        longest_B = (sentences_BS[short_B] / np.maximum(parts_BS[short_B], 1)).argmax(axis=1)
+        parts_BS[short_B, longest_B] += 1
+    ends_BS = parts_BS.cumsum(axis=1)
+    facets_K = np.arange(ends_BS[:, -1].max())
+    used_BK = facets_K < ends_BS[:, -1:]
+    sentence_BK = np.minimum((facets_K >= ends_BS[:, :, None]).sum(axis=1), sentences_BS.shape[1] - 1)
+
+    def of_sentence(values_BS: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.take_along_axis(values_BS, sentence_BK, axis=1)
+
+    lengths_BK, parts_BK = np.maximum(of_sentence(sentences_BS), 1), np.maximum(of_sentence(parts_BS), 1)
+    firsts_BK = of_sentence(sentences_BS.cumsum(axis=1) - sentences_BS)
+    place_BK = facets_K - of_sentence(ends_BS - parts_BS) + 0.5
+    centres_BK = (firsts_BK + lengths_BK * place_BK / parts_BK) / totals_B[:, None]
+    counts_BK = totals_B[:, None] * parts_BK / lengths_BK
+    arrays = centres_BK.astype(np.float32), counts_BK.astype(np.float32), firsts_BK, firsts_BK + lengths_BK, used_BK
+    return Slots(*(torch.from_numpy(array).to(device) for array in arrays)), sentence_BK
+
+
 class FacetPooling(nn.Module):
     """Token states to facets: where each facet looks, and what it sees there.
 
-    A text of n tokens has ``ceil(n / tokens_per_facet)`` facets, K at most, that begin as equal segments of it. A facet
-    asks with its place and the vector of the text, reads the text once (a decoder layer), and then weights tokens by
-    a softmax of a content score and a Gaussian over positions.
+    A text of n tokens has ``ceil(n / tokens_per_facet)`` facets, K at most, that begin as equal segments of it, or of
+    its sentences. A facet asks with its place and the vector of the text, reads the text once (a decoder layer), and
+    then weights the tokens that it may look at by a softmax of a content score and a Gaussian over positions.
     """
 
     def __init__(self, config: PassageNetworkConfig) -> None:
@@ -173,46 +260,43 @@ class FacetPooling(nn.Module):
         self.log_width = _zero_linear(width, 1)
         self.correction = _zero_linear(width, width)
 
-    def forward(self, states_TW: Tensor, vectors_BW: Tensor, batch: RaggedBatch) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, states_TW: Tensor, vectors_BW: Tensor, batch: RaggedBatch, slots: Slots | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Facets and where they look.
 
         Args:
             states_TW: Contextual states of all tokens.
             vectors_BW: Unit vectors of the texts.
             batch: What the states belong to.
+            slots: Where facets begin to look; None: equal segments of the texts.
 
         Returns:
             Facets of unit norm ``[B, K, W]``, zero rows where a text has fewer, and their weights over tokens
             ``[B, K, L]``, which add up to 1 over the tokens of the text.
         """
-        num_facets_B = self.num_facets(batch.lengths)
+        slots = slots or equal_slots(batch.lengths, self.config)
         size, length = _round_up(len(vectors_BW)), -(-batch.max_length // _LENGTH_STEP) * _LENGTH_STEP
         more = size - len(vectors_BW)
         facets_BKW, weights_BKL = self._facets(
             batch.pad(states_TW, shape=(size, length)),
             functional.pad(vectors_BW, (0, 0, 0, more)),
             functional.pad(batch.lengths, (0, more), value=1),
-            functional.pad(num_facets_B, (0, more), value=1),
+            slots.padded(size, min(_round_up(slots.used.shape[1]), self.config.num_facets)),
         )
         short = self.config.num_facets - facets_BKW.shape[1]
         facets_BKW = functional.pad(facets_BKW[: len(vectors_BW)], (0, 0, 0, short))
         return facets_BKW, functional.pad(weights_BKL[: len(vectors_BW), :, : batch.max_length], (0, 0, 0, short))
 
-    def _facets(
-        self, states_BLW: Tensor, vectors_BW: Tensor, lengths_B: Tensor, num_facets_B: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def _facets(self, states_BLW: Tensor, vectors_BW: Tensor, lengths_B: Tensor, slots: Slots) -> tuple[Tensor, Tensor]:
         """As :meth:`forward`, of padded states; every text has a token."""
         places_L = torch.arange(states_BLW.shape[1], device=states_BLW.device)
         unseen_BL = places_L >= lengths_B[:, None]
-        most = min(_round_up(int(num_facets_B.max())), self.config.num_facets)
-        facets_K = torch.arange(most, device=states_BLW.device)
-        used_BK = facets_K < num_facets_B[:, None]
-        centres_BK = (facets_K + 0.5) / num_facets_B[:, None]
-        queries_BKW = self.from_place(_waves(centres_BK).to(states_BLW.dtype))
+        queries_BKW = self.from_place(_waves(slots.centres).to(states_BLW.dtype))
         queries_BKW = queries_BKW + self.from_vector(vectors_BW.to(states_BLW.dtype))[:, None]
         queries_KBW, states_LBW = (values.transpose(0, 1).contiguous() for values in (queries_BKW, states_BLW))
         queries_KBW = self.decoder(
-            queries_KBW, states_LBW, tgt_key_padding_mask=~used_BK, memory_key_padding_mask=unseen_BL
+            queries_KBW, states_LBW, tgt_key_padding_mask=~slots.used, memory_key_padding_mask=unseen_BL
         )
         # Of a tensor that is not contiguous, every text would be multiplied by a copy of the weights.
         queries_BKW = queries_KBW.transpose(0, 1).contiguous()
@@ -220,26 +304,22 @@ class FacetPooling(nn.Module):
         asked_BKW = self.asks(queries_BKW) @ self.answers.weight
         content_BKL = asked_BKW @ states_BLW.mT / math.sqrt(states_BLW.shape[2])
         positions_BL = (places_L + 0.5) / lengths_B[:, None]
-        near_BKL = self._nearness(queries_BKW, centres_BK, num_facets_B, positions_BL)
-        weights_BKL = (content_BKL.float() + near_BKL).masked_fill(unseen_BL[:, None], -torch.inf).softmax(dim=2)
+        near_BKL = self._nearness(queries_BKW, slots, positions_BL)
+        elsewhere_BKL = (places_L < slots.firsts[:, :, None]) | (places_L >= slots.lasts[:, :, None])
+        weights_BKL = (content_BKL.float() + near_BKL).masked_fill(elsewhere_BKL, -torch.inf).softmax(dim=2)
         seen_BKW = weights_BKL.to(states_BLW.dtype) @ states_BLW
         pooled_BKW = functional.normalize((seen_BKW + self.correction(seen_BKW)).float(), dim=2)
         facets_BKW = functional.normalize(pooled_BKW + self._shared(vectors_BW), dim=2)
-        return facets_BKW * used_BK[:, :, None], weights_BKL * used_BK[:, :, None]
-
-    def num_facets(self, lengths_B: Tensor) -> Tensor:
-        """Facets of texts of so many tokens."""
-        wanted_B = torch.ceil(lengths_B / self.config.tokens_per_facet).long()
-        return wanted_B.clamp(1, self.config.num_facets)
+        return facets_BKW * slots.used[:, :, None], weights_BKL * slots.used[:, :, None]
 
     def _shared(self, vectors_BW: Tensor) -> Tensor:
         """What all facets of a text have in common: as if its own vector counted in every score."""
         return self.config.own_vector_weight * vectors_BW.float()[:, None]
 
-    def _nearness(self, queries_BKW: Tensor, centres_BK: Tensor, num_facets_B: Tensor, positions_BL: Tensor) -> Tensor:
+    def _nearness(self, queries_BKW: Tensor, slots: Slots, positions_BL: Tensor) -> Tensor:
         """Logarithm of the Gaussian of each facet at each token, up to a constant, ``[B, K, L]``."""
-        moved_BK = centres_BK + _LARGEST_SHIFT * self.shift(queries_BKW).squeeze(2).float()
-        widths_BK = torch.exp(self.log_width(queries_BKW).squeeze(2).float()) * 0.5 / num_facets_B[:, None]
+        moved_BK = slots.centres + _LARGEST_SHIFT * self.shift(queries_BKW).squeeze(2).float()
+        widths_BK = torch.exp(self.log_width(queries_BKW).squeeze(2).float()) * 0.5 / slots.counts
         return -0.5 * ((positions_BL[:, None] - moved_BK[:, :, None]) / widths_BK[:, :, None]).square()
 
 

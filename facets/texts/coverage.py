@@ -20,7 +20,7 @@ from facets.language.sentences import Sentence
 from facets.language.vectors import unit_rows
 from facets.language.vocabulary import Vocabulary
 from facets.model.contract import TextEncoder, TextModel
-from facets.model.passage_encoding import reduce_facets
+from facets.model.facet_reduction import reduce_facets
 from facets.texts.words import known_rows
 
 Refine = Callable[[Tensor, Tensor], Tensor]  # unit vectors [U, D] and weights [U] of words -> other weights [U]

@@ -179,7 +179,7 @@ class PassageSearchedModel(SearchedModel, Protocol):
     """What it uses where a model has more: one vector a text, queries of their own."""
 
     def encode_passages(self, texts: Sequence[str]) -> PassageFacets:
-        """Facets and vectors of texts that are not blank."""
+        """Facets of texts that are not blank."""
         ...
 
     def encode_queries(self, texts: Sequence[str]) -> QueryFacets:
@@ -276,7 +276,7 @@ def _encode(
     known = [texts[row] for row in rows]
     if known and isinstance(model, PassageSearchedModel):
         encoded = model.encode_passages(known)
-        vectors_ND[rows] = encoded.vectors
+        vectors_ND[rows] = model.embed(known)
         for place, row in enumerate(rows):
             documents[row] = encoded.document(place)
     elif known:

@@ -25,8 +25,6 @@ _WORD_CHARACTER = re.compile(r"\w")
 class ServedPassages(ServedTexts):
     """A model of passages."""
 
-    makes_vectors = True
-
     def __init__(
         self,
         model: PassageModel,
@@ -94,7 +92,7 @@ class ServedPassages(ServedTexts):
         kept = np.full(len(texts), None, dtype=object)
         for place, document in found.kept.items():
             kept[place] = document
-        return found.facets, found.spans, found.vectors, found.num_tokens, found.num_read, kept
+        return found.facets, found.spans, found.num_tokens, found.num_read, kept
 
     def _queries(self, texts: Sequence[str]) -> Columns:
         found = self._passage_model.encode_queries(texts)
@@ -110,10 +108,10 @@ def _about_tokens(text: str) -> int:
 
 
 def _encoded(columns: Columns) -> Encoded:
-    facets, spans, vectors, num_tokens, num_read, kept = columns
+    facets, spans, num_tokens, num_read, kept = columns
     stats = tuple(
         TokenStats(read, 0, of_how_many)
         for read, of_how_many in zip(num_read.tolist(), num_tokens.tolist(), strict=True)
     )
     kept_by_place = {place: one for place, one in enumerate(kept.tolist()) if one is not None}
-    return Encoded(facets, stats, spans, vectors, kept_by_place)
+    return Encoded(facets, stats, spans, kept=kept_by_place)

@@ -55,7 +55,7 @@ class Encoded:
         facets: ``[texts, K, D]``, float32, magnitudes kept; zero rows where a text has fewer facets.
         stats: Token counts of each text.
         spans: Where each facet stands in its text, ``[texts, K, 2]``; None where facets have no place.
-        vectors: The text's own unit vector, ``[texts, D]``; None where it is not made beside the facets.
+        vectors: The text's own unit vector, ``[texts, D]``; None where nobody asked for it.
         kept: Facets and spans of the long texts whose documents keep more than K, by place.
     """
 
@@ -118,10 +118,7 @@ class ServedTexts(ServedModel[TextModel]):
     Attributes:
         model: The model.
         relevance: What gives hits of searches with it their confidence; None: they have none.
-        makes_vectors: Whether the vector of a text comes along with its facets; else it is a work of its own.
     """
-
-    makes_vectors = False
 
     def __init__(
         self,

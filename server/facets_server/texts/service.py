@@ -81,7 +81,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
 
     def _is_quick(self, request: texts_pb2.EmbedRequest) -> bool:
         served = self._models.get(request.model)
-        return served.reads_at_once(request.texts) and (served.makes_vectors or not request.include_vectors)
+        return served.reads_at_once(request.texts) and not request.include_vectors
 
     def _submit(
         self, request: texts_pb2.EmbedRequest | texts_pb2.ExplainRequest, call: CallContext
@@ -126,9 +126,9 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
 def _finished(
     served: ServedTexts, pending: PendingTexts, request: texts_pb2.EmbedRequest, call: CallContext
 ) -> Encoded:
-    """Texts that were begun, with a vector each where the request asks for one and the model has not made it yet."""
+    """Texts that were begun, with a vector each where the request asks for one."""
     encoded = pending.result()
-    if not request.include_vectors or encoded.vectors is not None:
+    if not request.include_vectors:
         return encoded
     return replace(encoded, vectors=served.embed(list(request.texts), call))
 

@@ -3,13 +3,17 @@
 Runs of pieces that facets attend to, against a search through all runs.
 """
 
+from itertools import pairwise
+
 import numpy as np
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from facets.model.passage_encoding import attended_runs, reduce_facets, widen_to_words
+from facets.model.facet_reduction import reduce_facets
+from facets.model.passage_cutting import cut_runs, sentence_bounds
+from facets.model.passage_encoding import attended_runs, merged_facets, widen_to_words
 
 
 def unit(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -109,3 +113,42 @@ def test_runs_are_widened_to_whole_words() -> None:
     firsts, lasts = widen_to_words(torch.tensor([[1, 2], [1, 2]]), torch.tensor([[2, 3], [1, 4]]), continues)
     assert firsts.tolist() == [[0, 2], [1, 2]]
     assert lasts.tolist() == [[2, 4], [1, 4]]
+
+
+@given(st.integers(0, 10_000), st.integers(1, 12), st.floats(0.0, 1.5))
+def test_merged_facets_are_means_of_which_no_two_are_alike(seed: int, num_facets: int, spread: float) -> None:
+    random = np.random.default_rng(seed)
+    facets = unit(random.standard_normal(8) + spread * random.standard_normal((2, num_facets, 8)))
+    weights = (random.random((2, num_facets)) > 0.2).astype(np.float32) * random.integers(1, 4, (2, num_facets))
+    merged = merged_facets(facets, weights.astype(np.float32))
+    for text in range(2):
+        groups = merged.members[text].any(axis=1)
+        assert (merged.members[text].sum(axis=0) == (weights[text] > 0)).all(), (
+            "each is in one group, or weighs nothing"
+        )
+        found = merged.facets[text, groups]
+        for group, facet, closest in zip(
+            merged.members[text][groups], found, merged.closest[text][groups], strict=True
+        ):
+            mean = (facets[text] * weights[text][:, None])[group].sum(axis=0)
+            np.testing.assert_allclose(facet, mean / np.linalg.norm(mean), atol=1e-5)
+            assert group[closest]
+        assert (found @ found.T - 2 * np.eye(len(found))).max(initial=-1) <= 0.9 + 1e-4
+        assert (np.diff(merged.closest[text][groups]) > 0).all()
+
+
+def test_short_sentences_are_one_with_their_neighbours_and_long_ones_are_read_in_parts() -> None:
+    says = np.ones(60, dtype=np.bool_)
+    says[[1, 5]] = False
+    bounds = sentence_bounds(np.array([0, 2, 6, 59]), says, longest=30)
+    assert bounds.tolist() == [0, 6, 33, 60], "the first says one word, and so does the last"
+    assert sentence_bounds(np.array([0]), says[:1], longest=30).tolist() == [0, 1]
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=60), st.integers(1, 8))
+def test_runs_make_up_a_text_within_their_bounds(lengths: list[int], most: int) -> None:
+    bounds = np.cumsum([0, *lengths])
+    runs = cut_runs(3, bounds, longest=40, most=most)
+    assert np.concatenate([[0], *(run.bounds[1:] for run in runs)]).tolist() == bounds.tolist()
+    assert all(before.bounds[-1] == after.bounds[0] for before, after in pairwise(runs))
+    assert all(len(run) <= 40 and 1 <= len(run.sentences) <= most and run.text == 3 for run in runs)

@@ -39,7 +39,6 @@ def test_a_text_has_the_same_facets_alone_and_among_others(model: PassageModel) 
         used = alone.facets[0].any(axis=1)
         assert (together.facets[position].any(axis=1) == used).all()
         assert cosines(together.facets[position], alone.facets[0])[used].min() > 0.999
-        assert cosines(together.vectors[position], alone.vectors[0]) > 0.999
 
 
 def test_spans_lie_in_the_text_and_hold_whole_words(model: PassageModel) -> None:
@@ -90,7 +89,6 @@ def test_facets_of_many_windows_are_reduced_in_sections(model: PassageModel) -> 
     passages = model.encode_passages([SHORT, text])
     assert passages.facets[1].any(axis=1).all()
     assert (np.diff(passages.spans[1, :, 0]) >= 0).all()
-    assert cosines(passages.vectors[1], model.embed([text])[0]) > 0.999
 
 
 def test_a_long_text_keeps_more_facets_for_its_document(model: PassageModel) -> None:
@@ -105,10 +103,26 @@ def test_a_long_text_keeps_more_facets_for_its_document(model: PassageModel) -> 
     assert short.shape == (model.num_facets, model.dim) and places.shape == (model.num_facets, 2)
 
 
-def test_vectors_of_passages_and_of_texts_are_the_same(model: PassageModel) -> None:
+def test_a_text_has_one_vector(model: PassageModel) -> None:
     vectors = model.embed(TEXTS)
     assert vectors.shape == (len(TEXTS), model.dim)
-    assert cosines(vectors, model.encode_passages(TEXTS).vectors).min() > 0.999
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+
+
+def test_no_facet_of_a_text_is_there_twice(model: PassageModel) -> None:
+    for text in (*TEXTS, LONG * 12):
+        facets_KD = model.encode_passages([text]).document(0)[0]
+        cosines_KK = facets_KD @ facets_KD.T - 2 * np.eye(len(facets_KD))
+        assert cosines_KK.max() <= 0.9 + 1e-3
+
+
+def test_sentences_share_nothing_but_the_mean_of_their_states(model: PassageModel) -> None:
+    """A facet of a sentence that is read beside others differs from its own only by what all facets hold."""
+    alone = model.encode([SHORT])[0, 0]
+    first = model.encode_passages([f"{SHORT} Music lifting weights 7 in the garage!"])
+    assert first.facets[0].any(axis=1).sum() >= 2
+    assert cosines(first.facets[0], alone).argmax() == 0
+    assert (first.spans[0, first.facets[0].any(axis=1), 0] >= 0).all() and first.spans[0, 0, 1] <= len(SHORT)
 
 
 def test_a_short_query_is_its_own_vector(model: PassageModel) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from facets.config import PassageNetworkConfig, SentenceEncoderConfig
 from facets.errors import ConfigError
-from facets.model.passage_network import PassageNetwork, RaggedBatch, SentenceEncoder, average_states
+from facets.model.passage_network import PassageNetwork, RaggedBatch, SentenceEncoder, average_states, sentence_slots
 
 ENCODER = SentenceEncoderConfig(
     num_layers=1, width=32, num_heads=4, feedforward_dim=48, vocabulary_size=50, max_tokens=64
@@ -139,3 +139,29 @@ def test_the_vector_of_a_text_is_the_mean_of_its_states_at_unit_length() -> None
 def test_heads_must_divide_the_width() -> None:
     with pytest.raises(ConfigError, match="num_heads"):
         SentenceEncoderConfig(width=32, num_heads=5)
+
+
+@torch.no_grad()
+def test_facets_of_sentences_look_at_their_sentence_alone(network: PassageNetwork) -> None:
+    sentences = np.array([[3, 15, 2], [20, 0, 0]])
+    slots, of_sentence = sentence_slots(sentences, CONFIG)
+    assert slots.used.tolist() == [[True] * 4, [True] * 4] and of_sentence.tolist() == [[0, 1, 1, 2], [0] * 4]
+    batch = _batch([20, 20])
+    states = network.encoder(batch)
+    _, weights = network.pooling(states, average_states(states, batch), batch, slots)
+    ends = np.cumsum(sentences, axis=1)
+    for text in range(2):
+        for facet, sentence in enumerate(of_sentence[text]):
+            inside = slice(int(ends[text, sentence] - sentences[text, sentence]), int(ends[text, sentence]))
+            torch.testing.assert_close(weights[text, facet, inside].sum(), torch.tensor(1.0))
+
+
+@torch.no_grad()
+def test_a_text_of_one_sentence_begins_with_the_segments_of_a_text(network: PassageNetwork) -> None:
+    batch = _batch([13])
+    states = network.encoder(batch)
+    vectors = average_states(states, batch)
+    slots, _ = sentence_slots(np.array([[13]]), CONFIG)
+    found = network.pooling(states, vectors, batch, slots)
+    for own, expected in zip(found, network.pooling(states, vectors, batch), strict=True):
+        torch.testing.assert_close(own, expected)
