@@ -118,9 +118,8 @@ def _units(name: str, array: NDArray[np.floating]) -> NDArray[np.float32]:
         )
     if not np.isfinite(found).all():
         raise InvalidInputError("has NaN or infinite values: expected finite ones", path=name)
-    lengths = np.linalg.norm(found, axis=1, keepdims=True).astype(np.float32)
-    units: NDArray[np.float32] = found / np.where(lengths > 0, lengths, np.float32(1.0))
-    return units
+    lengths = np.linalg.norm(found, axis=1, keepdims=True)
+    return (found / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
 
 
 def fewer_facets(

@@ -1,0 +1,147 @@
+"""``python -m facets.diagnose vectors.npy``: what can be told of vectors in a file, or of the word vectors of a model.
+
+The command ``facets diagnose`` starts it for files. Exit codes: 0; 2 when the input cannot be used, in one sentence.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from facets.diagnose import HullReport, Payoff, Reach, VectorReport, certify, describe, payoff
+from facets.errors import FacetsError, InvalidInputError
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+_SHOWN = 10
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the program; returns the exit code."""
+    try:
+        app(argv, prog_name="facets diagnose")
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else 2
+    return 0
+
+
+@app.command()
+def diagnose(
+    source: Annotated[str, typer.Argument(metavar="FILE.npy|MODEL", help="[rows, dim] or [documents, facets, dim].")],
+    queries: Annotated[
+        Path | None, typer.Option(help="Vectors of questions as people ask them, .npy [., dim].")
+    ] = None,
+    hull: Annotated[
+        bool, typer.Option("--hull", help="Prove which rows no query ranks first by inner product.")
+    ] = False,
+    budget_s: Annotated[float | None, typer.Option(help="Seconds for --hull; what is open then is undecided.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
+) -> None:
+    """Tell of vectors: duplicates and hubs, rank, whether facets pay, and what no query can reach."""
+    try:
+        rows_ND, owners_N = _read(source)
+        asked = None if queries is None else _array(queries)
+        report = describe(rows_ND, owners_N=owners_N)
+        found = None if asked is None else _payoff(asked, rows_ND, owners_N)
+        proved = certify(rows_ND, owners_N=owners_N, budget_s=budget_s) if hull else None
+    except (FacetsError, OSError, ValueError) as error:
+        typer.echo(f"facets: {error}", err=True)
+        raise typer.Exit(2) from None
+    if as_json:
+        typer.echo(json.dumps(_plain(report, found, proved, owners_N), indent=2))
+    else:
+        for line in _lines(report, found, proved, owners_N):
+            typer.echo(line)
+
+
+def _array(path: Path) -> NDArray[np.float32]:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise InvalidInputError(f"{path} is no .npy file of numbers: {error}") from error
+    if not isinstance(array, np.ndarray) or not np.issubdtype(array.dtype, np.floating):
+        raise InvalidInputError(f"{path}: expected an array of floats, got {getattr(array, 'dtype', 'an archive')}")
+    return array.astype(np.float32)
+
+
+def _read(source: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Rows and whose they are; rows of zeros, which documents with fewer facets have, left out."""
+    if source.endswith(".npy"):
+        array = _array(Path(source))
+    else:
+        from facets import load
+
+        array = load(source).words.vectors
+    if array.ndim == 2:
+        return array, np.arange(len(array))
+    if array.ndim != 3 or not array.size:
+        shape = list(array.shape)
+        raise InvalidInputError(f"has shape {shape}, expected [rows, dim] or [documents, facets, dim]", path=source)
+    rows = array.reshape(-1, array.shape[2])
+    owners = np.repeat(np.arange(len(array)), array.shape[1])
+    there = np.any(rows != 0, axis=1)
+    return rows[there], owners[there]
+
+
+def _payoff(asked: NDArray[np.float32], rows_ND: NDArray[np.float32], owners_N: NDArray[np.int64]) -> Payoff:
+    starts = np.append(np.flatnonzero(np.diff(owners_N, prepend=-1)), len(rows_ND))
+    own = np.add.reduceat(rows_ND, starts[:-1], axis=0)
+    return payoff(asked, [(rows_ND, starts)], lambda places: own[places])
+
+
+def _unreached(proved: HullReport, owners_N: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Documents of which every row is proved to be inside the hull of others."""
+    return np.setdiff1d(owners_N, owners_N[proved.reach != Reach.INTERIOR])
+
+
+def _plain(
+    report: VectorReport, found: Payoff | None, proved: HullReport | None, owners_N: NDArray[np.int64]
+) -> dict[str, Any]:
+    content: dict[str, Any] = {"vectors": asdict(report)}
+    if found is not None:
+        content["payoff"] = asdict(found)
+    if proved is not None:
+        counts = {reach.name.lower(): proved.num(reach) for reach in Reach}
+        content["hull"] = {**counts, "unreached": _unreached(proved, owners_N).tolist()}
+    return content
+
+
+def _lines(
+    report: VectorReport, found: Payoff | None, proved: HullReport | None, owners_N: NDArray[np.int64]
+) -> list[str]:
+    lines = [
+        f"{report.num_rows:,} vectors of {report.dim} dimensions, {report.num_owners:,} documents",
+        f"duplicates {report.num_duplicates:,} (largest group {report.largest_duplicate}), zeros {report.num_zero:,}",
+        f"effective rank {report.effective_rank:.1f}, {report.epsilon_rank} directions above 1 %",
+    ]
+    for name, near in (("inner product", report.dot), ("cosine", report.cosine)):
+        lines.append(
+            f"by {name}: {near.self_first:.1%} find themselves, {near.unreached:.1%} are near nobody, the largest hub "
+            f"(document {near.hub}) is in {near.largest_hub:,} of {near.num_queries:,} lists"
+        )
+    if found is not None:
+        lines.append(
+            f"delta {found.delta:.3f} over {found.num_queries} queries; contrast is best with K = {found.best}"
+        )
+        lines += [
+            f"  K = {one.num_facets}: contrast {one.contrast:.2f}, {one.facets_per_document:.1f} facets a document, "
+            f"{one.same_first:.0%} find the same first"
+            for one in found.choices
+        ]
+    if proved is not None:
+        unreached = _unreached(proved, owners_N)
+        lines.append(
+            f"hull: {proved.num(Reach.VERTEX):,} vectors can be first, {proved.num(Reach.INTERIOR):,} cannot, "
+            f"{proved.num(Reach.UNDECIDED):,} undecided; documents that no query ranks first: {len(unreached):,}"
+            + (f" ({', '.join(map(str, unreached[:_SHOWN]))}...)" if len(unreached) else "")
+        )
+    return lines + [f"-> {sentence}" for sentence in report.advice]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
