@@ -38,6 +38,7 @@ VALID: dict[str, list[dict[str, Any]]] = {
     "CollectionService/ListCollections": [{"pageSize": 2}],
     "CollectionService/DeleteCollection": [{"name": "fuzz-other"}],
     "CollectionService/ReindexCollection": [{"name": COLLECTION}],
+    "CollectionService/DiagnoseCollection": [{"name": COLLECTION, "queries": ["a dog", "who sells cats?"]}],
     "DocumentService/Upsert": [{"collection": COLLECTION, "documents": _DOCUMENTS}],
     "DocumentService/UpsertStream": [
         {"open": {"collection": COLLECTION}},

@@ -17,6 +17,7 @@ from facets_client.documents.operations import CollectionOperations, DocumentOpe
 from facets_client.documents.results import SearchResults, StreamAck, WriteResult
 from facets_client.documents.types import (
     Collection,
+    CollectionDiagnosis,
     Document,
     FoundDocuments,
     ReindexProgress,
@@ -98,6 +99,16 @@ class BlockingMethods(BlockingRunner):
             The progress every few seconds; the last one is ``done``.
         """
         return self._run_stream(self._operations.reindex_collection(name, model=model))
+
+    def diagnose_collection(self, name: str, queries: Sequence[str] = ()) -> CollectionDiagnosis:
+        """What is known of a collection as a whole: duplicates and hubs; with queries whether facets pay for them.
+
+        Args:
+            name: The collection.
+            queries: Questions as people ask them, at most 1,000; sentences of the documents promise too much.
+        """
+        check_sequences(queries=queries)
+        return self._run(self._operations.diagnose_collection(name, queries))
 
     def upsert(self, collection: str, documents: Sequence[Document]) -> WriteResult:
         """Stores documents, replacing those with the same id; durable on return.
@@ -717,6 +728,16 @@ class AsyncMethods(AsyncRunner):
             The progress every few seconds; the last one is ``done``.
         """
         return self._run_stream(self._operations.reindex_collection(name, model=model))
+
+    async def diagnose_collection(self, name: str, queries: Sequence[str] = ()) -> CollectionDiagnosis:
+        """What is known of a collection as a whole: duplicates and hubs; with queries whether facets pay for them.
+
+        Args:
+            name: The collection.
+            queries: Questions as people ask them, at most 1,000; sentences of the documents promise too much.
+        """
+        check_sequences(queries=queries)
+        return await self._run(self._operations.diagnose_collection(name, queries))
 
     async def upsert(self, collection: str, documents: Sequence[Document]) -> WriteResult:
         """Stores documents, replacing those with the same id; durable on return.

@@ -58,7 +58,7 @@ class VectorReport:
         epsilon_rank: Singular values above 1 % of the largest one.
         dot: Neighbours by inner product.
         cosine: Neighbours by cosine.
-        advice: What that says, in sentences.
+        findings: What that says, in sentences.
     """
 
     num_rows: int
@@ -71,7 +71,7 @@ class VectorReport:
     epsilon_rank: int
     dot: Neighbours
     cosine: Neighbours
-    advice: tuple[str, ...]
+    findings: tuple[str, ...]
 
 
 def describe(
@@ -113,7 +113,7 @@ def describe(
         epsilon_rank=epsilon_rank,
         dot=dot,
         cosine=cosine,
-        advice=_advice(dot, cosine, num_duplicates / len(kept)),
+        findings=_findings(dot, cosine, num_duplicates / len(kept)),
     )
 
 
@@ -196,7 +196,7 @@ def _nearest_owners(scores_BN: NDArray[np.float32], owners_N: NDArray[np.int64])
     return np.concatenate(lines)
 
 
-def _advice(dot: Neighbours, cosine: Neighbours, duplicates: float) -> tuple[str, ...]:
+def _findings(dot: Neighbours, cosine: Neighbours, duplicates: float) -> tuple[str, ...]:
     found = []
     if duplicates > 0.01:
         found.append(f"{duplicates:.1%} of the vectors are duplicates: ties among them are broken by id")

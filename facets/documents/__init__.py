@@ -1,6 +1,7 @@
 """Documents and search: a durable SQLite store and vector indexes derived from it."""
 
 from facets.documents.confidence import RelevanceCurve, read_relevance
+from facets.documents.diagnosis import MAX_DIAGNOSE_QUERIES, CollectionDiagnosis
 from facets.documents.encoding import check_facets
 from facets.documents.engine import CollectionEngine
 from facets.documents.filters import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range
@@ -29,8 +30,10 @@ from facets.documents.types import (
 from facets.index.config import EngineConfig
 
 __all__ = [
+    "MAX_DIAGNOSE_QUERIES",
     "AllOf",
     "AnyOf",
+    "CollectionDiagnosis",
     "CollectionEngine",
     "CollectionInfo",
     "CollectionRecord",

@@ -98,6 +98,9 @@ TIMEOUTS_S = {
     )
 }
 
+# Files of messages without a service -> the file of the service whose rpcs take them.
+_SERVED_IN = {"facets_proto/v1/diagnosis.proto": "facets_proto/v1/documents.proto"}
+
 
 @dataclass(frozen=True, slots=True)
 class Rpc(Generic[RequestT, ResponseT]):
@@ -129,7 +132,9 @@ def rpc_of(request: type[RequestT], response: type[ResponseT]) -> Rpc[RequestT, 
     Raises:
         TypeError: No rpc takes the one and gives the other.
     """
-    method = _methods(request.DESCRIPTOR.file).get(request.DESCRIPTOR.full_name)
+    file = request.DESCRIPTOR.file
+    served_in = _SERVED_IN.get(file.name)
+    method = _methods(file.pool.FindFileByName(served_in) if served_in else file).get(request.DESCRIPTOR.full_name)
     if method is not None and method.output_type is response.DESCRIPTOR:
         return Rpc(method.full_name, request, response)
     raise TypeError(f"no rpc takes {request.__name__} and gives {response.__name__}")

@@ -8,6 +8,7 @@ from typing import Any
 import grpc
 import numpy as np
 from facets_proto.codec import from_message, message_of, to_message
+from facets_proto.v1 import diagnosis_pb2
 from facets_proto.v1 import documents_pb2 as pb
 from numpy.typing import NDArray
 
@@ -32,6 +33,7 @@ from facets_client.core.values import check_payload, check_text, enum_name, unsi
 from facets_client.documents.results import RejectedDocument, SearchResults, StreamAck, WriteResult
 from facets_client.documents.types import (
     Collection,
+    CollectionDiagnosis,
     Document,
     FoundDocuments,
     ReindexProgress,
@@ -99,6 +101,17 @@ class CollectionOperations(RoomOperations):
             reply = yield from call(request, pb.ReindexCollectionResponse)
             done = reply.done
             yield Emit(from_message(reply, ReindexProgress))
+
+    def diagnose_collection(self, name: str, queries: Sequence[str] = ()) -> Operation[CollectionDiagnosis]:
+        """What is known of a collection as a whole: duplicates and hubs; with queries whether facets pay for them.
+
+        Args:
+            name: The collection.
+            queries: Questions as people ask them, at most 1,000; sentences of the documents promise too much.
+        """
+        request = diagnosis_pb2.DiagnoseCollectionRequest(name=name, queries=queries)
+        reply = yield from call(request, diagnosis_pb2.DiagnoseCollectionResponse)
+        return from_message(reply, CollectionDiagnosis)
 
 
 class DocumentOperations(RoomOperations):

@@ -1,6 +1,7 @@
 import datetime
 
 from facets_proto.v1 import common_pb2 as _common_pb2
+from facets_proto.v1 import diagnosis_pb2 as _diagnosis_pb2
 from facets_proto.v1 import filters_pb2 as _filters_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2

@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from facets_proto.v1 import diagnosis_pb2 as facets__proto_dot_v1_dot_diagnosis__pb2
 from facets_proto.v1 import documents_pb2 as facets__proto_dot_v1_dot_documents__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -60,6 +61,11 @@ class CollectionServiceStub:
                 request_serializer=facets__proto_dot_v1_dot_documents__pb2.ReindexCollectionRequest.SerializeToString,
                 response_deserializer=facets__proto_dot_v1_dot_documents__pb2.ReindexCollectionResponse.FromString,
                 _registered_method=True)
+        self.DiagnoseCollection = channel.unary_unary(
+                '/facets.v1.CollectionService/DiagnoseCollection',
+                request_serializer=facets__proto_dot_v1_dot_diagnosis__pb2.DiagnoseCollectionRequest.SerializeToString,
+                response_deserializer=facets__proto_dot_v1_dot_diagnosis__pb2.DiagnoseCollectionResponse.FromString,
+                _registered_method=True)
 
 
 class CollectionServiceServicer:
@@ -104,6 +110,14 @@ class CollectionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DiagnoseCollection(self, request, context):
+        """Looks at a collection as a whole: duplicates and hubs among its vectors; with queries also whether facets pay for
+        them, and what its index misses. INVALID_ARGUMENT for an empty collection.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CollectionServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -131,6 +145,11 @@ def add_CollectionServiceServicer_to_server(servicer, server):
                     servicer.ReindexCollection,
                     request_deserializer=facets__proto_dot_v1_dot_documents__pb2.ReindexCollectionRequest.FromString,
                     response_serializer=facets__proto_dot_v1_dot_documents__pb2.ReindexCollectionResponse.SerializeToString,
+            ),
+            'DiagnoseCollection': grpc.unary_unary_rpc_method_handler(
+                    servicer.DiagnoseCollection,
+                    request_deserializer=facets__proto_dot_v1_dot_diagnosis__pb2.DiagnoseCollectionRequest.FromString,
+                    response_serializer=facets__proto_dot_v1_dot_diagnosis__pb2.DiagnoseCollectionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -269,6 +288,33 @@ class CollectionService:
             '/facets.v1.CollectionService/ReindexCollection',
             facets__proto_dot_v1_dot_documents__pb2.ReindexCollectionRequest.SerializeToString,
             facets__proto_dot_v1_dot_documents__pb2.ReindexCollectionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DiagnoseCollection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/facets.v1.CollectionService/DiagnoseCollection',
+            facets__proto_dot_v1_dot_diagnosis__pb2.DiagnoseCollectionRequest.SerializeToString,
+            facets__proto_dot_v1_dot_diagnosis__pb2.DiagnoseCollectionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from facets_proto.codec import to_message
-from facets_proto.v1 import documents_pb2, documents_pb2_grpc
+from facets_proto.v1 import diagnosis_pb2, documents_pb2, documents_pb2_grpc
 
 from facets.documents import CollectionEngine, DocumentPage
 from facets.errors import InvalidInputError
+from facets_server.documents.diagnosis import diagnose
 from facets_server.documents.ingest import open_ingest
 from facets_server.documents.recall import RecallSampler
 from facets_server.documents.reindexing import step_budget_s, target_of
@@ -84,6 +85,13 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
             num_encoded=step.num_encoded,
             collection=collection_to_message(info, self._engine.revision),
         )
+
+    def DiagnoseCollection(
+        self, request: diagnosis_pb2.DiagnoseCollectionRequest, call: CallContext
+    ) -> diagnosis_pb2.DiagnoseCollectionResponse:
+        """What is known of a collection as a whole."""
+        found, model = diagnose(request.name, list(request.queries), self._engine, models=self._models, call=call)
+        return to_message(found, diagnosis_pb2.DiagnoseCollectionResponse, model=model, timings=call)
 
 
 class DocumentService(documents_pb2_grpc.DocumentServiceServicer):

@@ -34,6 +34,7 @@ RIGHTS = {
             "ListCollections": _READ_ALL,
             "DeleteCollection": _ADMIN,
             "ReindexCollection": _ADMIN,
+            "DiagnoseCollection": _READ,
         },
         "DocumentService": {
             "Upsert": _WRITE,

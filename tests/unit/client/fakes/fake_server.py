@@ -8,6 +8,7 @@ import grpc
 import numpy as np
 from facets_proto.v1 import (
     common_pb2,
+    diagnosis_pb2,
     documents_pb2,
     documents_pb2_grpc,
     models_pb2,
@@ -170,6 +171,30 @@ class Collections(documents_pb2_grpc.CollectionServiceServicer):
         page = [self.world.collections[name] for name in names[start : start + 2]]
         token = str(start + 2) if start + 2 < len(names) else ""
         return documents_pb2.ListCollectionsResponse(collections=page, next_page_token=token)
+
+    def DiagnoseCollection(self, request, context):
+        """As many queries as were asked, and a facet that pays by each."""
+        self.world.enter("DiagnoseCollection", request, context)
+        near = diagnosis_pb2.Neighbours(num_queries=4, self_first=1.0, unreached=0.25, largest_hub=3)
+        reply = diagnosis_pb2.DiagnoseCollectionResponse(
+            num_documents=4,
+            num_parts=5,
+            num_parts_seen=5,
+            num_queries=len(request.queries),
+            vectors=diagnosis_pb2.VectorReport(
+                num_rows=9, dim=4, dot=near, cosine=near, findings=["nothing stands out"]
+            ),
+            model=MODEL,
+        )
+        if request.queries:
+            choice = diagnosis_pb2.FacetChoice(num_facets=2, contrast=1.5, facets_per_document=2, same_first=1)
+            reply.payoff.MergeFrom(
+                diagnosis_pb2.Payoff(num_queries=len(request.queries), delta=0.125, choices=[choice], best=2)
+            )
+            reply.reachability.MergeFrom(
+                diagnosis_pb2.Reachability(recall=0.9, missed_ids=["d7"], index_kind="faiss-ivf-fp16")
+            )
+        return reply
 
     def ReindexCollection(self, request, context):
         """Encodes two documents a call."""

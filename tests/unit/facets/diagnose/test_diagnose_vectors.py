@@ -31,7 +31,7 @@ def test_neighbours_agree_with_counting_one_by_one():
     assert (report.dot.self_first, report.dot.unreached) == pytest.approx((found, unreached))
     assert report.dot.largest_hub == hub
     assert report.cosine.self_first == 1.0
-    assert any("cosine" in sentence for sentence in report.advice)
+    assert any("cosine" in sentence for sentence in report.findings)
 
 
 def test_duplicates_are_counted_between_owners_and_zeros_left_out():

@@ -1,62 +1,43 @@
-"""``python -m facets.diagnose vectors.npy``: what can be told of vectors in a file, or of the word vectors of a model.
-
-The command ``facets diagnose`` starts it for files. Exit codes: 0; 2 when the input cannot be used, in one sentence.
-"""
+"""What can be told of vectors in a file, or of the word vectors of a model: ``facets-server diagnose``."""
 
 import json
-import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from facets.diagnose import HullReport, Payoff, Reach, VectorReport, certify, describe, payoff
-from facets.errors import FacetsError, InvalidInputError
+from facets.errors import InvalidInputError
+from facets.model.loading import load
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 _SHOWN = 10
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the program; returns the exit code."""
-    try:
-        app(argv, prog_name="facets diagnose")
-    except SystemExit as error:
-        return error.code if isinstance(error.code, int) else 2
-    return 0
+def diagnose_file(source: str, queries: Path | None, *, hull: bool, budget_s: float | None, as_json: bool) -> str:
+    """What is told, as text or as JSON.
 
+    Args:
+        source: A file ``.npy`` of ``[rows, dim]`` or ``[documents, facets, dim]``, or a model: its word vectors.
+        queries: Vectors of questions as people ask them, ``.npy`` ``[., dim]``.
+        hull: Whether to prove which rows no query ranks first by inner product.
+        budget_s: Seconds for that; what is open then is undecided.
+        as_json: Whether to write JSON.
 
-@app.command()
-def diagnose(
-    source: Annotated[str, typer.Argument(metavar="FILE.npy|MODEL", help="[rows, dim] or [documents, facets, dim].")],
-    queries: Annotated[
-        Path | None, typer.Option(help="Vectors of questions as people ask them, .npy [., dim].")
-    ] = None,
-    hull: Annotated[
-        bool, typer.Option("--hull", help="Prove which rows no query ranks first by inner product.")
-    ] = False,
-    budget_s: Annotated[float | None, typer.Option(help="Seconds for --hull; what is open then is undecided.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
-) -> None:
-    """Tell of vectors: duplicates and hubs, rank, whether facets pay, and what no query can reach."""
-    try:
-        rows_ND, owners_N = _read(source)
-        asked = None if queries is None else _array(queries)
-        report = describe(rows_ND, owners_N=owners_N)
-        found = None if asked is None else _payoff(asked, rows_ND, owners_N)
-        proved = certify(rows_ND, owners_N=owners_N, budget_s=budget_s) if hull else None
-    except (FacetsError, OSError, ValueError) as error:
-        typer.echo(f"facets: {error}", err=True)
-        raise typer.Exit(2) from None
+    Raises:
+        InvalidInputError: The files hold no such arrays.
+        NotFoundError: No model of that name.
+        OSError: A file cannot be read.
+    """
+    rows_ND, owners_N = _read(source)
+    asked = None if queries is None else _array(queries)
+    report = describe(rows_ND, owners_N=owners_N)
+    found = None if asked is None else _payoff(asked, rows_ND, owners_N)
+    proved = certify(rows_ND, owners_N=owners_N, budget_s=budget_s) if hull else None
     if as_json:
-        typer.echo(json.dumps(_plain(report, found, proved, owners_N), indent=2))
-    else:
-        for line in _lines(report, found, proved, owners_N):
-            typer.echo(line)
+        return json.dumps(_plain(report, found, proved, owners_N), indent=2)
+    return "\n".join(_lines(report, found, proved, owners_N))
 
 
 def _array(path: Path) -> NDArray[np.float32]:
@@ -74,8 +55,6 @@ def _read(source: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     if source.endswith(".npy"):
         array = _array(Path(source))
     else:
-        from facets import load
-
         array = load(source).words.vectors
     if array.ndim == 2:
         return array, np.arange(len(array))
@@ -140,8 +119,4 @@ def _lines(
             f"{proved.num(Reach.UNDECIDED):,} undecided; documents that no query ranks first: {len(unreached):,}"
             + (f" ({', '.join(map(str, unreached[:_SHOWN]))}...)" if len(unreached) else "")
         )
-    return lines + [f"-> {sentence}" for sentence in report.advice]
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return lines + [f"-> {sentence}" for sentence in report.findings]

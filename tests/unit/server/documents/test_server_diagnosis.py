@@ -1,0 +1,56 @@
+"""DiagnoseCollection: a collection looked at as a whole."""
+
+import grpc
+import pytest
+from facets_proto.v1 import diagnosis_pb2, documents_pb2, documents_pb2_grpc
+from facets_server.runtime.config import BatcherConfig
+from facets_server.runtime.metrics import BatchMetrics
+from facets_server.texts.passages import ServedPassages
+from prometheus_client import CollectorRegistry
+from toys import toy_passage_model
+
+TEXTS = ["A man is lifting weights in a garage.", "The dog plays music.", "The dog plays music."]
+
+
+@pytest.fixture
+def collections(make_server):
+    metrics = BatchMetrics(CollectorRegistry())
+    running = make_server(others=[ServedPassages(toy_passage_model(), BatcherConfig(), metrics)])
+    stub = documents_pb2_grpc.CollectionServiceStub(running.channel)
+    for name in ("few", "empty"):
+        stub.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=60)
+    stored = [documents_pb2.Document(id=str(place), text=text) for place, text in enumerate(TEXTS)]
+    documents = documents_pb2_grpc.DocumentServiceStub(running.channel)
+    documents.Upsert(documents_pb2.UpsertRequest(collection="few", documents=stored), timeout=60)
+    return stub
+
+
+def request(name="few", **fields):
+    return diagnosis_pb2.DiagnoseCollectionRequest(name=name, **fields)
+
+
+def test_equal_documents_are_duplicates_and_queries_say_whether_facets_pay(collections):
+    alone = collections.DiagnoseCollection(request(), timeout=60)
+    assert (alone.num_documents, alone.num_parts_seen) == (3, 3)
+    assert alone.vectors.num_duplicates >= 1
+    assert not alone.HasField("payoff") and not alone.HasField("reachability")
+    found = collections.DiagnoseCollection(request(queries=["who plays music?", "a man"]), timeout=60)
+    assert found.num_queries == found.payoff.num_queries == 2
+    assert [choice.num_facets for choice in found.payoff.choices] == [1, 2, 4, 8, 16]
+    assert found.reachability.recall == 1.0
+    assert found.model.name == "toy-passages" and found.index_revision > 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "says"),
+    [
+        (request("empty"), "INVALID_ARGUMENT", "empty"),
+        (request("nowhere"), "NOT_FOUND", "nowhere"),
+        (request(queries=["a dog", " "]), "INVALID_ARGUMENT", r"queries\[1\] has no words"),
+        (request(queries=["a dog"] * 1001), "INVALID_ARGUMENT", "queries has 1001 items, the limit is 1000"),
+    ],
+)
+def test_broken_rules_are_named(collections, asked, code, says):
+    with pytest.raises(grpc.RpcError, match=says) as error:
+        collections.DiagnoseCollection(asked, timeout=60)
+    assert error.value.code().name == code
