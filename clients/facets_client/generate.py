@@ -90,7 +90,8 @@ _ROOMS: Mapping[str, tuple[_Record | _Names, ...]] = {
         _Names("DTypeName", "DataType"),
         _Record("ModelVersion", "ModelVersion"),
         _Record("Timings", "Timings", given=0, base="core.values:Added"),
-        *_same("TokenStats", "TruncatedDocument", "Span", "NearestWord"),
+        *_same("TokenStats", "TruncatedDocument", "NearestWord"),
+        _Record("Span", "Span", given=2),
         *_same("AttendedToken", "FacetWords", "TokenAttention", "FacetMatch"),
         _Record("Limits", "Limits", "Limits of a server for requests to a model; 0: the server did not say."),
         _Record("Model", "Model", "A model of the server."),
@@ -109,6 +110,7 @@ _ROOMS: Mapping[str, tuple[_Record | _Names, ...]] = {
     ),
     "documents": (
         _Names("SearchMode", "SearchMode"),
+        _Record("SearchField", "SearchField"),
         _Record("Collection", "Collection", "A set of documents that are searched together."),
         _Record("ReindexProgress", "ReindexCollectionResponse", "How far a collection has moved to another model."),
         _Record("DocumentPart", "DocumentPart", given=1),

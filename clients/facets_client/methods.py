@@ -3,7 +3,7 @@
 Not to be edited: change the operation in the room it belongs to, and generate.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,14 +64,18 @@ class BlockingMethods(BlockingRunner):
 
     _operations: Operations
 
-    def create_collection(self, name: str, *, model: str = "") -> Collection:
+    def create_collection(
+        self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None
+    ) -> Collection:
         """Makes an empty collection; AlreadyExistsError when the name is taken.
 
         Args:
             name: Of the collection.
             model: Its model, for passages or for sentences; empty: the server's default for collections.
+            search_fields: Fields of payloads that are searched with the text, and what their words weigh beside those
+                of the text; None: title, subject, headline, heading and name, twice each; empty: none.
         """
-        return self._run(self._operations.create_collection(name, model=model))
+        return self._run(self._operations.create_collection(name, model=model, search_fields=search_fields))
 
     def get_collection(self, name: str) -> Collection:
         """One collection; NotFoundError when there is none of that name."""
@@ -85,7 +89,9 @@ class BlockingMethods(BlockingRunner):
         """Deletes a collection with its documents."""
         return self._run(self._operations.delete_collection(name))
 
-    def reindex_collection(self, name: str, *, model: str = "") -> Iterator[ReindexProgress]:
+    def reindex_collection(
+        self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None
+    ) -> Iterator[ReindexProgress]:
         """Moves a collection to another model, or to the served revision of its own, by encoding its texts anew.
 
         Meanwhile the collection is searched and written as it was. Whoever stops taking the progress leaves it as it
@@ -94,11 +100,12 @@ class BlockingMethods(BlockingRunner):
         Args:
             name: Of the collection.
             model: Where it moves; empty: the served revision of its own model.
+            search_fields: Fields of payloads that are searched from then on; None: those that it has.
 
         Yields:
             The progress every few seconds; the last one is ``done``.
         """
-        return self._run_stream(self._operations.reindex_collection(name, model=model))
+        return self._run_stream(self._operations.reindex_collection(name, model=model, search_fields=search_fields))
 
     def diagnose_collection(self, name: str, queries: Sequence[str] = ()) -> CollectionDiagnosis:
         """What is known of a collection as a whole: duplicates and hubs; with queries whether facets pay for them.
@@ -693,14 +700,18 @@ class AsyncMethods(AsyncRunner):
 
     _operations: Operations
 
-    async def create_collection(self, name: str, *, model: str = "") -> Collection:
+    async def create_collection(
+        self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None
+    ) -> Collection:
         """Makes an empty collection; AlreadyExistsError when the name is taken.
 
         Args:
             name: Of the collection.
             model: Its model, for passages or for sentences; empty: the server's default for collections.
+            search_fields: Fields of payloads that are searched with the text, and what their words weigh beside those
+                of the text; None: title, subject, headline, heading and name, twice each; empty: none.
         """
-        return await self._run(self._operations.create_collection(name, model=model))
+        return await self._run(self._operations.create_collection(name, model=model, search_fields=search_fields))
 
     async def get_collection(self, name: str) -> Collection:
         """One collection; NotFoundError when there is none of that name."""
@@ -714,7 +725,9 @@ class AsyncMethods(AsyncRunner):
         """Deletes a collection with its documents."""
         return await self._run(self._operations.delete_collection(name))
 
-    def reindex_collection(self, name: str, *, model: str = "") -> AsyncIterator[ReindexProgress]:
+    def reindex_collection(
+        self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None
+    ) -> AsyncIterator[ReindexProgress]:
         """Moves a collection to another model, or to the served revision of its own, by encoding its texts anew.
 
         Meanwhile the collection is searched and written as it was. Whoever stops taking the progress leaves it as it
@@ -723,11 +736,12 @@ class AsyncMethods(AsyncRunner):
         Args:
             name: Of the collection.
             model: Where it moves; empty: the served revision of its own model.
+            search_fields: Fields of payloads that are searched from then on; None: those that it has.
 
         Yields:
             The progress every few seconds; the last one is ``done``.
         """
-        return self._run_stream(self._operations.reindex_collection(name, model=model))
+        return self._run_stream(self._operations.reindex_collection(name, model=model, search_fields=search_fields))
 
     async def diagnose_collection(self, name: str, queries: Sequence[str] = ()) -> CollectionDiagnosis:
         """What is known of a collection as a whole: duplicates and hubs; with queries whether facets pay for them.

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.fields import FieldText
+from facets.documents.fields import SearchedText
 from facets.errors import DamagedError
 from facets.index.lexical import TermCounts
 from facets.language.terms import terms
@@ -150,11 +150,11 @@ def hash_terms(found: Sequence[str]) -> list[int]:
     return [zlib.crc32(term.encode()) for term in found]
 
 
-def count_terms(text: str, fields: Sequence[FieldText] = ()) -> TermCounts:
+def count_terms(said: SearchedText) -> TermCounts:
     """The terms of a document: those of its text, and those of its fields as often as these weigh, once at least."""
-    counts: Counter[int] = Counter(hash_terms(terms(text)))
+    counts: Counter[int] = Counter(hash_terms(terms(said.text)))
     weighted: dict[int, float] = {}
-    for field in fields:
+    for field in said.fields:
         for hash, count in Counter(hash_terms(terms(field.text))).items():
             weighted[hash] = weighted.get(hash, 0.0) + count * field.weight
     for hash, weight in weighted.items():

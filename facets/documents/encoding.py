@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.codes import Codes, count_terms, decode_units, encode_units, no_codes, starts_of
-from facets.documents.fields import searched_texts
+from facets.documents.fields import SearchedText
 from facets.documents.records import CollectionRecord
 from facets.documents.types import (
     MAX_COLLECTION_NAME_LENGTH,
@@ -188,9 +188,9 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
         check_text(document.text, path=(*here, "text"), max_bytes=MAX_TEXT_BYTES)
         payloads.append(encode_json(document.payload, path=(*here, "payload")))
         _check_parts(document, here, shape=(record.num_facets, record.dim))
-        _check_reading(document, here)
+        _check_reading(document, record, here)
     first_parts_N1 = starts_of(max(1, len(document.parts)) for document in documents)
-    parts = [(document, *one) for document in documents for one in _parts_of(document)]
+    parts = [(document, *one) for document in documents for one in _parts_of(document, record)]
     starts_N1 = starts_of(len(document.facet_embeddings) for document in documents)
     codes_TD = no_codes((int(starts_N1[-1]), record.dim), record.code)
     norms_T = np.empty(len(codes_TD), dtype=np.float32)
@@ -213,33 +213,24 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
         starts=starts_of(facets.stop - facets.start for _, _, facets in parts),
         spans=[_spans_of(*one) for one in parts],
         readings=[(document.num_tokens, document.num_read) for document in documents],
-        terms=[_terms_of(document, part, record) for document, part, _ in parts],
+        terms=[count_terms(said) for _, said, _ in parts],
         parts=[tuple(document.parts) if len(document.parts) > 1 else () for document in documents],
         first_parts=first_parts_N1,
     )
 
 
-def _terms_of(document: Document, part: Part, record: CollectionRecord) -> TermCounts:
-    text = document.text[part.start : part.end]
-    return count_terms(text, searched_texts(document.payload, record.search_fields, text, part.headings))
-
-
-def _parts_of(document: Document) -> Iterator[tuple[Part, slice]]:
-    """The parts of a document, and which of its facets are theirs."""
-    if len(document.parts) < 2:
-        yield Part(start=0, end=len(document.text)), slice(0, len(document.facet_embeddings))
-        return
-    ends = np.cumsum(document.part_facets).tolist()
-    for part, first, end in zip(document.parts, [0, *ends], ends, strict=False):
+def _parts_of(document: Document, record: CollectionRecord) -> Iterator[tuple[SearchedText, slice]]:
+    """What each part of a document says, and which of the document's facets are its."""
+    said = record.said(document.text, document.payload, document.parts)
+    counts = document.part_facets if len(said) > 1 else [len(document.facet_embeddings)]
+    ends = np.cumsum(counts).tolist()
+    for part, first, end in zip(said, [0, *ends], ends, strict=False):
         yield part, slice(first, end)
 
 
-def _spans_of(document: Document, part: Part, facets: slice) -> NDArray[np.uint32] | None:
-    """Spans of the facets of a part, in its text."""
-    if document.facet_spans is None:
-        return None
-    spans_K2 = document.facet_spans[facets]
-    return np.where((spans_K2[:, 1] > spans_K2[:, 0])[:, None], spans_K2 - part.start, 0).astype(np.uint32)
+def _spans_of(document: Document, said: SearchedText, facets: slice) -> NDArray[np.uint32] | None:
+    """Spans of the facets of a part, in what it says."""
+    return None if document.facet_spans is None else said.in_part(document.facet_spans[facets]).astype(np.uint32)
 
 
 def check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_spans: bool, path: ErrorPath) -> None:
@@ -287,13 +278,14 @@ def _check_parts(document: Document, here: ErrorPath, *, shape: tuple[int, int])
         return
     starts_T, ends_T = (np.repeat([getattr(part, end) for part in document.parts], counts) for end in ("start", "end"))
     spans_T2 = np.asarray(document.facet_spans)
-    out = (spans_T2[:, 1] > spans_T2[:, 0]) & ((spans_T2[:, 0] < starts_T) | (spans_T2[:, 1] > ends_T))
+    in_text = (spans_T2[:, 1] > spans_T2[:, 0]) & (spans_T2[:, 0] <= len(document.text))
+    out = in_text & ((spans_T2[:, 0] < starts_T) | (spans_T2[:, 1] > ends_T))
     if out.any():
         at = int(np.flatnonzero(out)[0])
         raise InvalidInputError("must lie in the part that the facet belongs to", path=(*here, "facet_spans", at))
 
 
-def _check_reading(document: Document, path: ErrorPath) -> None:
+def _check_reading(document: Document, record: CollectionRecord, path: ErrorPath) -> None:
     spans_K2, num_facets = document.facet_spans, len(document.facet_embeddings)
     if spans_K2 is not None:
         if not isinstance(spans_K2, np.ndarray) or not np.issubdtype(spans_K2.dtype, np.integer):
@@ -303,12 +295,15 @@ def _check_reading(document: Document, path: ErrorPath) -> None:
                 f"has shape {list(spans_K2.shape)}, expected [facets, 2] = [{num_facets}, 2]",
                 path=(*path, "facet_spans"),
             )
-        size = len(document.text)
-        wrong = np.flatnonzero((spans_K2[:, 0] < 0) | (spans_K2[:, 1] < spans_K2[:, 0]) | (spans_K2[:, 1] > size))
+        parts = list(_parts_of(document, record))
+        sizes_T = np.repeat(
+            [said.num_chars + said.num_beside for said, _ in parts], [of.stop - of.start for _, of in parts]
+        )
+        wrong = np.flatnonzero((spans_K2[:, 0] < 0) | (spans_K2[:, 1] < spans_K2[:, 0]) | (spans_K2[:, 1] > sizes_T))
         if len(wrong):
-            start, end = spans_K2[wrong[0]].tolist()
+            (start, end), size = spans_K2[wrong[0]].tolist(), sizes_T[wrong[0]]
             raise InvalidInputError(
-                f"must have 0 <= start <= end <= {size}, the characters of the text, got {start} to {end}",
+                f"must have 0 <= start <= end <= {size}, characters of text and fields, got {start} to {end}",
                 path=(*path, "facet_spans", int(wrong[0])),
             )
     reading = (document.num_tokens, document.num_read)

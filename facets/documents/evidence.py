@@ -6,6 +6,7 @@ Shape letters: J facets of a query, K facets of a document, D dimensions.
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.codes import hash_terms
+from facets.documents.fields import FieldText, SearchedText
 from facets.documents.types import FacetMatch, Span
 from facets.index.lexical import TermCounts
 from facets.language.sentences import Sentence
@@ -24,8 +26,24 @@ _MOST_OF_TWO_CHARS = 500  # of two sentences together
 _SHARE_OF_SPAN = 3  # a neighbour that holds a third of the span belongs to the answer
 _STOPS = ".!?\u2026\u3002\"')\u201d\u2019"
 _CLAUSE = re.compile(r"[,;:](?=\s)\s*|\s(?=[(\u2013\u2014])|\n\s*")
+_AS_CLOSE = 0.7  # of the cosine of a field: what the text says is shown before it
 _AROUND = 400  # characters around a span in which its sentences begin and end
 _LONGEST_SEARCH = 100_000  # characters of a text that are looked through for the sentence with the words
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFacets:
+    """What a document says, and where.
+
+    Attributes:
+        said: Its text and fields.
+        facets: Unit norm, ``[K, D]``.
+        spans: Where in text and fields each of these comes from, ``[K, 2]``; None: nobody said.
+    """
+
+    said: SearchedText
+    facets: NDArray[np.float32]
+    spans: NDArray[np.integer] | None
 
 
 def matches_of(
@@ -33,9 +51,7 @@ def matches_of(
     *,
     shares_J: NDArray[np.float32],
     document_facets_J: NDArray[np.int64],
-    facets_KD: NDArray[np.float32],
-    text: str,
-    spans_K2: NDArray[np.integer] | None,
+    held: HeldFacets,
 ) -> tuple[FacetMatch, ...]:
     """How each facet of the query was answered, the largest contribution first; those of weight 0 are left out.
 
@@ -43,9 +59,7 @@ def matches_of(
         weights_J: Of the query's facets.
         shares_J: What each added to the score.
         document_facets_J: Which facet of the document it met.
-        facets_KD: Unit-norm facets of the document.
-        text: Of the document.
-        spans_K2: Where in it each of these comes from; None: nobody said.
+        held: The document.
     """
     positive_J = np.maximum(shares_J.astype(np.float64), 0.0)
     total = float(positive_J.sum()) or 1.0
@@ -56,41 +70,101 @@ def matches_of(
             second_facet=int(document_facets_J[facet]),
             cosine=float(cosines_J[facet]),
             contribution=float(positive_J[facet]) / total,
-            facet=facets_KD[document_facets_J[facet]],
-            second_span=_span(text, spans_K2, int(document_facets_J[facet])),
+            facet=held.facets[document_facets_J[facet]],
+            second_span=_span(held, int(document_facets_J[facet])),
         )
         for facet in np.argsort(-shares_J, kind="stable").tolist()
         if weights_J[facet] > 0
     )
 
 
-def _span(text: str, spans_K2: NDArray[np.integer] | None, facet: int) -> Span | None:
-    start, end = (0, 0) if spans_K2 is None else spans_K2[facet].tolist()
-    return Span(start=start, end=end, text=text[start:end]) if end > start else None
+def _span(held: HeldFacets, facet: int) -> Span | None:
+    return None if held.spans is None else held.said.span(*held.spans[facet].tolist())
+
+
+def met_in_text(query_JD: NDArray[np.float32], matches: tuple[FacetMatch, ...], held: HeldFacets) -> Span | None:
+    """Where the text itself meets the facet of the query that contributes most, where a field met it best.
+
+    Returns:
+        The span of the closest facet of the text; None where it is much less close than that of the field, or where the
+        text met the query best anyway.
+    """
+    best = next((match for match in matches if match.second_span and match.contribution > 0), None)
+    if best is None or best.second_span is None or not best.second_span.field or held.spans is None:
+        return None
+    places = np.flatnonzero(held.said.in_text(held.spans))
+    if not len(places):
+        return None
+    asked_D = query_JD[best.first_facet]
+    cosines = held.facets[places] @ (asked_D / np.linalg.norm(asked_D))
+    if cosines.max() < _AS_CLOSE * best.cosine:
+        return None
+    return _span(held, int(places[cosines.argmax()]))
 
 
 def answer_of(
-    text: str, matches: tuple[FacetMatch, ...], terms: QueryTerms | None, rarities: Mapping[int, float]
+    said: SearchedText,
+    matches: tuple[FacetMatch, ...],
+    terms: QueryTerms | None,
+    rarities: Mapping[int, float],
+    *,
+    in_text: Span | None = None,
 ) -> Span | None:
-    """The part of a text that answers a query best: one whole sentence, or two where one alone says too little.
+    """The part of a document that answers a query best: one whole sentence, or two where one alone says too little.
 
     Of the sentences that the span of the facet that contributes most lies in, the one whose words weigh most in the
     query; where they weigh less than half of it, what else the span lies in comes along. Without a span, the sentence
     of the text whose words weigh most. A sentence that says nothing but words of the query, such as a title, is shown
     only where there is no other: the one behind it is asked, too. A sentence of more than 300 characters is cut where
-    a clause begins or ends.
+    a clause begins or ends. For the same reason the text goes before fields: these are shown where half of the query,
+    or the facet that contributes most, is met there and nothing of it in the text.
 
     Args:
-        text: Of the document.
+        said: Text and fields of the document.
         matches: The largest contribution first.
         terms: Of the query; None: no words count.
         rarities: Weight of each term of the query, by hash.
+        in_text: See :func:`met_in_text`.
 
     Returns:
         The part and the words of the query in it; None where neither facets nor words say anything.
     """
     span = next((match.second_span for match in matches if match.second_span and match.contribution > 0), None)
     wanted = set(hash_terms([term for term, _ in terms.words])) if terms else set()
+    if said.fields:
+        field = _met_field(said, span, wanted, rarities, in_text)
+        if field is not None:
+            found = _answer_in(field.text, span if span and span.field == field.name else None, wanted, rarities)
+            return found and replace(found, field=field.name)
+        span = in_text if span and span.field else span
+    return _answer_in(said.text, span, wanted, rarities)
+
+
+def _met_field(
+    said: SearchedText, span: Span | None, wanted: set[int], rarities: Mapping[int, float], in_text: Span | None
+) -> FieldText | None:
+    """The field that is shown for a document; None: its text."""
+    held = [_held_weight(one.text, wanted, rarities) for one in said.fields]
+    most = max(held)
+    if said.text.strip() and (wanted or in_text) and _held_weight(said.text, wanted, rarities) > 0:
+        return None
+    if most > 0 and most >= sum(rarities.get(hash, 0.0) for hash in wanted) / 2:
+        return said.fields[held.index(most)]
+    if span is not None and span.field and in_text is None:
+        return next(one for one in said.fields if one.name == span.field)
+    return None
+
+
+def _held_weight(text: str, wanted: set[int], rarities: Mapping[int, float]) -> float:
+    """What the words of the query weigh that a text holds, each once."""
+    if not wanted:
+        return 0.0
+    held = wanted.intersection(hash for hash, _, _ in _words(text, (0, min(len(text), _LONGEST_SEARCH))))
+    return sum(rarities.get(hash, 0.0) for hash in held)
+
+
+def _answer_in(text: str, span: Span | None, wanted: set[int], rarities: Mapping[int, float]) -> Span | None:
+    """See :func:`answer_of`: of one text, with the span in it that met."""
     if span is None and not wanted:
         return None
     first, last = (span.start, span.end) if span else (0, min(len(text), _LONGEST_SEARCH))

@@ -1,11 +1,12 @@
 """Parts of documents as they stand in the tables, checked against their checksums, and whole documents made of them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from facets.documents.codes import document_checksum, part_checksum, placed
+from facets.documents.fields import SearchedText, searched_text
 from facets.documents.types import JsonValue, Part, StoredDocument
 
 PASSAGE_COLUMNS = (
@@ -37,6 +38,10 @@ class Passage:
     revision: int
     num_tokens: int | None
     num_read: int | None
+
+    def said(self, fields: Mapping[str, float]) -> SearchedText:
+        """Its text and the fields that are searched."""
+        return searched_text(self.text, self.payload, fields, part=self.part if self.num_parts > 1 else None)
 
 
 class PassageLine(NamedTuple):

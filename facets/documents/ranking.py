@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from facets.documents.codes import starts_of
 from facets.documents.confidence import FEATURES, RelevanceCurve, features_of
-from facets.documents.evidence import answer_of, matched_words, matches_of
+from facets.documents.evidence import HeldFacets, answer_of, matched_words, matches_of, met_in_text
 from facets.documents.filters import Filter
 from facets.documents.passages import Passage
 from facets.documents.records import CollectionRecord
@@ -301,21 +301,21 @@ def _hits(
     units /= np.where(norms > 0, norms, 1.0)
     weights_QJ = np.linalg.norm(query_QJD.astype(np.float64), axis=2)
     hits: list[tuple[Hit, ...]] = []
-    for weights_J, scored, side in zip(weights_QJ, best, sides, strict=True):
+    for query_JD, weights_J, scored, side in zip(query_QJD, weights_QJ, best, sides, strict=True):
         found = []
         for place, row in enumerate(scored.rows.tolist()):
             check_interrupted()
             passage, at = passages[row], int(np.searchsorted(rows, row))
+            own = slice(stored.starts[at], stored.starts[at + 1])
+            says = HeldFacets(passage.said(record.search_fields), units[own], stored.spans[at])
             matches = matches_of(
                 weights_J,
                 shares_J=scored.met.shares[place],
                 document_facets_J=scored.met.document_facets[place],
-                facets_KD=units[stored.starts[at] : stored.starts[at + 1]],
-                text=passage.text,
-                spans_K2=stored.spans[at],
+                held=says,
             )
             terms, rarities = (None, {}) if side is None else (side.terms, side.found.rarities)
-            answer = answer_of(passage.text, matches, terms, rarities)
+            answer = answer_of(says.said, matches, terms, rarities, in_text=met_in_text(query_JD, matches, says))
             hit = Hit(
                 id=passage.id,
                 score=float(scored.scores[place]),

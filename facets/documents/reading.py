@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from facets.documents.filters import Filter, to_sql
 from facets.documents.records import CollectionRecord, DocumentRows
 from facets.documents.store import DocumentStore
-from facets.documents.types import CountResult, DocumentPage, GetResult, Part, StoredDocument
+from facets.documents.types import CountResult, DocumentPage, GetResult, StoredDocument
 from facets.documents.views import StoreView
 from facets.errors import InvalidInputError, NotReadyError
 
@@ -106,14 +106,14 @@ def _with_facets(
     view: StoreView, record: CollectionRecord, rows: NDArray[np.int64], documents: Sequence[StoredDocument]
 ) -> tuple[StoredDocument, ...]:
     """The documents at these first rows with the facets of all their parts."""
-    parts = [document.parts or (Part(start=0, end=len(document.text)),) for document in documents]
+    parts = [record.said(document.text, document.payload, document.parts) for document in documents]
     counts = np.array([len(one) for one in parts], dtype=np.int64)
     stored = view.facets(record, DocumentRows(rows, counts).parts)
     facets, spans, found = iter(stored.embeddings), iter(stored.spans), []
     for document, its in zip(documents, parts, strict=True):
         own = [next(facets) for _ in its]
-        places = [_moved(next(spans), part.start) for part in its]
-        known = [one for one in places if one is not None]
+        places = [(said, next(spans)) for said in its]
+        known = [said.in_document(one) for said, one in places if one is not None]
         found.append(
             replace(
                 document,
@@ -122,13 +122,6 @@ def _with_facets(
             )
         )
     return tuple(found)
-
-
-def _moved(spans_K2: NDArray[np.uint32] | None, start: int) -> NDArray[np.int64] | None:
-    """Spans in a part as spans in the whole text."""
-    if spans_K2 is None:
-        return None
-    return spans_K2.astype(np.int64) + start * (spans_K2[:, 1:] > spans_K2[:, :1])
 
 
 def _mac(last_id: bytes, *, store_id: str, collection: int, filter: Filter | None) -> bytes:

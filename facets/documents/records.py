@@ -1,5 +1,6 @@
 """Collections and writes as the store knows them."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -9,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.codes import FacetCode
-from facets.documents.types import JsonValue
+from facets.documents.fields import SearchedText, searched_text
+from facets.documents.types import JsonValue, Part
 
 
 def own_space(model: str, revision: str) -> str:
@@ -66,6 +68,21 @@ class CollectionRecord:
     num_parts: int
     state: CollectionState
     replaces: int | None
+
+    def said(self, text: str, payload: Mapping[str, JsonValue], parts: Sequence[Part] = ()) -> tuple[SearchedText, ...]:
+        """What each part of a document says in its text and in the fields that are searched; without any it is one."""
+        if len(parts) < 2:
+            return (searched_text(text, payload, self.search_fields),)
+        return tuple(
+            searched_text(
+                text[part.start : part.end],
+                payload,
+                self.search_fields,
+                part=part,
+                num_beside=len(text) - (part.end - part.start),
+            )
+            for part in parts
+        )
 
     @property
     def created(self) -> datetime:

@@ -8,17 +8,18 @@ one transaction. Until then the original answers; a crash leaves it, and the cop
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.encoding import encode_documents
+from facets.documents.fields import SearchedText, check_search_fields
 from facets.documents.index_manager import IndexManager
 from facets.documents.records import CollectionRecord, own_space
 from facets.documents.store import DocumentStore
-from facets.documents.types import Document, Part, StoredDocument
+from facets.documents.types import Document, StoredDocument
 
 _BATCH = 64  # documents encoded and stored at a time
 _LAST_BATCH = 256  # so many may be encoded while writes to the collection wait
@@ -40,17 +41,13 @@ class EncodedTexts:
     num_tokens: NDArray[np.integer] | None = None
     num_read: NDArray[np.integer] | None = None
 
-    def document(self, place: int, of: StoredDocument) -> Document:
-        """A stored document with the facets of its parts, which begin at ``place``."""
-        parts = of.parts or (Part(start=0, end=len(of.text)),)
-        own = slice(place, place + len(parts))
+    def document(self, place: int, of: StoredDocument, said: Sequence[SearchedText]) -> Document:
+        """A stored document with the facets of what its parts say, which begin at ``place``."""
+        own = slice(place, place + len(said))
         spans = None
         if self.spans is not None:
-            moved = [
-                span + part.start * (span[:, 1:] > span[:, :1])
-                for span, part in zip(self.spans[own], parts, strict=True)
-            ]
-            spans = np.concatenate(moved)
+            pairs = zip(said, self.spans[own], strict=True)
+            spans = np.concatenate([part.in_document(part.kept_spans(read)) for part, read in pairs])
         return Document(
             id=of.id,
             text=of.text,
@@ -78,6 +75,7 @@ class TargetModel:
         dim: D.
         encode: Texts -> facets.
         space: Of the model; empty: its own.
+        search_fields: Fields of payloads that are searched from then on; None: those that the collection has.
     """
 
     name: str
@@ -86,10 +84,16 @@ class TargetModel:
     dim: int
     encode: Encode
     space: str = ""
+    search_fields: Mapping[str, float] | None = None
 
     def made(self, record: CollectionRecord) -> bool:
-        """True when the facets of the collection are this model's."""
-        return (record.model, record.model_revision) == (self.name, self.revision)
+        """True when the facets of the collection are this model's, of the text and these fields."""
+        of_fields = self.search_fields is None or record.search_fields == dict(self.search_fields)
+        return of_fields and (record.model, record.model_revision) == (self.name, self.revision)
+
+    def of(self, record: CollectionRecord) -> "TargetModel":
+        """The same with the fields that the collection has, where no others are asked for."""
+        return self if self.search_fields is not None else replace(self, search_fields=record.search_fields)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,9 +138,12 @@ class Reindexer:
                 until it is done.
 
         Raises:
+            InvalidInputError: ``search_fields`` breaks a rule.
             NotFoundError: There is no such collection, or it was deleted meanwhile.
             Exception: What ``target.encode`` raised; the copies made so far are kept.
         """
+        if target.search_fields is not None:
+            target = replace(target, search_fields=check_search_fields(target.search_fields))
         ends = None if budget_s is None else time.monotonic() + budget_s
         if not self._lock.acquire(timeout=-1 if budget_s is None else budget_s):  # another step takes longer
             return self._progress(name, done=False)
@@ -148,6 +155,7 @@ class Reindexer:
     def _step(self, name: str, target: TargetModel, ends: float | None) -> ReindexStep:
         with self._store.view() as view:
             record = view.collection(name)
+        target = target.of(record)
         if target.made(record):
             self._give_up(record)
             return self._progress(name, done=True)
@@ -179,6 +187,7 @@ class Reindexer:
                 space=target.space or own_space(target.name, target.revision),
                 num_facets=target.num_facets,
                 dim=target.dim,
+                search_fields=target.search_fields or {},
             )
             self._indexes.live(made)
         return made
@@ -199,10 +208,10 @@ class Reindexer:
             documents = view.documents(rows)
         if len(rows):
             originals = [documents[row] for row in rows.tolist()]
-            texts = [part for document in originals for part in document.part_texts]
-            places = np.cumsum([0, *(len(document.part_texts) for document in originals)]).tolist()
-            encoded = target.encode(texts)
-            found = [encoded.document(place, one) for place, one in zip(places, originals, strict=False)]
+            said = [copy.said(document.text, document.payload, document.parts) for document in originals]
+            encoded = target.encode([part.read for parts in said for part in parts])
+            places = np.cumsum([0, *map(len, said)]).tolist()
+            found = [encoded.document(*one) for one in zip(places, originals, said, strict=False)]
             batch = encode_documents(found, copy)
             with self._indexes.write_lock:
                 write, kept = self._store.add_copies(copy, rows, batch)

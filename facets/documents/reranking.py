@@ -10,7 +10,8 @@ import numpy as np
 
 from facets.documents.codes import decode_units, hash_terms
 from facets.documents.encoding import EncodedBatch, encode_documents
-from facets.documents.evidence import answer_of, matches_of
+from facets.documents.evidence import HeldFacets, answer_of, matches_of
+from facets.documents.fields import SearchedText
 from facets.documents.ranking import CheckedSearch, LexicalSide, Scored, best_of, met_nothing, score
 from facets.documents.records import CollectionRecord, CollectionState
 from facets.documents.search import with_phrases
@@ -104,13 +105,12 @@ def _ranked(
     check_interrupted()
     row = int(best.rows[place])
     own = slice(int(encoded.starts[row]), int(encoded.starts[row + 1]))
+    text = SearchedText(encoded.texts[row])
     matches = matches_of(
         np.linalg.norm(search.facets[0].astype(np.float64), axis=1),
         shares_J=best.met.shares[place],
         document_facets_J=best.met.document_facets[place],
-        facets_KD=decode_units(encoded.codes[own]).astype(np.float32),
-        text=encoded.texts[row],
-        spans_K2=encoded.spans[row],
+        held=HeldFacets(text, decode_units(encoded.codes[own]).astype(np.float32), encoded.spans[row]),
     )
     terms, rarities = (None, {}) if side is None else (side.terms, side.found.rarities)
     return RankedText(
@@ -119,5 +119,5 @@ def _ranked(
         facets_score=float(best.met.scores[place]),
         lexical_score=float(best.lexical[place]),
         confidence=None if best.confidences is None else float(best.confidences[place]),
-        answer=answer_of(encoded.texts[row], matches, terms, rarities),
+        answer=answer_of(text, matches, terms, rarities),
     )

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from facets.documents.codes import hash_terms
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.encoding import check_text, normalize
-from facets.documents.fields import field_texts
 from facets.documents.filters import Filter
 from facets.documents.index_manager import IndexManager
 from facets.documents.ranking import CheckedSearch, FoundRows, LexicalSide, SearchRequest, rank
@@ -308,10 +307,7 @@ class _WordSearch:
         """The same with the phrases of the query, looked for in documents and the fields that are searched."""
 
         def texts_of(rows: NDArray[np.int64]) -> dict[int, tuple[str, ...]]:
-            return {
-                row: (one.text, *(field.text for field in field_texts(one.payload, record.search_fields)))
-                for row, one in view.passages(rows).items()
-            }
+            return {row: one.said(record.search_fields).texts for row, one in view.passages(rows).items()}
 
         return with_phrases(side, self._lexical, texts_of)
 

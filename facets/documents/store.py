@@ -301,7 +301,7 @@ class DocumentStore:
                 f"revision) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING {COLLECTION_COLUMNS}",
                 (
                     *(name, model, model_revision, space, self._code, num_facets, dim, created_us, config),
-                    *(json.dumps(dict(search_fields), ensure_ascii=False), next_revision(connection)),
+                    *(_json(search_fields), next_revision(connection)),
                 ),
             )
             return collection_from(cursor.fetchone())
@@ -335,9 +335,17 @@ class DocumentStore:
             return _deleted(connection, record, gone)
 
     def begin_copy(
-        self, record: CollectionRecord, *, model: str, model_revision: str, space: str, num_facets: int, dim: int
+        self,
+        record: CollectionRecord,
+        *,
+        model: str,
+        model_revision: str,
+        space: str,
+        num_facets: int,
+        dim: int,
+        search_fields: Mapping[str, float],
     ) -> CollectionRecord:
-        """Makes an empty copy of a collection for another model; there must be no other copy.
+        """Makes an empty copy of a collection for another model or other fields; there must be no other copy.
 
         Raises:
             NotFoundError: The collection is gone.
@@ -348,12 +356,12 @@ class DocumentStore:
                 "INSERT INTO collections "
                 "(name, model, model_revision, space, code, num_facets, dim, created_us, config, search_fields, "
                 "revision, state, replaces) "
-                "SELECT ?, ?, ?, ?, ?, ?, ?, created_us, config, search_fields, revision, ?, number "
+                "SELECT ?, ?, ?, ?, ?, ?, ?, created_us, config, ?, revision, ?, number "
                 "FROM collections WHERE number = ? "
                 f"RETURNING {COLLECTION_COLUMNS}",
                 (
                     *(name, model, model_revision, space, self._code, num_facets, dim),
-                    *(CollectionState.BUILDING, record.number),
+                    *(_json(search_fields), CollectionState.BUILDING, record.number),
                 ),
             )
             values = cursor.fetchone()
@@ -432,6 +440,10 @@ def _deleted(connection: sqlite3.Connection, record: CollectionRecord, gone: Doc
     revision = changed(connection, record, removed=gone)
     none = np.empty(0, dtype=np.int64)
     return StoreWrite(revision=revision, added=none, removed=gone.parts, num_removed=len(gone.firsts))
+
+
+def _json(search_fields: Mapping[str, float]) -> str:
+    return json.dumps(dict(search_fields), ensure_ascii=False)
 
 
 def _retire(connection: sqlite3.Connection, record: CollectionRecord) -> None:

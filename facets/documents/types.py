@@ -44,12 +44,13 @@ class Document:
 
     Attributes:
         id: The caller's name for it, unique in the collection, 1 to ``MAX_ID_BYTES`` bytes of UTF-8.
-        text: What was encoded, at most ``MAX_TEXT_BYTES`` bytes of UTF-8; may be empty.
+        text: What was encoded, with its fields, at most ``MAX_TEXT_BYTES`` bytes of UTF-8; may be empty.
         facet_embeddings: ``[K, D]``, any float dtype, finite, magnitudes kept; K and D of the collection. A long text
             may have more facets, up to ``MAX_NUM_FACETS``, if ``facet_spans`` are given.
         payload: JSON object of the caller's, at most ``MAX_PAYLOAD_BYTES``; filters look into it.
         facet_spans: Where in the text each facet comes from, ``[K, 2]`` integers: offsets of its first character and
-            behind its last one, in code points; equal ones for none. None: nobody knows.
+            behind its last one, in code points; equal ones for none. Those in fields are kept as if these stood
+            behind the text: :class:`facets.documents.fields.SearchedText`. None: nobody knows.
         num_tokens: Tokens of the text; None: nobody counted.
         num_read: How many of them the model has read.
         parts: Of a long text: each begins where the one before ends, the first at 0, and the last one ends with the
@@ -109,11 +110,6 @@ class StoredDocument:
     num_tokens: int | None = None
     num_read: int | None = None
     parts: tuple[Part, ...] = ()
-
-    @property
-    def part_texts(self) -> list[str]:
-        """The texts of its parts; of a document of one part its text."""
-        return [self.text[part.start : part.end] for part in self.parts] or [self.text]
 
     @property
     def token_stats(self) -> "TokenStats | None":
@@ -237,22 +233,26 @@ class CountResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """A stretch of a document's text.
+    """A stretch of a document's text, or of what stands in one of its fields.
 
     Attributes:
         start: Offset of its first character, in code points.
         end: Offset behind its last one.
         text: What stands there.
-        words: Offsets, in the text of the document, of words of the query in it, in any form.
+        words: Offsets, in the same text, of words of the query in it, in any form.
+        field: Path of the field in the payload, ``headings`` for those that a part stands under; empty: the text.
     """
 
     start: int
     end: int
     text: str
     words: tuple[tuple[int, int], ...] = ()
+    field: str = ""
 
     def moved(self, by: int) -> "Span":
-        """The same in a text that has so many characters before this one."""
+        """The same in a text that has so many characters before this one; of a field as it is."""
+        if self.field:
+            return self
         words = tuple((start + by, end + by) for start, end in self.words)
         return Span(start=self.start + by, end=self.end + by, text=self.text, words=words)
 

@@ -22,7 +22,6 @@ from facets.documents.codes import (
     row_of_part,
     starts_of,
 )
-from facets.documents.fields import searched_texts
 from facets.documents.filters import Filter, to_sql
 from facets.documents.passages import PASSAGE_COLUMNS, Passage, PassageLine, stored_text, whole_document
 from facets.documents.records import CollectionRecord, CollectionState, DocumentRows
@@ -262,8 +261,7 @@ class StoreView:
                 found.append(read_terms(blob or b""))
             except DamagedError:  # made of the text, so they can be made again
                 passage = self.passages(np.array([row]))[row]
-                fields = searched_texts(passage.payload, record.search_fields, passage.text, passage.part.headings)
-                found.append(count_terms(passage.text, fields))
+                found.append(count_terms(passage.said(record.search_fields)))
         return np.array(existing, dtype=np.int64), found
 
     def facets(self, record: CollectionRecord, rows: NDArray[np.int64]) -> StoredFacets:

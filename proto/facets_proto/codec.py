@@ -11,7 +11,7 @@ a record                               a message
 an ``Enum``, ``Literal`` or ``str``    a value of an enum by its name without prefix; 0 is None, ``""`` or the default
 an array                               a ``FacetArray``; else a list of numbers, or of messages of numbers (``[N, 2]``)
 a mapping                              a ``Struct``; else a list of messages of two fields, key and value
-a tuple of fixed length                a message of as many fields, in their order
+a tuple of fixed length                a message of as many fields, in their order, or of as many numbers
 a list in a list                       a list of messages of one field
 a union (``str | NDArray``)            a message of one ``oneof``
 an aware ``datetime``                  a ``Timestamp``
@@ -137,7 +137,8 @@ def _records_writer(record: object, descriptor: Descriptor, without: tuple[str, 
             name = next(iter(writers))
             return lambda records: [_written(descriptor, {name: items}) for items in records]
         if not any(writers.values()):
-            return lambda records: [dict(zip(writers, items, strict=True)) for items in records]
+            names = list(writers) if len(record) == len(writers) else _numbers(descriptor)
+            return lambda records: [dict(zip(names, items, strict=True)) for items in records]
         return lambda records: [_written(descriptor, dict(zip(writers, items, strict=True))) for items in records]
     wanted = [name for name in writers if name not in without]
     names = [name for name in wanted if hasattr(record, name)]
@@ -206,6 +207,12 @@ def _field_writer(field: FieldDescriptor) -> _Convert | None:
     if not field.is_repeated:
         return write
     return _listed if write is None else lambda values: [write(value) for value in _listed(values)]
+
+
+def _numbers(descriptor: Descriptor) -> list[str]:
+    """The fields that are numbers."""
+    texts = (FieldDescriptor.CPPTYPE_STRING, FieldDescriptor.CPPTYPE_MESSAGE)
+    return [field.name for field in descriptor.fields if field.cpp_type not in texts]
 
 
 def _listed(values: Any) -> Sequence[Any]:
@@ -420,7 +427,7 @@ def _numbers_reader(field: FieldDescriptor, hint: Any, default: Callable[[], obj
     """Numbers as an array ``[N]``, messages of some numbers as one ``[N, fields]``."""
     scalar = get_args(get_args(hint)[1])[0]
     dtype = {np.integer: np.int64, np.floating: np.float32}.get(scalar, scalar)
-    get = None if field.message_type is None else attrgetter(*(inner.name for inner in field.message_type.fields))
+    get = None if field.message_type is None else attrgetter(*_numbers(field.message_type))
 
     def read(values: Sequence[Any]) -> object:
         if default is not None and not values:

@@ -53,16 +53,16 @@ class Retrieval:
 def describe(hit: SearchHit) -> dict[str, object]:
     """What a search says about a hit, as JSON: scores, confidence, words that matched, and the part that answers.
 
-    ``answer`` is None, or ``{"start", "end", "text"}`` with offsets into the text in characters.
+    ``answer`` is None, or ``{"start", "end", "field", "text"}``: offsets in characters into the text, or into the
+    field of the payload where it names one.
     """
-    answer = hit.answer and {**asdict(hit.answer), "text": hit.text[hit.answer.start : hit.answer.end]}
     return {
         "score": hit.score,
         "confidence": hit.confidence,
         "facets_score": hit.facets_score,
         "lexical_score": hit.lexical_score,
         "matched_words": list(hit.matched_words),
-        "answer": answer,
+        "answer": hit.answer and asdict(hit.answer),
     }
 
 

@@ -17,7 +17,34 @@ FileOption = Annotated[
     str | None, typer.Option("--file", "-f", help="One text a line (UTF-8); - reads standard input.")
 ]
 ModelOption = Annotated[str, typer.Option(help="Model; the server's default when not given.")]
+_FIELD_WEIGHT = 2.0
 WordsOption = Annotated[int, typer.Option(help="Nearest words for each facet.", min=1)]
+
+
+SearchFieldOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--search-field",
+        metavar="FIELD[:WEIGHT]",
+        help="Field of payloads that is searched with the text, and how often its words count (2); repeat for several; "
+        "'' for none.  [default: title, subject, headline, heading, name]",
+        show_default=False,
+    ),
+]
+
+
+def parse_search_fields(given: Sequence[str] | None) -> dict[str, float] | None:
+    """Fields and weights; None without any, so that the default holds."""
+    if given is None:
+        return None
+    fields: dict[str, float] = {}
+    for one in filter(None, given):
+        name, colon, weight = one.rpartition(":")
+        try:
+            fields[name if colon else one] = float(weight) if colon else _FIELD_WEIGHT
+        except ValueError as error:
+            raise typer.BadParameter(f"--search-field expects FIELD or FIELD:WEIGHT, got {one!r}") from error
+    return fields
 
 
 def texts_from(texts: list[str] | None, file: str | None) -> Iterator[str]:

@@ -75,19 +75,6 @@ class TruncatedDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A part of a text, in Unicode code points.
-
-    Attributes:
-        start: First character.
-        end: One past the last character, > start; both 0: no part.
-    """
-
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
 class NearestWord:
     """A vocabulary word close to a facet.
 
@@ -98,6 +85,24 @@ class NearestWord:
 
     word: str
     cosine: float
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a text, in Unicode code points.
+
+    Attributes:
+        start: First character.
+        end: One past the last character, > start; both 0: no part.
+        field: Of a search: the field of the payload that it is a part of, by its path ("title"); items of a list
+            are one a line. Empty: the text.
+        text: Of a search: what stands there.
+    """
+
+    start: int
+    end: int
+    field: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +171,8 @@ class FacetMatch:
             every match sum to 1.
         first_words: Nearest words of the first facet, closest first.
         second_words: Nearest words of the second facet, closest first.
-        second_span: Where the second facet stands in the document; only in searches, unset where it has no place.
+        second_span: Where the second facet stands in the document, in its text or in a field; only in searches,
+            unset where it has no place.
     """
 
     first_facet: int

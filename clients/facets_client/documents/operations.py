@@ -1,7 +1,7 @@
 """What the clients do with collections and their documents (see ``core/operations.py``)."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -52,14 +52,18 @@ DocumentMessage = pb.Document  # a document on the wire
 class CollectionOperations(RoomOperations):
     """CollectionService."""
 
-    def create_collection(self, name: str, *, model: str = "") -> Operation[Collection]:
+    def create_collection(
+        self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None
+    ) -> Operation[Collection]:
         """Makes an empty collection; AlreadyExistsError when the name is taken.
 
         Args:
             name: Of the collection.
             model: Its model, for passages or for sentences; empty: the server's default for collections.
+            search_fields: Fields of payloads that are searched with the text, and what their words weigh beside those
+                of the text; None: title, subject, headline, heading and name, twice each; empty: none.
         """
-        request = pb.CreateCollectionRequest(name=name, model=model)
+        request = pb.CreateCollectionRequest(name=name, model=model, search_fields=_search_fields(search_fields))
         reply = yield from call(request, pb.CreateCollectionResponse)
         return from_message(reply.collection, Collection)
 
@@ -82,7 +86,9 @@ class CollectionOperations(RoomOperations):
         reply = yield from call(pb.DeleteCollectionRequest(name=name), pb.DeleteCollectionResponse)
         return WriteResult(reply.num_documents, reply.index_revision)
 
-    def reindex_collection(self, name: str, *, model: str = "") -> StreamOperation[ReindexProgress]:
+    def reindex_collection(
+        self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None
+    ) -> StreamOperation[ReindexProgress]:
         """Moves a collection to another model, or to the served revision of its own, by encoding its texts anew.
 
         Meanwhile the collection is searched and written as it was. Whoever stops taking the progress leaves it as it
@@ -91,13 +97,14 @@ class CollectionOperations(RoomOperations):
         Args:
             name: Of the collection.
             model: Where it moves; empty: the served revision of its own model.
+            search_fields: Fields of payloads that are searched from then on; None: those that it has.
 
         Yields:
             The progress every few seconds; the last one is ``done``.
         """
         done = False
         while not done:
-            request = pb.ReindexCollectionRequest(name=name, model=model)
+            request = pb.ReindexCollectionRequest(name=name, model=model, search_fields=_search_fields(search_fields))
             reply = yield from call(request, pb.ReindexCollectionResponse)
             done = reply.done
             yield Emit(from_message(reply, ReindexProgress))
@@ -112,6 +119,10 @@ class CollectionOperations(RoomOperations):
         request = diagnosis_pb2.DiagnoseCollectionRequest(name=name, queries=queries)
         reply = yield from call(request, diagnosis_pb2.DiagnoseCollectionResponse)
         return from_message(reply, CollectionDiagnosis)
+
+
+def _search_fields(fields: Mapping[str, float] | None) -> pb.SearchFields | None:
+    return None if fields is None else message_of(pb.SearchFields, fields=fields)
 
 
 class DocumentOperations(RoomOperations):

@@ -85,11 +85,20 @@ def results_html(found: Sequence[Sequence[SearchHit]]) -> str:
 
 
 def _hit_html(hit: SearchHit) -> str:
-    part = shown_part(hit.text, hit.answer, _TEXT_CHARS)
-    text = marked(hit.text, part, answer=hit.answer, words=hit.matched_spans) if hit.text else ""
+    answer, words = in_text(hit)
+    part = shown_part(hit.text, answer, _TEXT_CHARS)
+    text = marked(hit.text, part, answer=answer, words=words) if hit.text else ""
+    met_in = _field_html(hit.answer, hit.matched_spans) if hit.answer and hit.answer.field else ""
     title = f"<strong>{escape(_title(hit))}</strong> " if _title(hit) else ""
     facets = "".join(f'<p class="dim">{met(match, "query", "document")}</p>' for match in hit.evidence[:1])
-    return f'{title}<code>{escape(hit.id)}</code> <span class="dim">{_sure(hit)}</span><p>{text}</p>{facets}'
+    return f'{title}<code>{escape(hit.id)}</code> <span class="dim">{_sure(hit)}</span>{met_in}<p>{text}</p>{facets}'
+
+
+def _field_html(answer: Span, words: Sequence[Span]) -> str:
+    shown = Span(0, len(answer.text))
+    inside = [Span(word.start - answer.start, word.end - answer.start) for word in words]
+    said = marked(answer.text, shown, answer=shown, words=inside)
+    return f'<p><span class="dim">{escape(answer.field)}:</span> {said}</p>'
 
 
 def results_text(found: Sequence[Sequence[SearchHit]]) -> str:
@@ -99,9 +108,10 @@ def results_text(found: Sequence[Sequence[SearchHit]]) -> str:
         lines += [f"query {number + 1}"] if len(found) > 1 else []
         lines += [] if hits else ["nothing found"]
         for rank, hit in enumerate(hits, start=1):
-            part = shown_part(hit.text, hit.answer, _TEXT_CHARS)
+            part = shown_part(hit.text, in_text(hit)[0], _TEXT_CHARS)
             text = " ".join(hit.text[part.start : part.end].split())
-            lines += [f"{rank:>2}  {_sure(hit)}  {hit.id}  {_title(hit)}".rstrip(), f"    {text}"]
+            met_in = [f"    {field_line(hit.answer)}"] if hit.answer and hit.answer.field else []
+            lines += [f"{rank:>2}  {_sure(hit)}  {hit.id}  {_title(hit)}".rstrip(), *met_in, f"    {text}"]
     return "\n".join(lines)
 
 
@@ -112,6 +122,16 @@ def _title(hit: SearchHit) -> str:
 
 def _sure(hit: SearchHit) -> str:
     return f"score {hit.score:.3f}" if hit.confidence is None else f"confidence {hit.confidence:.2f}"
+
+
+def in_text(hit: SearchHit) -> tuple[Span | None, tuple[Span, ...]]:
+    """The answer and the words in it, where they are of the text; nothing where they are of a field."""
+    return (None, ()) if hit.answer and hit.answer.field else (hit.answer, hit.matched_spans)
+
+
+def field_line(answer: Span) -> str:
+    """An answer of a field with its name, in one line."""
+    return f"{answer.field}: {' '.join(answer.text.split())}"
 
 
 def shown_part(text: str, answer: Span | None, max_chars: int) -> Span:

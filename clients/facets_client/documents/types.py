@@ -15,6 +15,20 @@ SearchMode = Literal["hybrid", "facets", "lexical"]
 
 
 @dataclass(frozen=True, slots=True)
+class SearchField:
+    """A field of payloads that is searched with the text: a string or a number, or the items of a list that are one.
+
+    Attributes:
+        name: Its name; dots reach into nested objects ("source.title"). Upper and lower case are the same where no
+            name is equal.
+        weight: How often its words count beside those of the text, above 0, at most 100.
+    """
+
+    name: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
 class Collection:
     """A set of documents that are searched together.
 
@@ -36,6 +50,7 @@ class Collection:
         snapshot_bytes: Bytes of the saved index on disk; 0: there is none.
         num_parts: Parts of its documents; a short document is one, and a long one is cut where sections and pages
             begin.
+        search_fields: Fields of payloads that are searched with the text, by their words and by facets.
     """
 
     name: str
@@ -52,6 +67,7 @@ class Collection:
     num_vectors: int
     snapshot_bytes: int
     num_parts: int
+    search_fields: tuple[SearchField, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +114,10 @@ class Document:
     Attributes:
         id: Identity in the collection, 1 to 512 bytes of UTF-8 without NUL.
         text: The text, at most Limits.max_document_bytes bytes of UTF-8 with at least one character that is not
-            white space. Models of passages read long texts in windows; what was read stands in token_stats.
-        payload: Any JSON object; at most 64 KiB as compact JSON; filters look into it. Numbers are doubles:
-            integers beyond 2^53 lose digits.
+            white space; may be blank where a field that is searched (Collection.search_fields) is not. Models of
+            passages read long texts in windows; what was read, fields included, stands in token_stats.
+        payload: Any JSON object; at most 64 KiB as compact JSON; filters look into it, and some fields are
+            searched. Numbers are doubles: integers beyond 2^53 lose digits.
         facet_embeddings: On writes: embeddings made by the caller with the collection's model, shape [num_facets,
             dim], finite; the server then does not encode. On reads: only when asked for, as precise as half-
             precision unit vectors times norms. A long text has more facets, at most 256 a part; on writes only with
@@ -108,8 +125,10 @@ class Document:
         revision: On reads: the index_revision that stored it. Ignored on writes.
         token_stats: On reads: how many of its tokens the model read (num_unknown_tokens is 0); unset when not
             known.
-        facet_spans: Where each facet stands in the text, entry k belongs to facet k, 0 to 0 for none. On writes:
-            only with facet_embeddings, one a facet or none at all. On reads: with facet_embeddings, where known.
+        facet_spans: Where each facet stands in the text, entry k belongs to facet k, 0 to 0 for none; those in
+            fields that are searched as if these stood behind the text, in the order of Collection.search_fields,
+            one character apart. On writes: only with facet_embeddings, one a facet or none at all. On reads: with
+            facet_embeddings, where known.
         parts: On reads: the parts of a long text, one behind the other; none where it is one part. On writes:
             sections and pages as far as the caller knows them, in the order of start; the server cuts long ones
             between sentences and joins short ones. None: it looks for headings and form feeds in the text.
@@ -161,13 +180,14 @@ class SearchHit:
             1]; 0 in LEXICAL.
         lexical_score: BM25 of the words, quoted phrases on top, 0 or more; 0 in FACETS and for queries given as
             facet_embeddings.
-        matched_words: Words of the query that the text has in any form, in lower case and in the order of the
-            query; none in FACETS.
-        answer: The stretch of the text that answers; unset where neither the facets nor the words have a place in
-            the text.
+        matched_words: Words of the query that the text or a searched field has in any form, in lower case and in
+            the order of the query; none in FACETS.
+        answer: The stretch of the text that answers, or of a field where only that met the query (Span.field);
+            unset where neither the facets nor the words have a place in the document.
         confidence: How sure it is that it answers, in [0, 1], comparable between queries and collections; unset
             when not calibrated.
-        matched_spans: Where words of the query stand in the answer, in any form, in the order of the text.
+        matched_spans: Where words of the query stand in the answer, in any form, in the order of the text; of the
+            same field, which is not said again.
         part: The part that was found, of a document the best one; all spans count from the beginning of the whole
             text. Unset where the document is one part.
         part_number: Which one it is, from 1; 0 without parts.

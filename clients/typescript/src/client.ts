@@ -111,7 +111,7 @@ export class FacetsClient {
     return joinFacets(parts);
   }
 
-  /** The best documents of a collection for each query, best first; `partOf(hit.text, hit.answer)` is what answers. */
+  /** The best documents of a collection for each query, best first; `hit.answer?.text` is what answers. */
   async search(collection: string, queries: readonly string[], options: SearchOptions = {}): Promise<SearchHit[][]> {
     refuseString(queries, "queries");
     const { timeoutMs, signal, mode = "hybrid", minRevision = 0n, ...wanted } = options;

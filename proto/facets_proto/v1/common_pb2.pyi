@@ -67,12 +67,16 @@ class TruncatedDocument(_message.Message):
     def __init__(self, position: _Optional[int] = ..., id: _Optional[str] = ..., token_stats: _Optional[_Union[TokenStats, _Mapping]] = ...) -> None: ...
 
 class Span(_message.Message):
-    __slots__ = ("start", "end")
+    __slots__ = ("start", "end", "field", "text")
     START_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
     start: int
     end: int
-    def __init__(self, start: _Optional[int] = ..., end: _Optional[int] = ...) -> None: ...
+    field: str
+    text: str
+    def __init__(self, start: _Optional[int] = ..., end: _Optional[int] = ..., field: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
 
 class NearestWord(_message.Message):
     __slots__ = ("word", "cosine")

@@ -27,7 +27,7 @@ SEARCH_MODE_FACETS: SearchMode
 SEARCH_MODE_LEXICAL: SearchMode
 
 class Collection(_message.Message):
-    __slots__ = ("name", "model", "model_revision", "num_facets", "dim", "num_documents", "index_revision", "create_time", "index_kind", "space", "num_damaged", "num_vectors", "snapshot_bytes", "num_parts")
+    __slots__ = ("name", "model", "model_revision", "num_facets", "dim", "num_documents", "index_revision", "create_time", "index_kind", "space", "num_damaged", "num_vectors", "snapshot_bytes", "num_parts", "search_fields")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     MODEL_REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -42,6 +42,7 @@ class Collection(_message.Message):
     NUM_VECTORS_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_BYTES_FIELD_NUMBER: _ClassVar[int]
     NUM_PARTS_FIELD_NUMBER: _ClassVar[int]
+    SEARCH_FIELDS_FIELD_NUMBER: _ClassVar[int]
     name: str
     model: str
     model_revision: str
@@ -56,15 +57,32 @@ class Collection(_message.Message):
     num_vectors: int
     snapshot_bytes: int
     num_parts: int
-    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ..., model_revision: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., index_kind: _Optional[str] = ..., space: _Optional[str] = ..., num_damaged: _Optional[int] = ..., num_vectors: _Optional[int] = ..., snapshot_bytes: _Optional[int] = ..., num_parts: _Optional[int] = ...) -> None: ...
+    search_fields: _containers.RepeatedCompositeFieldContainer[SearchField]
+    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ..., model_revision: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., index_kind: _Optional[str] = ..., space: _Optional[str] = ..., num_damaged: _Optional[int] = ..., num_vectors: _Optional[int] = ..., snapshot_bytes: _Optional[int] = ..., num_parts: _Optional[int] = ..., search_fields: _Optional[_Iterable[_Union[SearchField, _Mapping]]] = ...) -> None: ...
+
+class SearchField(_message.Message):
+    __slots__ = ("name", "weight")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    weight: float
+    def __init__(self, name: _Optional[str] = ..., weight: _Optional[float] = ...) -> None: ...
+
+class SearchFields(_message.Message):
+    __slots__ = ("fields",)
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    fields: _containers.RepeatedCompositeFieldContainer[SearchField]
+    def __init__(self, fields: _Optional[_Iterable[_Union[SearchField, _Mapping]]] = ...) -> None: ...
 
 class CreateCollectionRequest(_message.Message):
-    __slots__ = ("name", "model")
+    __slots__ = ("name", "model", "search_fields")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
+    SEARCH_FIELDS_FIELD_NUMBER: _ClassVar[int]
     name: str
     model: str
-    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ...) -> None: ...
+    search_fields: SearchFields
+    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ..., search_fields: _Optional[_Union[SearchFields, _Mapping]] = ...) -> None: ...
 
 class CreateCollectionResponse(_message.Message):
     __slots__ = ("collection",)
@@ -115,12 +133,14 @@ class DeleteCollectionResponse(_message.Message):
     def __init__(self, num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ...) -> None: ...
 
 class ReindexCollectionRequest(_message.Message):
-    __slots__ = ("name", "model")
+    __slots__ = ("name", "model", "search_fields")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
+    SEARCH_FIELDS_FIELD_NUMBER: _ClassVar[int]
     name: str
     model: str
-    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ...) -> None: ...
+    search_fields: SearchFields
+    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ..., search_fields: _Optional[_Union[SearchFields, _Mapping]] = ...) -> None: ...
 
 class ReindexCollectionResponse(_message.Message):
     __slots__ = ("done", "num_encoded", "collection")

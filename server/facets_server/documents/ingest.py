@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, CollectionRecord, Document, JsonValue, UpsertResult, check_facets
+from facets.documents.fields import SearchedText
+from facets.documents.types import MAX_PAYLOAD_BYTES
 from facets.errors import ErrorPath, InvalidInputError
 from facets_server.runtime.call_context import CallContext, Stages
 from facets_server.runtime.errors import ModelMismatchError
@@ -129,7 +131,7 @@ class Ingest:
                 good.append((position, document))
             else:
                 rejections.append(Rejection(position, document.id, problem))
-        texts = [document.text for _, document in good if document.facets is None]
+        texts = [self._said(document).read for _, document in good if document.facets is None]
         pending = self.served.submit(texts, call) if texts else None
         return PreparedBatch(tuple(good), tuple(rejections), pending, call.stages)
 
@@ -180,13 +182,18 @@ class Ingest:
         where = ("documents", position)
         if not document.id:
             return InvalidInputError("is empty, expected a name", path=(*where, "id"))
-        problem = text_problem(document.text, (*where, "text"), self._max_text_bytes)
+        said = self._said(document)
+        problem = text_problem(
+            document.text if document.text.strip() else said.read, (*where, "text"), self._max_text_bytes
+        )
         if problem is not None:
             return problem
+        if len(said.read) - len(document.text) > MAX_PAYLOAD_BYTES:  # before the model reads all of it in vain
+            return InvalidInputError(f"has more than {MAX_PAYLOAD_BYTES} bytes, the limit", path=(*where, "payload"))
         if document.facets is None:
             if document.spans is not None:
                 return InvalidInputError("must come with facet_embeddings", path=(*where, "facet_spans"))
-            rule = self.served.problem(document.text)
+            rule = self.served.problem(said.read)
             return InvalidInputError(rule, path=(*where, "text")) if rule else None
         return self._facets_problem(document, document.facets, where)
 
@@ -204,10 +211,11 @@ class Ingest:
             rule = f"has {len(document.spans)} items, expected {len(facets)}, one a facet"
             return InvalidInputError(rule, path=(*where, "facet_spans"))
         starts, ends = document.spans.T
-        wrong = np.flatnonzero((ends < starts) | (ends > len(document.text)))
+        num_chars = self._said(document).num_chars
+        wrong = np.flatnonzero((ends < starts) | (ends > num_chars))
         if len(wrong):
             start, end = document.spans[wrong[0]].tolist()
-            rule = f"must be a part of the text of {len(document.text)} characters, got {start} to {end}"
+            rule = f"must be a part of the {num_chars} characters of text and fields, got {start} to {end}"
             return InvalidInputError(rule, path=(*where, "facet_spans", int(wrong[0])))
         return None
 
@@ -220,9 +228,25 @@ class Ingest:
                 documents.append((position, _as_given(document, document.facets)))
             else:
                 assert encoded is not None  # prepare has sent the text
-                documents.append((position, _as_encoded(document, encoded, row)))
+                documents.append((position, self._as_encoded(document, encoded, row)))
                 row += 1
         return documents
+
+    def _as_encoded(self, document: IncomingDocument, encoded: Encoded, row: int) -> Document:
+        stats = encoded.stats[row]
+        facets, spans = encoded.document(row)
+        return Document(
+            id=document.id,
+            text=document.text,
+            payload=document.payload,
+            facet_embeddings=facets,
+            facet_spans=None if spans is None else self._said(document).kept_spans(spans),
+            num_tokens=stats.num_tokens_in_text,
+            num_read=stats.num_tokens,
+        )
+
+    def _said(self, document: IncomingDocument) -> SearchedText:
+        return self._record.said(document.text, document.payload)[0]
 
 
 def _as_given(document: IncomingDocument, facets: NDArray[np.float32]) -> Document:
@@ -232,20 +256,6 @@ def _as_given(document: IncomingDocument, facets: NDArray[np.float32]) -> Docume
         payload=document.payload,
         facet_embeddings=facets,
         facet_spans=document.spans,
-    )
-
-
-def _as_encoded(document: IncomingDocument, encoded: Encoded, row: int) -> Document:
-    stats = encoded.stats[row]
-    facets, spans = encoded.document(row)
-    return Document(
-        id=document.id,
-        text=document.text,
-        payload=document.payload,
-        facet_embeddings=facets,
-        facet_spans=spans,
-        num_tokens=stats.num_tokens_in_text,
-        num_read=stats.num_tokens,
     )
 
 

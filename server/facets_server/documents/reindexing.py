@@ -1,6 +1,6 @@
 """Moving a collection to another model: which one, and how long one call may work at it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -18,8 +18,8 @@ def step_budget_s(call: CallContext) -> float:
     return _LONGEST_STEP_S if remaining is None else min(_LONGEST_STEP_S, _SHARE_OF_DEADLINE * remaining)
 
 
-def target_of(served: ServedTexts, call: CallContext) -> TargetModel:
-    """The model, encoding on behalf of the call."""
+def target_of(served: ServedTexts, search_fields: Mapping[str, float] | None, call: CallContext) -> TargetModel:
+    """The model, encoding on behalf of the call, and the fields that are searched; None: as they are."""
     model = served.model
 
     def encode(texts: Sequence[str]) -> EncodedTexts:
@@ -39,4 +39,5 @@ def target_of(served: ServedTexts, call: CallContext) -> TargetModel:
         num_facets=model.num_facets,
         dim=model.dim,
         encode=encode,
+        search_fields=search_fields,
     )

@@ -128,6 +128,25 @@ def reranking_of(message: documents_pb2.RerankRequest, limits: LimitsConfig) -> 
     return record_of(message, RerankQuery, documents=list(message.texts), texts=[message.query], top_k=top_k)
 
 
+def search_fields_of(
+    request: documents_pb2.CreateCollectionRequest | documents_pb2.ReindexCollectionRequest,
+) -> dict[str, float] | None:
+    """The fields that a collection shall search, with what they weigh; None: the request does not say.
+
+    Raises:
+        InvalidInputError: A name is there twice; the engine checks the rest.
+    """
+    if not request.HasField("search_fields"):
+        return None
+    fields: dict[str, float] = {}
+    for place, field in enumerate(request.search_fields.fields):
+        if field.name in fields:
+            path = ("search_fields", "fields", place, "name")
+            raise InvalidInputError(f"is {field.name!r}, as an earlier one is: expected different names", path=path)
+        fields[field.name] = field.weight
+    return fields
+
+
 def filter_of(
     request: documents_pb2.SearchRequest
     | documents_pb2.ListDocumentsRequest

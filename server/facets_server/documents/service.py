@@ -12,7 +12,7 @@ from facets_server.documents.ingest import open_ingest
 from facets_server.documents.recall import RecallSampler
 from facets_server.documents.reindexing import step_budget_s, target_of
 from facets_server.documents.replies import collection_to_message, hits_to_message
-from facets_server.documents.requests import filter_of, incoming_of, reranking_of, search_of
+from facets_server.documents.requests import filter_of, incoming_of, reranking_of, search_fields_of, search_of
 from facets_server.documents.reranking import rerank_texts
 from facets_server.documents.searching import search
 from facets_server.documents.stream_service import IngestStream
@@ -43,6 +43,7 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
             num_facets=model.num_facets,
             dim=model.dim,
             space=model.space,
+            search_fields=search_fields_of(request),
         )
         return documents_pb2.CreateCollectionResponse(collection=collection_to_message(info, self._engine.revision))
 
@@ -78,7 +79,9 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
     ) -> documents_pb2.ReindexCollectionResponse:
         """One step of moving a collection to another model."""
         served = self._models.get(request.model or self._engine.record(request.name).model)
-        step = self._engine.reindex(request.name, target_of(served, call), budget_s=step_budget_s(call))
+        step = self._engine.reindex(
+            request.name, target_of(served, search_fields_of(request), call), budget_s=step_budget_s(call)
+        )
         info = self._engine.get_collection(request.name)
         return documents_pb2.ReindexCollectionResponse(
             done=step.done,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from facets_client.cli.failures import CommandError, ExitCode, Failure
-from facets_client.cli.options import WhereOption, parse_where
+from facets_client.cli.options import SearchFieldOption, WhereOption, parse_search_fields, parse_where
 from facets_client.cli.output import (
     add_row,
     count_of,
@@ -64,17 +64,19 @@ def create_collection(
     context: typer.Context,
     name: Name,
     model: Annotated[str, typer.Option(help="Its model; the server's default for collections when not given.")] = "",
+    search_field: SearchFieldOption = None,
 ) -> None:
     """Make an empty collection.
 
     \b
     Examples:
       facets collections create news
+      facets collections create papers --search-field title --search-field authors:1
       facets collections create news --model facets-en
     """
     settings = settings_of(context)
     with settings.connect() as client:
-        made = client.create_collection(name, model=model)
+        made = client.create_collection(name, model=model, search_fields=parse_search_fields(search_field))
     if settings.json:
         print_json(made)
     else:
@@ -103,9 +105,10 @@ def reindex_collection(
     context: typer.Context,
     name: Name,
     model: Annotated[str, typer.Option(help="Model to move to; the served revision of its own when not given.")] = "",
+    search_field: SearchFieldOption = None,
     progress: Annotated[bool | None, typer.Option(help="Progress bar; by default only on a terminal.")] = None,
 ) -> None:
-    """Move a collection to another model, or to the served revision of its own.
+    """Move a collection to another model, to the served revision of its own, or to other fields that are searched.
 
     Its texts are encoded anew. Meanwhile it is searched and written as it was. When this is interrupted, run it again:
     it goes on where it ended.
@@ -114,11 +117,13 @@ def reindex_collection(
     Examples:
       facets collections reindex news
       facets collections reindex news --model facets-minilm-en
+      facets collections reindex news --search-field title:2 --search-field authors:1
     """
     settings = settings_of(context)
+    fields = parse_search_fields(search_field)
     with settings.connect(watched=False) as client, progress_bar(shown=progress, counted="documents") as bar:
         task = bar.add_task("", total=None)
-        for step in client.reindex_collection(name, model=model):
+        for step in client.reindex_collection(name, model=model, search_fields=fields):
             moved = step.collection
             bar.update(task, completed=step.num_encoded, total=moved.num_documents)
     if settings.json:

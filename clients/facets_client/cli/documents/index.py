@@ -18,6 +18,7 @@ from facets_client.cli.bulk import (
     WindowOption,
     bulk_input,
 )
+from facets_client.cli.options import SearchFieldOption, parse_search_fields
 from facets_client.cli.output import count_of, documents_table, print_json, stdout
 from facets_client.cli.settings import settings_of
 from facets_client.client import FacetsClient
@@ -53,6 +54,7 @@ def index(
     collection: Annotated[str, typer.Option("--collection", "-c", help="Where to store.", show_default=False)],
     create: Annotated[bool, typer.Option("--create", help="Make the collection if it is not there.")] = False,
     model: Annotated[str, typer.Option(help="Model of a collection made by --create.")] = "",
+    search_field: SearchFieldOption = None,
     text: TextOption = None,
     title: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the title.")] = "",
     id_column: IdOption = "",
@@ -104,7 +106,17 @@ def index(
             load.check()
         else:
             asked = [repr(choice), repr(form), encoding, delimiter]
-            load.run(create=create, model=model, asked=asked, state=state, resume=resume, progress=progress)
+            creation = _Creation(create, model, parse_search_fields(search_field))
+            load.run(creation, asked=asked, state=state, resume=resume, progress=progress)
+
+
+@dataclass(frozen=True)
+class _Creation:
+    """How the collection is made where it is not there."""
+
+    allowed: bool
+    model: str
+    search_fields: dict[str, float] | None
 
 
 @dataclass(frozen=True)
@@ -127,13 +139,13 @@ class _Load:
         _print_report(self.given, report, first=first, dry_run=True)
 
     def run(
-        self, *, create: bool, model: str, asked: list[str], state: Path | None, resume: bool, progress: bool | None
+        self, creation: _Creation, *, asked: list[str], state: Path | None, resume: bool, progress: bool | None
     ) -> None:
         """Stores everything, from the saved place on."""
         settings = self.given.settings
         with settings.connect(watched=False) as client:
             made = call_patiently(
-                lambda: _create_time(client, self.collection, create=create, model=model),
+                lambda: _create_time(client, self.collection, creation),
                 self.bulk,
                 lambda why: settings.note(f"waiting for the server: {why}"),
             )
@@ -188,17 +200,17 @@ def _capped(note: Callable[[str], None]) -> Callable[[str], None]:
     return tell
 
 
-def _create_time(client: FacetsClient, collection: str, *, create: bool, model: str) -> str:
+def _create_time(client: FacetsClient, collection: str, creation: _Creation) -> str:
     """When the collection was made; makes it when allowed."""
     try:
         found = client.get_collection(collection)
     except NotFoundError as error:
-        if not create:
+        if not creation.allowed:
             if error.reason == "NOT_FOUND" or not error.reason:
                 raise typer.BadParameter(f"{error.details}: make it with --create") from error
             raise
         try:
-            found = client.create_collection(collection, model=model)
+            found = client.create_collection(collection, model=creation.model, search_fields=creation.search_fields)
         except AlreadyExistsError:  # somebody was faster
             found = client.get_collection(collection)
     return found.create_time.isoformat() if found.create_time else ""

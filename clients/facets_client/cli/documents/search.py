@@ -12,7 +12,7 @@ from facets_client.cli.options import FileOption, ModelOption, WhereOption, pars
 from facets_client.cli.output import add_row, clean, count_of, match_line, print_json, shortened, stdout, table
 from facets_client.cli.settings import settings_of
 from facets_client.core.types import Span
-from facets_client.documents.results import SearchResults, shown_part
+from facets_client.documents.results import SearchResults, field_line, in_text, shown_part
 from facets_client.documents.types import SearchHit, SearchMode
 
 _ANSWER, _WORD = "yellow", "bold"
@@ -29,9 +29,9 @@ def excerpt(hit: SearchHit, max_chars: int) -> Text:
     Returns:
         One line. The answer and the words of the query have styles, which only a terminal shows.
     """
-    shown = shown_part(hit.text, hit.answer, max_chars)
-    answer = [hit.answer] if hit.answer else []
-    words = hit.matched_spans
+    found, words = in_text(hit)
+    shown = shown_part(hit.text, found, max_chars)
+    answer = [found] if found else []
     cuts = {shown.start, shown.end}
     cuts |= {min(max(edge, shown.start), shown.end) for span in (*answer, *words) for edge in (span.start, span.end)}
     line = Text(f"{_LEFT_OUT} " if shown.start > 0 else "")
@@ -161,6 +161,8 @@ def _print_hit(console: Console, rank: int, hit: SearchHit, *, full: bool, expla
         head.append(f"  {shortened(title, _TITLE_CHARS)}", style="bold")
     console.print(head)
     lines = [excerpt(hit, len(hit.text) if full else _TEXT_CHARS)] if hit.text else []
+    if hit.answer and hit.answer.field:
+        lines.insert(0, Text(shortened(clean(field_line(hit.answer)), _TEXT_CHARS), style=_ANSWER))
     if full and hit.payload:
         lines.append(Text(clean(", ".join(f"{name}: {value}" for name, value in hit.payload.items()))))
     why = _why(hit)
@@ -169,7 +171,8 @@ def _print_hit(console: Console, rank: int, hit: SearchHit, *, full: bool, expla
     for match in hit.evidence if explain else hit.evidence[:1]:
         line = match_line(match, "query", "document")
         if explain and match.second_span is not None:
-            line.append(f", characters {match.second_span.start} to {match.second_span.end}")
+            place = f" of {clean(match.second_span.field)}" if match.second_span.field else ""
+            line.append(f", characters {match.second_span.start} to {match.second_span.end}{place}")
         lines.append(line)
     for line in lines:
         console.print(Padding(line, (0, 0, 0, 4)))

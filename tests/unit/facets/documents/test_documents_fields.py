@@ -7,7 +7,7 @@ import pytest
 
 from facets.documents import CollectionEngine, Document, SearchRequest
 from facets.documents.codes import count_terms, hash_terms
-from facets.documents.fields import DEFAULT_SEARCH_FIELDS, field_texts
+from facets.documents.fields import DEFAULT_SEARCH_FIELDS, searched_text
 from facets.documents.types import JsonValue
 from facets.errors import InvalidInputError
 
@@ -104,8 +104,8 @@ def test_search_fields_survive_a_restart(engine: CollectionEngine, open_engine: 
 
 
 def test_words_of_a_field_count_as_often_as_it_weighs() -> None:
-    fields = field_texts({"title": "bees bees", "note": "wasp"}, {"title": 2.0, "note": 0.1})
-    counted = count_terms("bees fly", fields)
+    said = searched_text("bees fly", {"title": "bees bees", "note": "wasp"}, {"title": 2.0, "note": 0.1})
+    counted = count_terms(said)
     counts = dict(zip(counted.hashes.tolist(), counted.counts.tolist(), strict=True))
     assert [counts[hash] for hash in hash_terms(["bee", "fli", "wasp"])] == [5, 1, 1]
 
@@ -125,7 +125,7 @@ def test_words_of_a_field_count_as_often_as_it_weighs() -> None:
     ],
 )
 def test_values_of_any_kind_are_read_or_passed_over(payload: dict[str, JsonValue], texts: list[str]) -> None:
-    assert [one.text for one in field_texts(payload, {"title": 2.0})] == texts
+    assert [one.text for one in searched_text("", payload, {"title": 2.0}).fields] == texts
 
 
 @pytest.mark.parametrize(

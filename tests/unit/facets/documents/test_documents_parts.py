@@ -234,17 +234,21 @@ def test_reindexing_keeps_the_parts(books: CollectionEngine) -> None:
 
     def encode(texts: list[str]) -> EncodedTexts:
         seen.extend(texts)
+        own = [len(text.split("\n\n")[-1]) for text in texts]  # behind the headings
         facets = [np.full((2, 16), len(text), dtype=np.float32) + np.arange(16) for text in texts]
         return EncodedTexts(
             facets=facets,
-            spans=[np.array([[0, 2], [0, len(text)]]) for text in texts],
-            num_tokens=np.array([len(text) for text in texts]),
-            num_read=np.array([len(text) for text in texts]),
+            spans=[len(text) - n + np.array([[0, 2], [0, n]]) for text, n in zip(texts, own, strict=True)],
+            num_tokens=np.array(own),
+            num_read=np.array(own),
         )
 
     target = TargetModel(name="other", revision="1", num_facets=2, dim=16, encode=encode)  # type: ignore[arg-type]  # any sequence
     assert books.reindex("docs", target).done
-    assert sorted(seen) == sorted([*CRANE, "One part alone."])
+    assert sorted(text.split("\n\n")[-1] for text in seen) == sorted([*CRANE, "One part alone."])
+    assert {text.split("\n\n")[0] for text in seen if "\n\n" in text} == {
+        f"Book\nChapter {n}" for n in range(len(CRANE))
+    }
     (document,) = books.get("docs", ["crane"], include_facets=True).documents
     assert document.parts == tuple(book("crane", CRANE).parts)
     assert document.num_tokens == len(document.text)

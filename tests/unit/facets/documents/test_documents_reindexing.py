@@ -123,7 +123,9 @@ def test_reader_that_is_late_is_sent_again_even_when_the_replaced_documents_are_
     record = store.create_collection(
         "docs", model="toy", model_revision="1", space="toy", num_facets=2, dim=32, config="{}", search_fields={}
     )
-    copy = store.begin_copy(record, model="other", model_revision="new", space="o", num_facets=NUM_FACETS, dim=DIM)
+    copy = store.begin_copy(
+        record, model="other", model_revision="new", space="o", num_facets=NUM_FACETS, dim=DIM, search_fields={}
+    )
     store.replace_by_copy(record, copy)
     for _ in range(2):
         with pytest.raises(NotReadyError, match="send the call again"):

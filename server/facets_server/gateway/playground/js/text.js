@@ -15,10 +15,10 @@ export class Text {
   }
 }
 
-/** A span with what proto3's JSON leaves out: `{start, end}`; null for none. */
+/** A span of the text with what proto3's JSON leaves out: `{start, end}`; null for none, and for one of a field. */
 export function span(given) {
   const end = given?.end ?? 0;
-  return end > 0 ? { start: given.start ?? 0, end } : null;
+  return end > 0 && !given.field ? { start: given.start ?? 0, end } : null;
 }
 
 /**

@@ -135,6 +135,7 @@ function hitCard(hit, context) {
     "li",
     { class: "card hit" },
     h("div", { class: "hit-head" }, h("h2", {}, title(hit)), sureness(hit)),
+    fieldMet(hit),
     passage,
     more,
     evidence.length > 0 && facetsMet(evidence, passage),
@@ -146,11 +147,16 @@ function title(hit) {
   return typeof hit.payload?.title === "string" && hit.payload.title ? hit.payload.title : hit.id;
 }
 
+/** What a field says that met the query where the text did not; the title is there already. */
+function fieldMet({ answer }) {
+  return answer?.field && answer.field !== "title" && h("p", { class: "small" }, `${answer.field}: ${answer.text}`);
+}
+
 function hitMarks(hit, evidence) {
   const marks = [];
   const answer = span(hit.answer);
   if (answer) marks.push({ ...answer, kind: "answer", whole: true });
-  for (const given of hit.matchedSpans ?? []) marks.push({ ...span(given), kind: "word" });
+  for (const given of answer ? (hit.matchedSpans ?? []) : []) marks.push({ ...span(given), kind: "word" });
   evidence.forEach((match, place) => match.span && marks.push({ ...match.span, facet: place }));
   return marks;
 }
