@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 class Span:
     start: int
     end: int
-    text: str = ""  # not in the message
+    field: str = ""
+    text: str = ""
+    words: tuple[tuple[int, int], ...] = ()  # not in the message
 
 
 @dataclass(frozen=True, slots=True)
