@@ -1,7 +1,7 @@
 """From candidates to hits: exact scores from the store, those of facets and words made one, ties by id, variety.
 
 Shape letters: Q queries, J facets of a query, K facets of a document, D dimensions, C candidates, F features,
-T facets of all documents.
+T facets of all documents, S signals.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.codes import starts_of
-from facets.documents.confidence import FEATURES, RelevanceCurve, features_of
+from facets.documents.confidence import SIGNALS, RelevanceCurve, features_of
 from facets.documents.evidence import HeldFacets, answer_of, matched_words, matches_of, met_in_text
 from facets.documents.filters import Filter
 from facets.documents.passages import Passage
@@ -129,13 +129,13 @@ class Scored:
     met: Meetings
     scores: NDArray[np.float32]
     lexical: NDArray[np.float32]
-    features: NDArray[np.float64]
+    signals: NDArray[np.float64]
     confidences: NDArray[np.float32] | None = None
 
     def __getitem__(self, kept: NDArray[np.int64]) -> "Scored":
         met = Meetings(self.met.scores[kept], self.met.shares[kept], self.met.document_facets[kept])
         confidences = None if self.confidences is None else self.confidences[kept]
-        return Scored(self.rows[kept], met, self.scores[kept], self.lexical[kept], self.features[kept], confidences)
+        return Scored(self.rows[kept], met, self.scores[kept], self.lexical[kept], self.signals[kept], confidences)
 
 
 def rank(
@@ -198,23 +198,23 @@ def score(
     scores = met.scores + lexical  # without one of the two its scores are 0
     if search.mode == "hybrid":
         scores = fuse(met.scores, lexical, most_lexical=most, facets_share=share_of(space))
-    scored = Scored(rows, met, scores, lexical, _features(met.scores, side, num_searched=num_searched))
+    scored = Scored(rows, met, scores, lexical, _signals(met.scores, side))
     if search.mode == "lexical":
         scored = scored[np.flatnonzero(lexical > 0)]
     if search.curve is None:
         return scored
-    return replace(scored, confidences=search.curve.confidence(search.mode, scored.features))
+    features = features_of(scored.scores, scored.signals, num_searched=num_searched)
+    return replace(scored, confidences=search.curve.confidence(search.mode, features))
 
 
-def _features(cosines_C: NDArray[np.float32], side: LexicalSide | None, *, num_searched: int) -> NDArray[np.float64]:
-    """What confidence goes by, ``[C, F]``."""
+def _signals(cosines_C: NDArray[np.float32], side: LexicalSide | None) -> NDArray[np.float64]:
+    """What speaks for each candidate, ``[C, S]``."""
     if side is None:
-        nothing_C = np.zeros_like(cosines_C)
-        return features_of(cosines_C, nothing_C, nothing_C, num_words=0, num_searched=num_searched)
-    num_words = len({term for term, word in side.terms.words if not is_stop_word(word)})
-    coverage_C = side.found.coverage if num_words else np.zeros_like(side.found.coverage)
+        return np.stack([cosines_C, np.zeros_like(cosines_C), np.zeros_like(cosines_C)], axis=1).astype(np.float64)
+    says_something = any(not is_stop_word(word) for _, word in side.terms.words)
+    coverage_C = side.found.coverage if says_something else np.zeros_like(side.found.coverage)
     saturation_C = np.minimum(side.found.scores / (side.found.most or 1.0), 1.0)
-    return features_of(cosines_C, coverage_C, saturation_C, num_words=num_words, num_searched=num_searched)
+    return np.stack([cosines_C, coverage_C, saturation_C], axis=1).astype(np.float64)
 
 
 def _meet(
@@ -327,7 +327,7 @@ def _hits(
                 evidence=matches,
                 answer=answer,
                 confidence=None if scored.confidences is None else float(scored.confidences[place]),
-                signals=dict(zip(FEATURES, scored.features[place].tolist(), strict=True)),
+                signals=dict(zip(SIGNALS, scored.signals[place].tolist(), strict=True)),
                 revision=passage.revision,
             )
             found.append(_placed(hit, passage))

@@ -300,9 +300,9 @@ class Hit:
         matched_words: Words of the query that the text has in any form, in the order of the query; none in mode facets.
         answer: The part of the text that answers best, see :func:`facets.documents.evidence.answer_of`; None where
             neither spans nor words say.
-        confidence: Calibrated probability that the hit is relevant, in [0, 1], comparable across queries; None without
-            a curve for the mode.
-        signals: What confidence goes by, see :data:`facets.documents.confidence.FEATURES`.
+        confidence: Calibrated probability that the hit is relevant, in [0, 1], comparable across queries, and of one
+            query never less where the score is more; None without a curve for the mode.
+        signals: What speaks for it, see :data:`facets.documents.confidence.SIGNALS`.
         revision: Revision of the write that stored the document.
         part: The part that was found: of the parts of the document the best one, where hits are documents. All spans
             count from the beginning of the whole text. None where the document is one part.

@@ -1,5 +1,8 @@
 """Folders in BEIR's layout, files of pairs, and metrics of rankings by trec_eval."""
 
+import importlib
+import inspect
+import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.encoding import check_ids, check_text
-from facets.errors import InvalidInputError
+from facets.errors import ConfigError, InvalidInputError
 from facets.index.config import MAX_TEXT_BYTES
 from facets_lab.evaluation.files import fields_of, number_of, read_lines, read_records
 
@@ -249,6 +252,46 @@ def read_pairs(path: Path) -> RetrievalData:
         query_ids=tuple(queries.values()),
         queries=tuple(queries),
         judgements=judgements,
+    )
+
+
+_SHORTEST_BODY, _LONGEST_BODY = 150, 2_000  # characters
+_SUMMARY = range(20, 151)
+
+
+def read_docstrings(modules: Sequence[str]) -> RetrievalData:
+    """Docstrings of public functions and classes: the summary asks for what stands below it, with the name above.
+
+    Args:
+        modules: Importable; their names are the name of what is read.
+
+    Raises:
+        ConfigError: A module is not installed.
+        InvalidInputError: None of them has such a docstring.
+    """
+    found: dict[str, str] = {}
+    for module in modules:
+        try:
+            members = vars(importlib.import_module(module))
+        except ImportError as error:
+            raise ConfigError(f"{module}: expected an installed module: {error}") from error
+        for name, member in members.items():
+            text = "" if name.startswith("_") or not callable(member) else inspect.getdoc(member) or ""
+            if re.match(r"[\w.]+\(", text):  # a signature
+                text = text.partition("\n\n")[2]
+            head, _, body = text.partition("\n\n")
+            if len(head) in _SUMMARY and _SHORTEST_BODY <= len(body) <= _LONGEST_BODY:
+                found.setdefault(" ".join(head.split()).rstrip("."), f"{name}\n\n{body}")
+    if not found:
+        raise InvalidInputError(f"{', '.join(modules)}: expected docstrings with a summary and a body, got none")
+    ids = tuple(f"d{place}" for place in range(len(found)))
+    return RetrievalData(
+        name="docstrings",
+        document_ids=ids,
+        documents=tuple(found.values()),
+        query_ids=tuple(id.replace("d", "q") for id in ids),
+        queries=tuple(found),
+        judgements={id.replace("d", "q"): {id: 1} for id in ids},
     )
 
 

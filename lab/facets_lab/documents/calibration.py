@@ -1,35 +1,47 @@
 """Fits what a search can say of its hits: how probable it is that the first one answers at all.
 
 A curve sees three kinds of queries, and the first hit of each: those of the folder (``asked``), the same where every
-relevant document is gone (``removed``), and queries of the other folders and without sense (``foreign``). A folder is
-searched whole and in small parts, as the best of few documents means more than the best of many. Shape letters: M first
-hits, F features.
+relevant document is gone (``removed``), and queries of the other folders and without sense (``foreign``). How fast it
+falls behind the first is fitted on the next hits of the queries that are asked (``behind``). A folder is searched whole
+and in small parts, as the best of few documents means more than the best of many. Each kind of texts is left out in its
+turn: a curve is as good as it is on what it was never fitted on. Shape letters: M hits, S signals, F features.
 """
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.confidence import FEATURES, RelevanceCurve, write_relevance
+from facets.documents.confidence import FEATURES, SIGNALS, RelevanceCurve, features_of, write_relevance
 from facets.documents.types import Hit, SearchMode
 from facets.errors import ConfigError
 from facets.model.loading import TASKS
 from facets.model.passage_checkpoint import TASK
 from facets.model.shipped import find_model
-from facets_lab.documents.beir import RetrievalData, limit_documents, limit_queries, read_beir, read_pairs
-from facets_lab.documents.systems import SearchedModel, indexed, load_searched
+from facets_lab.documents.beir import (
+    RetrievalData,
+    limit_documents,
+    limit_queries,
+    read_beir,
+    read_docstrings,
+    read_pairs,
+)
+from facets_lab.documents.systems import EncodedTexts, SearchedModel, indexed, load_searched
 
-KINDS = ("asked", "removed", "foreign")
-_KIND_WEIGHTS = (0.5, 0.25, 0.25)
+KINDS = ("asked", "removed", "foreign", "behind")
+_BEHIND = KINDS.index("behind")
+_KIND_WEIGHTS = (0.5, 0.25, 0.25, 1.0)
+_NEXT = 9  # hits behind the first
+_STEEPEST = 200.0  # logits for one point of the score
 _MODES: tuple[SearchMode, ...] = ("hybrid", "facets", "lexical")
-_DEPTH = 50  # hits that are looked through for one that is not relevant
+_DEPTH = 60  # hits that are looked through for ten that are not relevant
 _SENSELESS_SHARE = 0.2  # queries without sense, for each query of the folder
-_PARTS = (200, 40)  # documents of the small collections made of each folder
+_PARTS = (200, 40, 8)  # documents of the small collections made of each folder
 _BINS = 10
+_DOCSTRINGS = "python:"
 _STOP_WORDS = tuple("the of and to a in is it that for on with as was what who how do you this".split())
 
 
@@ -38,7 +50,9 @@ class CalibrationRun:
     """What is asked for.
 
     Attributes:
-        folders: Two or more, of different names: folders in BEIR's layout, or files of pairs.
+        folders: Two or more, of different names: folders in BEIR's layout, files of pairs, or ``python:MODULE,...``:
+            docstrings of modules.
+        kinds: What kind of texts a folder holds, by its place in ``folders``; others are a kind of their own.
         model: Name or path; the default of collections when None.
         num_queries: Only so many queries of a folder, drawn with ``seed``.
         num_documents: Only so many documents of a folder, the judged ones of its queries among them; None: all.
@@ -48,6 +62,7 @@ class CalibrationRun:
     """
 
     folders: Sequence[Path]
+    kinds: Mapping[int, str] = field(default_factory=dict)
     model: str | None = None
     num_queries: int | None = 300
     num_documents: int | None = None
@@ -58,7 +73,7 @@ class CalibrationRun:
 
 @dataclass(frozen=True, slots=True)
 class FirstHits:
-    """First hits of the queries of one folder in one mode.
+    """First hits of the queries of one folder in one mode, and some behind them.
 
     Attributes:
         features: ``[M, F]``, see :data:`facets.documents.confidence.FEATURES`.
@@ -83,25 +98,25 @@ def calibrate_search(run: CalibrationRun) -> dict[str, object]:
         InvalidInputError: A folder is not in BEIR's layout, or a file has other lines than pairs.
         NotFoundError: There is no such model.
     """
-    sets = [_sample(read_pairs(path) if path.is_file() else read_beir(path), run) for path in run.folders]
+    sets = [_sample(_read(path), run) for path in run.folders]
     names = [data.name for data in sets]
+    kinds = {name: run.kinds.get(place, name) for place, name in enumerate(names)}
     if len(names) < 2 or len(set(names)) < len(names):
         raise ConfigError(f"expected two or more folders of different names, got {', '.join(names)}")
+    if len(set(kinds.values())) < 2:
+        raise ConfigError(f"expected folders of two kinds or more, got {kinds[names[0]]} alone")
     folder = find_model(TASKS[TASK].default if run.model is None else run.model)
     model = load_searched(str(folder))
-    observed = {
-        data.name: _joined(
-            [_observe(model, part, _foreign(part, sets, seed=run.seed)) for part in parts(data, seed=run.seed)]
-        )
-        for data in sets
-    }
+    observed = {data.name: _observe_parts(model, data, sets, seed=run.seed) for data in sets}
     modes: dict[SearchMode, dict[str, object]] = {}
     weights: dict[SearchMode, Mapping[str, float]] = {}
     for mode in _MODES:
         by_folder = {name: hits[mode] for name, hits in observed.items()}
         weights[mode] = fit_curve(list(by_folder.values()))
         left_out = {
-            name: _fit_of(fit_curve([hits for other, hits in by_folder.items() if other != name]), mode, mine)
+            name: _fit_of(
+                fit_curve([hits for other, hits in by_folder.items() if kinds[other] != kinds[name]]), mode, mine
+            )
             for name, mine in by_folder.items()
         }
         modes[mode] = {"weights": weights[mode], "left_out": left_out}
@@ -121,11 +136,22 @@ def calibrate_search(run: CalibrationRun) -> dict[str, object]:
 
 def fit_curve(observed: Sequence[FirstHits]) -> dict[str, float]:
     """Weights of a logistic curve; every folder weighs the same, and in it the kinds as ``_KIND_WEIGHTS`` say."""
-    from sklearn.linear_model import LogisticRegression
-
     features_MF = np.concatenate([hits.features for hits in observed])
     relevant_M = np.concatenate([hits.relevant for hits in observed])
     weights_M = np.concatenate([_weights(hits) for hits in observed])
+    is_first = np.concatenate([hits.kinds != _BEHIND for hits in observed])
+    weights = _fit_first(features_MF[is_first], relevant_M[is_first], weights_M[is_first])
+    later = features_MF[~is_first], relevant_M[~is_first], weights_M[~is_first]
+    if len(later[0]):
+        weights["behind"] = _fit_behind(weights, *later)
+    return weights
+
+
+def _fit_first(
+    features_MF: NDArray[np.float64], relevant_M: NDArray[np.bool_], weights_M: NDArray[np.float64]
+) -> dict[str, float]:
+    from sklearn.linear_model import LogisticRegression
+
     told = np.flatnonzero(features_MF.any(axis=0))  # a mode without words, or without facets, has zeros there
     if not 0 < relevant_M.sum() < len(relevant_M):
         raise ConfigError("expected first hits that are relevant and others that are not, got one kind only")
@@ -134,6 +160,25 @@ def fit_curve(observed: Sequence[FirstHits]) -> dict[str, float]:
     )
     weights = {FEATURES[place]: float(weight) for place, weight in zip(told, fitted.coef_[0], strict=True)}
     return {"intercept": float(fitted.intercept_[0]), **weights}
+
+
+def _fit_behind(
+    weights: Mapping[str, float],
+    features_MF: NDArray[np.float64],
+    relevant_M: NDArray[np.bool_],
+    weights_M: NDArray[np.float64],
+) -> float:
+    """How many logits a point of the score behind the first costs, as a weight; 0 or less."""
+    from scipy.optimize import minimize_scalar
+
+    first_M = weights["intercept"] + features_MF @ np.array([weights.get(name, 0.0) for name in FEATURES])
+    behind_M = features_MF[:, FEATURES.index("behind")]
+
+    def loss(steepness: float) -> float:
+        logits_M = first_M - steepness * behind_M
+        return float((weights_M * (np.logaddexp(0, logits_M) - relevant_M * logits_M)).sum())
+
+    return -float(minimize_scalar(loss, bounds=(0.0, _STEEPEST), method="bounded").x)
 
 
 def expected_error(
@@ -148,6 +193,12 @@ def expected_error(
     bins_M = np.minimum((probabilities_M * _BINS).astype(np.int64), _BINS - 1)
     gaps = np.bincount(bins_M, weights_M * (probabilities_M - relevant_M), minlength=_BINS)
     return float(np.abs(gaps).sum() / weights_M.sum())
+
+
+def _read(path: Path) -> RetrievalData:
+    if path.name.startswith(_DOCSTRINGS):
+        return read_docstrings(path.name.removeprefix(_DOCSTRINGS).split(","))
+    return read_pairs(path) if path.is_file() else read_beir(path)
 
 
 def _sample(data: RetrievalData, run: CalibrationRun) -> RetrievalData:
@@ -200,36 +251,59 @@ def _foreign(data: RetrievalData, sets: Sequence[RetrievalData], *, seed: int) -
     return drawn + senseless + [" ".join(words[row : row + 2]) for row in range(0, len(words), 2)]
 
 
-def _observe(model: SearchedModel, data: RetrievalData, foreign: Sequence[str]) -> dict[SearchMode, FirstHits]:
-    with indexed(model, data) as collection:
+def _observe_parts(
+    model: SearchedModel, data: RetrievalData, sets: Sequence[RetrievalData], *, seed: int
+) -> dict[SearchMode, FirstHits]:
+    encoded: EncodedTexts = {}  # the parts hold the same texts
+    return _joined([_observe(model, part, _foreign(part, sets, seed=seed), encoded) for part in parts(data, seed=seed)])
+
+
+def _observe(
+    model: SearchedModel, data: RetrievalData, foreign: Sequence[str], encoded: EncodedTexts
+) -> dict[SearchMode, FirstHits]:
+    with indexed(model, data, encoded) as collection:
         asked = collection.search(data.queries, _MODES, top_k=_DEPTH)
-        others = collection.search(foreign, _MODES, top_k=1)
+        others = collection.search(foreign, _MODES, top_k=_DEPTH)
     itself = dict(zip(data.document_ids, data.documents, strict=True))
     observed: dict[SearchMode, FirstHits] = {}
     for mode in _MODES:
-        first: list[tuple[Hit, bool, int]] = []
+        found: list[tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]]] = []
         for key, text, hits in zip(data.query_ids, data.queries, asked[mode], strict=True):
             grades = data.judgements[key]
             kept = [hit for hit in hits if not (hit.id == key and itself[key].endswith(text))]
             wrong = [hit for hit in kept if grades.get(hit.id, 0) <= 0]
-            first += [(hit, grades.get(hit.id, 0) > 0, 0) for hit in kept[:1]] + [(hit, False, 1) for hit in wrong[:1]]
-        first += [(hit, False, 2) for hits in others[mode] for hit in hits]
-        observed[mode] = FirstHits(
-            features=np.array([_features(hit) for hit, _, _ in first]).reshape(-1, len(FEATURES)),
-            relevant=np.array([relevant for _, relevant, _ in first], dtype=np.bool_),
-            kinds=np.array([kind for _, _, kind in first], dtype=np.int64),
-        )
+            first = features_of_hits(kept, num_searched=len(data.documents))[: 1 + _NEXT]
+            relevant = np.array([grades.get(hit.id, 0) > 0 for hit in kept[: 1 + _NEXT]], dtype=np.bool_)
+            found.append((first, relevant, np.where(np.arange(len(first)) > 0, _BEHIND, 0)))
+            found.append(_one_wrong(features_of_hits(wrong, num_searched=len(data.documents)), KINDS.index("removed")))
+        for hits in others[mode]:
+            found.append(_one_wrong(features_of_hits(hits, num_searched=len(data.documents)), KINDS.index("foreign")))
+        observed[mode] = FirstHits(*(np.concatenate(column) for column in zip(*found, strict=True)))
     return observed
 
 
-def _features(hit: Hit) -> list[float]:
-    return [hit.signals[name] for name in FEATURES]
+def features_of_hits(hits: Sequence[Hit], *, num_searched: int) -> NDArray[np.float64]:
+    """What a curve weighs of hits of one query, best first, ``[len(hits), F]``."""
+    signals = np.array([[hit.signals[name] for name in SIGNALS] for hit in hits]).reshape(-1, len(SIGNALS))
+    return features_of(np.array([hit.score for hit in hits]), signals, num_searched=num_searched)
+
+
+def _one_wrong(
+    features: NDArray[np.float64], kind: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]]:
+    """The first of hits that are all wrong, as hits are observed."""
+    first = features[:1]
+    return first, np.zeros(len(first), dtype=np.bool_), np.full(len(first), kind)
 
 
 def _weights(hits: FirstHits) -> NDArray[np.float64]:
-    """What each first hit counts, all of them together 1."""
+    """What each hit counts; first hits together 1."""
     counts = np.bincount(hits.kinds, minlength=len(KINDS))
     return (np.array(_KIND_WEIGHTS) / np.maximum(counts, 1))[hits.kinds]
+
+
+def _chosen(hits: FirstHits, chosen_M: NDArray[np.bool_]) -> FirstHits:
+    return FirstHits(hits.features[chosen_M], hits.relevant[chosen_M], hits.kinds[chosen_M])
 
 
 def _fit_of(weights: Mapping[str, float], mode: SearchMode, hits: FirstHits) -> dict[str, float | None]:
@@ -237,6 +311,9 @@ def _fit_of(weights: Mapping[str, float], mode: SearchMode, hits: FirstHits) -> 
     from sklearn.metrics import roc_auc_score
 
     curve = RelevanceCurve(revision="", weights={mode: weights})
+    later = _chosen(hits, hits.kinds == _BEHIND)
+    later_M = np.asarray(curve.confidence(mode, later.features), dtype=np.float64)
+    hits = _chosen(hits, hits.kinds != _BEHIND)
     given_M = np.asarray(curve.confidence(mode, hits.features), dtype=np.float64)
     asked_M = hits.kinds == 0
 
@@ -258,5 +335,8 @@ def _fit_of(weights: Mapping[str, float], mode: SearchMode, hits: FirstHits) -> 
         "auc_removed": auc(asked_M | groups["removed"]),
         "auc_foreign": auc(asked_M | groups["foreign"]),
         "calibration_error": expected_error(given_M, hits.relevant, _weights(hits)),
+        "calibration_error_behind": (
+            expected_error(later_M, later.relevant, np.ones(len(later_M))) if len(later_M) else None
+        ),
         **{f"mean_{name}": mean for name, mean in means.items()},
     }

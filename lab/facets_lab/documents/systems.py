@@ -234,9 +234,22 @@ def load_searched(name_or_path: str | None) -> SearchedModel:
     return load(folder, PassageModel) if is_of_passages else load(folder, FacetModel)
 
 
+EncodedTexts = dict[str, tuple[NDArray[np.float32], NDArray[np.int32] | None, NDArray[np.float32]]]
+"""Facets, their spans and the vector of texts that were encoded."""
+
+
 @contextmanager
-def indexed(model: SearchedModel, data: RetrievalData) -> Iterator[IndexedCollection]:
-    """The documents in a temporary folder, indexed as a server would have them."""
+def indexed(
+    model: SearchedModel, data: RetrievalData, encoded: EncodedTexts | None = None
+) -> Iterator[IndexedCollection]:
+    """The documents in a temporary folder, indexed as a server would have them.
+
+    Args:
+        model: Of the facets.
+        data: The documents.
+        encoded: Texts that need not be encoded again; those that are come in.
+    """
+    kept: EncodedTexts = {} if encoded is None else encoded
     config = EngineConfig(background=False, snapshot_on_close=False)
     with TemporaryDirectory(prefix="facets-eval-") as folder, CollectionEngine.open(Path(folder), config) as engine:
         engine.create_collection(
@@ -252,17 +265,28 @@ def indexed(model: SearchedModel, data: RetrievalData) -> Iterator[IndexedCollec
         for start in range(0, len(data.documents), _DOCUMENT_BATCH):
             batch = slice(start, start + _DOCUMENT_BATCH)
             texts = data.documents[batch]
-            encoded, vectors_ND[batch] = _encode(model, texts)
-            num_facets += sum(int(facets.any(axis=1).sum()) for facets, _ in encoded)
+            _encode_new(model, texts, kept)
+            vectors_ND[batch] = np.stack([kept[text][2] for text in texts])
+            num_facets += sum(int(kept[text][0].any(axis=1).sum()) for text in texts)
             documents = [
                 Document(id=key, text=text, facet_embeddings=facets, facet_spans=spans)
-                for key, text, (facets, spans) in zip(data.document_ids[batch], texts, encoded, strict=True)
+                for key, text in zip(data.document_ids[batch], texts, strict=True)
+                for facets, spans, _ in (kept[text],)
             ]
             engine.upsert(_COLLECTION, documents)
+            if encoded is None:
+                kept.clear()
         engine.maintain()  # what a server does in the background: fold a large collection into its index
         yield IndexedCollection(
             engine=engine, model=model, num_facets=num_facets / len(data.documents), vectors=vectors_ND
         )
+
+
+def _encode_new(model: SearchedModel, texts: Sequence[str], kept: EncodedTexts) -> None:
+    new = [text for text in dict.fromkeys(texts) if text not in kept]
+    documents, vectors = _encode(model, new)
+    for text, (facets, spans), vector in zip(new, documents, vectors, strict=True):
+        kept[text] = facets, spans, vector
 
 
 def _encode(

@@ -292,8 +292,11 @@ def retrieval(
 
 def calibrate_search(
     folders: Annotated[
-        list[Path],
-        typer.Argument(metavar="DIR|FILE...", help="Folders in BEIR's layout, or files of pairs: query, positive."),
+        list[str],
+        typer.Argument(
+            metavar="[KIND=]DIR|FILE|python:MODULE,...",
+            help="Folders in BEIR's layout, files of pairs (query, positive), docstrings; each with its kind of texts.",
+        ),
     ],
     model: Annotated[
         str | None, typer.Option(metavar="NAME|PATH", help="The one to calibrate; that of collections when none.")
@@ -309,15 +312,17 @@ def calibrate_search(
 ) -> None:
     """Fit how probable it is that a hit is relevant, and store it with the model.
 
-    Each folder or file is also measured by the curves of the others.
+    Each folder or file is also measured by the curves of those of other kinds.
 
-    Example: facets-eval calibrate-search squad covid-qa bioasq quora --model models/facets-passages-small-en
+    Example: facets-eval calibrate-search articles=squad abstracts=bioasq code=python:numpy questions=quora
     """
     from facets_lab.documents.calibration import CalibrationRun, calibrate_search
     from facets_lab.evaluation.comparison import print_report
 
+    named = [folder.partition("=") if "=" in folder else ("", "", folder) for folder in folders]
     run = CalibrationRun(
-        folders=folders,
+        folders=[Path(path) for _, _, path in named],
+        kinds={place: kind for place, (kind, _, _) in enumerate(named) if kind},
         model=model,
         num_queries=limit_queries,
         num_documents=limit_documents,

@@ -2,21 +2,22 @@
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from facets.documents import CollectionEngine, Document, Hit, RelevanceCurve, SearchMode, SearchRequest, read_relevance
-from facets.documents.confidence import FEATURES, features_of, write_relevance
+from facets.documents.confidence import FEATURES, SIGNALS, features_of, write_relevance
 from facets.documents.filters import Equals
 from facets.errors import CheckpointError, InvalidInputError
 
 CURVE = RelevanceCurve(
     revision="1",
     weights={
-        "hybrid": {"intercept": -5.0, "cosine": 3.0, "coverage": 5.0},
+        "hybrid": {"intercept": -5.0, "cosine": 3.0, "coverage": 5.0, "behind": -2.0},
         "facets": {"intercept": -4.0, "cosine": 8.0},
-        "lexical": {"intercept": -3.0, "saturation": 3.0, "words_coverage": 2.0},
+        "lexical": {"intercept": -3.0, "saturation": 3.0, "coverage": 2.0},
     },
 )
 TEXTS = {
@@ -38,22 +39,30 @@ def filled(engine: CollectionEngine) -> CollectionEngine:
     return engine
 
 
-def search(engine: CollectionEngine, text: str, mode: SearchMode = "hybrid", **options: object) -> tuple[Hit, ...]:
+def search(
+    engine: CollectionEngine,
+    text: str,
+    mode: SearchMode = "hybrid",
+    *,
+    curve: RelevanceCurve = CURVE,
+    top_k: int = 10,
+    **options: object,
+) -> tuple[Hit, ...]:
     facets = np.eye(1, 32, k=20, dtype=np.float32)[None] + np.eye(1, 32, dtype=np.float32)[None]
-    request = SearchRequest(facets=facets, texts=[text], mode=mode, top_k=10, **options)  # type: ignore[arg-type]
-    return engine.search("docs", request, curve=CURVE).hits[0]
+    request = SearchRequest(facets=facets, texts=[text], mode=mode, top_k=top_k, **options)  # type: ignore[arg-type]
+    return engine.search("docs", request, curve=curve).hits[0]
 
 
 def test_signals_say_what_spoke_for_a_hit(filled: CollectionEngine) -> None:
-    best = search(filled, "leaves in hot water")[0]
-    assert best.id == "tea" and best.signals.keys() == set(FEATURES)
+    hits = search(filled, "leaves in hot water")
+    best = hits[0]
+    assert best.id == "tea" and best.signals.keys() == set(SIGNALS)
     assert best.signals["coverage"] == pytest.approx(1.0)
-    assert best.signals["words"] == pytest.approx(np.log(4))
     assert best.signals["cosine"] == pytest.approx(np.sqrt(0.5), abs=1e-3)
     assert 0 < best.signals["saturation"] < 1
-    assert best.signals["cosine_coverage"] == pytest.approx(best.signals["cosine"], rel=1e-4)
-    logit = -5 + 3 * best.signals["cosine"] + 5 * best.signals["coverage"]
-    assert best.confidence == pytest.approx(1 / (1 + np.exp(-logit)), abs=1e-5)
+    for hit in hits:  # of all but the score those of the best count
+        logit = -5 + 3 * best.signals["cosine"] + 5 * best.signals["coverage"] - 2 * (best.score - hit.score)
+        assert hit.confidence == pytest.approx(1 / (1 + np.exp(-logit)), abs=1e-5)
     facets = search(filled, "leaves in hot water", "facets")[0]
     assert facets.signals["coverage"] == 0 and facets.confidence is not None and facets.confidence > 0.5
 
@@ -72,16 +81,53 @@ def test_words_that_no_document_has_lower_the_coverage(filled: CollectionEngine)
 
 
 def test_the_number_of_documents_searched_speaks_too(filled: CollectionEngine) -> None:
+    size = RelevanceCurve(revision="1", weights={mode: {"size": -1.0} for mode in get_args(SearchMode)})
     for mode in ("hybrid", "facets", "lexical"):
-        assert search(filled, "pump", mode)[0].signals["size"] == pytest.approx(np.log(3))
+        assert search(filled, "pump", mode, curve=size)[0].confidence == pytest.approx(1 / 4)
     filled.upsert(
         "docs", [Document(id="last", text="A pump.", facet_embeddings=np.eye(2, 32), payload={"kind": "new"})]
     )
-    [hit] = search(filled, "pump", filter=Equals("kind", "new"))
-    assert hit.signals["size"] == 0, "a filter leaves one"
-    one = np.ones(1)
-    many = [features_of(one, one, one, num_words=1, num_searched=num) for num in (1_000, 10**6)]
+    [hit] = search(filled, "pump", filter=Equals("kind", "new"), curve=size)
+    assert hit.confidence == pytest.approx(1 / 2), "a filter leaves one"
+    many = [features_of(np.ones(1), np.ones((1, 3)), num_searched=num) for num in (1_000, 10**6)]
     np.testing.assert_array_equal(*many, "curves are fitted on no more than 1,000")
+
+
+def test_what_stands_out_leads_by_its_score_above_the_tenth() -> None:
+    scores = np.array([0.2, 0.9, 0.5, *np.linspace(0.4, 0.3, 20)])
+    signals = np.random.default_rng(0).random((len(scores), len(SIGNALS)))
+    found = features_of(scores, signals, num_searched=50)
+    tenth = np.sort(scores)[-10]
+    for row, score in zip(found, scores, strict=True):
+        expected = [*signals[1], np.log(50), 0.9 - tenth, 0.9 - score]
+        np.testing.assert_allclose(row, expected)
+    few = features_of(scores[:3], signals[:3], num_searched=3)
+    assert few[:, FEATURES.index("lead")] == pytest.approx(0.9), "nine others are missing, and say nothing"
+    below = features_of(np.array([-0.2]), np.zeros((1, 3)), num_searched=1)
+    assert below[0, FEATURES.index("lead")] == 0
+    assert features_of(scores[:0], signals[:0], num_searched=0).shape == (0, len(FEATURES))
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "facets", "lexical"])
+def test_confidence_never_rises_where_the_score_falls(engine: CollectionEngine, mode: SearchMode) -> None:
+    rng, words = np.random.default_rng(5), "pump water tea leaf oak engine hot drink".split()
+    documents = [
+        Document(id=f"{n:03}", text=" ".join(rng.choice(words, 6)), facet_embeddings=rng.standard_normal((2, 32)))
+        for n in range(60)
+    ]
+    engine.upsert("docs", documents)
+    for text in ("hot water", "oak", "drink of the engine and a pump"):
+        hits = search(engine, text, mode, top_k=60)
+        confidences = [hit.confidence for hit in hits]
+        assert confidences == sorted(confidences, reverse=True) and [hit.score for hit in hits] == sorted(
+            (hit.score for hit in hits), reverse=True
+        )
+        fewer = search(engine, text, mode, top_k=3)
+        assert [hit.confidence for hit in fewer] == pytest.approx(confidences[:3]), "however many are asked for"
+        varied = search(engine, text, mode, top_k=60, diversify=0.7) if mode != "lexical" else ()
+        assert {hit.id: hit.confidence for hit in varied} == pytest.approx(
+            {hit.id: hit.confidence for hit in hits if mode != "lexical"}
+        ), "variety changes the order alone"
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "facets", "lexical"])
@@ -115,14 +161,10 @@ def test_impossible_thresholds_are_refused(filled: CollectionEngine, threshold: 
 
 def test_confidence_is_the_logistic_function_of_the_weighed_features() -> None:
     rng = np.random.default_rng(0)
-    cosine, coverage, saturation = rng.random((3, 20)).astype(np.float32)
-    features = features_of(cosine, coverage, saturation, num_words=3, num_searched=20)
-    weights = dict(zip(FEATURES, rng.standard_normal(len(FEATURES)).tolist(), strict=True))
+    features = features_of(rng.random(20), rng.random((20, len(SIGNALS))), num_searched=20)
+    weights = dict(zip(FEATURES, (-abs(rng.standard_normal(len(FEATURES)))).tolist(), strict=True))
     curve = RelevanceCurve(revision="r", weights={"hybrid": {"intercept": 0.3, **weights}})
-    expected = []
-    for a, b, c in zip(cosine, coverage, saturation, strict=True):
-        values = dict(zip(FEATURES, (a, b, c, np.log(4), np.log(20), a * b, np.log(4) * b), strict=True))
-        expected.append(1 / (1 + np.exp(-0.3 - sum(weights[name] * values[name] for name in FEATURES))))
+    expected = 1 / (1 + np.exp(-0.3 - features @ np.array(list(weights.values()))))
     np.testing.assert_allclose(curve.confidence("hybrid", features), expected, rtol=1e-5)
     assert curve.confidence("facets", features) is None
     extreme = RelevanceCurve(revision="r", weights={"facets": {"cosine": 1e6}}).confidence("facets", features)
@@ -146,6 +188,7 @@ def test_curves_come_back_from_their_file_for_their_revision_only(tmp_path: Path
         json.dumps({"format": 1, "revision": "1", "modes": {"facets": {"magic": 1}}}),
         json.dumps({"format": 1, "revision": "1", "modes": {"facets": {"cosine": "much"}}}),
         '{"format": 1, "revision": "1", "modes": {"facets": {"cosine": NaN}}}',
+        '{"format": 1, "revision": "1", "modes": {"facets": {"behind": 0.5}}}',
     ],
 )
 def test_damaged_files_are_refused_by_name(content: str, tmp_path: Path) -> None:

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from facets_lab.documents.beir import read_beir
-from facets_lab.documents.calibration import FirstHits, expected_error, fit_curve, parts
+from facets_lab.documents.beir import read_beir, read_docstrings
+from facets_lab.documents.calibration import KINDS, FirstHits, expected_error, fit_curve, parts
 from facets_lab.evaluation.__main__ import main
 from toy_retrieval import write_beir, write_lines
 from toys import toy_passage_model
 
 from facets.documents import RelevanceCurve, read_relevance
 from facets.documents.confidence import FEATURES
+from facets.errors import ConfigError
 from facets.model import PassageModel
 
 
@@ -34,6 +35,37 @@ def test_a_curve_finds_the_slope_that_made_the_hits() -> None:
     given = curve.confidence("facets", new.features)
     assert given is not None
     assert expected_error(given, new.relevant, np.ones(len(given))) < 0.03
+
+
+def test_how_fast_it_falls_is_fitted_behind_the_first_and_never_rises() -> None:
+    first = drawn_hits(8.0)
+    rng = np.random.default_rng(3)
+    for slope, expected in ((-6.0, -6.0), (4.0, 0.0)):
+        later = drawn_hits(8.0, seed=4).features
+        later[:, FEATURES.index("behind")] = behind = rng.uniform(0, 0.5, len(later))
+        logits = 8.0 * (later[:, 0] - 0.5) + slope * behind
+        relevant = rng.uniform(0, 1, len(later)) < 1 / (1 + np.exp(-logits))
+        weights = fit_curve([first, FirstHits(later, relevant, np.full(len(later), KINDS.index("behind")))])
+        assert weights["behind"] == pytest.approx(expected, abs=1.2) and weights["behind"] <= 0
+
+
+def test_docstrings_ask_with_their_summary_for_what_stands_below() -> None:
+    data = read_docstrings(["json"])
+    assert len(data.documents) == len(data.queries) >= 2
+    for query, document in zip(data.queries, data.documents, strict=True):
+        assert query not in document and len(document) > 150
+    with pytest.raises(ConfigError, match="nothing_of_this_name"):
+        read_docstrings(["nothing_of_this_name"])
+
+
+def test_folders_of_one_kind_are_left_out_together(
+    tmp_path: Path, folders: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "model"
+    toy_passage_model().save(model)
+    both = [f"notes={folder}" for folder in folders]
+    assert main(["calibrate-search", *both, "--model", str(model), "--dry-run"]) == 1
+    assert "two kinds or more, got notes alone" in capsys.readouterr().err
 
 
 def test_every_folder_and_every_kind_weighs_the_same() -> None:
@@ -91,7 +123,7 @@ def test_a_folder_is_seen_whole_and_in_small_parts_where_every_query_has_an_answ
     )
     whole, *small = parts(data, seed=0)
     assert whole == data
-    assert [(len(part.documents), len(part.queries)) for part in small] == [(150, 100), (40, 20)]
+    assert [(len(part.documents), len(part.queries)) for part in small] == [(150, 100), (40, 20), (8, 4)]
     for part in small:
         for key, grades in part.judgements.items():
             assert grades == {f"d{int(key[1:]) + 125}": 2}, "the best of its answers, and no other one is left"

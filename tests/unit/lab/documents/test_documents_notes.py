@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from facets_lab.documents.beir import RetrievalData
+from facets_lab.documents.calibration import features_of_hits
 from facets_lab.documents.systems import indexed, load_searched
 
 from facets.documents import read_relevance
-from facets.documents.confidence import FEATURES
 from facets.model.shipped import find_model
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -66,11 +66,11 @@ def sureness(name: str, texts: dict[str, str], queries: Sequence[str]) -> list[t
     curve = read_relevance(find_model(name), model.revision)
     assert curve is not None
     with indexed(model, data) as collection:
-        hits = [found[0] for found in collection.search(queries, ["hybrid"], top_k=1)["hybrid"]]
-    features_CF = np.array([[hit.signals[feature] for feature in FEATURES] for hit in hits])
+        found = collection.search(queries, ["hybrid"], top_k=10)["hybrid"]
+    features_CF = np.array([features_of_hits(hits, num_searched=len(texts))[0] for hits in found])
     confidences = curve.confidence("hybrid", features_CF)
     assert confidences is not None
-    return list(zip((hit.id for hit in hits), confidences.tolist(), strict=True))
+    return list(zip((hits[0].id for hits in found), confidences.tolist(), strict=True))
 
 
 @cache
