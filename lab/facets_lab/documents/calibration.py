@@ -33,7 +33,7 @@ from facets_lab.documents.systems import EncodedTexts, SearchedModel, indexed, l
 
 KINDS = ("asked", "removed", "foreign", "behind")
 _BEHIND = KINDS.index("behind")
-_KIND_WEIGHTS = (0.5, 0.25, 0.25, 1.0)
+_KIND_WEIGHTS = (1 / 3, 1 / 3, 1 / 3, 1.0)
 _NEXT = 9  # hits behind the first
 _STEEPEST = 200.0  # logits for one point of the score
 _MODES: tuple[SearchMode, ...] = ("hybrid", "facets", "lexical")
