@@ -103,6 +103,7 @@ STRING_IMPORTERS = {
     "facets_server.gateway.transcoding",  # as many modules as proto files
     "facets_server.gateway.process",  # runs a module
     "facets_client.cli.main",
+    "facets_lab.documents.beir",  # modules whose docstrings are read, as they are named on the command line
 }
 
 # Standard library and NumPy only: cheap to import, free of side effects.
