@@ -18,6 +18,7 @@ from facets_client.documents.results import SearchResults, StreamAck, WriteResul
 from facets_client.documents.types import (
     Collection,
     CollectionDiagnosis,
+    Combination,
     Document,
     FoundDocuments,
     ReindexProgress,
@@ -211,6 +212,7 @@ class BlockingMethods(BlockingRunner):
         *,
         top_k: int = 10,
         mode: SearchMode = "hybrid",
+        combine: Combination = "",
         where: Filter | None = None,
         exact: bool = False,
         min_revision: int = 0,
@@ -229,6 +231,8 @@ class BlockingMethods(BlockingRunner):
             queries: Texts, or facet embeddings ``[facets, dim]`` of the collection's model.
             top_k: Hits for each query.
             mode: ``hybrid``: facets and words (facets alone for facet embeddings), ``facets``, or ``lexical``: words.
+            combine: What several facets of a query ask for: ``sum``: documents that answer all of them; ``any``: any of
+                them; empty: any where a text is several questions, else all.
             where: Condition on the payload; None: all documents.
             exact: Compare with every document, never an approximate index.
             min_revision: Read only this revision or a later one (read your writes); 0: any.
@@ -247,6 +251,7 @@ class BlockingMethods(BlockingRunner):
                 queries,
                 top_k=top_k,
                 mode=mode,
+                combine=combine,
                 where=where,
                 exact=exact,
                 min_revision=min_revision,
@@ -854,6 +859,7 @@ class AsyncMethods(AsyncRunner):
         *,
         top_k: int = 10,
         mode: SearchMode = "hybrid",
+        combine: Combination = "",
         where: Filter | None = None,
         exact: bool = False,
         min_revision: int = 0,
@@ -872,6 +878,8 @@ class AsyncMethods(AsyncRunner):
             queries: Texts, or facet embeddings ``[facets, dim]`` of the collection's model.
             top_k: Hits for each query.
             mode: ``hybrid``: facets and words (facets alone for facet embeddings), ``facets``, or ``lexical``: words.
+            combine: What several facets of a query ask for: ``sum``: documents that answer all of them; ``any``: any of
+                them; empty: any where a text is several questions, else all.
             where: Condition on the payload; None: all documents.
             exact: Compare with every document, never an approximate index.
             min_revision: Read only this revision or a later one (read your writes); 0: any.
@@ -890,6 +898,7 @@ class AsyncMethods(AsyncRunner):
                 queries,
                 top_k=top_k,
                 mode=mode,
+                combine=combine,
                 where=where,
                 exact=exact,
                 min_revision=min_revision,

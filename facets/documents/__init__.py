@@ -12,6 +12,7 @@ from facets.documents.reranking import RankedText, rerank
 from facets.documents.search import check_search
 from facets.documents.types import (
     CollectionInfo,
+    Combination,
     CountResult,
     DeleteResult,
     Document,
@@ -37,6 +38,7 @@ __all__ = [
     "CollectionEngine",
     "CollectionInfo",
     "CollectionRecord",
+    "Combination",
     "Contains",
     "CountResult",
     "DeleteResult",

@@ -16,7 +16,7 @@ from facets.documents.evidence import HeldFacets, answer_of, matched_words, matc
 from facets.documents.filters import Filter
 from facets.documents.passages import Passage
 from facets.documents.records import CollectionRecord
-from facets.documents.types import Hit, SearchMode
+from facets.documents.types import Combination, Hit, SearchMode
 from facets.documents.views import StoreView
 from facets.index.candidates import Meetings, meet
 from facets.index.lexical import LexicalFound
@@ -42,6 +42,8 @@ class SearchRequest:
         facets: Of the queries, ``[Q, J, D]``, finite; norms do not matter. J may differ from the collection's K.
         weights: Of the facets, ``[Q, J]``, not negative; scaled to add up to 1 for each query. None: all equal.
         texts: Of the queries, ``[Q]``, for their words; quoted phrases are looked for as they stand.
+        combine: How facets of a query make one score: ``sum``: ``sum_j w_j max_k cos(q_j, F_k)``; ``any``: any of them
+            suffices, ``max_j w_j max_k cos(q_j, F_k)`` with the largest weight as 1. None: sum.
         mode: ``hybrid``: facets and words; ``facets``; ``lexical``: BM25 alone, ``facets`` are not looked at. None:
             hybrid with texts, facets without.
         filter: Only documents whose payload matches; None: all.
@@ -58,6 +60,7 @@ class SearchRequest:
     facets: NDArray[np.float32] | None = None
     weights: NDArray[np.floating] | None = None
     texts: Sequence[str] | None = None
+    combine: Combination | None = None
     mode: SearchMode | None = None
     filter: Filter | None = None
     group: bool = True
@@ -85,6 +88,11 @@ class CheckedSearch:
     facets: NDArray[np.float32]
     terms: tuple[QueryTerms, ...]
     curve: RelevanceCurve | None
+
+    @property
+    def any_suffices(self) -> bool:
+        """Whether one facet of the query is enough."""
+        return self.request.combine == "any"
 
     @property
     def num_pooled(self) -> int:
@@ -159,7 +167,7 @@ def rank(
     located = view.located(rows)
     if len(located) < len(rows):
         return None
-    met_by_query = _meet(view, record, search.facets, found.lines)
+    met_by_query = _meet(view, record, search, found.lines)
     best = [
         best_of(
             score(line, met, side, search=search, space=record.space, num_searched=found.num_searched), located, search
@@ -218,9 +226,10 @@ def _signals(cosines_C: NDArray[np.float32], side: LexicalSide | None) -> NDArra
 
 
 def _meet(
-    view: StoreView, record: CollectionRecord, query_QJD: NDArray[np.float32], lines: Sequence[NDArray[np.int64]]
+    view: StoreView, record: CollectionRecord, search: CheckedSearch, lines: Sequence[NDArray[np.int64]]
 ) -> list[Meetings]:
     """Exact scores of the candidates of each query, rows ascending; each is read from the store once."""
+    query_QJD = search.facets
     if not query_QJD.shape[1]:
         return [met_nothing(len(line)) for line in lines]
     rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *lines]))
@@ -231,7 +240,7 @@ def _meet(
         for query_JD, line, met in zip(query_QJD, lines, parts, strict=True):
             mine = line[(line >= chunk[0]) & (line <= chunk[-1])]
             own = stored if len(mine) == len(chunk) else stored[np.searchsorted(chunk, mine)]
-            met.append(meet(query_JD, own.codes, own.starts))
+            met.append(meet(query_JD, own.codes, own.starts, any_suffices=search.any_suffices))
     nothing = meet(query_QJD[0], np.empty((0, record.dim), dtype=np.float16), starts_of([]))
     return [_joined([nothing, *met]) for met in parts]
 

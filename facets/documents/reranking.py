@@ -60,7 +60,7 @@ def rerank(documents: Sequence[Document], search: CheckedSearch, *, space: str) 
     rows = np.arange(len(documents), dtype=np.int64)
     met = met_nothing(len(rows))
     if search.mode != "lexical":
-        met = meet(search.facets[0], encoded.codes, encoded.starts)
+        met = meet(search.facets[0], encoded.codes, encoded.starts, any_suffices=search.any_suffices)
     scored = score(rows, met, side, search=search, space=space, num_searched=len(rows))
     width = len(str(len(rows)))
     best = best_of(scored, {row: (row, f"{row:0{width}d}") for row in rows.tolist()}, search)

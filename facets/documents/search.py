@@ -22,7 +22,7 @@ from facets.documents.index_manager import IndexManager
 from facets.documents.ranking import CheckedSearch, FoundRows, LexicalSide, SearchRequest, rank
 from facets.documents.records import CollectionRecord, DocumentRows
 from facets.documents.store import DocumentStore
-from facets.documents.types import SearchMode, SearchResult
+from facets.documents.types import Combination, SearchMode, SearchResult
 from facets.documents.views import StoreView
 from facets.errors import InvalidInputError
 from facets.index.config import MAX_TEXT_BYTES, MAX_TOP_K
@@ -173,6 +173,8 @@ class _FacetSearch:
     def _lines(
         self, query_QJD: NDArray[np.float32], depth: int, allowed_rows: NDArray[np.int64] | None
     ) -> list[NDArray[np.int64]]:
+        if self._search.any_suffices and query_QJD.shape[1] > 1:
+            return [self._of_any(query_JD, depth, allowed_rows) for query_JD in query_QJD]
         mode = self._search.mode
         found = self._live.search(query_QJD, depth, allowed_rows=allowed_rows, exhaustive=self._search.request.exact)
         self.revisions.add(found.revision)
@@ -181,6 +183,13 @@ class _FacetSearch:
         if mode == "facets" and self.exhaustive:  # all that may be among the best: their estimates are that good
             width = found.candidates.rows.shape[1]
         return [np.sort(line[line >= 0]) for line in found.candidates.rows[:, :width]]
+
+    def _of_any(
+        self, query_JD: NDArray[np.float32], depth: int, allowed_rows: NDArray[np.int64] | None
+    ) -> NDArray[np.int64]:
+        """Candidates of each facet alone; the best by any of them are among these."""
+        facets_J1D = query_JD[query_JD.any(axis=1)][:, None]
+        return np.unique(np.concatenate(self._lines(facets_J1D, depth, allowed_rows)))
 
 
 def check_search(request: SearchRequest, *, dim: int, curve: RelevanceCurve | None) -> CheckedSearch:
@@ -192,12 +201,17 @@ def check_search(request: SearchRequest, *, dim: int, curve: RelevanceCurve | No
     mode = request.mode or ("facets" if request.texts is None else "hybrid")
     if mode not in get_args(SearchMode):
         raise InvalidInputError(f"must be one of {', '.join(get_args(SearchMode))}, got {mode!r}", path="mode")
+    if request.combine not in (None, *get_args(Combination)):
+        allowed = ", ".join(get_args(Combination))
+        raise InvalidInputError(f"must be one of {allowed}, got {request.combine!r}", path="combine")
     terms = () if mode == "facets" else _query_terms(request.texts, mode)
     facets_QJD = np.empty((len(terms), 0, dim), dtype=np.float32)
     if mode != "lexical":
         if request.facets is None:
             raise InvalidInputError(f"must be given in mode {mode}", path="facets")
-        facets_QJD = weighted_queries(request.facets, dim, weights=request.weights)
+        facets_QJD = weighted_queries(
+            request.facets, dim, weights=request.weights, any_suffices=request.combine == "any"
+        )
     if terms and len(terms) != len(facets_QJD):
         raise InvalidInputError(f"has {len(terms)} items, expected {len(facets_QJD)}, one a query", path="texts")
     _check_results(request, mode, curve)
@@ -227,7 +241,11 @@ def _check_results(request: SearchRequest, mode: SearchMode, curve: RelevanceCur
 
 
 def weighted_queries(
-    facets: NDArray[np.float32], dim: int, *, weights: NDArray[np.floating] | None = None
+    facets: NDArray[np.float32],
+    dim: int,
+    *,
+    weights: NDArray[np.floating] | None = None,
+    any_suffices: bool = False,
 ) -> NDArray[np.float32]:
     """Checks queries and gives every facet its weight as norm, ``[Q, J, D]`` float32.
 
@@ -236,6 +254,7 @@ def weighted_queries(
         dim: D of the collection.
         weights: ``[Q, J]``, not negative, one of every query above 0; scaled so that those of a query add up to 1.
             None: all equal.
+        any_suffices: Scaled so that the largest is 1 instead.
 
     Raises:
         InvalidInputError: Wrong shape, NaN or infinite values, weights against the rules.
@@ -260,7 +279,8 @@ def weighted_queries(
     totals_Q = weights_QJ.sum(axis=1)
     if not (np.isfinite(weights_QJ).all() and (weights_QJ >= 0).all() and (totals_Q > 0).all()):
         raise InvalidInputError("must be finite, none below 0, and one of every query above 0", path="weights")
-    return (units_QJD * (weights_QJ / totals_Q[:, None])[:, :, None]).astype(np.float32)
+    wholes_Q = weights_QJ.max(axis=1) if any_suffices else totals_Q
+    return (units_QJD * (weights_QJ / wholes_Q[:, None])[:, :, None]).astype(np.float32)
 
 
 class _WordSearch:

@@ -17,6 +17,7 @@ MAX_PAYLOAD_DEPTH = 32  # nested lists and objects in a payload
 MAX_CONFIG_BYTES = 64 * 1024  # UTF-8 bytes of a collection's config as compact JSON
 
 SearchMode = Literal["hybrid", "facets", "lexical"]
+Combination = Literal["sum", "any"]
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 

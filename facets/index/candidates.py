@@ -103,7 +103,7 @@ class Meetings:
     """How documents answer one query.
 
     Attributes:
-        scores: ``[C]`` float32 in [-1, 1]: the sum over the query's facets of ``shares``.
+        scores: ``[C]`` float32 in [-1, 1]: the sum over the query's facets of ``shares``, or the largest.
         shares: ``[C, J]`` float32, what each facet of the query adds: its weight times its best cosine.
         document_facets: ``[C, J]`` int64, the facet of the document that it met; of equal ones the first.
     """
@@ -114,17 +114,23 @@ class Meetings:
 
 
 def meet(
-    query_JD: NDArray[np.float32], facets_TD: NDArray[np.floating | np.integer], starts_C1: NDArray[np.int64]
+    query_JD: NDArray[np.float32],
+    facets_TD: NDArray[np.floating | np.integer],
+    starts_C1: NDArray[np.int64],
+    *,
+    any_suffices: bool = False,
 ) -> Meetings:
-    """Scores documents exactly: ``sum_j w_j max_k cos(q_j, F_k)``.
+    """Scores documents exactly: ``sum_j w_j max_k cos(q_j, F_k)``, or ``max_j`` of the same.
 
     Which facets meet is decided in float32; their cosines are computed in float64 and rounded, so equal documents get
     equal scores wherever they stand. A zero facet is none: it is met only where a document has no other, with cosine 0.
 
     Args:
-        query_JD: Weighted facets of one query, ``[J, D]``: the norm of facet j is its weight, and weights add up to 1.
+        query_JD: Weighted facets of one query, ``[J, D]``: the norm of facet j is its weight, and weights add up to 1,
+            or the largest is 1 where any facet suffices. A facet of weight 0 is none.
         facets_TD: Facets of the documents as stored, one document after another; norms do not matter.
         starts_C1: Where the facets of each document begin, and T; each has at least one.
+        any_suffices: Take the best facet of the query for each document in place of the sum.
 
     Example:
         >>> query = np.array([[0.75, 0.0], [0.0, 0.25]], dtype=np.float32)
@@ -148,5 +154,9 @@ def meet(
     norms_CJ = np.sqrt(np.einsum("cjd,cjd->cj", met_CJD, met_CJD))
     shares_CJ = np.einsum("cjd,jd->cj", met_CJD, query_JD.astype(np.float64)) / np.where(norms_CJ == 0, 1.0, norms_CJ)
     met_CJ = best_CJ - starts_C1[:-1, None]
-    scores_C = np.clip(np.sort(shares_CJ, axis=1).sum(axis=1), -1.0, 1.0)  # sorted: the order of facets is no matter
+    if any_suffices:
+        scores_C = shares_CJ[:, query_JD.any(axis=1)].max(axis=1)
+    else:
+        scores_C = np.sort(shares_CJ, axis=1).sum(axis=1)  # sorted: the order of facets is no matter
+    scores_C = np.clip(scores_C, -1.0, 1.0)
     return Meetings(scores_C.astype(np.float32), shares_CJ.astype(np.float32), met_CJ)

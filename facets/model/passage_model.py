@@ -1,4 +1,4 @@
-"""Facets of queries: a short one is one vector, a long one has a vector for each of its sentences.
+"""Facets of queries: a short one is one vector, a long one and several questions have a vector for each sentence.
 
 A sentence of a long query stands for what it says and for what it means here: its facet is the mean of its vector when
 read alone and of its vector among the others. Shape suffixes: Q queries, J facets of a query, P parts of all queries,
@@ -37,6 +37,7 @@ from facets.model.word_pieces import Pieces, WordPieces
 
 _SHORT_PIECES = 64
 _SHORTEST_PART = 12  # pieces; a shorter sentence is one part with the next
+_SHORTEST_QUESTION = 4
 MAX_QUERY_FACETS = 16
 
 
@@ -48,14 +49,18 @@ class QueryFacets:
         facets: ``[Q, J, D]`` float32, unit norm; zero rows where a query has fewer facets. A short query has one, its
             own vector.
         weights: ``[Q, J]`` float32, what each facet counts: they add up to 1, and are 0 for zero rows.
+        are_questions: ``[Q]``, whether the facets are several questions, of which a document may answer any.
     """
 
     facets: NDArray[np.float32]
     weights: NDArray[np.float32]
+    are_questions: NDArray[np.bool_]
 
 
 def query_parts(pieces: Pieces, sentences: Sequence[Sentence]) -> NDArray[np.int64]:
-    """Where the parts of a query begin that have facets of their own: one part, or the sentences of a long query.
+    """Where the parts of a query begin that have facets of their own.
+
+    A short query is one part, several questions are one each, and a long query has its sentences.
 
     Args:
         pieces: The query, at least one piece.
@@ -64,13 +69,14 @@ def query_parts(pieces: Pieces, sentences: Sequence[Sentence]) -> NDArray[np.int
     Returns:
         The first piece of each part, and the number of all pieces at the end; at most 16 parts.
     """
-    ends = np.array([0, len(pieces)])
-    if len(pieces) <= _SHORT_PIECES:
-        return ends
+    several = are_questions(sentences)
+    if len(pieces) <= _SHORT_PIECES and not several:
+        return np.array([0, len(pieces)])
+    shortest = _SHORTEST_QUESTION if several else _SHORTEST_PART
     starts = np.searchsorted(pieces.starts, [sentence.start for sentence in sentences[1:]])
     kept = [0]
     for start in starts.tolist():
-        if start - kept[-1] >= _SHORTEST_PART and len(pieces) - start >= _SHORTEST_PART:
+        if start - kept[-1] >= shortest and len(pieces) - start >= shortest:
             kept.append(start)
     bounds = np.array([*kept, len(pieces)])
     if len(kept) > MAX_QUERY_FACETS:
@@ -79,18 +85,27 @@ def query_parts(pieces: Pieces, sentences: Sequence[Sentence]) -> NDArray[np.int
     return bounds
 
 
-def join_parts(vectors_PD: NDArray[np.float32], num_parts: Sequence[int]) -> QueryFacets:
+def are_questions(sentences: Sequence[Sentence]) -> bool:
+    """Whether a query is several questions and nothing else."""
+    return len(sentences) > 1 and all(sentence.text.rstrip("\"')\u201d\u2019").endswith("?") for sentence in sentences)
+
+
+def join_parts(vectors_PD: NDArray[np.float32], num_parts: Sequence[int], several: Sequence[bool] = ()) -> QueryFacets:
     """Facets of queries of the vectors of their parts, which all count the same.
 
     Args:
         vectors_PD: Unit vectors, those of one query one after another.
         num_parts: Parts of each query, at least 1.
+        several: Whether each query is several questions; empty: none is.
     """
     counts_Q = np.array(num_parts, dtype=np.int64)
     is_part_QJ = np.arange(max(num_parts, default=1)) < counts_Q[:, None]
     facets_QJD = np.zeros((*is_part_QJ.shape, vectors_PD.shape[1]), dtype=np.float32)
     facets_QJD[is_part_QJ] = vectors_PD
-    return QueryFacets(facets_QJD, (is_part_QJ / counts_Q[:, None]).astype(np.float32))
+    weights_QJ = (is_part_QJ / counts_Q[:, None]).astype(np.float32)
+    return QueryFacets(
+        facets_QJD, weights_QJ, np.array(several or [False] * len(counts_Q), dtype=np.bool_) & (counts_Q > 1)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +225,7 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
             texts: Queries of any length, each with at least one character that is not white space.
 
         Returns:
-            See ``QueryFacets``: the query's own vector, or vectors of its sentences where it is long.
+            See ``QueryFacets``: the query's own vector, or those of sentences of a long one or of several questions.
 
         Raises:
             InvalidInputError: A text has no word at all.
@@ -223,8 +238,10 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
             [[1.0]]
         """
         pieces = self._nonempty(self.pieces.encode(texts))
-        bounds = [query_parts(own, self.tokenizer.sentences(text)) for text, own in zip(texts, pieces, strict=True)]
-        return join_parts(self._encoder.part_vectors(pieces, bounds), [len(cut) - 1 for cut in bounds])
+        sentences = [self.tokenizer.sentences(text) for text in texts]
+        bounds = [query_parts(own, said) for own, said in zip(pieces, sentences, strict=True)]
+        vectors_PD = self._encoder.part_vectors(pieces, bounds)
+        return join_parts(vectors_PD, [len(cut) - 1 for cut in bounds], [are_questions(said) for said in sentences])
 
     def _sentence_starts(self, text: str, pieces: Pieces) -> NDArray[np.int64]:
         """The first piece of each sentence."""

@@ -1,7 +1,7 @@
 """Values of the caller's, checked before they go into messages; and what records can do besides holding values."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar, get_args
 
@@ -106,14 +106,15 @@ MAX_EXACT_INTEGER = 2**53
 MAX_PAYLOAD_DEPTH = 20
 
 
-def enum_name(prefix: str, value: str, choices: Any, *, name: str) -> str:
+def enum_name(prefix: str, value: str, choices: Any, *, name: str, default: Sequence[str] = ("", "any")) -> str:
     """The value of an enum as the protos call it, of the string that people type.
 
     Args:
         prefix: What the values of the enum begin with.
-        value: One of the choices; ``""`` and ``any`` stand for the unspecified one.
+        value: One of the choices.
         choices: A ``Literal``.
         name: Of the argument.
+        default: Values that stand for the unspecified one.
 
     Raises:
         ValueError: It is none of the choices.
@@ -121,7 +122,7 @@ def enum_name(prefix: str, value: str, choices: Any, *, name: str) -> str:
     known = get_args(choices)
     if value not in known:
         raise ValueError(f"{name} must be one of {', '.join(filter(None, known))}, got {value!r}")
-    return f"{prefix}_{'UNSPECIFIED' if value in ('', 'any') else value.upper()}"
+    return f"{prefix}_{'UNSPECIFIED' if value in default else value.upper()}"
 
 
 def check_payload(payload: Mapping[str, object]) -> None:

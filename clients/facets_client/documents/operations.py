@@ -34,6 +34,7 @@ from facets_client.documents.results import RejectedDocument, SearchResults, Str
 from facets_client.documents.types import (
     Collection,
     CollectionDiagnosis,
+    Combination,
     Document,
     FoundDocuments,
     ReindexProgress,
@@ -287,6 +288,7 @@ class DocumentOperations(RoomOperations):
         *,
         top_k: int = 10,
         mode: SearchMode = "hybrid",
+        combine: Combination = "",
         where: Filter | None = None,
         exact: bool = False,
         min_revision: int = 0,
@@ -305,6 +307,8 @@ class DocumentOperations(RoomOperations):
             queries: Texts, or facet embeddings ``[facets, dim]`` of the collection's model.
             top_k: Hits for each query.
             mode: ``hybrid``: facets and words (facets alone for facet embeddings), ``facets``, or ``lexical``: words.
+            combine: What several facets of a query ask for: ``sum``: documents that answer all of them; ``any``: any of
+                them; empty: any where a text is several questions, else all.
             where: Condition on the payload; None: all documents.
             exact: Compare with every document, never an approximate index.
             min_revision: Read only this revision or a later one (read your writes); 0: any.
@@ -320,6 +324,7 @@ class DocumentOperations(RoomOperations):
             collection=collection,
             top_k=unsigned(top_k, "top_k"),
             mode=enum_name("SEARCH_MODE", mode, SearchMode, name="mode"),
+            combine=enum_name("FACET_COMBINATION", combine, Combination, name="combine", default=("",)),
             filter=from_filter(where),
             exact=exact,
             min_revision=unsigned(min_revision, "min_revision", bits=64),

@@ -28,6 +28,9 @@ class SearchField:
     weight: float
 
 
+Combination = Literal["", "sum", "any"]
+
+
 @dataclass(frozen=True, slots=True)
 class Collection:
     """A set of documents that are searched together.

@@ -15,12 +15,21 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class FacetCombination(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    FACET_COMBINATION_UNSPECIFIED: _ClassVar[FacetCombination]
+    FACET_COMBINATION_SUM: _ClassVar[FacetCombination]
+    FACET_COMBINATION_ANY: _ClassVar[FacetCombination]
+
 class SearchMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     SEARCH_MODE_UNSPECIFIED: _ClassVar[SearchMode]
     SEARCH_MODE_HYBRID: _ClassVar[SearchMode]
     SEARCH_MODE_FACETS: _ClassVar[SearchMode]
     SEARCH_MODE_LEXICAL: _ClassVar[SearchMode]
+FACET_COMBINATION_UNSPECIFIED: FacetCombination
+FACET_COMBINATION_SUM: FacetCombination
+FACET_COMBINATION_ANY: FacetCombination
 SEARCH_MODE_UNSPECIFIED: SearchMode
 SEARCH_MODE_HYBRID: SearchMode
 SEARCH_MODE_FACETS: SearchMode
@@ -359,7 +368,7 @@ class CountDocumentsResponse(_message.Message):
     def __init__(self, num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ...) -> None: ...
 
 class SearchRequest(_message.Message):
-    __slots__ = ("collection", "queries", "top_k", "filter", "exact", "min_revision", "evidence", "num_words", "include_document", "mode", "min_confidence", "diversify", "model", "group")
+    __slots__ = ("collection", "queries", "top_k", "filter", "exact", "min_revision", "evidence", "num_words", "include_document", "mode", "min_confidence", "diversify", "model", "group", "combine")
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     QUERIES_FIELD_NUMBER: _ClassVar[int]
     TOP_K_FIELD_NUMBER: _ClassVar[int]
@@ -374,6 +383,7 @@ class SearchRequest(_message.Message):
     DIVERSIFY_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
+    COMBINE_FIELD_NUMBER: _ClassVar[int]
     collection: str
     queries: _containers.RepeatedCompositeFieldContainer[SearchQuery]
     top_k: int
@@ -388,7 +398,8 @@ class SearchRequest(_message.Message):
     diversify: float
     model: str
     group: bool
-    def __init__(self, collection: _Optional[str] = ..., queries: _Optional[_Iterable[_Union[SearchQuery, _Mapping]]] = ..., top_k: _Optional[int] = ..., filter: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., exact: _Optional[bool] = ..., min_revision: _Optional[int] = ..., evidence: _Optional[bool] = ..., num_words: _Optional[int] = ..., include_document: _Optional[bool] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., min_confidence: _Optional[float] = ..., diversify: _Optional[float] = ..., model: _Optional[str] = ..., group: _Optional[bool] = ...) -> None: ...
+    combine: FacetCombination
+    def __init__(self, collection: _Optional[str] = ..., queries: _Optional[_Iterable[_Union[SearchQuery, _Mapping]]] = ..., top_k: _Optional[int] = ..., filter: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., exact: _Optional[bool] = ..., min_revision: _Optional[int] = ..., evidence: _Optional[bool] = ..., num_words: _Optional[int] = ..., include_document: _Optional[bool] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., min_confidence: _Optional[float] = ..., diversify: _Optional[float] = ..., model: _Optional[str] = ..., group: _Optional[bool] = ..., combine: _Optional[_Union[FacetCombination, str]] = ...) -> None: ...
 
 class SearchQuery(_message.Message):
     __slots__ = ("text", "facet_embeddings")

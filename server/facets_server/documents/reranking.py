@@ -50,6 +50,8 @@ def rerank_texts(query: RerankQuery, models: TextModels, call: CallContext) -> R
     ]
     used = queries.weights[0] > 0
     asked = replace(query, facets=queries.facets[:1, used], weights=queries.weights[:1, used])
+    if queries.are_questions[0]:
+        asked = replace(asked, combine="any")
     return _ranked(asked, served, documents, call, num_tokens=sum(stats.num_tokens for stats in encoded.stats))
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, CollectionRecord, Hit, RelevanceCurve, SearchResult
+from facets.documents import CollectionEngine, CollectionRecord, Combination, Hit, RelevanceCurve, SearchResult
 from facets.errors import InvalidInputError
 from facets.model.contract import TextModel
 from facets_server.documents.recall import RecallSampler
@@ -101,10 +101,11 @@ def reader_of(record: CollectionRecord, models: TextModels, name: str) -> Served
 
 @dataclass(frozen=True, slots=True)
 class _EncodedQuery:
-    """Facets ``[J, D]`` of one query and their weights ``[J]``."""
+    """Facets ``[J, D]`` of one query, their weights ``[J]``, and how they make one score."""
 
     facets: NDArray[np.float32]
     weights: NDArray[np.float32]
+    combine: Combination = "sum"
 
 
 def _encoded(
@@ -134,8 +135,8 @@ def _weights_of(facets: NDArray[np.float32]) -> NDArray[np.float32]:
 def _of_texts(texts: Sequence[str], served: ServedTexts, call: CallContext) -> list[_EncodedQuery]:
     encoded = served.encode_queries(texts, call)
     return [
-        _EncodedQuery(facets[weights > 0], weights[weights > 0])
-        for facets, weights in zip(encoded.facets, encoded.weights, strict=True)
+        _EncodedQuery(facets[weights > 0], weights[weights > 0], "any" if several else "sum")
+        for facets, weights, several in zip(encoded.facets, encoded.weights, encoded.are_questions, strict=True)
     ]
 
 
@@ -149,10 +150,10 @@ def _check_arrays(query: DocumentQuery, record: CollectionRecord) -> None:
 
 
 def _alike(query: DocumentQuery, encoded: Sequence[_EncodedQuery]) -> list[list[int]]:
-    """Places of the queries of one kind with the same number of facets: the engine wants one array."""
-    groups: dict[tuple[int, bool], list[int]] = {}
+    """Places of the queries of one kind with as many facets that are combined alike: the engine wants one array."""
+    groups: dict[tuple[int, bool, Combination], list[int]] = {}
     for place, (entry, one) in enumerate(zip(query.queries, encoded, strict=True)):
-        groups.setdefault((len(one.facets), isinstance(entry, str)), []).append(place)
+        groups.setdefault((len(one.facets), isinstance(entry, str), query.combine or one.combine), []).append(place)
     return list(groups.values())
 
 
@@ -180,6 +181,7 @@ def _search_group(
         weights=np.stack([encoded[place].weights for place in places]),
         texts=texts or None,
         mode=query.mode if texts else "facets",
+        combine=query.combine or encoded[places[0]].combine,
     )
     find = partial(engine.search, query.collection, curve=curve, seen=record)
     return _GroupFound(find(request), partial(find, replace(request, exact=True)))

@@ -64,8 +64,7 @@ class ServedPassages(ServedTexts):
         """The vector of each query, and those of its parts when it is long."""
         call.check()
         call.num_items += len(texts)
-        facets, weights = columns_of(self._lanes["queries"].submit(texts, call), call)
-        return EncodedQueries(facets, weights)
+        return EncodedQueries(*columns_of(self._lanes["queries"].submit(texts, call), call))
 
     def embed(self, texts: Sequence[str], call: CallContext) -> NDArray[np.float32]:
         """The vector of each text."""
@@ -97,7 +96,7 @@ class ServedPassages(ServedTexts):
     def _queries(self, texts: Sequence[str]) -> Columns:
         found = self._passage_model.encode_queries(texts)
         missing = ((0, 0), (0, MAX_QUERY_FACETS - found.weights.shape[1]))  # all batches of a call have one shape
-        return np.pad(found.facets, (*missing, (0, 0))), np.pad(found.weights, missing)
+        return np.pad(found.facets, (*missing, (0, 0))), np.pad(found.weights, missing), found.are_questions
 
     def _vectors(self, texts: Sequence[str]) -> Columns:
         return (self._passage_model.embed(texts),)

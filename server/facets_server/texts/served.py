@@ -77,10 +77,12 @@ class EncodedQueries:
     Attributes:
         facets: ``[queries, J, D]``, float32.
         weights: What each facet counts, ``[queries, J]``; 0: the query has no such facet.
+        are_questions: Whether they are several questions, ``[queries]``: a document may answer any.
     """
 
     facets: NDArray[np.float32]
     weights: NDArray[np.float32]
+    are_questions: NDArray[np.bool_]
 
 
 class PendingTexts:
@@ -252,7 +254,7 @@ class ServedSentences(ServedTexts):
     def encode_queries(self, texts: Sequence[str], call: CallContext) -> EncodedQueries:
         """The facets of the texts, all of them equal."""
         facets = self.encode(texts, call).facets
-        return EncodedQueries(facets, np.ones(facets.shape[:2], np.float32))
+        return EncodedQueries(facets, np.ones(facets.shape[:2], np.float32), np.zeros(len(facets), np.bool_))
 
     def embed(self, texts: Sequence[str], call: CallContext) -> NDArray[np.float32]:
         """Averages of the encoder's states; the batcher does not know them, so one call at a time asks for them."""

@@ -1,7 +1,7 @@
 """``facets search`` and ``facets rerank``."""
 
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -65,6 +65,10 @@ def search(
     collection: Annotated[str, typer.Option("--collection", "-c", help="Where to look.", show_default=False)],
     top_k: Annotated[int, typer.Option("--top-k", "-k", help="Documents to find.", min=1)] = 10,
     mode: Annotated[SearchMode, typer.Option("--mode", help="What ranks: both, or one side.")] = "hybrid",
+    combine: Annotated[
+        Literal["sum", "any"] | None,
+        typer.Option(help="Answer all that is asked, or any of it.  [default: any of several questions]"),
+    ] = None,
     min_confidence: Annotated[
         float | None,
         typer.Option(help="Leave out less sure hits, 0 to 1.  [default: 0.1; with --json: 0]", min=0, max=1),
@@ -96,6 +100,7 @@ def search(
             [query],
             top_k=top_k,
             mode=mode,
+            combine=combine or "",
             where=parse_where(where),
             exact=exact,
             min_revision=min_revision,

@@ -132,6 +132,13 @@ def test_a_short_query_is_its_own_vector(model: PassageModel) -> None:
     assert cosines(queries.facets[:, 0], model.embed([SHORT, "man"])).min() > 0.999
 
 
+def test_several_questions_are_a_facet_each(model: PassageModel) -> None:
+    asked = ["Does the dog play music? Who plays guitar?", "The dog plays. Who plays guitar?", "Who plays guitar?"]
+    queries = model.encode_queries(asked)
+    assert queries.are_questions.tolist() == [True, False, False]
+    assert (queries.weights > 0).sum(axis=1).tolist() == [2, 1, 1]
+
+
 @pytest.mark.parametrize("num_repeats", [1, 3, 60])
 def test_a_long_query_has_facets_for_its_parts(model: PassageModel, num_repeats: int) -> None:
     queries = model.encode_queries([SHORT, LONG * num_repeats])
