@@ -82,9 +82,9 @@ def pair_features(
         axis=1,
     )
     generality_P = (generality_B[second_P] - generality_B[first_P]) / _GENERALITY_UNIT
+    words = word_features(premises, hypotheses)
     forward = [coverage_P2[:, 0], generality_P, similarity_P]
     backward = [coverage_P2[:, 1], -generality_P, similarity_P]
-    words = word_features(premises, hypotheses)
     return PairFeatures(
         np.column_stack([*forward, words.forward]).astype(np.float64),
         np.column_stack([*backward, words.backward]).astype(np.float64),
@@ -129,6 +129,30 @@ def _compared(premise: Wording, hypothesis: Wording, words: WordNet, table: Fram
         finding.implied,
         finding.apart,
     ]
+
+
+_TOLD_FROM = 0.5  # of two words, to be a reason
+
+
+def word_reason(premise: Wording, hypothesis: Wording, *, is_entailed: bool) -> str:
+    """Two words by which the hypothesis follows, or by which it does not: ``killed is more general than murdered``.
+
+    Example:
+        >>> words = wordnet()
+        >>> first, second = (read_wording(f"$ARG1 {verb} $ARG2".split(), words) for verb in ("strolled", "walked"))
+        >>> word_reason(first, second, is_entailed=True)
+        'walked is more general than strolled'
+    """
+    words = wordnet()
+    pairs = [(word, other) for word in premise.content for other in hypothesis.content]
+    kinds = [(words.opposition, "{0} and {1} are opposites")]
+    if is_entailed:
+        kinds = [(words.hypernymy, "{1} is more general than {0}"), (words.sameness, "{0} and {1} say the same")]
+    for compare, sentence in kinds:
+        strength, pair = max(((compare(*pair), pair) for pair in pairs), default=(0.0, ("", "")))
+        if strength > _TOLD_FROM and pair[0] != pair[1]:
+            return sentence.format(*pair)
+    return ""
 
 
 def _highest(first: Wording, second: Wording, compare: Callable[[str, str], float]) -> float:

@@ -118,7 +118,9 @@ def test_entailment_has_two_directions(client):
         [(BORN, "$ARG1 grew up in $ARG2"), (BORN, BORN), (BORN, "$ARG1 was not born in $ARG2")]
     )
     assert all(-1 <= score <= 1.001 for r in results for score in (r.forward_score, r.backward_score, r.direction))
-    assert results[1].forward_score == pytest.approx(1.0, abs=1e-3)
+    assert results[1].facet_score == pytest.approx(1.0, abs=1e-3)
+    assert results[1].forward_score == results[1].backward_score > 0.9
+    assert results[1].reason
     assert (results[2].label, results[2].negation_differs) == ("neutral", True)
 
 
@@ -243,7 +245,7 @@ def test_the_command_line_shows_relations(run):
     assert "no relation" in run("relations", "--pattern", BORN)[0]
     assert "birthPlace" in run("relations", "--list")[0]
     assert "neutral" in run("entail", BORN, "$ARG1 was not born in $ARG2")[0]
-    assert json.loads(run("--json", "entail", BORN, BORN)[0])["forward_score"] > 0.99
+    assert json.loads(run("--json", "entail", BORN, BORN)[0])["forward_score"] > 0.9
     assert "toy-relations" in run("models")[0]
 
 

@@ -70,24 +70,35 @@ def pairs_from(first: str | None, second: str | None, file: str | None) -> list[
         return [(first, second)]
     if first is not None:
         raise typer.BadParameter("expected two texts or --file FILE, got both")
-    pairs = []
-    for where, line in _lines(file, blanks=" "):
-        fields = line.split("\t")
-        if len(fields) != 2:
-            raise InputError(f"{where}: expected two texts with a tab between, got {len(fields)} fields")
-        for side, text in zip(("first", "second"), fields, strict=True):
-            if not text.strip():
-                raise InputError(f"{where}: expected a {side} text, got an empty one")
-        pairs.append((fields[0], fields[1]))
-    return pairs
+    return [_pair(where, line) for where, line in _lines(file, blanks=" ")]
 
 
-def _lines(name: str, *, blanks: str | None = None) -> Iterator[tuple[str, str]]:
+def pairs_with_places(file: str, problems: list[str]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The pairs of a file with where they stand; a line that is none is added to the problems and left out."""
+    for where, line in _lines(file, blanks=" ", problems=problems):
+        try:
+            yield where, _pair(where, line)
+        except InputError as error:
+            problems.append(str(error))
+
+
+def _pair(where: str, line: str) -> tuple[str, str]:
+    fields = line.split("\t")
+    if len(fields) != 2:
+        raise InputError(f"{where}: expected two texts with a tab between, got {len(fields)} fields")
+    for side, text in zip(("first", "second"), fields, strict=True):
+        if not text.strip():
+            raise InputError(f"{where}: expected a {side} text, got an empty one")
+    return fields[0], fields[1]
+
+
+def _lines(name: str, *, blanks: str | None = None, problems: list[str] | None = None) -> Iterator[tuple[str, str]]:
     """Lines that are not blank with where they stand, one at a time.
 
     Args:
         name: The file; ``-`` is standard input.
         blanks: Characters of which blank lines consist; None: any white space.
+        problems: Where a line that is not UTF-8 is noted and left out; None: it is an error.
 
     Raises:
         InputError: The file cannot be read, a line is not UTF-8, or no line has a text.
@@ -96,7 +107,14 @@ def _lines(name: str, *, blanks: str | None = None) -> Iterator[tuple[str, str]]
     is_empty = True
     with stream:
         for number, line in enumerate(stream, start=1):
-            text = _decode(line, f"{name}, line {number}").rstrip("\r\n")
+            try:
+                text = _decode(line, f"{name}, line {number}").rstrip("\r\n")
+            except InputError as error:
+                if problems is None:
+                    raise
+                problems.append(str(error))
+                is_empty = False
+                continue
             if text.strip(blanks):
                 is_empty = False
                 yield f"{name}, line {number}", text

@@ -1,5 +1,6 @@
 """``facets relations`` and ``facets entail``."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -11,9 +12,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from facets_client.cli.options import ModelOption, pairs_from, texts_from
-from facets_client.cli.output import add_row, clean, print_json, shortened, stdout, table
+from facets_client.cli.failures import ExitCode
+from facets_client.cli.options import ModelOption, pairs_from, pairs_with_places, texts_from
+from facets_client.cli.output import add_row, clean, count_of, print_json, say, shortened, stdout, table
 from facets_client.cli.settings import Settings, settings_of
+from facets_client.client import FacetsClient
+from facets_client.errors import InvalidArgumentError
 from facets_client.load.source import InputError
 from facets_client.relations.operations import Spans
 from facets_client.relations.types import (
@@ -139,18 +143,21 @@ def print_entailments(console: Console, found: Sequence[Entailment]) -> None:
         "backward",
         "premise",
         "hypothesis",
+        "why",
         right=("confidence", "forward", "backward"),
     )
+    shown.columns[0].no_wrap = True
     for result in found:
         label = result.label.replace("_", " ") + (" (one is negated)" if result.negation_differs else "")
         add_row(
             shown,
             label,
             f"{result.confidence:.2f}",
-            f"{result.forward_score:.3f}",
-            f"{result.backward_score:.3f}",
+            f"{result.forward_score:.2f}",
+            f"{result.backward_score:.2f}",
             result.premise,
             result.hypothesis,
+            result.reason or "by likeness",
         )
     console.print(shown)
 
@@ -296,7 +303,8 @@ def entail(
 ) -> None:
     """Say whether one sentence pattern entails another, in both directions.
 
-    A pattern holds $ARG1 and $ARG2 exactly once each: put it in single quotes.
+    A pattern holds $ARG1 and $ARG2 exactly once each: put it in single quotes. A bad line of a file is
+    named, with what is wrong, and the others are answered; the exit code is then 1.
 
     \b
     Examples:
@@ -304,14 +312,60 @@ def entail(
       facets --json entail --file pairs.tsv
     """
     settings = settings_of(context)
-    pairs = pairs_from(premise, hypothesis, file)
+    problems: list[str] = []
     with settings.connect() as client:
-        found = client.detect_entailment(pairs, model=model)
+        if file is None:
+            found = client.detect_entailment(pairs_from(premise, hypothesis, file), model=model)
+        elif premise is not None:
+            raise typer.BadParameter("expected two texts or --file FILE, got both")
+        else:
+            found = _entailed_lines(client, file, problems, model=model)
+    for problem in problems:
+        say(problem)
     if settings.json:
         for result in found:
             print_json(result)
-    else:
+    elif found:
         print_entailments(stdout(), found)
+    if problems:
+        settings.note(f"{count_of(len(problems), 'line was', 'lines were')} left out, {len(found)} answered")
+        raise typer.Exit(ExitCode.REJECTED)
+
+
+_ARGUMENT = re.compile(r"(\$ARG[12])(?![A-Za-z0-9])")
+_PLACE_OF_PAIR = re.compile(r"pairs\[(\d+)\]")
+
+
+def _entailed_lines(client: FacetsClient, file: str, problems: list[str], *, model: str) -> list[Entailment]:
+    """Answers of the good lines, in their order; what is wrong with the others is added to the problems."""
+    lines = []
+    for where, pair in pairs_with_places(file, problems):
+        if problem := _problem_of(pair):
+            problems.append(f"{where}: {problem}")
+        else:
+            lines.append((where, pair))
+    while lines:
+        try:
+            return client.detect_entailment([pair for _, pair in lines], model=model)
+        except InvalidArgumentError as error:
+            # What only the server knows, as its longest text: without these pairs, once more.
+            places = [_PLACE_OF_PAIR.match(violation.field) for violation in error.field_violations]
+            wrong = {
+                int(place[1]): v.description for place, v in zip(places, error.field_violations, strict=True) if place
+            }
+            if not wrong:
+                raise
+            problems += [f"{lines[place][0]}: {why}" for place, why in wrong.items()]
+            lines = [line for place, line in enumerate(lines) if place not in wrong]
+    return []
+
+
+def _problem_of(pair: tuple[str, str]) -> str:
+    for side, pattern in zip(("premise", "hypothesis"), pair, strict=True):
+        arguments = _ARGUMENT.findall(pattern)
+        if sorted(arguments) != ["$ARG1", "$ARG2"]:
+            return f"expected $ARG1 and $ARG2 once each in the {side}, got {shortened(pattern, 80)!r}"
+    return ""
 
 
 def _check_one_mode(chosen: Mapping[str, bool], reading: Mapping[str, bool]) -> None:

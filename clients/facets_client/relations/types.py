@@ -231,13 +231,17 @@ class Entailment:
     Attributes:
         premise: The premise as the model reads it.
         hypothesis: The hypothesis as the model reads it.
-        forward_score: How well the hypothesis follows from the premise, in [-1, 1].
-        backward_score: How well the premise follows from the hypothesis, in [-1, 1].
+        forward_score: Probability that the hypothesis follows from the premise: that of ENTAILS and PARAPHRASE
+            together, in [0, 1].
+        backward_score: Probability that the premise follows from the hypothesis: that of ENTAILED_BY and PARAPHRASE
+            together, in [0, 1].
         direction: Probability of ENTAILS less that of ENTAILED_BY, in [-1, 1]; above 0 the premise is the more
             specific pattern.
         label: The decision, never unspecified.
         confidence: Confidence in the label: its probability, fitted on development data, in [0, 1].
         negation_differs: True when one side is negated and the other is not; the label is then neutral.
+        facet_score: How well the facets of both sides cover each other, in [-1, 1]; it has no direction.
+        reason: Why, in a few words: "buy, so own"; empty where likeness alone decides.
     """
 
     premise: str
@@ -248,6 +252,8 @@ class Entailment:
     label: str
     confidence: float
     negation_differs: bool
+    facet_score: float
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -369,7 +369,7 @@ class DetectEntailmentResponse(_message.Message):
     def __init__(self, entailments: _Optional[_Iterable[_Union[Entailment, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
 
 class Entailment(_message.Message):
-    __slots__ = ("premise", "hypothesis", "forward_score", "backward_score", "direction", "label", "confidence", "negation_differs")
+    __slots__ = ("premise", "hypothesis", "forward_score", "backward_score", "direction", "label", "confidence", "negation_differs", "facet_score", "reason")
     PREMISE_FIELD_NUMBER: _ClassVar[int]
     HYPOTHESIS_FIELD_NUMBER: _ClassVar[int]
     FORWARD_SCORE_FIELD_NUMBER: _ClassVar[int]
@@ -378,6 +378,8 @@ class Entailment(_message.Message):
     LABEL_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     NEGATION_DIFFERS_FIELD_NUMBER: _ClassVar[int]
+    FACET_SCORE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     premise: str
     hypothesis: str
     forward_score: float
@@ -386,7 +388,9 @@ class Entailment(_message.Message):
     label: EntailmentLabel
     confidence: float
     negation_differs: bool
-    def __init__(self, premise: _Optional[str] = ..., hypothesis: _Optional[str] = ..., forward_score: _Optional[float] = ..., backward_score: _Optional[float] = ..., direction: _Optional[float] = ..., label: _Optional[_Union[EntailmentLabel, str]] = ..., confidence: _Optional[float] = ..., negation_differs: _Optional[bool] = ...) -> None: ...
+    facet_score: float
+    reason: str
+    def __init__(self, premise: _Optional[str] = ..., hypothesis: _Optional[str] = ..., forward_score: _Optional[float] = ..., backward_score: _Optional[float] = ..., direction: _Optional[float] = ..., label: _Optional[_Union[EntailmentLabel, str]] = ..., confidence: _Optional[float] = ..., negation_differs: _Optional[bool] = ..., facet_score: _Optional[float] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Relation(_message.Message):
     __slots__ = ("name", "threshold", "num_pairs", "examples", "added", "description", "example", "aliases", "inverse_aliases", "head_types", "tail_types", "symmetric")

@@ -102,3 +102,37 @@ def test_the_completion_can_be_shown(environment):
         check=True,
     )
     assert "complete" in shown.stdout
+
+
+def test_a_bad_line_of_entailment_is_named_and_the_others_are_answered(facets, tmp_path):
+    lines = [
+        "$ARG1 bought $ARG2\t$ARG1 owns $ARG2",
+        "$ARG1 sold $ARG2",
+        "",
+        "$ARG1 bought it\t$ARG1 owns $ARG2",
+        "$ARG1 sold $ARG2\t",
+        "$ARG1 REFUSE $ARG2\t$ARG1 owns $ARG2",
+        "$ARG1 met $ARG2\t$ARG1 knows $ARG2",
+    ]
+    (tmp_path / "pairs.tsv").write_bytes("\n".join(lines).encode() + b"\n$ARG1 \xff $ARG2\n")
+    done = facets("--json", "entail", "--file", "pairs.tsv", code=1)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["premise"] for answer in answers] == ["$ARG1 bought $ARG2", "$ARG1 met $ARG2"]
+    assert answers[0]["reason"]
+    for number, why in [
+        (2, "1 fields"),
+        (4, "$ARG2 once each in the premise"),
+        (5, "second text"),
+        (6, "refused"),
+        (8, "UTF-8"),
+    ]:
+        assert any(f"line {number}: " in line and why in line for line in done.stderr.splitlines()), done.stderr
+    shown = facets("entail", "--file", "pairs.tsv", code=1).stdout
+    assert "buy, so own" in shown
+
+
+def test_a_file_of_entailment_without_a_good_line_answers_nothing(facets, tmp_path):
+    (tmp_path / "pairs.tsv").write_text("one\n")
+    done = facets("entail", "--file", "pairs.tsv", code=1)
+    assert not done.stdout.strip()
+    assert "line 1" in done.stderr

@@ -147,6 +147,8 @@ class Relations(relations_pb2_grpc.RelationServiceServicer):
                     label="ENTAILMENT_LABEL_ENTAILED_BY",
                     confidence=0.625,
                     negation_differs=" not " in pair.premise,
+                    facet_score=0.875,
+                    reason="buy, so own",
                 )
                 for pair in request.pairs
             ],

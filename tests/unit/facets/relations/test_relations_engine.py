@@ -158,7 +158,9 @@ def test_a_head_that_no_finder_knows_is_found(engine: RelationEngine) -> None:
 
 def test_a_pattern_is_a_paraphrase_of_itself_in_both_directions(engine: RelationEngine) -> None:
     [result] = engine.entailment(["$ARG1 was born in $ARG2"], ["$ARG1 was born in $ARG2"])
-    assert result.forward_score == pytest.approx(1.0, abs=1e-5)
+    assert result.facet_score == pytest.approx(1.0, abs=1e-5)
+    assert result.forward_score == pytest.approx(result.backward_score)
+    assert result.forward_score > 0.9
     assert result.direction == pytest.approx(0.0, abs=1e-6)
 
 

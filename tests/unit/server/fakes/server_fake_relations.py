@@ -144,9 +144,8 @@ class FakeRelationEngine:
                 label = EntailmentLabel.PARAPHRASE
                 if forward != backward:
                     label = EntailmentLabel.ENTAILS if forward == 1 else EntailmentLabel.ENTAILED_BY
-            results.append(
-                Entailment(" ".join(one), " ".join(other), forward, backward, forward - backward, label, 0.75, differs)
-            )
+            scores = (forward, backward, forward - backward, label, 0.75, differs, (forward + backward) / 2)
+            results.append(Entailment(" ".join(one), " ".join(other), *scores, "shared words"))
         return results
 
     def relations(self):

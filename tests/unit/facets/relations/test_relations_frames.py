@@ -1,0 +1,101 @@
+import pytest
+
+from facets.language.wordnet import wordnet
+from facets.relations.frames import Finding, Frames, frames
+from facets.relations.wording import Wording, read_clause, read_wording
+
+LINES = """
+# a comment
+buy | buy; purchase | own | want
+own | own; have; ~belong to
+want | want
+spouse | is married to; ~is married to; marry; ~marry
+sell to | sell to; ~buy from
+sue | sue; take . to court
+leader | leader of; head of
+""".splitlines()
+
+
+def read(pattern: str) -> Wording:
+    return read_wording(pattern.split(), wordnet())
+
+
+@pytest.fixture(scope="module")
+def table() -> Frames:
+    return Frames(LINES, wordnet())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words", "is_exchanged", "tense"),
+    [
+        ("$ARG1 bought $ARG2", "buy .", False, "past"),
+        ("$ARG2 was bought by $ARG1", "buy .", False, "past"),
+        ("$ARG1 has been bought by $ARG2", "buy .", True, "past"),
+        ("$ARG1 , acquired by $ARG2", "acquire .", True, "past"),
+        ("$ARG1 managed to buy $ARG2", "buy .", False, "past"),
+        ("$ARG1 is the owner of $ARG2", "owner of .", False, "present"),
+        ("$ARG1 became president of $ARG2", "president of .", False, "past"),
+        ("$ARG1 is $ARG2 's wife", "wife of .", False, "present"),
+        ("$ARG1 's wife is $ARG2", "wife of .", True, "present"),
+        ("$ARG1 took $ARG2 to court", "take . to court", False, "past"),
+        ("$ARG1 is playing for $ARG2", "play for .", False, "present"),
+    ],
+)
+def test_a_pattern_is_read_as_a_clause(pattern: str, words: str, is_exchanged: bool, tense: str) -> None:
+    clause = read_clause(pattern.split(), wordnet())
+    assert " ".join(forms[0] for forms in clause.words) == words
+    assert (clause.is_exchanged, clause.tense) == (is_exchanged, tense)
+
+
+@pytest.mark.parametrize(
+    ("premise", "hypothesis", "forward", "backward"),
+    [
+        ("$ARG1 bought $ARG2", "$ARG1 owns $ARG2", "implied", "apart"),
+        ("$ARG1 bought $ARG2", "$ARG2 belongs to $ARG1", "implied", "apart"),
+        ("$ARG1 bought $ARG2", "$ARG2 was purchased by $ARG1", "implied", "implied"),
+        ("$ARG1 bought $ARG2", "$ARG2 bought $ARG1", "apart", "apart"),
+        ("$ARG1 bought $ARG2", "$ARG1 wanted $ARG2", "implied", "apart"),
+        ("$ARG1 bought $ARG2", "$ARG1 wants $ARG2", "apart", "apart"),
+        ("$ARG1 is married to $ARG2", "$ARG2 is married to $ARG1", "implied", "implied"),
+        ("$ARG1 sold the house to $ARG2", "$ARG2 bought the house from $ARG1", "implied", "implied"),
+        ("$ARG1 sold the house to $ARG2", "$ARG2 bought the boat from $ARG1", "apart", "apart"),
+        ("$ARG1 sued $ARG2", "$ARG1 took $ARG2 to court", "implied", "implied"),
+        ("$ARG1 bought $ARG2 in 1990", "$ARG1 bought $ARG2", "implied", "apart"),
+        ("$ARG1 may have bought $ARG2", "$ARG1 owns $ARG2", "apart", "apart"),
+        ("$ARG1 bought $ARG2", "$ARG1 does not own $ARG2", "apart", "apart"),
+        ("$ARG1 is the first leader of $ARG2", "$ARG1 is head of $ARG2", "implied", "apart"),
+        ("$ARG1 is the daughter of the leader of $ARG2", "$ARG1 is head of $ARG2", "", ""),
+        ("$ARG1 sold shares in $ARG2", "$ARG1 owned $ARG2", "", ""),
+        ("$ARG1 persecuted $ARG2", "$ARG1 was persecuted by $ARG2", "apart", "apart"),
+    ],
+)
+def test_the_table_says_what_follows(table: Frames, premise: str, hypothesis: str, forward: str, backward: str) -> None:
+    first, second = read(premise), read(hypothesis)
+    assert _said(table.compare(first, second)) == forward
+    assert _said(table.compare(second, first)) == backward
+
+
+def _said(finding: Finding) -> str:
+    return "implied" if finding.implied else "apart" if finding.apart else ""
+
+
+def test_a_word_that_is_not_listed_counts_as_what_it_is_a_kind_of(table: Frames) -> None:
+    forward = frames().compare(read("$ARG1 strolled to $ARG2"), read("$ARG1 went to $ARG2"))
+    assert 0.5 <= forward.implied <= 1.0
+    assert not frames().compare(read("$ARG1 went to $ARG2"), read("$ARG1 tiptoed to $ARG2")).implied
+
+
+@pytest.mark.parametrize("line", ["a | b | c | d | e", "a", "a | b | nothing", "a | ~"])
+def test_a_bad_line_of_the_table_is_reported(line: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        Frames([line], wordnet())
+
+
+def test_expressions_of_the_table_are_read_as_their_relations() -> None:
+    table = frames()
+    for pattern, name in [
+        ("$ARG1 phoned $ARG2", "phone"),
+        ("$ARG1 is the ceo of $ARG2", "chief executive"),
+        ("$ARG1 died because of $ARG2", "cause death"),
+    ]:
+        assert name in {reading.name for reading in table.readings(read(pattern).clause)}
