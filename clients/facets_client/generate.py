@@ -99,6 +99,7 @@ _ROOMS: Mapping[str, tuple[_Record | _Names, ...]] = {
     "texts": (
         _Names("Method", "SimilarityMethod"),
         _Names("Order", "SummaryOrder"),
+        _Record("Difference", "Difference", "Two places of a pair that do not say the same of the same things."),
         _Record("EmbeddingsFields", "EmbedResponse", "Facet embeddings of some texts.", without=("vectors",)),
         _Record(
             "ExplanationFields",

@@ -154,7 +154,7 @@ def _explain_text(
     top_k: int,
 ) -> TextExplanation:
     read = tokens[: model.max_tokens]
-    words_LD = _token_vectors(model, read)
+    words_LD = word_vectors(model, [token.text.lower() for token in read])
     known_L: NDArray[np.bool_] = np.any(words_LD != 0, axis=1)
     words, facets = torch.from_numpy(words_LD), torch.from_numpy(facets_KD)
     attention_L = scoring.attention(words.unsqueeze(0), facets.unsqueeze(0))[0].numpy()
@@ -177,13 +177,13 @@ def _explain_text(
     )
 
 
-def _token_vectors(model: TextModel, tokens: list[Token]) -> NDArray[np.float32]:
-    """Unit vectors of tokens, ``[L, D]``; those of their pieces added up, zero where the vocabulary has none."""
+def word_vectors(model: TextModel, forms: Sequence[str]) -> NDArray[np.float32]:
+    """Unit vectors of words in lower case, ``[L, D]``; those of their pieces added up, zero for unknown ones."""
     words = model.words
-    rows_M, counts_L = words.vocabulary.split_rows([token.text.lower() for token in tokens])
+    rows_M, counts_L = words.vocabulary.split_rows(list(forms))
     is_known_M = rows_M < len(words)
-    vectors_LD = np.zeros((len(tokens), words.dim), dtype=np.float32)
-    owners_M = np.repeat(np.arange(len(tokens)), counts_L)
+    vectors_LD = np.zeros((len(forms), words.dim), dtype=np.float32)
+    owners_M = np.repeat(np.arange(len(forms)), counts_L)
     np.add.at(vectors_LD, owners_M[is_known_M], words.unit_vectors[rows_M[is_known_M]])
     return unit_rows(vectors_LD)
 

@@ -16,6 +16,7 @@ from facets import scoring
 from facets.errors import ConfigError, ErrorPath, InvalidInputError
 from facets.language.tokenizer import check_text
 from facets.model.contract import TextEncoder, TextModel
+from facets.texts.comparison import Comparison, compare_texts
 from facets.texts.words import COMPONENT_KEYS, TextWords
 
 # Numbers of the facets of one block of pairs (64 MiB).
@@ -82,6 +83,14 @@ class PairTexts:
     def states(self) -> Tensor:
         """Averages of the encoder's contextual states, ``[T, H]``."""
         return self._encoded(self._encoder.embed) if self.texts else torch.zeros(0, 1)
+
+    @cached_property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """What the texts of each pair say of each other."""
+        if not self.texts:
+            return ()
+        pairs = [(self.texts[first], self.texts[second]) for first, second in self.pairs_P2.tolist()]
+        return tuple(compare_texts(self.model, pairs, self.cosines(self.states).numpy()))
 
     def _encoded(self, encode: Callable[[Sequence[str]], NDArray[np.float32]]) -> Tensor:
         try:

@@ -15,6 +15,7 @@ from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
 from facets.model.contract import TextEncoder, TextModel
 from facets.model.score_curves import apply_curve
+from facets.texts.comparison import Comparison
 from facets.texts.explanation import NearestWord, TextExplanation, TokenAttention, explain_encoded, with_weights
 from facets.texts.pairs import PairTexts
 from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, default_method, method_named
@@ -113,12 +114,15 @@ class PairScores:
         method: How the pairs were scored.
         calibrated: ``[P]`` float32, the scores as people would give them, on the scale asked for; None unless
             asked for.
+        comparisons: What the texts of each pair say of each other: label and differences; empty but for
+            ``alignment``.
     """
 
     scores: NDArray[np.float32]
     method: SimilarityMethod
     explanations: tuple[PairExplanation, ...] = ()
     calibrated: NDArray[np.float32] | None = None
+    comparisons: tuple[Comparison, ...] = ()
 
 
 def score_pairs(
@@ -168,6 +172,7 @@ def score_pairs(
         found,
         explanations=scorer.explanations(found, attention=attention, num_words=num_words) if explain else (),
         calibrated=curve.apply(scores) if curve else None,
+        comparisons=scorer.comparisons(found),
     )
 
 
@@ -190,6 +195,10 @@ class PairScorer:
         found.require()
         scores_P = found.row.score(self._texts, found.row.weighting(attention))
         return np.ascontiguousarray(scores_P.numpy(), dtype=np.float32)
+
+    def comparisons(self, method: str) -> tuple[Comparison, ...]:
+        """What the texts of each pair say of each other; none by methods that do not read them."""
+        return self._texts.comparisons if method_named(method) is SimilarityMethod.ALIGNMENT else ()
 
     def explanations(self, method: str, *, attention: bool = False, num_words: int = 3) -> tuple[PairExplanation, ...]:
         """One explanation a pair; see ``score_pairs``."""

@@ -29,6 +29,7 @@ class MethodKind(StrEnum):
     FACET = "facet"
     WORD = "word"  # known words without punctuation; these can be weighed by facets
     ENCODER = "encoder"
+    ALIGNMENT = "alignment"
 
 
 def mutual_shares(first_PKD: Tensor, second_PKD: Tensor) -> Tensor:
@@ -69,6 +70,10 @@ def _wmd(texts: PairTexts, weighting: Weighting) -> Tensor:
 
 def _encoder(texts: PairTexts, _: Weighting) -> Tensor:
     return texts.cosines(texts.states)
+
+
+def _alignment(texts: PairTexts, _: Weighting) -> Tensor:
+    return torch.tensor([comparison.score for comparison in texts.comparisons])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -208,6 +213,17 @@ class SimilarityMethod(StrEnum):
             description="cosine of the averages of the encoder's states",
         ),
     )
+    ALIGNMENT = (
+        "alignment",
+        MethodRow(
+            kind=MethodKind.ALIGNMENT,
+            score=_alignment,
+            range=(0.0, 1.0),
+            self_score=1.0,
+            task="passages",
+            description="`encoder` and aligned words, less for negations, opposites, exchanged roles, other numbers",
+        ),
+    )
 
     def require(self) -> None:
         """Checks that what the method needs is installed.
@@ -227,7 +243,7 @@ WORD_METHODS = frozenset(method for method in SimilarityMethod if method.row.kin
 
 
 # Task of a model -> what its pairs are scored by when no method is named.
-_DEFAULTS = {"sentences": SimilarityMethod.CODEBOOK, "passages": SimilarityMethod.ENCODER}
+_DEFAULTS = {"sentences": SimilarityMethod.CODEBOOK, "passages": SimilarityMethod.ALIGNMENT}
 
 
 def default_method(task: str) -> SimilarityMethod:

@@ -122,13 +122,20 @@ def test_two_texts_show_score_method_and_a_line_for_every_meeting(view: View) ->
     page = view("compare")
     example(page, "A tram, a railway")
     expect(page.locator(".big")).to_have_text(re.compile(r"\d+ %"))
-    expect(page.locator("main [role=status]")).to_contain_text("codebook by facets-en")
+    expect(page.locator("main [role=status]")).to_contain_text("alignment by facets-passages")
     meetings = page.locator(".match")
     assert meetings.count() >= 3
     expect(page.locator(".lines path")).to_have_count(meetings.count())
     meetings.nth(1).hover()
     expect(page.locator(".lines path.chosen")).to_have_count(1)
     assert page.locator(".side .glow").count() >= 2
+
+
+def test_two_texts_that_contradict_show_what_differs(view: View) -> None:
+    page = view("compare")
+    example(page, "Open, closed")
+    expect(page.get_by_label("What differs")).to_contain_text("open / closed differ (antonym)")
+    expect(page.locator(".verdict")).to_contain_text("They contradict each other.")
 
 
 def test_every_method_of_the_page_scores(view: View) -> None:

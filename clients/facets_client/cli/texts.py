@@ -149,16 +149,25 @@ def similarity(
     if settings.json:
         print_json(scores)
         return
-    columns = ["score", *(["calibrated"] if calibrated else []), "first", "second"]
-    shown = table(*columns, right=("score", "calibrated"))
-    for (one, other), pair in zip(pairs, scores.pairs, strict=True):
-        mapped = [] if pair.calibrated_score is None else [f"{pair.calibrated_score:.3f}"]
-        add_row(shown, f"{pair.score:.4f}", *mapped, shortened(one, 60), shortened(other, 60))
     console = stdout()
-    console.print(shown)
+    console.print(_score_table(pairs, scores.pairs))
     if explain:
         for pair in scores.pairs:
             _print_meetings(console, pair)
+
+
+def _score_table(pairs: Sequence[tuple[str, str]], scores: Sequence[PairScore]) -> Table:
+    """A row a pair; what differs stands beside it where something does."""
+    differs = any(score.differences for score in scores)
+    calibrated = any(score.calibrated_score is not None for score in scores)
+    columns = ["score", *(["calibrated"] if calibrated else []), *(["what differs"] if differs else [])]
+    shown = table(*columns, "first", "second", right=("score", "calibrated"))
+    for (first, second), score in zip(pairs, scores, strict=True):
+        cells = [f"{score.score:.4f}"]
+        cells += [] if score.calibrated_score is None else [f"{score.calibrated_score:.3f}"]
+        cells += [score.differing] if differs else []
+        add_row(shown, *cells, shortened(first, 60), shortened(second, 60))
+    return shown
 
 
 def _print_meetings(console: Console, pair: PairScore) -> None:

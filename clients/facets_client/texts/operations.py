@@ -25,7 +25,7 @@ from facets_client.core.types import DTypeName
 from facets_client.core.values import FacetsArray, enum_name, unsigned
 from facets_client.errors import FacetsClientError
 from facets_client.texts.results import Embeddings, Explanation, PairScore, ScoreRange, Scores, Summary
-from facets_client.texts.types import Method, Order
+from facets_client.texts.types import Difference, Method, Order
 
 # Requests of an embedding stream that are under way at the same time.
 _STREAM_WINDOW = 4
@@ -245,7 +245,14 @@ class TextOperations(RoomOperations):
 
 def _to_pair(item: texts_pb2.PairScore) -> PairScore:
     calibrated = item.calibrated_score if item.HasField("calibrated_score") else None
-    return from_message(item.explanation, PairScore, score=item.score, calibrated_score=calibrated)
+    return from_message(
+        item.explanation,
+        PairScore,
+        score=item.score,
+        calibrated_score=calibrated,
+        label=texts_pb2.InferenceLabel.Name(item.label).removeprefix("INFERENCE_LABEL_").lower() if item.label else "",
+        differences=tuple(from_message(one, Difference) for one in item.differences),
+    )
 
 
 def _from_document(document: str | Sequence[str]) -> texts_pb2.SummaryDocument:

@@ -10,7 +10,7 @@ import numpy as np
 from facets_client.core.html import fragment, header, listed_words, met, row
 from facets_client.core.types import FacetMatch, ModelVersion, Timings, TokenAttention
 from facets_client.core.values import FacetsArray
-from facets_client.texts.types import EmbeddingsFields, ExplanationFields, SummaryFields
+from facets_client.texts.types import Difference, EmbeddingsFields, ExplanationFields, SummaryFields
 
 ScoreRange = Literal["0..1", "0..5"]
 
@@ -64,16 +64,25 @@ class PairScore:
     matches: tuple[FacetMatch, ...]  # largest contribution first; empty unless asked for
     first_tokens: tuple[TokenAttention, ...]  # tokens of the first text; empty unless asked for
     second_tokens: tuple[TokenAttention, ...]  # tokens of the second text; empty unless asked for
+    label: str = ""  # entails, neutral or contradicts; empty where the method does not tell
+    differences: tuple[Difference, ...] = ()  # what the texts say differently of the same things, heaviest first
 
     def __str__(self) -> str:
         score = f"{self.score:.4f}"
-        return score if self.calibrated_score is None else f"{self.calibrated_score:.2f} ({score})"
+        shown = score if self.calibrated_score is None else f"{self.calibrated_score:.2f} ({score})"
+        return f"{shown}  {self.differing}" if self.differences else shown
+
+    @property
+    def differing(self) -> str:
+        """What differs, as a line: ``open / closed differ``; empty: nothing that was found."""
+        listed = ", ".join(dict.fromkeys(f"{one.first} / {one.second}" for one in self.differences))
+        return f"{listed} differ" if listed else ""
 
     def _repr_html_(self) -> str:
         """The score, its words shaded by their weight, and the facets that met."""
         texts = [f"<p>{_shaded(tokens)}</p>" for tokens in (self.first_tokens, self.second_tokens) if tokens]
         matches = "".join(f'<p class="dim">{met(match, "first", "second")}</p>' for match in self.matches)
-        return f"<p><strong>{self}</strong></p>{''.join(texts)}{matches}"
+        return f"<p><strong>{escape(str(self))}</strong></p>{''.join(texts)}{matches}"
 
 
 @dataclass(frozen=True, slots=True)

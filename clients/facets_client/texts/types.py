@@ -9,9 +9,36 @@ from typing import Literal
 from facets_client.core.types import FacetWords, ModelVersion, Span, Timings, TokenAttention, TokenStats
 from facets_client.core.values import FacetsArray
 
-Method = Literal["codebook", "max_facet", "average", "probability_average", "sif", "wmd", "probability_wmd", "encoder"]
+Method = Literal[
+    "codebook", "max_facet", "average", "probability_average", "sif", "wmd", "probability_wmd", "encoder", "alignment"
+]
 
 Order = Literal["original", "selection"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two places of a pair that do not say the same of the same things.
+
+    Attributes:
+        kind: How they differ.
+        first: What the first text says, in lower case: the word, with the word that negates it.
+        second: What the second text says.
+        first_start: Where that stands in the first text: first character, in code points.
+        first_end: One past its last character.
+        second_start: Where that stands in the second text: first character, in code points.
+        second_end: One past its last character.
+        weight: How much it speaks against both texts holding, in [0, 1].
+    """
+
+    kind: str
+    first: str
+    second: str
+    first_start: int
+    first_end: int
+    second_start: int
+    second_end: int
+    weight: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,26 @@ class SimilarityMethod(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SIMILARITY_METHOD_WMD: _ClassVar[SimilarityMethod]
     SIMILARITY_METHOD_PROBABILITY_WMD: _ClassVar[SimilarityMethod]
     SIMILARITY_METHOD_ENCODER: _ClassVar[SimilarityMethod]
+    SIMILARITY_METHOD_ALIGNMENT: _ClassVar[SimilarityMethod]
+
+class InferenceLabel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    INFERENCE_LABEL_UNSPECIFIED: _ClassVar[InferenceLabel]
+    INFERENCE_LABEL_ENTAILS: _ClassVar[InferenceLabel]
+    INFERENCE_LABEL_NEUTRAL: _ClassVar[InferenceLabel]
+    INFERENCE_LABEL_CONTRADICTS: _ClassVar[InferenceLabel]
+
+class DifferenceKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DIFFERENCE_KIND_UNSPECIFIED: _ClassVar[DifferenceKind]
+    DIFFERENCE_KIND_NEGATION: _ClassVar[DifferenceKind]
+    DIFFERENCE_KIND_ANTONYM: _ClassVar[DifferenceKind]
+    DIFFERENCE_KIND_ROLES: _ClassVar[DifferenceKind]
+    DIFFERENCE_KIND_NUMBER: _ClassVar[DifferenceKind]
+    DIFFERENCE_KIND_DATE: _ClassVar[DifferenceKind]
+    DIFFERENCE_KIND_QUANTIFIER: _ClassVar[DifferenceKind]
+    DIFFERENCE_KIND_PREPOSITION: _ClassVar[DifferenceKind]
+    DIFFERENCE_KIND_MODAL: _ClassVar[DifferenceKind]
 
 class ScoreRange(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -41,6 +61,20 @@ SIMILARITY_METHOD_SIF: SimilarityMethod
 SIMILARITY_METHOD_WMD: SimilarityMethod
 SIMILARITY_METHOD_PROBABILITY_WMD: SimilarityMethod
 SIMILARITY_METHOD_ENCODER: SimilarityMethod
+SIMILARITY_METHOD_ALIGNMENT: SimilarityMethod
+INFERENCE_LABEL_UNSPECIFIED: InferenceLabel
+INFERENCE_LABEL_ENTAILS: InferenceLabel
+INFERENCE_LABEL_NEUTRAL: InferenceLabel
+INFERENCE_LABEL_CONTRADICTS: InferenceLabel
+DIFFERENCE_KIND_UNSPECIFIED: DifferenceKind
+DIFFERENCE_KIND_NEGATION: DifferenceKind
+DIFFERENCE_KIND_ANTONYM: DifferenceKind
+DIFFERENCE_KIND_ROLES: DifferenceKind
+DIFFERENCE_KIND_NUMBER: DifferenceKind
+DIFFERENCE_KIND_DATE: DifferenceKind
+DIFFERENCE_KIND_QUANTIFIER: DifferenceKind
+DIFFERENCE_KIND_PREPOSITION: DifferenceKind
+DIFFERENCE_KIND_MODAL: DifferenceKind
 SCORE_RANGE_UNSPECIFIED: ScoreRange
 SCORE_RANGE_ZERO_TO_ONE: ScoreRange
 SCORE_RANGE_ZERO_TO_FIVE: ScoreRange
@@ -177,14 +211,38 @@ class ScoreResponse(_message.Message):
     def __init__(self, scores: _Optional[_Iterable[_Union[PairScore, _Mapping]]] = ..., method: _Optional[_Union[SimilarityMethod, str]] = ..., attention: _Optional[bool] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
 
 class PairScore(_message.Message):
-    __slots__ = ("score", "calibrated_score", "explanation")
+    __slots__ = ("score", "calibrated_score", "explanation", "label", "differences")
     SCORE_FIELD_NUMBER: _ClassVar[int]
     CALIBRATED_SCORE_FIELD_NUMBER: _ClassVar[int]
     EXPLANATION_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCES_FIELD_NUMBER: _ClassVar[int]
     score: float
     calibrated_score: float
     explanation: PairExplanation
-    def __init__(self, score: _Optional[float] = ..., calibrated_score: _Optional[float] = ..., explanation: _Optional[_Union[PairExplanation, _Mapping]] = ...) -> None: ...
+    label: InferenceLabel
+    differences: _containers.RepeatedCompositeFieldContainer[Difference]
+    def __init__(self, score: _Optional[float] = ..., calibrated_score: _Optional[float] = ..., explanation: _Optional[_Union[PairExplanation, _Mapping]] = ..., label: _Optional[_Union[InferenceLabel, str]] = ..., differences: _Optional[_Iterable[_Union[Difference, _Mapping]]] = ...) -> None: ...
+
+class Difference(_message.Message):
+    __slots__ = ("kind", "first", "second", "first_start", "first_end", "second_start", "second_end", "weight")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    SECOND_FIELD_NUMBER: _ClassVar[int]
+    FIRST_START_FIELD_NUMBER: _ClassVar[int]
+    FIRST_END_FIELD_NUMBER: _ClassVar[int]
+    SECOND_START_FIELD_NUMBER: _ClassVar[int]
+    SECOND_END_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    kind: DifferenceKind
+    first: str
+    second: str
+    first_start: int
+    first_end: int
+    second_start: int
+    second_end: int
+    weight: float
+    def __init__(self, kind: _Optional[_Union[DifferenceKind, str]] = ..., first: _Optional[str] = ..., second: _Optional[str] = ..., first_start: _Optional[int] = ..., first_end: _Optional[int] = ..., second_start: _Optional[int] = ..., second_end: _Optional[int] = ..., weight: _Optional[float] = ...) -> None: ...
 
 class PairExplanation(_message.Message):
     __slots__ = ("matches", "first_tokens", "second_tokens")

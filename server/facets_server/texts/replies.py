@@ -43,9 +43,11 @@ def scores_to_message(
     missing = [None] * len(scores.scores)
     calibrated = missing if scores.calibrated is None else scores.calibrated.tolist()
     explanations = scores.explanations if query.explain else missing
+    labels = [one.label for one in scores.comparisons] or missing
+    differences = [one.differences for one in scores.comparisons] or [()] * len(scores.scores)
     return message_of(
         texts_pb2.ScoreResponse,
-        scores=list(zip(scores.scores.tolist(), calibrated, explanations, strict=True)),
+        scores=list(zip(scores.scores.tolist(), calibrated, explanations, labels, differences, strict=True)),
         method=scores.method,
         attention=query.attention,
         model=model,

@@ -60,7 +60,7 @@ def test_without_a_method_the_default_of_the_model_counts(
     pairs = [("road cat", "dog cat"), ("piano", "music")]
     expected = score_pairs(asked, pairs, default_method(task)).scores
     assert score_pairs(asked, pairs).scores.tolist() == expected.tolist()
-    assert default_method(task) is (SimilarityMethod.CODEBOOK if task == "sentences" else SimilarityMethod.ENCODER)
+    assert default_method(task) is (SimilarityMethod.CODEBOOK if task == "sentences" else SimilarityMethod.ALIGNMENT)
 
 
 @pytest.mark.parametrize("method", [method for method in SimilarityMethod if not method.row.needs_common_component])

@@ -112,8 +112,8 @@ def test_curves_of_chosen_methods_are_stored_with_models_of_passages(
 ) -> None:
     folder = tmp_path / "passages"
     toy_passage_model().save(folder)
-    assert main(["calibrate", str(data), "--model", str(folder), "--method", "encoder"]) == 0
-    assert list(json.loads(capsys.readouterr().out)["models"]["toy-passages"]) == ["encoder"]
+    assert main(["calibrate", str(data), "--model", str(folder), "--method", "alignment"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["models"]["toy-passages"]) == ["alignment"]
     scored = score_pairs(load(folder, PassageModel), [("a man", "a man")], score_range="0..5")
     assert scored.calibrated is not None and scored.calibrated[0] == pytest.approx(5.0, abs=0.01)
 

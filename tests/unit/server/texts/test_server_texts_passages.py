@@ -19,7 +19,7 @@ DOCUMENT = "The dog plays music. A man lifting weights. The garage. The dog play
 @pytest.fixture
 def passages():
     model = toy_passage_model()
-    model.score_curves["encoder"] = np.array([[-1.0, 1.0], [0.0, 1.0]])
+    model.score_curves["alignment"] = np.array([[0.0, 1.0], [0.0, 1.0]])
     return ServedPassages(model, BatcherConfig(), BatchMetrics(CollectorRegistry()))
 
 
@@ -37,7 +37,7 @@ def scored(running, **request):
 @pytest.mark.parametrize(
     ("request_of", "model", "method"),
     [
-        ({}, "toy-passages", "ENCODER"),
+        ({}, "toy-passages", "ALIGNMENT"),
         ({"method": texts_pb2.SIMILARITY_METHOD_ENCODER}, "toy-passages", "ENCODER"),
         ({"method": texts_pb2.SIMILARITY_METHOD_AVERAGE}, "fake", "AVERAGE"),
         ({"model": "fake"}, "fake", "CODEBOOK"),

@@ -9,13 +9,18 @@ import { glow, span, Text } from "../text.js";
 const SHOWN = 8;
 const LEAST_COSINE = 0.2; // of a token that a facet is taken to attend to
 const METHODS = [
-  ["SIMILARITY_METHOD_CODEBOOK", "Facets rebuild each other (codebook)"],
   ["SIMILARITY_METHOD_UNSPECIFIED", "What agrees best with people"],
+  ["SIMILARITY_METHOD_ENCODER", "Sentence vectors (encoder)"],
+  ["SIMILARITY_METHOD_CODEBOOK", "Facets rebuild each other (codebook)"],
   ["SIMILARITY_METHOD_MAX_FACET", "Closest pair of facets"],
   ["SIMILARITY_METHOD_AVERAGE", "Average of word vectors"],
   ["SIMILARITY_METHOD_PROBABILITY_AVERAGE", "Average, rare words weigh more"],
   ["SIMILARITY_METHOD_SIF", "Smooth inverse frequency"],
 ];
+const LABELS = {
+  INFERENCE_LABEL_ENTAILS: "The second follows from the first.",
+  INFERENCE_LABEL_CONTRADICTS: "They contradict each other.",
+};
 const EXAMPLES = [
   {
     label: "A tram, a railway",
@@ -28,6 +33,8 @@ const EXAMPLES = [
         "are dug up. Cyclists get a lane of their own on the bridge.",
     },
   },
+  { label: "Open, closed", values: { first: "The door to the cellar is open.", second: "The door to the cellar is closed." } },
+  { label: "Who chased whom", values: { first: "The cat chased the dog.", second: "The dog chased the cat." } },
   { label: "Lifting weights", values: { first: "A man is lifting weights in a garage.", second: "A man is lifting weights." } },
   { label: "A dog, a puppy", values: { first: "A dog is barking at the door.", second: "A puppy makes noise outside." } },
   { label: "Unrelated", values: { first: "The orchestra played a symphony.", second: "Interest rates rose again in March." } },
@@ -77,11 +84,10 @@ async function ask(values, signal) {
     explain: true,
     numWords: 4,
   };
-  const texts = { texts: [values.first, values.second], model: values.model, numWords: 5 };
-  const [scored, explained] = await Promise.all([
-    calibrated(score, signal),
-    call("EmbeddingService/Explain", texts, signal),
-  ]);
+  const scored = await calibrated(score, signal);
+  // By the model that scored: which one that is, the method may decide.
+  const texts = { texts: [values.first, values.second], model: scored.model.name, numWords: 5 };
+  const explained = await call("EmbeddingService/Explain", texts, signal);
   return { scored, explanations: explained.explanations };
 }
 
@@ -127,7 +133,14 @@ function verdict(score, scored) {
     h("span", { class: "big" }, people === undefined ? decimal(score.score) : percent(people)),
     people === undefined ? h("span", {}, "score") : meter(people, "alike, as people would judge"),
     h("span", { class: "small" }, `${methodName(scored.method)}: ${decimal(score.score, 3)}`),
+    LABELS[score.label] ? h("span", {}, LABELS[score.label]) : "",
+    (score.differences ?? []).length ? h("ul", { class: "small", "aria-label": "What differs" }, score.differences.map(difference)) : "",
   );
+}
+
+function difference(one) {
+  const kind = one.kind.replace("DIFFERENCE_KIND_", "").toLowerCase();
+  return h("li", {}, h("mark", {}, one.first), " / ", h("mark", {}, one.second), ` differ (${kind})`);
 }
 
 function methodName(method) {

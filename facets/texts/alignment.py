@@ -1,0 +1,253 @@
+"""Word alignment of two sentences: which word of the one says what a word of the other says.
+
+Each content word meets at most one of the other sentence, so that all together are the most alike (an assignment
+problem; alignment as a measure of similarity: Sultan et al. 2014). Words are alike by form, by WordNet, and by the
+cosine of their vectors; opposites meet too, as they are said of the same thing.
+
+Shape suffixes: F words of the first sentence, S of the second, W different words, D dimensions.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz.distance import OSA
+from scipy.optimize import linear_sum_assignment
+
+from facets.language.vectors import unit_rows
+from facets.language.wordnet import wordnet
+from facets.model.contract import TextModel
+from facets.texts import lexicon
+from facets.texts.explanation import word_vectors
+from facets.texts.wording import Word, Wording
+
+_LEAST_ALIKE = 0.35  # below, words do not meet
+_COSINE_FLOOR = 0.35  # cosines of word vectors below say nothing
+_BY_VECTORS = 0.9  # of words that only their vectors make alike
+_OPPOSITES_ALIKE = 0.9
+_NEAR_OPPOSITES = 0.6  # least cosine of opposites of synonyms: WordNet has many far-fetched ones
+_IS_KIND = 0.3  # hypernymy above makes one word follow from the other
+_BY_PLACE = 0.05  # what standing alike in the sentence counts among equals
+_WEAK = 0.3  # weight of pronouns and light verbs
+_COMMON = 1e-3  # of weights a / (a + p(w)), as of SIF
+_MISSPELT = 0.95
+_LEAST_MISSPELT, _TWICE_MISSPELT = 4, 8  # characters of words with one mistake, with two
+_UNKNOWN = 1e-6  # probability of a word that the vocabulary has not
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedPair:
+    """Words that meet: their places in the two sentences, how alike they are, whether they are opposites."""
+
+    first: int
+    second: int
+    alike: float
+    opposite: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Two sentences side by side.
+
+    Attributes:
+        first: The first, read.
+        second: The second.
+        pairs: What meets, in the order of the first.
+        first_weights: What each word weighs, ``[F]``.
+        second_weights: ``[S]``.
+    """
+
+    first: Wording
+    second: Wording
+    pairs: tuple[AlignedPair, ...]
+    first_weights: NDArray[np.float64]
+    second_weights: NDArray[np.float64]
+
+    @property
+    def covered(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """How well each word of the first and of the second is met, in ``[0, 1]``."""
+        covered_F, covered_S = np.zeros(len(self.first.words)), np.zeros(len(self.second.words))
+        for pair in self.pairs:
+            covered_F[pair.first] = covered_S[pair.second] = pair.alike
+        return covered_F, covered_S
+
+    @property
+    def coverages(self) -> tuple[float, float]:
+        """Share of the weight of each sentence that the other says as well, in ``[0, 1]``."""
+        covered_F, covered_S = self.covered
+        return share(covered_F, self.first_weights), share(covered_S, self.second_weights)
+
+    @property
+    def entailed(self) -> tuple[float, float]:
+        """Share of the second that follows from the first, and the other way round: a poodle is a dog."""
+        forward_S, backward_F = np.zeros(len(self.second.words)), np.zeros(len(self.first.words))
+        for pair in self.pairs:
+            one, other = self.first.words[pair.first], self.second.words[pair.second]
+            if pair.opposite:  # "not open" is "closed"
+                forward_S[pair.second] = backward_F[pair.first] = pair.alike * (one.negated != other.negated)
+            else:
+                forward_S[pair.second] = _follows(one, other, pair.alike)
+                backward_F[pair.first] = _follows(other, one, pair.alike)
+        return share(forward_S, self.second_weights), share(backward_F, self.first_weights)
+
+    @property
+    def structure(self) -> float:
+        """Share of the met words that belong to words that meet, in ``[0, 1]``: who acts, what is red."""
+        met = {pair.first: pair.second for pair in self.pairs}
+        met_second = set(met.values())
+        agreeing = total = 0.0
+        for pair in self.pairs:
+            (one, link), (other, other_link) = self.first.links[pair.first], self.second.links[pair.second]
+            weight = (self.first_weights[pair.first] + self.second_weights[pair.second]) * pair.alike
+            total += weight
+            if one < 0 or other < 0:
+                agreeing += weight * (0.75 if one == other else 0.5)
+            elif met.get(one) == other:
+                agreeing += weight * (1.0 if link == other_link else 0.5)
+            elif one not in met and other not in met_second:
+                agreeing += weight * 0.5
+        return agreeing / total if total else 1.0
+
+
+def share(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+    """Weighted mean; 0 of nothing."""
+    return float(values @ weights / max(weights.sum(), 1e-9))
+
+
+class WordTable:
+    """The different words of some sentences: their vectors and weights, looked up once."""
+
+    def __init__(self, model: TextModel, wordings: Iterable[Wording]) -> None:
+        words = sorted({word.text for wording in wordings for word in wording.words})
+        self._rows = {word: row for row, word in enumerate(words)}
+        self._vectors_WD = word_vectors(model, words)
+        vocabulary = model.words.vocabulary
+        rows = vocabulary.rows(words)
+        known = rows < len(vocabulary)
+        probabilities_W = np.full(len(words), _UNKNOWN)
+        probabilities_W[known] = vocabulary.probabilities[rows[known]]
+        self._weights_W = _COMMON / (_COMMON + probabilities_W)
+
+    def rows(self, words: Sequence[Word]) -> list[int]:
+        """Their rows."""
+        return [self._rows[word.text] for word in words]
+
+    def weights(self, words: Sequence[Word]) -> NDArray[np.float64]:
+        """What each word weighs, ``[N]``: frequent ones less, pronouns and light verbs a third."""
+        found: NDArray[np.float64] = self._weights_W[self.rows(words)]
+        return found * np.array([_WEAK if word.weak else 1.0 for word in words])
+
+    def cosines(self, first: Sequence[Word], second: Sequence[Word]) -> NDArray[np.float32]:
+        """Cosines of their vectors, ``[F, S]``."""
+        cosines: NDArray[np.float32] = self._vectors_WD[self.rows(first)] @ self._vectors_WD[self.rows(second)].T
+        return cosines
+
+    def sentence_vectors(self, sentences: Sequence[Wording]) -> NDArray[np.float32]:
+        """Unit vectors of the weighted means of their words, ``[N, D]``."""
+        means = [self.weights(one.words) @ self._vectors_WD[self.rows(one.words)] for one in sentences]
+        return unit_rows(np.stack(means).astype(np.float32))
+
+
+def align(first: Wording, second: Wording, table: WordTable) -> Alignment:
+    """Aligns two sentences.
+
+    Args:
+        first: A sentence, read.
+        second: Another.
+        table: Knows the words of both.
+    """
+    weights_F, weights_S = table.weights(first.words), table.weights(second.words)
+    if not first.words or not second.words:
+        return Alignment(first, second, (), weights_F, weights_S)
+    alike_FS, opposite_FS = _similarities(first.words, second.words, table.cosines(first.words, second.words))
+    # Of equals those that stand alike in their sentences.
+    places_F = np.array([word.place for word in first.words]) / (first.words[-1].place + 1)
+    places_S = np.array([word.place for word in second.words]) / (second.words[-1].place + 1)
+    near_FS = (1.0 - np.abs(places_F[:, None] - places_S)) * (alike_FS > 0)
+    rows, columns = linear_sum_assignment(-(alike_FS + _BY_PLACE * near_FS))
+    pairs = tuple(
+        AlignedPair(int(i), int(j), float(alike_FS[i, j]), bool(opposite_FS[i, j]))
+        for i, j in zip(rows, columns, strict=True)
+        if alike_FS[i, j] >= _LEAST_ALIKE
+    )
+    return Alignment(first, second, pairs, weights_F, weights_S)
+
+
+def _similarities(
+    first: Sequence[Word], second: Sequence[Word], cosines_FS: NDArray[np.float32]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """How alike the words are, and which are opposites, ``[F, S]`` each."""
+    by_vectors_FS = ((cosines_FS - _COSINE_FLOOR) / (1.0 - _COSINE_FLOOR)).clip(0.0, 1.0).astype(np.float64)
+    alike_FS = _BY_VECTORS * by_vectors_FS
+    opposite_FS = np.zeros(alike_FS.shape, dtype=np.bool_)
+    for i, one in enumerate(first):
+        for j, other in enumerate(second):
+            if one.kind is not None or other.kind is not None:
+                alike_FS[i, j] = float(one.kind is other.kind and one.value == other.value)
+                continue
+            same, opposed, kind = lexical(one.text, other.text)
+            if opposed == 1.0 or (opposed > 0 and same < 0.5 and cosines_FS[i, j] > _NEAR_OPPOSITES):
+                alike_FS[i, j], opposite_FS[i, j] = _OPPOSITES_ALIKE, True
+            else:
+                alike_FS[i, j] = max(alike_FS[i, j], same, 0.8 * kind)
+    return alike_FS, opposite_FS
+
+
+@lru_cache(500_000)
+def lexical(first: str, second: str) -> tuple[float, float, float]:
+    """How much two words are the same, opposites, and the one a kind of the other, in ``[0, 1]``.
+
+    Example:
+        >>> lexical("open", "closed")[1], lexical("bought", "purchased")[0] > 0.5
+        (1.0, True)
+    """
+    if first == second:
+        return 1.0, 0.0, 0.0
+    bases, others = base_forms(first), base_forms(second)
+    if any(frozenset((one, other)) in lexicon.OPPOSITES for one in bases for other in others):
+        return 0.0, 1.0, 0.0
+    words = wordnet()
+    if _is_misspelt(first, second):
+        return _MISSPELT, 0.0, 0.0
+    kind = max(words.hypernymy(first, second), words.hypernymy(second, first))
+    same, opposed = words.sameness(first, second), words.opposition(first, second)
+    positive, other = _positive(first), _positive(second)
+    if positive != first and other != second:
+        same, opposed = max(same, words.sameness(positive, other)), max(opposed, words.opposition(positive, other))
+    return same, opposed, kind
+
+
+def _positive(word: str) -> str:
+    """An adjective without the ending of its comparative or superlative; other words as they are."""
+    for ending in ("er", "est"):
+        stem = word.removesuffix(ending)
+        if stem != word:
+            for form in (stem, f"{stem}e", f"{stem[:-1]}y" if stem.endswith("i") else stem[:-1]):
+                if f"a:{form}" in wordnet().lemmas(form):
+                    return form
+    return word
+
+
+def _is_misspelt(first: str, second: str) -> bool:
+    """Whether one of two words looks like the other, misspelt: no word that WordNet has."""
+    if min(len(first), len(second)) < _LEAST_MISSPELT or (wordnet().lemmas(first) and wordnet().lemmas(second)):
+        return False
+    most = 1 if max(len(first), len(second)) < _TWICE_MISSPELT else 2
+    return OSA.distance(first, second, score_cutoff=most) <= most
+
+
+@lru_cache(100_000)
+def base_forms(word: str) -> frozenset[str]:
+    """A word and what it may be a form of, without parts of speech."""
+    return frozenset(lemma[2:] for lemma in wordnet().lemmas(word)) | {word, _positive(word)}
+
+
+def _follows(special: Word, general: Word, alike: float) -> float:
+    """How well a word follows from another that it meets."""
+    if special.kind is not None:
+        return alike
+    same = lexical(special.text, general.text)[0]
+    is_kind = wordnet().hypernymy(special.text, general.text) > _IS_KIND
+    return max(same, 0.95 if is_kind else 0.0, 0.7 * alike)
