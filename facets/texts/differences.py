@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
 from facets.texts import lexicon
 from facets.texts.alignment import AlignedPair, Alignment, base_forms, share
@@ -189,7 +190,7 @@ def _values(alignment: Alignment) -> Iterator[Difference]:
             yield _difference(kind, one, second.words[j], _VALUE_WEIGHTS.get(one.kind, 1.0) * shared)
 
 
-def _without_values(covered: np.ndarray, wording: Wording) -> float:
+def _without_values(covered: NDArray[np.float64], wording: Wording) -> float:
     """How well the words that are no numbers and dates are met."""
     kept = [value for value, word in zip(covered.tolist(), wording.words, strict=True) if word.kind is None]
     return sum(kept) / len(kept) if kept else 1.0
