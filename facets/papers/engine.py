@@ -4,6 +4,7 @@ Shape letters: N papers, J candidates, C chosen candidates, K facets, D dimensio
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -14,6 +15,7 @@ from facets.errors import InvalidInputError
 from facets.model.loading import load
 from facets.papers.additions import Additions
 from facets.papers.candidates import CandidateIndex, allowed_mask, allowed_papers, example_bonus, row_of, without
+from facets.papers.confidence import features_of, text_features
 from facets.papers.model import PaperModel
 from facets.papers.records import (
     AddResult,
@@ -28,7 +30,16 @@ from facets.papers.records import (
     RankedPaper,
     check_papers,
 )
-from facets.papers.scoring import EvidenceFinder, HybridScores, best_columns, hybrid_scores
+from facets.papers.scoring import (
+    DIVERSITY_POOL,
+    DIVERSITY_POOL_FOR_EACH,
+    EvidenceFinder,
+    HybridScores,
+    best_columns,
+    diversify,
+    group_similarities,
+    hybrid_scores,
+)
 from facets.papers.state import EngineState
 from facets.papers.tables import CandidateTable
 
@@ -247,13 +258,32 @@ class PaperEngine:
             rows = np.empty(0, dtype=np.int64)
             if searchable and index is not None:
                 weight = self._facet_weight(kind, options)
-                count = _FOUND_AT_LEAST + _FOUND_FOR_EACH * options.top_k + len(excluded)
+                count = _FOUND_AT_LEAST + _FOUND_FOR_EACH * _wanted(options) + len(excluded)
                 rows = index.search(one.scaled(kind)[0], one.documents[0], weight, count)
                 rows = without(_with_later_rows(rows, index, table), mask, excluded)
-            if len(rows) < options.top_k:  # a small table, a strict filter, or a far-off paper: compare all
+            if len(rows) < _wanted(options):  # a small table, a strict filter, or a far-off paper: compare all
                 rows = without(table.live_rows, mask, excluded)
-            result.append(self._best_of(state, kind, one, rows, options, examples))
+            found = self._best_of(state, kind, one, rows, options, examples)
+            result.append(
+                found if isinstance(papers, PaperFacets) else self._with_confidence(kind, papers[number], found)
+            )
         return result
+
+    def _with_confidence(
+        self, kind: CandidateKind, paper: Paper, ranked: list[RankedCandidate]
+    ) -> list[RankedCandidate]:
+        """The same with how sure each is, where the model has a curve."""
+        if self.model.confidence is None or not ranked:
+            return ranked
+        (rows,) = self.model.paper_rows([paper.title], [paper.abstract])
+        known, words = text_features(rows, vocabulary_size=len(self.model.words.vocabulary))
+        documents_C = np.array([item.document_score for item in ranked])
+        facets_C = np.array([item.facet_score for item in ranked])
+        features_CF = features_of(documents_C, facets_C, known=known, words=words)
+        found_C = self.model.confidence.confidence(kind, features_CF)
+        if found_C is None:
+            return ranked
+        return [replace(item, confidence=float(value)) for item, value in zip(ranked, found_C, strict=True)]
 
     def _best_of(
         self,
@@ -269,7 +299,11 @@ class PaperEngine:
         table = state.tables[kind]
         scores = self._scores(state, kind, paper, options, rows)
         total = scores.total if examples is None else scores.total + examples[rows]
-        columns, best = best_columns(total, table.id_ranks[rows], options.top_k)
+        columns, best = best_columns(total, table.id_ranks[rows], _wanted(options))
+        if options.diversify:
+            alike = group_similarities(table, rows[columns[0]])
+            chosen = diversify(best[0], alike, strength=options.diversify, top_k=options.top_k)
+            columns, best = columns[:, chosen], best[:, chosen]
         return [
             RankedCandidate(
                 table.ids[rows[column]],
@@ -313,6 +347,13 @@ class PaperEngine:
 
     def _facet_weight(self, kind: CandidateKind, options: PaperOptions) -> float:
         return self.model.settings.facet_weights[kind] if options.facet_weight is None else options.facet_weight
+
+
+def _wanted(options: PaperOptions) -> int:
+    """How many of the best are looked for."""
+    if not options.diversify:
+        return options.top_k
+    return max(DIVERSITY_POOL, DIVERSITY_POOL_FOR_EACH * options.top_k)
 
 
 def _with_later_rows(found_C: NDArray[np.int64], index: CandidateIndex, table: CandidateTable) -> NDArray[np.int64]:

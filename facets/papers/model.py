@@ -26,6 +26,7 @@ from facets.model.checkpoint import (
 )
 from facets.model.passage_model import PassageModel
 from facets.model.shipped import borrowed_folder
+from facets.papers.confidence import PaperConfidence, read_confidence
 from facets.papers.network import PaperNetwork
 from facets.papers.reading import SentenceSide, document_vectors, typed_rows
 from facets.papers.records import PaperFacets
@@ -51,6 +52,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         settings: How scores are mixed and vectors fitted.
         papers: The papers the tables come from.
         sentences: Their sentence vectors; None: documents are word averages alone.
+        confidence: What the signals of a recommendation say; None: nothing was fitted.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         self.settings = settings
         self.papers = papers
         self.sentences = sentences
+        self.confidence: PaperConfidence | None = None
 
     def paper_rows(self, titles: Sequence[str], abstracts: Sequence[str]) -> list[NDArray[np.uint16]]:
         """Typed rows of papers (``facets.papers.reading``)."""
@@ -238,7 +241,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
             encoder = _sentence_encoder(folder, part.settings.sentences, device)
             sentences = SentenceSide(part.sentences, encoder, part.settings.sentences.abstract_chars)
             revision = hashlib.sha256(f"{revision} {sentences.encoder.revision}".encode()).hexdigest()[:12]
-        return cls(
+        model = cls(
             network,
             words,
             config=config,
@@ -249,6 +252,8 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
             revision=revision,
             device=device,
         )
+        model.confidence = read_confidence(folder, revision)
+        return model
 
 
 def _sentence_encoder(folder: Path, settings: SentenceSettings, device: str) -> PassageModel:

@@ -98,6 +98,8 @@ class PaperOptions:
         facet_weight: Share of the facets in the hybrid score, in [0, 1]: 1 is facets only, 0 document similarity
             only, None the weight tuned for the model.
         evidence: Also say why, at the cost of some milliseconds a paper.
+        diversify: How much the candidates shall differ, in [0, 1]; above 0 they are not in the order of scores: who
+            shares papers with one above (authors), or cites the same (citing papers), comes later.
 
     Raises:
         InvalidInputError: A value breaks its rule.
@@ -113,8 +115,11 @@ class PaperOptions:
     example_weight: float = 0.25
     facet_weight: float | None = None
     evidence: bool = False
+    diversify: float = 0.0
 
     def __post_init__(self) -> None:
+        if not 0 <= self.diversify <= 1:
+            raise InvalidInputError(f"must be in [0, 1], got {self.diversify}", path="diversify")
         if self.top_k < 1:
             raise InvalidInputError(f"must be >= 1, got {self.top_k}", path="top_k")
         if self.facet_weight is not None and not 0 <= self.facet_weight <= 1:
@@ -173,6 +178,8 @@ class RankedCandidate:
         facet_score: eq. 3.13, ``max(0, max_k a^T p_k)``, >= 0.
         document_score: Greatest cosine of the paper with one of the candidate's papers, in [-1, 1].
         evidence: Only when asked for.
+        confidence: How probable it is that the paper lies in the candidate's field at all, in [0, 1]; never above that
+            of a candidate above. None where the model has no curve for it, or the papers were encoded before.
     """
 
     id: str
@@ -181,6 +188,7 @@ class RankedCandidate:
     facet_score: float
     document_score: float
     evidence: CandidateEvidence | None = None
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Shape letters: N papers, K facets, D dimensions, W of documents, J authors or ci
 V words.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -126,7 +127,59 @@ def best_columns(
     return np.where(np.isneginf(chosen), -1, columns), chosen
 
 
+# Candidates that diversity chooses from, at least, and for each one wanted.
+DIVERSITY_POOL, DIVERSITY_POOL_FOR_EACH = 50, 5
+
+
+def diversify(
+    scores_C: NDArray[np.floating], similarities_CC: NDArray[np.floating], *, strength: float, top_k: int
+) -> NDArray[np.int64]:
+    """Chooses candidates one by one: the next has the largest ``(1 - strength) score - strength likeness``.
+
+    Args:
+        scores_C: Best first; scaled to [0, 1] here.
+        similarities_CC: Of the candidates with each other, in [0, 1]; what counts is the greatest with those chosen.
+        strength: 0 keeps the order of scores, 1 looks at likeness alone; the first is the best one anyway.
+        top_k: How many.
+
+    Returns:
+        Places of the candidates, in order; of equal ones the first comes first.
+
+    Example:
+        >>> alike = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+        >>> diversify(np.array([0.9, 0.8, 0.5]), alike, strength=0.5, top_k=2).tolist()
+        [0, 2]
+
+    References:
+        Carbonell and Goldstein 1998 (maximal marginal relevance).
+    """
+    spread = float(np.ptp(scores_C)) if len(scores_C) else 0.0
+    relevance_C = (scores_C - scores_C.min()) / spread if spread > 0 else np.zeros(len(scores_C))
+    nearest_C, is_left_C = np.zeros(len(scores_C)), np.ones(len(scores_C), dtype=np.bool_)
+    chosen: list[int] = []
+    while len(chosen) < min(top_k, len(scores_C)):
+        gains_C = relevance_C if not chosen else (1 - strength) * relevance_C - strength * nearest_C
+        best = int(np.where(is_left_C, gains_C, -np.inf).argmax())
+        chosen.append(best)
+        is_left_C[best] = False
+        nearest_C = np.maximum(nearest_C, similarities_CC[best])
+    return np.array(chosen, dtype=np.int64)
+
+
+def group_similarities(table: CandidateTable, rows_C: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What share of the papers of the one with fewer two candidates have in common, ``[C, C]`` in [0, 1]."""
+    papers = [table.papers_of(int(row)) for row in rows_C]
+    _, columns = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *papers]), return_inverse=True)
+    counts_C = np.array([len(own) for own in papers])
+    has_CP = np.zeros((len(papers), int(columns.max(initial=-1)) + 1), dtype=np.float32)
+    has_CP[np.repeat(np.arange(len(papers)), counts_C), columns] = 1.0
+    fewer_CC = np.maximum(1, np.minimum(counts_C[:, None], counts_C))
+    return (has_CP @ has_CP.T) / fewer_CC
+
+
 _NEAREST_WORDS = 8
+_WORDS_FROM = 30  # papers of the candidate whose titles give the words
+_LEAST_LETTERS = 3
 _NEAREST_PAPERS = 3
 
 
@@ -159,17 +212,27 @@ class EvidenceFinder:
             document_W: It as a document.
         """
         facet = int((facets_KD @ table.vectors[row]).argmax())
-        words = self._model.words.vocabulary.words
-        cosines_V = self._word_facets @ unit_rows(facets_KD[facet : facet + 1])[0]
-        best = np.argsort(-cosines_V, kind="stable")[:_NEAREST_WORDS]
         papers = table.papers_of(row)
         likeness = bank.documents[papers] @ document_W
-        nearest = np.argsort(-likeness, kind="stable")[:_NEAREST_PAPERS]
+        nearest = np.argsort(-likeness, kind="stable")
+        titles = [bank.titles[papers[n]] for n in nearest[:_WORDS_FROM]]
+        nearest = nearest[:_NEAREST_PAPERS]
         return CandidateEvidence(
             facet,
-            tuple((words[word], float(cosines_V[word])) for word in best),
+            self._nearest_words(titles, unit_rows(facets_KD[facet : facet + 1])[0]),
             tuple((bank.ids[papers[n]], bank.titles[papers[n]], float(likeness[n])) for n in nearest),
         )
+
+    def _nearest_words(self, titles: Sequence[str], facet_D: NDArray[np.float32]) -> tuple[tuple[str, float], ...]:
+        """The words of titles nearest to a facet: of all words the nearest are rare ones that nobody understands."""
+        vocabulary = self._model.words.vocabulary
+        said = {word for words in self._model.tokenizer.words(titles) for word in words}
+        rows_V = vocabulary.rows(sorted(word for word in said if word.isalpha() and len(word) >= _LEAST_LETTERS))
+        rows_V = rows_V[rows_V != vocabulary.unknown_row]
+        rows_V = rows_V[~vocabulary.is_stop[rows_V]]
+        cosines_V = self._word_facets[rows_V] @ facet_D
+        best = np.argsort(-cosines_V, kind="stable")[:_NEAREST_WORDS]
+        return tuple((vocabulary.words[rows_V[word]], float(cosines_V[word])) for word in best)
 
     @cached_property
     def _word_facets(self) -> NDArray[np.float32]:

@@ -24,9 +24,8 @@ from facets.language.vocabulary import Vocabulary
 _SENTENCE_END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"')\]*_\u2019\u201d\u00bb]*$")
 _FEWEST_WORDS, _LONG_LINE = 3, 9  # words of a sentence; of a line that says something without a stop
 _WORD = re.compile(r"[^\W\d_]{2,}")
-# What stands before the words of a turn or an item: "[10:02] Agent Mira: ", "Q: ", "- ", "3. ".
+# What stands before the words of a turn: "[10:02] Agent Mira: ", "Q: ".
 _SPEAKER = re.compile(r"(?:\[[\d:. apm]+\]\s*)?(?:[^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2}|[QA]):\s+")
-_MARK = re.compile(r"(?:[-*+\u2022\u2023\u25aa\u25e6]|\(?\d{1,3}[.)])\s+")
 _MARKUP = re.compile(
     r"#{1,6}\s|\||[`~]{3}|\$ |>|<[\w!/]|!\[|\[!|[-=*_]{3,}|at [\w.$]+\(|(?:from|import|def|class|return) \w.*[:;)]$"
     r"|[{}();=]+$|\.\. \w|@\w+|Traceback |File \"|https?://\S+$|.*\]\(#"
@@ -65,6 +64,8 @@ _LEANING = re.compile(
     re.IGNORECASE,
 )
 _FEWEST_TURNS = 3
+# Blocks whose sentences are a text's own; what they are for.
+_SAYING, _ROLES = frozenset({"paragraph", "item"}), frozenset({"", "speaker"})
 _OPENING_WORDS = 3  # that say something; the first sentence names its subject with one of them
 _RARE = 1e-4  # probability of a word that is half worth an unknown one as a subject
 _QUESTION = re.compile(r"\?[\"')*_]*$")
@@ -116,10 +117,12 @@ def prose_of(
         >>> prose.may_stand.tolist(), prose.leans_on.tolist()
         ([False, True, True, False, False], [-1, -1, 1, -1, -1])
     """
-    texts = [" ".join(sentence.text.split()) for sentence in sentences]
+    texts = [" ".join(sentence.said.split()) for sentence in sentences]
     is_talk = _is_talk(texts)
     said = [_SPEAKER.sub("", text, count=1) if is_talk else text for text in texts]
-    may_stand = _may_stand(said, is_talk=is_talk, are_given=are_given)
+    says = [_says(before, sentence) for before, sentence in zip([None, *sentences], sentences, strict=False)]
+    headings = [sentence.kind == "heading" for sentence in sentences]
+    may_stand = _may_stand(said, says, headings, is_talk=is_talk, are_given=are_given)
     found = any(may_stand)
     if not found:
         may_stand = [_WORD.search(text) is not None and not _MARKUP.match(text) for text in said]
@@ -149,15 +152,23 @@ def _is_talk(texts: Sequence[str]) -> bool:
     return len(speakers) >= 2 and speakers.most_common(2)[1][1] >= 2 and speakers.total() >= _FEWEST_TURNS
 
 
-def _may_stand(said: Sequence[str], *, is_talk: bool, are_given: bool) -> list[bool]:
+def _says(before: Sentence | None, sentence: Sentence) -> bool:
+    """Whether a block is one that says something; a few words under an item belong to it."""
+    is_note = before is not None and before.kind == "item" and len(sentence.said.split()) <= _FEWEST_WORDS
+    return sentence.kind in _SAYING and sentence.role in _ROLES and not (is_note and sentence.kind == "paragraph")
+
+
+def _may_stand(
+    said: Sequence[str], says: Sequence[bool], headings: Sequence[bool], *, is_talk: bool, are_given: bool
+) -> list[bool]:
     """Sentences of prose; where no line has a stop, long lines."""
     fewest, under_legal_heading = 1 if are_given else _FEWEST_WORDS, False
     kinds = []
-    for text in said:
+    for text, is_said, is_heading in zip(said, says, headings, strict=True):
         words = sum(any(map(str.isalpha, word)) for word in text.split())
-        if not _SENTENCE_END.search(text) and words < _LONG_LINE:
+        if is_heading:
             under_legal_heading = _LEGAL_HEADING.fullmatch(text) is not None
-        is_prose = not under_legal_heading and words >= fewest and not is_boilerplate(text)
+        is_prose = is_said and not under_legal_heading and words >= fewest and not is_boilerplate(text)
         asks = _QUESTION.search(text) is not None and not _REQUEST.search(text)
         kinds.append((is_prose, are_given or _SENTENCE_END.search(text) is not None, asks, words))
     stated = [is_prose and has_stop and (is_talk or not asks) for is_prose, has_stop, asks, _ in kinds]
@@ -179,14 +190,6 @@ def is_boilerplate(text: str) -> bool:
     if _MARKUP.match(text) or _ELSEWHERE.search(text):
         return True
     return len(text.split()) <= _LONGEST_POLITE and _POLITE.match(text) is not None
-
-
-def unmarked(sentence: Sentence) -> Sentence:
-    """The sentence without the mark of an item before it."""
-    match = _MARK.match(sentence.text)
-    if match is None or match.end() == len(sentence.text):
-        return sentence
-    return Sentence(sentence.text[match.end() :], sentence.start + match.end(), sentence.end)
 
 
 def _leans(text: str, subject: str) -> bool:

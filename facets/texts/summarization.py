@@ -27,7 +27,7 @@ from facets.texts.coverage import (
     sentence_coverages,
     word_weights,
 )
-from facets.texts.prose import Prose, prose_of, unmarked
+from facets.texts.prose import Prose, prose_of
 from facets.texts.words import known_rows
 
 # Gains computed at once (16 MiB).
@@ -355,7 +355,7 @@ def _check_options(num_sentences: int | None, max_words: int | None, order: str)
 def _sentences(model: TextModel, document: str | Sequence[str], path: ErrorPath) -> list[Sentence]:
     if isinstance(document, str):
         check_text(document, path)
-        return [unmarked(sentence) for sentence in model.tokenizer.sentences(document)]
+        return model.tokenizer.sentences(document)
     if not document:
         raise InvalidInputError("has 0 sentences, expected at least 1", path=path)
     sentences, start = [], 0

@@ -50,6 +50,8 @@ class PaperOptions:
         example_weight: What a cosine of 1 to an example counts; None: the server's choice.
         facet_weight: Share of the facets in the score, in [0, 1]; None: tuned for the model.
         evidence: Say why; not for bulk calls.
+        diversify: How much the candidates shall differ, in [0, 1]: above 0 those of one group come apart; not for bulk
+            calls.
     """
 
     top_k: int = 10
@@ -61,6 +63,7 @@ class PaperOptions:
     example_weight: float | None = None
     facet_weight: float | None = None
     evidence: bool = False
+    diversify: float = 0.0
 
     def __post_init__(self) -> None:
         check_sequences(
@@ -381,6 +384,7 @@ def _from_options(options: PaperOptions) -> pb.PaperOptions:
         example_weight=options.example_weight,
         facet_weight=options.facet_weight,
         evidence=options.evidence,
+        diversify=options.diversify,
     )
 
 

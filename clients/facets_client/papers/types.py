@@ -114,6 +114,8 @@ class RankedCandidate:
         facet_score: Greatest inner product with a facet of the paper, magnitudes kept, >= 0 (Chang 2022, eq. 3.13).
         document_score: Similarity of the paper with the candidate's papers, in [-1, 1].
         evidence: Only when asked for.
+        confidence: How probable it is that the paper lies in the candidate's field at all, in [0, 1], comparable
+            across papers; never above that of a candidate above. Not set where the model has no curve for it.
     """
 
     id: str
@@ -122,6 +124,7 @@ class RankedCandidate:
     facet_score: float
     document_score: float
     evidence: CandidateEvidence | None = None
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -333,6 +333,42 @@ def calibrate_search(
     print_report(calibrate_search(run))
 
 
+def calibrate_recommendation(
+    file: DataFile,
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="Texts of other kinds, folders in BEIR's layout.")
+    ],
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME|PATH", help="The one to calibrate; the shipped one when none.")
+    ] = None,
+    limit_texts: Annotated[int, typer.Option(min=10, metavar="N", help="N texts of each folder, 3 N papers.")] = 300,
+    baselines: Annotated[bool, typer.Option("--baselines", help="Also what simpler signals tell apart.")] = False,
+    source: Annotated[str | None, typer.Option(help="What the files are, for readers.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of what is drawn.")] = 0,
+    dry_run: DryRun = False,
+) -> None:
+    """Fit how probable it is that a paper lies in the field of a candidate, and store it with the model of papers.
+
+    Each kind of texts is also measured by a curve of the others. FILE has papers as for the command recommendation.
+
+    Example: facets-eval calibrate-recommendation dev.jsonl.xz bioasq cranfield squad --model models/facets-papers-en
+    """
+    from facets_lab.evaluation.comparison import print_report
+    from facets_lab.papers.calibration import PaperCalibrationRun, calibrate_papers
+
+    run = PaperCalibrationRun(
+        file=file,
+        folders=folders,
+        model=model,
+        num_texts=limit_texts,
+        baselines=baselines,
+        source=source,
+        seed=seed,
+        dry_run=dry_run,
+    )
+    print_report(calibrate_papers(run))
+
+
 def words(
     vectors: Annotated[Path, typer.Argument(metavar="FOLDER", help="With vectors.safetensors and vocabulary.tsv.")],
     data: Annotated[Path, typer.Option(help="Folder with words/ and sts/.")],
@@ -365,6 +401,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "words": words,
     "calibrate": calibrate,
     "calibrate-search": calibrate_search,
+    "calibrate-recommendation": calibrate_recommendation,
     "fit-confidence": fit_confidence,
     "fit-entailment": fit_entailment,
 }

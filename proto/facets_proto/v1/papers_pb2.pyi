@@ -51,7 +51,7 @@ class CandidateList(_message.Message):
     def __init__(self, ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PaperOptions(_message.Message):
-    __slots__ = ("top_k", "excluded_ids", "candidates", "from_year", "to_year", "positive_ids", "negative_ids", "example_weight", "facet_weight", "evidence")
+    __slots__ = ("top_k", "excluded_ids", "candidates", "from_year", "to_year", "positive_ids", "negative_ids", "example_weight", "facet_weight", "evidence", "diversify")
     TOP_K_FIELD_NUMBER: _ClassVar[int]
     EXCLUDED_IDS_FIELD_NUMBER: _ClassVar[int]
     CANDIDATES_FIELD_NUMBER: _ClassVar[int]
@@ -62,6 +62,7 @@ class PaperOptions(_message.Message):
     EXAMPLE_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     FACET_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    DIVERSIFY_FIELD_NUMBER: _ClassVar[int]
     top_k: int
     excluded_ids: _containers.RepeatedScalarFieldContainer[str]
     candidates: CandidateList
@@ -72,7 +73,8 @@ class PaperOptions(_message.Message):
     example_weight: float
     facet_weight: float
     evidence: bool
-    def __init__(self, top_k: _Optional[int] = ..., excluded_ids: _Optional[_Iterable[str]] = ..., candidates: _Optional[_Union[CandidateList, _Mapping]] = ..., from_year: _Optional[int] = ..., to_year: _Optional[int] = ..., positive_ids: _Optional[_Iterable[str]] = ..., negative_ids: _Optional[_Iterable[str]] = ..., example_weight: _Optional[float] = ..., facet_weight: _Optional[float] = ..., evidence: _Optional[bool] = ...) -> None: ...
+    diversify: float
+    def __init__(self, top_k: _Optional[int] = ..., excluded_ids: _Optional[_Iterable[str]] = ..., candidates: _Optional[_Union[CandidateList, _Mapping]] = ..., from_year: _Optional[int] = ..., to_year: _Optional[int] = ..., positive_ids: _Optional[_Iterable[str]] = ..., negative_ids: _Optional[_Iterable[str]] = ..., example_weight: _Optional[float] = ..., facet_weight: _Optional[float] = ..., evidence: _Optional[bool] = ..., diversify: _Optional[float] = ...) -> None: ...
 
 class CandidateEvidence(_message.Message):
     __slots__ = ("facet", "nearest_words", "nearest_papers")
@@ -95,20 +97,22 @@ class NearestPaper(_message.Message):
     def __init__(self, id: _Optional[str] = ..., title: _Optional[str] = ..., cosine: _Optional[float] = ...) -> None: ...
 
 class RankedCandidate(_message.Message):
-    __slots__ = ("id", "name", "score", "facet_score", "document_score", "evidence")
+    __slots__ = ("id", "name", "score", "facet_score", "document_score", "evidence", "confidence")
     ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     FACET_SCORE_FIELD_NUMBER: _ClassVar[int]
     DOCUMENT_SCORE_FIELD_NUMBER: _ClassVar[int]
     EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     id: str
     name: str
     score: float
     facet_score: float
     document_score: float
     evidence: CandidateEvidence
-    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., score: _Optional[float] = ..., facet_score: _Optional[float] = ..., document_score: _Optional[float] = ..., evidence: _Optional[_Union[CandidateEvidence, _Mapping]] = ...) -> None: ...
+    confidence: float
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., score: _Optional[float] = ..., facet_score: _Optional[float] = ..., document_score: _Optional[float] = ..., evidence: _Optional[_Union[CandidateEvidence, _Mapping]] = ..., confidence: _Optional[float] = ...) -> None: ...
 
 class CandidateRanking(_message.Message):
     __slots__ = ("candidates",)

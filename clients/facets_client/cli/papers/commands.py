@@ -32,6 +32,8 @@ def print_item(console: Console, rank: int, item: RankedCandidate | RankedPaper,
     """Rank, score, id and name; below, why."""
     head = Text(f"{rank:>3}  ")
     head.append(f"{item.score:.4f}", style="bold")
+    if isinstance(item, RankedCandidate) and item.confidence is not None:
+        head.append(f"  confidence {item.confidence:.2f}", style="green")
     head.append(f"  {clean(item.id)}", style="cyan")
     if name and name != item.id:
         head.append(f"  {shortened(name, TITLE_CHARS)}")
@@ -75,6 +77,12 @@ UnlikeOption = Annotated[
 WeightOption = Annotated[
     float | None,
     typer.Option(help="Share of the facets in the score, 0 to 1; the rest is document similarity.", min=0, max=1),
+]
+DiversifyOption = Annotated[
+    float, typer.Option(help="How much they shall differ, 0 to 1: people of one group come apart.", min=0, max=1)
+]
+ConfidenceOption = Annotated[
+    float, typer.Option(help="Show only those that it is this sure of; --json shows all.", min=0, max=1)
 ]
 EvidenceOption = Annotated[bool, typer.Option(help="Show why: the facet, its words, the nearest papers.")]
 
@@ -131,6 +139,8 @@ def _candidates_command(kind: CandidateKind) -> Callable[..., None]:
         unlike: UnlikeOption = None,
         facet_weight: WeightOption = None,
         evidence: EvidenceOption = True,
+        diversify: DiversifyOption = 0.0,
+        min_confidence: ConfidenceOption = 0.1,
         model: PapersModelOption = "",
     ) -> None:
         options = PaperOptions(
@@ -142,8 +152,10 @@ def _candidates_command(kind: CandidateKind) -> Callable[..., None]:
             negative_ids=unlike or (),
             facet_weight=facet_weight,
             evidence=evidence,
+            diversify=diversify,
         )
-        _recommend(context, kind, _papers(title, abstract, file), options, model)
+        asked = _papers(title, abstract, file)
+        _recommend(context, kind, asked, options=options, model=model, min_confidence=min_confidence)
 
     return command
 
@@ -254,6 +266,17 @@ def _print_rankings(ids: list[str], found: PaperRankings, *, as_json: bool) -> N
         console.print(Text(f"{found.num_papers} papers compared, {found.timings.total_ms:.0f} ms", style="dim"))
 
 
+def _cites(item: RankedCandidate) -> str:
+    """What stands for a title that nobody knows."""
+    cited = item.evidence.nearest_papers if item.evidence else ()
+    return f"(title not known) cites: {cited[0].title}" if cited else "(title not known)"
+
+
+def _nothing(confidence: float) -> Text:
+    said = f"nothing relevant: the surest has confidence {confidence:.2f} (--min-confidence 0 shows it)"
+    return Text(said, style="yellow")
+
+
 def _papers(title: str | None, abstract: str, file: str | None) -> list[Paper]:
     """The paper of the command line or the papers of a file."""
     if (title is None) == (file is None):
@@ -280,7 +303,13 @@ def _papers_of_file(file: str) -> list[Paper]:
 
 
 def _recommend(
-    context: typer.Context, kind: CandidateKind, asked: list[Paper], options: PaperOptions, model: str
+    context: typer.Context,
+    kind: CandidateKind,
+    asked: list[Paper],
+    *,
+    options: PaperOptions,
+    model: str,
+    min_confidence: float,
 ) -> None:
     settings = settings_of(context)
     with settings.connect() as client:
@@ -294,9 +323,12 @@ def _recommend(
             continue
         if len(asked) > 1:
             console.print(Text(shortened(paper.title, TITLE_CHARS), style="bold"))
-        for rank, item in enumerate(candidates, start=1):
-            print_item(console, rank, item, item.name)
+        sure = [item for item in candidates if item.confidence is None or item.confidence >= min_confidence]
+        for rank, item in enumerate(sure, start=1):
+            print_item(console, rank, item, item.name or _cites(item))
         if not candidates:
             console.print(Text("nobody is left" if kind == "authors" else "no paper is left", style="dim"))
+        elif not sure:
+            console.print(_nothing(candidates[0].confidence or 0.0))
     if not settings.json:
         console.print(Text(f"{found.model.name}, {found.timings.total_ms:.0f} ms", style="dim"))

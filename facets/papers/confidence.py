@@ -1,0 +1,134 @@
+"""Confidence: how probable it is that a paper lies in the field of a candidate at all, comparable across papers.
+
+The score of a candidate orders the candidates of one paper; the best of many is the best for any text, of cooking too.
+Confidence is a logistic curve over what spoke for the candidate, fitted on papers of the model's field and as many
+texts of others (``facets-eval calibrate-recommendation``). Its weights lie in ``relevance.json`` of the model::
+
+    {"format": 1, "revision": "0123456789ab", "source": "papers and texts it was fitted on",
+     "kinds": {"authors": {"intercept": -9.1, "document": 20.3, "facet": 1.2}, "citations": ...}}
+
+Shape letters: C candidates, F features.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.errors import CheckpointError
+from facets.papers.records import CandidateKind
+from facets.storage import FITTED_FORMAT, read_fitted, write_atomically
+
+FEATURES = ("document", "facet", "known", "words", "document_words")
+"""What a curve weighs.
+
+- ``document``: greatest cosine of the paper with one of the candidate's papers.
+- ``facet``: ``log(1 + x)`` of the relevance by facets, eq. 3.13.
+- ``known``: share of the paper's different words that the model knows.
+- ``words``: ``log(1 + number of its different words)``, 100 at most: a title alone is less like any
+  paper than an abstract is.
+- ``document_words``: product of these.
+"""
+_MOST_WORDS = 100
+_FILE_NAME = "relevance.json"
+_INTERCEPT = "intercept"
+
+
+def text_features(rows: NDArray[np.integer], *, vocabulary_size: int) -> tuple[float, float]:
+    """``known`` and ``words`` of a paper.
+
+    Args:
+        rows: Its typed rows (``facets.papers.reading``).
+        vocabulary_size: V.
+
+    Example:
+        >>> [round(value, 2) for value in text_features(np.array([0, 2, 3]), vocabulary_size=2)]
+        [0.5, 1.1]
+    """
+    distinct = np.unique(rows % (vocabulary_size + 1))
+    known = float(np.mean(distinct < vocabulary_size)) if len(distinct) else 0.0
+    return known, float(np.log1p(min(_MOST_WORDS, len(distinct))))
+
+
+def features_of(
+    documents_C: NDArray[np.floating], facets_C: NDArray[np.floating], *, known: float, words: float
+) -> NDArray[np.float64]:
+    """The features of the candidates of one paper, ``[C, F]`` in the order of :data:`FEATURES`."""
+    documents_C = np.asarray(documents_C, dtype=np.float64)
+    columns = (documents_C, np.log1p(facets_C), np.full(len(documents_C), known), np.full(len(documents_C), words))
+    return np.stack([*columns, documents_C * words], axis=1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PaperConfidence:
+    """Weights of a logistic curve, by kind of candidates.
+
+    Attributes:
+        revision: Of the model whose recommendations it was fitted on.
+        weights: Kind -> name in :data:`FEATURES`, or ``intercept`` -> weight; names left out weigh 0.
+        source: Papers and texts it was fitted on, for readers of the file.
+
+    Example:
+        >>> curve = PaperConfidence(revision="r", weights={"authors": {"intercept": -2.0, "document": 4.0}})
+        >>> features = features_of(np.array([0.9, 0.2, 0.5]), np.zeros(3), known=1.0, words=4.0)
+        >>> curve.confidence(CandidateKind.AUTHORS, features).round(2).tolist()
+        [0.83, 0.23, 0.23]
+    """
+
+    revision: str
+    weights: Mapping[str, Mapping[str, float]]
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        """Checks names and numbers."""
+        for kind, weights in self.weights.items():
+            if kind not in tuple(CandidateKind):
+                raise CheckpointError(f"kinds: expected {', '.join(CandidateKind)}, got {kind!r}")
+            for name, weight in weights.items():
+                if name not in (*FEATURES, _INTERCEPT):
+                    raise CheckpointError(f"{kind}: expected names of {', '.join(FEATURES)}, got {name!r}")
+                if not np.isfinite(weight):
+                    raise CheckpointError(f"{kind}.{name}: expected a finite number, got {weight}")
+
+    def confidence(self, kind: CandidateKind, features_CF: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Probabilities ``[C]`` in [0, 1], in the order of a ranking: none is above one before it.
+
+        None where nothing was fitted for the kind.
+        """
+        weights = self.weights.get(kind)
+        if weights is None:
+            return None
+        slopes_F = np.array([weights.get(name, 0.0) for name in FEATURES])
+        logits_C = features_CF @ slopes_F + weights.get(_INTERCEPT, 0.0)
+        return np.minimum.accumulate(0.5 * (1 + np.tanh(0.5 * logits_C)))
+
+
+def read_confidence(folder: Path, revision: str) -> PaperConfidence | None:
+    """The curves of a model folder; None when there are none, or only those of another revision.
+
+    Raises:
+        CheckpointError: The file is damaged or of an unknown format.
+    """
+    return read_fitted(folder / _FILE_NAME, revision, _parse)
+
+
+def _parse(content: Mapping[str, Any]) -> PaperConfidence:
+    return PaperConfidence(
+        revision=str(content["revision"]),
+        weights={kind: {name: float(w) for name, w in of.items()} for kind, of in content["kinds"].items()},
+        source=str(content.get("source", "")),
+    )
+
+
+def write_confidence(folder: Path, curve: PaperConfidence) -> Path:
+    """Writes ``relevance.json``; the file appears whole or not at all."""
+    kinds = {kind: {name: round(w, 6) for name, w in of.items()} for kind, of in sorted(curve.weights.items())}
+    content = {"format": FITTED_FORMAT, "revision": curve.revision, "source": curve.source, "kinds": kinds}
+    file = folder / _FILE_NAME
+    with write_atomically(file, durable=False) as part:
+        part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    return file
