@@ -28,8 +28,8 @@ FEATURES = ("document", "facet", "known", "words", "document_words")
 
 - ``document``: greatest cosine of the paper with one of the candidate's papers.
 - ``facet``: ``log(1 + x)`` of the relevance by facets, eq. 3.13.
-- ``known``: share of the paper's different words that the model knows.
-- ``words``: ``log(1 + number of its different words)``, 100 at most: a title alone is less like any
+- ``known``: share of the paper's words that the model knows.
+- ``words``: ``log(1 + number of its words)``, 100 at most: a title alone is less like any
   paper than an abstract is.
 - ``document_words``: product of these.
 """
@@ -47,11 +47,10 @@ def text_features(rows: NDArray[np.integer], *, vocabulary_size: int) -> tuple[f
 
     Example:
         >>> [round(value, 2) for value in text_features(np.array([0, 2, 3]), vocabulary_size=2)]
-        [0.5, 1.1]
+        [0.67, 1.39]
     """
-    distinct = np.unique(rows % (vocabulary_size + 1))
-    known = float(np.mean(distinct < vocabulary_size)) if len(distinct) else 0.0
-    return known, float(np.log1p(min(_MOST_WORDS, len(distinct))))
+    known = float(np.mean(rows % (vocabulary_size + 1) < vocabulary_size)) if len(rows) else 0.0
+    return known, float(np.log1p(min(_MOST_WORDS, len(rows))))
 
 
 def features_of(
