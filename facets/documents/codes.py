@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from facets.documents.fields import SearchedText
 from facets.errors import DamagedError
 from facets.index.lexical import TermCounts
+from facets.language.reading import read
 from facets.language.terms import terms
 from facets.storage import row_checksum
 
@@ -152,7 +153,7 @@ def hash_terms(found: Sequence[str]) -> list[int]:
 
 def count_terms(said: SearchedText) -> TermCounts:
     """The terms of a document: those of its text, and those of its fields as often as these weigh, once at least."""
-    counts: Counter[int] = Counter(hash_terms(terms(said.text)))
+    counts: Counter[int] = Counter(hash_terms(terms(read(said.text).text)))
     weighted: dict[int, float] = {}
     for field in said.fields:
         for hash, count in Counter(hash_terms(terms(field.text))).items():

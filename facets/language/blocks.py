@@ -1,18 +1,12 @@
 """Blocks of a text: paragraphs, headings, items of lists, rows of tables, code and quotations."""
 
 import re
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import groupby
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from facets.language.lines import ENTRY, INFO, ITEM, Line, are_wrapped, full_lines, goes_on, hangs, lines_of
-from facets.language.markup import MAY_BE_MARKED, Hyphens, said
-
-Kind = Literal["paragraph", "heading", "item", "row", "code", "quotation"]
-Role = Literal["", "field", "greeting", "farewell", "signature", "speaker", "navigation", "copyright", "licence"]
+from facets.language.lines import ENTRY, INFO, ITEM, Line
+from facets.language.marks import Kind, Role, Run, runs_of
+from facets.language.markup import MAY_BE_MARKED
 
 
 class Block(NamedTuple):
@@ -37,31 +31,8 @@ class Block(NamedTuple):
     role: Role = ""
 
 
-_MAY_BE_MARK = frozenset(
-    "#-*+>|`=~_.:<[(\u2022\u2023\u25aa\u25e6\u2013\u2014"
-)  # a text of one line with another is a paragraph
-_FENCE = re.compile(r"(`{3,}|~{3,})[^`]*$")
-_RULE_MARKS = frozenset("-=:|+ ")
-_RULES = frozenset("-=_*~^\"'`#+.:<>")
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*$")
-_HTML_HEADING = re.compile(r"<h([1-6])\b", re.IGNORECASE)
-_DIRECTIVE = re.compile(r"\.\.(?: ([\w-]+(?::[\w-]+)?)::)?(?:\s+(.*))?$")
-_CODE_DIRECTIVES = frozenset("code code-block sourcecode highlight doctest testcode parsed-literal math prompt".split())
-_TEXT_DIRECTIVES = frozenset(
-    "note warning tip hint important attention caution danger error admonition seealso topic sidebar rubric deprecated"
-    " epigraph pull-quote highlights compound container todo".split()
-)
-_OPTION = re.compile(r":[\w-]+:(?:\s|$)")
-_REFERENCE = re.compile(r"\[[^\[\]]+\]:\s+\S+(?:\s+[\"'(].*)?$")
-_DOCTEST = re.compile(r">>> ?(?:.*[(=\[]|import |from |[\w.]+$|[\d\"'{]|(?:for|with|def|class|if|while|try)\b.*:$)")
-_STATEMENT = re.compile(
-    r".*[;{}]$|[})\]]+[;,]?$|[\w.\[\]\"']+(?:: [\w.\[\]]+)? ?(?:[-+*/|&:]?=|<-) ?\S|\$ \S|[\w.]+\(.*\)[;:]?$"
-    r"|(?:def|class|if|elif|for|while|with|fn|func|function|public|private|static) .*[:({]$|(?:else|try|finally):$"
-    r"|(?:import [\w.]+(?: as \w+)?|from [\w.]+ import .*|#include .*|return\b.*|package [\w.]+)$"
-    r"|(?:pip|npm|git|docker|sudo|curl|cd|conda|brew|apt-get|cargo|facets) [\w./-].*|[A-Z_]+ .*[(,]$|@\w+(?:\(.*\))?$"
-)
-_CALL = re.compile(r"\$ \S|[\w.\s*]+\([^()]*\);$|(?:import|from) [\w.]+(?: import [\w, ]+)?$|@\w+\(.*\)$")
-_COLUMNS = re.compile(r"\S {3,}\S")
+# A text of one line that begins with another character is a paragraph.
+_MAY_BE_MARK = frozenset("#-*+>|`=~_.:<[(\u2022\u2023\u25aa\u25e6\u2013\u2014")
 _SHORT = 80  # characters of a line that may be a heading
 _MOST_WORDS = 12
 _ENDS = re.compile(r"[.!?,;:\u2026\u3002\uff01\uff1f\uff0c\uff1a\u060c\u061f]$")
@@ -93,34 +64,13 @@ _NAVIGATION = re.compile(
     re.IGNORECASE,
 )
 _TRAIL = re.compile(r"\s[|\u00bb\u203a>\u00b7\u2022]\s")
-_COPYRIGHT = re.compile(r"(?:copyright\b|\(c\)|\u00a9).{0,200}$|.{0,200}\ball rights reserved\b", re.IGNORECASE)
+_COPYRIGHT = re.compile(
+    r"(?:copyright\b.{0,20}?(?:\d{4}|\(c\)|\u00a9)|\(c\) ?\d{4}|\u00a9).{0,200}$|.{0,200}\ball rights reserved\b",
+    re.IGNORECASE,
+)
 _LICENCE = re.compile(r"(?:licen[cs]e|licen[cs]ing|copying|copyright|copyright and licen[cs]e)$", re.IGNORECASE)
-_PAGE = re.compile(r"(?:page )?\d{1,4}(?: of \d{1,4})?$|- \d{1,4} -$|.*\[page \d{1,4}\]$", re.IGNORECASE)
-
-
-@dataclass(slots=True)
-class _Run:
-    """Lines that are one block.
-
-    Attributes:
-        kind: What it is, or empty: to be found out.
-        first: Number of the first line.
-        last: Number of the last line.
-        level: As in ``Block``.
-        end: Offset behind marks that belong to it, such as the rule below a heading.
-        role: As in ``Block``.
-        skipped: Characters of the mark before what it says.
-        gap: What is before it, see ``Line``; 1 also where something was left out.
-    """
-
-    kind: Kind | Literal[""]
-    first: int
-    last: int
-    level: int = 0
-    end: int = 0
-    role: Role = ""
-    skipped: int = 0
-    gap: int = 0
+_INITIAL = re.compile(r"[A-Z]\. ")
+_MOST_SHORT = 3  # lines of a title
 
 
 def blocks(text: str) -> list[Block]:
@@ -149,29 +99,21 @@ def is_plain_line(text: str) -> bool:
 
 
 class _Outline:
-    """Finds the blocks of one text: what lines are by their marks, which of them belong together, what that is."""
+    """Tells what each run of lines of one text is."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
-        self._hyphens = Hyphens(text)
-        self._lines = _said_lines(text)
-        self._adornments: dict[tuple[str, bool], int] = {}  # of headings with a rule below: level
-        self._closing: dict[str, list[int]] = {"`": [], "~": []}  # fences that may end code
-        for number, line in enumerate(self._lines):
-            if line.said[:3] in ("```", "~~~") and not line.said.strip(line.said[0]):
-                self._closing[line.said[0]].append(number)
+        self._runs, self._lines = runs_of(text)
 
     def blocks(self) -> list[Block]:
-        """All steps."""
-        runs = self._parted(self._marked_runs())
-        runs = _joined_over_pages(runs, self._lines, self._text)
+        """Items, roles and headings, one after the other: each step goes by what those before have told."""
+        runs = self._runs
         self._tell_items(runs)
         _tell_roles(runs, self._lines)
         self._tell_headings(runs)
         _tell_licences(runs, self._lines)
         return [self._block(run) for run in runs if self._lines[run.first].said != "--"]
 
-    def _block(self, run: _Run) -> Block:
+    def _block(self, run: Run) -> Block:
         first, last = self._lines[run.first], self._lines[run.last]
         said_start = first.end - len(first.said) + run.skipped
         said_end = last.end
@@ -183,234 +125,7 @@ class _Outline:
         kind = run.kind or "paragraph"
         return Block(kind, first.start, max(run.end, last.end), run.level, said_start, said_end, run.role)
 
-    # What lines are by their marks.
-
-    def _marked_runs(self) -> list[_Run]:
-        """Code, tables, headings with marks; other lines one by one; rules and other marks are left out."""
-        runs: list[_Run] = []
-        place = gap = 0
-        while place < len(self._lines):
-            gap = max(gap, self._lines[place].gap)
-            found, behind = self._marked(place, runs)
-            for run in found:
-                run.gap = max(gap, run.gap)
-                gap = 0
-            gap = gap if found else max(gap, 1)
-            runs += found
-            place = behind
-        return runs
-
-    def _marked(self, place: int, runs: list[_Run]) -> tuple[list[_Run], int]:
-        """Runs that begin with a line, and the number of the line behind them."""
-        line = self._lines[place]
-        if line.prefix:
-            return self._prefixed(place)
-        mark = line.said[0]
-        if mark in "/*" and _COMMENT.match(line.said):
-            return [], place + 1
-        if mark == "." and (directive := _DIRECTIVE.match(line.said)):
-            return self._directed(place, directive)
-        if mark in "`~" and _FENCE.match(line.said):
-            numbers = self._closing[mark]
-            number = bisect_left(numbers, place + 1)
-            if number < len(numbers):
-                return _code(place + 1, numbers[number] - 1), numbers[number] + 1
-            return [], place + 1
-        if mark in _RULES or mark in _RULE_MARKS:
-            if place == 0 and line.said == "---" and (behind := self._front_matter()):
-                return _code(1, behind - 2), behind
-            if _is_rule(line.said):
-                return self._ruled(place, runs)
-        if mark == "|" and (line.said.count("|") > 1):
-            return [_Run("row", place, place)], place + 1
-        if mark in "<[!" and (found := self._tagged(place)) is not None:
-            return found, place + 1
-        before = self._lines[place - 1] if place else line
-        if line.gap and before.said.endswith("::") and line.indent > before.indent:
-            behind = self._behind_indented(place, before.indent)
-            return _code(place, behind - 1), behind
-        return [_Run("", place, place)], place + 1
-
-    def _prefixed(self, place: int) -> tuple[list[_Run], int]:
-        """Headings of Markdown, examples of doctest; other lines with a prefix are prose."""
-        lines, line = self._lines, self._lines[place]
-        before, after = lines[max(place - 1, 0)], lines[min(place + 1, len(lines) - 1)]
-        if line.prefix == ">>>" and _DOCTEST.match(self._text, line.start, line.end):
-            behind = place + 1
-            while behind < len(lines) and not lines[behind].gap:
-                behind += 1
-            return _code(place, behind - 1, skipped=len(line.said) - (line.end - line.start)), behind
-        if not set(line.prefix) - {"#"} and len(line.prefix) <= 6:
-            beside = [one for one, gap in ((before, line.gap), (after, after.gap)) if one is not line and not gap]
-            is_comment = any(one.prefix == line.prefix for one in beside) or (
-                len(line.prefix) == 1 and after in beside and not after.prefix and _is_statement(after)
-            )
-            if not is_comment:
-                return [_Run("heading", place, place, level=len(line.prefix))], place + 1
-        return [_Run("", place, place)], place + 1
-
-    def _directed(self, place: int, directive: re.Match[str]) -> tuple[list[_Run], int]:
-        """A directive, a label or a footnote of reStructuredText."""
-        line, name = self._lines[place], directive[1]
-        behind = self._behind_indented(place + 1, line.indent)
-        if name is None:
-            is_label = (directive[2] or "").startswith("_")
-            return ([], place + 1) if is_label else ([_Run("", place, place)], place + 1)
-        if name in _CODE_DIRECTIVES:
-            first = place + 1
-            while first < behind and _OPTION.match(self._lines[first].said):
-                first += 1
-            return _code(first, behind - 1), behind
-        if name.startswith("version") or name == "deprecated":
-            return [], place + 1
-        if name not in _TEXT_DIRECTIVES:
-            return [], behind
-        if directive[2]:  # what stands behind the directive goes on in the next line
-            start = line.end - len(line.said) + directive.start(2)
-            indent = self._lines[place + 1].indent if behind > place + 1 else line.indent
-            first_word = directive[2].split()[0]
-            self._lines[place] = line._replace(start=start, said=directive[2], indent=indent, first_word=first_word)
-            return [_Run("", place, place)], place + 1
-        return [], place + 1
-
-    def _ruled(self, place: int, runs: list[_Run]) -> tuple[list[_Run], int]:
-        """A rule: below a heading, between rows of a table, or between parts."""
-        lines, line = self._lines, self._lines[place]
-        above = runs[-1] if runs and runs[-1].last == place - 1 and not line.gap else None
-        behind = place + 1
-        if above is None or above.kind:
-            return [], behind
-        before = lines[place - 1]
-        if "|" in line.said and "|" in before.said:
-            above.kind = "row"
-            rows = []
-            while behind < len(lines) and not lines[behind].gap and "|" in lines[behind].said:
-                rows.append(_Run("row", behind, behind))
-                behind += 1
-            return rows, behind
-        is_even = len(set(line.said)) == 1
-        is_title = (above.gap > 0 or place == 1) and len(before.said) <= 100 and before.said[-1] not in ".;,"
-        if is_even and is_title and (line.said[0] in "=-" or len(line.said) > 3):
-            is_overlined = place > 1 and not before.gap and _is_rule(lines[place - 2].said)
-            above.kind, above.end = "heading", line.end
-            above.level = self._adorned(line.said[0], is_overlined)
-        return [], behind
-
-    def _adorned(self, mark: str, is_overlined: bool) -> int:
-        """Level of a heading by the rule below it: a new kind of rule lies below those so far."""
-        known = self._adornments
-        lowest = 2 if (mark, is_overlined) == ("-", False) else 1
-        return min(6, known.setdefault((mark, is_overlined), max(lowest, max(known.values(), default=0) + 1)))
-
-    def _tagged(self, place: int) -> list[_Run] | None:
-        """A line that begins with a tag, a link or a picture; None: it is prose."""
-        line = self._lines[place]
-        if _REFERENCE.match(line.said) or not said(self._text, line.start, line.end, hyphens=self._hyphens):
-            return []
-        if heading := _HTML_HEADING.match(line.said):
-            return [_Run("heading", place, place, level=int(heading[1]))]
-        return None
-
-    def _front_matter(self) -> int:
-        """Number of the line behind the fields before a document; 0: there are none."""
-        for number, line in enumerate(self._lines[1:100], start=1):
-            if line.said in ("---", "..."):
-                return number + 1 if number > 1 else 0
-        return 0
-
-    def _behind_indented(self, place: int, indent: int) -> int:
-        while place < len(self._lines) and self._lines[place].indent > indent:
-            place += 1
-        return place
-
-    # Which lines belong together.
-
-    def _parted(self, runs: list[_Run]) -> list[_Run]:
-        """Prose in paragraphs, items and single lines; code and rows that have no mark."""
-        parts = [piece for stretch in self._stretches(runs) for piece in self._pieces(stretch)]
-        lines = [self._lines[part[0].first : part[-1].last + 1] if not part[0].kind else [] for part in parts]
-        full = [full_lines(some) for some in lines]
-        is_wrapped = are_wrapped(
-            [(some[at], some[at + 1]) for some, places in zip(lines, full, strict=True) for at in places]
-        )
-        found: list[_Run] = []
-        for part, some, places in zip(parts, lines, full, strict=True):
-            if not some:
-                found += part
-                continue
-            start = 0
-            for at in range(len(some)):
-                is_last = at == len(some) - 1
-                if not is_last and is_wrapped and at in places and goes_on(some, start, at):
-                    continue
-                if not is_last and hangs(some[start], some[at], some[at + 1]):
-                    continue
-                part[start].last = part[at].last
-                found.append(part[start])
-                start = at + 1
-        return found
-
-    def _stretches(self, runs: list[_Run]) -> Iterator[list[_Run]]:
-        """Lines of prose without anything between them and of the same comment or quotation; else single runs."""
-        stretch: list[_Run] = []
-        for run in runs:
-            if stretch and (
-                run.kind
-                or run.gap
-                or stretch[-1].kind
-                or self._lines[run.first].prefix != self._lines[stretch[-1].last].prefix
-            ):
-                yield stretch
-                stretch = []
-            stretch.append(run)
-        if stretch:
-            yield stretch
-
-    def _pieces(self, stretch: list[_Run]) -> Iterator[list[_Run]]:
-        """A stretch of lines as code, as rows, or as prose between them."""
-        lines = [self._lines[run.first] for run in stretch]
-        if stretch[0].kind or lines[0].prefix:
-            yield stretch
-            return
-        if self._is_code(lines, stretch[0].first):
-            yield [replace(stretch[0], kind="code", last=stretch[-1].last)]
-            return
-        prose: list[_Run] = []
-        numbers = range(len(lines))
-        for key, some in groupby(numbers, key=lambda number: _row_key(lines[number].said)):
-            group = [stretch[number] for number in some]
-            if key[0] and len(group) >= _FEWEST_ROWS[key[0]]:
-                if prose:
-                    yield prose
-                yield [replace(run, kind="row") for run in group]
-                prose = []
-            else:
-                prose += group
-        if prose:
-            yield prose
-
-    def _is_code(self, lines: list[Line], first: int) -> bool:
-        num = 0
-        for number, line in enumerate(lines):
-            is_inner = num == number and num > 0 and line.indent > lines[0].indent
-            num += is_inner or _is_statement(line)
-        if len(lines) > 1:
-            return num > 1 and num >= 0.6 * len(lines)
-        is_beside_comment = any(
-            not gap and place in range(len(self._lines)) and self._is_comment(self._lines[place])
-            for place, gap in ((first - 1, lines[0].gap), (first + 1, self._gap(first + 1)))
-        )
-        return num > 0 and (is_beside_comment or _CALL.match(lines[0].said) is not None)
-
-    def _is_comment(self, line: Line) -> bool:
-        return line.prefix in _COMMENTS or _COMMENT.match(line.said) is not None
-
-    def _gap(self, place: int) -> int:
-        return self._lines[place].gap if place < len(self._lines) else 1
-
-    # What that is.
-
-    def _tell_items(self, runs: list[_Run]) -> None:
+    def _tell_items(self, runs: list[Run]) -> None:
         """Items with their depth, quotations, and labels with the entries below them."""
         indents: list[int] = []  # of the items around
         label = -1  # indent of the label above; -1: there is none
@@ -444,12 +159,12 @@ class _Outline:
             return item.end()
         return 0 if INFO.match(line.said) or (is_entry and ENTRY.match(line.said)) else -1
 
-    def _is_label(self, run: _Run, after: _Run) -> bool:
+    def _is_label(self, run: Run, after: Run) -> bool:
         line, below = self._lines[run.first], self._lines[after.first]
         is_listed = after.kind in ("code", "row", "item") or ITEM.match(below.said) is not None
         return run.first == run.last and (is_listed or (below.indent > line.indent and not after.gap))
 
-    def _is_numbered_heading(self, number: int, runs: list[_Run]) -> bool:
+    def _is_numbered_heading(self, number: int, runs: list[Run]) -> bool:
         """Whether "3. Title" is a heading: alone, short, without a stop, and no item of a numbered list."""
         run, line = runs[number], self._lines[runs[number].first]
         found = _NUMBERED.match(line.said)
@@ -461,7 +176,7 @@ class _Outline:
         counts = [int(match[1]) for match in map(_NUMBERED.match, beside) if match and match[1].isdigit()]
         return own - 1 not in counts and own + 1 not in counts
 
-    def _is_short(self, run: _Run) -> bool:
+    def _is_short(self, run: Run) -> bool:
         """Whether a run may be a heading by its length and its end."""
         line = self._lines[run.first]
         return (
@@ -472,7 +187,7 @@ class _Outline:
             and _ENDS.search(line.said) is None
         )
 
-    def _tell_headings(self, runs: list[_Run]) -> None:
+    def _tell_headings(self, runs: list[Run]) -> None:
         """Headings without a mark: numbered, in capitals, or short lines between empty ones above prose."""
         is_below = False  # whether prose or a heading comes behind the short lines that follow
         num_short = 0
@@ -482,11 +197,11 @@ class _Outline:
                 is_below, num_short = run.role not in ("farewell", "signature"), 0
                 continue
             level = self._level(number, runs) if is_below else 0
-            num_short += 1
+            num_short += level not in (1, 2) or number == 0
             if level and num_short <= _MOST_SHORT:
                 run.kind, run.level = "heading", level
 
-    def _level(self, number: int, runs: list[_Run]) -> int:
+    def _level(self, number: int, runs: list[Run]) -> int:
         """Of a short line as a heading; 0: it is none."""
         run, said = runs[number], self._lines[runs[number].first].said
         after = runs[number + 1] if number + 1 < len(runs) else None
@@ -495,7 +210,7 @@ class _Outline:
         is_first, is_alone = number == 0, run.gap > 0 and after is not None and after.gap > 0
         if said.isupper() and sum(map(str.isalpha, said)) > 3 and (is_first or run.gap):
             next_said = "" if after is None or after.gap else self._lines[after.first].said
-            return 0 if next_said.isupper() else 2
+            return 0 if next_said.isupper() else 1 if is_first else 2
         if said[0].islower() or not (said[0].isalnum() or said[0] in "\"'\u201c\u00bf\u00a1"):
             return 0
         if _FIELD.match(said):
@@ -504,7 +219,7 @@ class _Outline:
             return int(self._is_title(runs))
         return 3 if is_alone else 0
 
-    def _is_title(self, runs: list[_Run]) -> bool:
+    def _is_title(self, runs: list[Run]) -> bool:
         """Whether an empty line comes soon, and but for short lines nothing before."""
         for run in runs[1 : 1 + _MOST_SHORT]:
             if run.gap:
@@ -514,100 +229,7 @@ class _Outline:
         return False
 
 
-_COMMENT = re.compile(r"/\*+$|\*+/$")  # where one begins or ends
-_INITIAL = re.compile(r"[A-Z]\. ")
-_MOST_SHORT = 3  # lines of a title
-_COMMENTS = frozenset(("#", "//", "--", ";", "%", "*"))
-_FEWEST_ROWS = {"tab": 1, "bar": 2, "columns": 2, "comma": 3}
-
-
-def _code(first: int, last: int, *, skipped: int = 0) -> list[_Run]:
-    return [_Run("code", first, last, skipped=skipped)] if last >= first else []
-
-
-def _is_rule(line: str) -> bool:
-    marks = set(line)
-    if len(marks) == 1:
-        return len(line) > 2 and line[0] in _RULES
-    return len(line) > 2 and marks <= _RULE_MARKS and ("-" in marks or "=" in marks)
-
-
-def _is_statement(line: Line) -> bool:
-    return _STATEMENT.match(line.said) is not None and ITEM.match(line.said) is None
-
-
-def _row_key(line: str) -> tuple[str, int]:
-    """What rows of one table have in common; an empty name: it is no row."""
-    if "\t" in line:
-        return "tab", 0
-    if num := line.count(" | "):
-        return "bar", num
-    if (num := line.count(",")) and ", " not in line and line[-1] not in ".,":
-        return "comma", num
-    return ("columns", 0) if _COLUMNS.search(line) else ("", 0)
-
-
-def _said_lines(text: str) -> list[Line]:
-    """The lines of a text without comments of HTML, running heads and numbers of pages."""
-    lines = lines_of(text)
-    if "<!--" in text:
-        lines = _without(lines, _in_comments(text, lines))
-    if "\f" in text:
-        lines = _without(lines, _running(text, lines))
-    return lines
-
-
-def _without(lines: list[Line], left_out: set[int]) -> list[Line]:
-    kept: list[Line] = []
-    gap = 0
-    for number, line in enumerate(lines):
-        gap = max(gap, line.gap)
-        if number not in left_out:
-            kept.append(line if gap == line.gap else line._replace(gap=gap))
-            gap = 0
-    return kept
-
-
-def _in_comments(text: str, lines: list[Line]) -> set[int]:
-    found: set[int] = set()
-    number = end = 0
-    while (start := text.find("<!--", end)) >= 0 and (end := text.find("-->", start) + 3) > 2:
-        while number < len(lines) and lines[number].end <= end:
-            if lines[number].start >= start:
-                found.add(number)
-            number += 1
-    return found
-
-
-def _running(text: str, lines: list[Line]) -> set[int]:
-    """First and last lines of pages that are numbers, or the same but for numbers on half of the pages or more."""
-    firsts = [0, *(number for number, line in enumerate(lines) if line.gap == 2)]
-    edges = [(number, _DIGITS.sub("0", lines[number].said)) for number in firsts]
-    edges += [(number - 1, _DIGITS.sub("0", lines[number - 1].said)) for number in [*firsts[1:], len(lines)] if number]
-    counts = Counter(key for _, key in edges)
-    fewest = max(3, len(firsts) / 2 - 1)
-    return {number for number, key in edges if counts[key] >= fewest or _PAGE.match(lines[number].said)}
-
-
-_DIGITS = re.compile(r"\d+")
-
-
-def _joined_over_pages(runs: list[_Run], lines: list[Line], text: str) -> list[_Run]:
-    """A paragraph that goes on on the next page is one, where nothing stands between."""
-    joined: list[_Run] = []
-    for run in runs:
-        before = joined[-1] if joined else None
-        if before and not before.kind and not run.kind and run.gap == 2:
-            above, below = lines[before.last], lines[run.first]
-            is_cut = above.said[-1].isalnum() or above.said[-1] in ",-"
-            if is_cut and below.said[0].islower() and text[above.end : below.start].isspace():
-                before.last = run.last
-                continue
-        joined.append(run)
-    return joined
-
-
-def _tell_roles(runs: list[_Run], lines: list[Line]) -> None:
+def _tell_roles(runs: list[Run], lines: list[Line]) -> None:
     """Fields, greetings, farewells, signatures, speakers, menus and lines about the copyright."""
     names = Counter(match[1] for run in runs if not run.kind and (match := _SPEAKER.match(lines[run.first].said)))
     names = Counter({name: count for name, count in names.items() if name not in _HEADERS})
@@ -646,7 +268,7 @@ def _is_trail(line: str) -> bool:
     return len(cells) > 2 and all(len(cell) <= 25 and cell[-1:] not in ".!?" for cell in cells)
 
 
-def _tell_licences(runs: list[_Run], lines: list[Line]) -> None:
+def _tell_licences(runs: list[Run], lines: list[Line]) -> None:
     """The part of a read-me that says under which licence it stands: from its heading to the next one."""
     level = 0
     for number, run in enumerate(runs):

@@ -32,9 +32,12 @@ _NEAR = 9  # lines before and behind a line that say how wide it may be
 # Nothing ends with these.
 _NEVER_LAST = frozenset(
     "a an the of and or to in on at by for from with as that which who is are was were be been has have had its their"
-    " his her our your my this these those between into than but if when while because".split()
+    " his her our your my this these those between into than but if when while because"
+    " unless until although though whether nor via per upon without within during whose whom every".split()
 )
 _GOES_ON = re.compile(r"[^\W\d_]")
+_OPENERS = "\"'(\u2018\u201c"
+_NUMBERS = "(0123456789"
 _HYPHENS = "-\u00ad\u2010"
 _WIDEST_INDENT = 20  # of the first line of a paragraph; more is a centred title
 _IS_NUMBERED = re.compile(r"\d{1,2}(?:\.\d{1,3})*\.?\s+[A-Z]")  # probably a heading
@@ -126,8 +129,26 @@ def full_lines(block: Sequence[Line]) -> set[int]:
         and goes_on(block, place, place)
         for place in others
     )
-    surely = {place for place in others if _is_cut(block[place], block[place + 1]) and goes_on(block, place, place)}
-    return found | surely if num_short <= len(found) / 4 else set()
+    return found if num_short <= len(found) / 4 else set()
+
+
+def cut_lines(block: Sequence[Line]) -> set[int]:
+    """Lines of a wrapped text that end where no sentence does, although there was room for more: wrapped by hand.
+
+    Args:
+        block: Lines without an empty one between them.
+    """
+    found = set()
+    for place, line in enumerate(block[:-1]):
+        after = block[place + 1]
+        is_wide = (
+            line.width >= _NARROWEST
+            and after.said.lstrip(_OPENERS)[:1].islower()
+            and (line.said[-1].isalnum() or line.said[-1] == ",")
+        )
+        if (_is_cut(line, after) or is_wide) and goes_on(block, place, place):
+            found.add(place)
+    return found
 
 
 def are_wrapped(pairs: Sequence[tuple[Line, Line]]) -> bool:
@@ -156,9 +177,16 @@ def goes_on(block: Sequence[Line], first: int, place: int) -> bool:
         place: A line that is not the last one.
     """
     line, after = block[place], block[place + 1]
-    if line.prefix != after.prefix or _ENDS_WITH_LINE.match(line.said) or _BEGINS.match(after.said):
+    if line.prefix != after.prefix or _ENDS_WITH_LINE.match(line.said):
         return False
-    if not _GOES_ON.match(after.said) and not line.said[-1:].isalpha() and not after.said[:1].isdigit():
+    is_number = line.last_word in _NEVER_LAST and after.said[0] in _NUMBERS and not ITEM.match(block[first].said)
+    if _BEGINS.match(after.said) and not is_number:
+        return False
+    if (
+        not _GOES_ON.match(after.said)
+        and not (line.said[-1:].isalpha() or line.said[-1:] == ",")
+        and not after.said[:1].isdigit()
+    ):
         return False
     if line.first_word == after.first_word and not after.said[:1].islower():
         return False  # lines of a log, of verse, of a list

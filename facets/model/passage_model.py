@@ -17,7 +17,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.language.reading import read
 from facets.language.sentences import Sentence
+from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors
 from facets.model.base import CheckpointModel
 from facets.model.checkpoint import FilesRead, fit_weights, read_config
@@ -88,6 +90,18 @@ def query_parts(pieces: Pieces, sentences: Sequence[Sentence]) -> NDArray[np.int
 def are_questions(sentences: Sequence[Sentence]) -> bool:
     """Whether a query is several questions and nothing else."""
     return len(sentences) > 1 and all(sentence.text.rstrip("\"')\u201d\u2019").endswith("?") for sentence in sentences)
+
+
+def _read_pieces(encoder: WordPieces, texts: Sequence[str]) -> list[Pieces]:
+    """Pieces of what texts say, with their offsets in the texts as they were given."""
+    check_sequence(texts, "encode_passages")
+    readings = [read(text) for text in texts]
+    found = encoder.encode([reading.text for reading in readings])
+    for place, (reading, own) in enumerate(zip(readings, found, strict=True)):
+        if reading.places is not None:
+            starts, ends = reading.original(np.stack((own.starts, own.ends), axis=1)).T
+            found[place] = Pieces(own.ids, starts, ends)
+    return found
 
 
 def join_parts(vectors_PD: NDArray[np.float32], num_parts: Sequence[int], several: Sequence[bool] = ()) -> QueryFacets:
@@ -212,7 +226,7 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
             >>> passages.facets.shape, int(passages.facets.any(axis=2).sum()), passages.num_read.tolist()
             ((1, 16, 384), 2, [14])
         """
-        pieces = self._nonempty(self.pieces.encode(texts))
+        pieces = self._nonempty(_read_pieces(self.pieces, texts))
         starts = [self._sentence_starts(text, own) for text, own in zip(texts, pieces, strict=True)]
         found = self._encoder.facets(pieces, starts)
         num_tokens_N = np.array([len(own) for own in pieces], dtype=np.int64)
@@ -245,7 +259,8 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
 
     def _sentence_starts(self, text: str, pieces: Pieces) -> NDArray[np.int64]:
         """The first piece of each sentence."""
-        return np.searchsorted(pieces.starts, [sentence.start for sentence in self.tokenizer.sentences(text)])
+        starts = np.searchsorted(pieces.starts, [sentence.start for sentence in self.tokenizer.sentences(text)])
+        return np.unique(starts[starts < len(pieces)])
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector a text: that of the sentence encoder.
