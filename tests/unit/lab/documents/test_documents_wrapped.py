@@ -65,7 +65,8 @@ def is_whole(answer: str, case: dict[str, str]) -> bool:
     """Whether it holds the sentence that answers, and begins and ends where sentences or items of lists do."""
     text = said(set_in_lines(case["text"], None, case["prefix"]), case["prefix"])
     before, found, behind = text.partition(answer)
-    begins = not before.strip() or answer.startswith("- ") or before.rstrip(" -0123456789")[-1] in ".:!?"
+    is_item = before.endswith(" - ")  # the mark of an item is no part of what it says
+    begins = not before.strip() or is_item or before.rstrip(" -0123456789")[-1] in ".:!?"
     ends = not behind or answer[-1] in ".!?" or behind.startswith(" - ")
     return bool(answer and found) and case["sentence"] in answer and begins and ends
 
