@@ -120,3 +120,7 @@ _BY_CODE: dict[grpc.StatusCode, type[FacetsClientError]] = {
 def error_class(code: grpc.StatusCode) -> type[FacetsClientError]:
     """Class that stands for a status code; ``FacetsClientError`` itself for the rare ones."""
     return _BY_CODE.get(code, FacetsClientError)
+
+
+class OddFilterWarning(UserWarning):
+    """A filter names a field that no document has, or compares it with a value of another type: it may find nothing."""

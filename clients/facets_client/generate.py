@@ -111,7 +111,7 @@ _ROOMS: Mapping[str, tuple[_Record | _Names, ...]] = {
     ),
     "documents": (
         _Names("SearchMode", "SearchMode"),
-        _Record("SearchField", "SearchField"),
+        *_same("SearchField", "FilterWarning"),
         _Names("Combination", "FacetCombination", ""),
         _Record("Collection", "Collection", "A set of documents that are searched together."),
         _Record("ReindexProgress", "ReindexCollectionResponse", "How far a collection has moved to another model."),

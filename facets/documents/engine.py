@@ -290,10 +290,11 @@ class CollectionEngine:
         record = self._record(name)
         with self._indexes.collection_lock(record), self._indexes.write_lock:
             self._record(name, record)
+            warnings = self._reader.warnings(name, filter)
             write = self._store.delete(record, ids=ids, filter=filter)
             self._indexes.apply(record, write)
             self._revision = write.revision
-        return DeleteResult(revision=write.revision, num_deleted=write.num_removed)
+        return DeleteResult(revision=write.revision, warnings=warnings, num_deleted=write.num_removed)
 
     def list_documents(
         self,
@@ -382,7 +383,8 @@ class CollectionEngine:
                 self._indexes.leave_out(record, error.damaged)
                 continue
             if found is not None:
-                return replace(found, index_revision=revision)
+                warnings = self._reader.warnings(name, request.filter)
+                return replace(found, index_revision=revision, warnings=warnings)
             attempt += 1
             record = self._record(name, seen or record)  # the collection itself may be gone, or another one
         raise StorageError(f"collection {name!r} disagrees with its index: restart the server to rebuild it")

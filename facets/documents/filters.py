@@ -143,7 +143,7 @@ def to_sql(filter: Filter, column: str) -> tuple[str, list[str | int]]:
             expression, parameters = _join(filters, column, " OR ", "0")
             return f"(NOT {expression})", parameters
         case Exists(path):
-            return f"(json_type({column}, ?) IS NOT NULL)", [_sql_path(path)]
+            return f"(json_type({column}, ?) IS NOT NULL)", [sql_path(path)]
         case Equals(path, value):
             return _sql_in(path, [value], column)
         case OneOf(path, values):
@@ -151,7 +151,7 @@ def to_sql(filter: Filter, column: str) -> tuple[str, list[str | int]]:
         case Contains(path, value):
             types, needle = _sql_types(value), json.dumps(value, ensure_ascii=False)
             where = f"item.type IN ({types})"
-            parameters = [_sql_path(path), _sql_path(path)]
+            parameters = [sql_path(path), sql_path(path)]
             if isinstance(value, (str, int, float)) and not isinstance(value, bool):
                 where += " AND item.value = json_extract(?, '$')"
                 parameters.append(needle)
@@ -278,7 +278,8 @@ def _check_value(path: str, value: Scalar) -> None:
         raise _invalid(f"must have valid text without NUL as value of {path!r}")
 
 
-def _sql_path(path: str) -> str:
+def sql_path(path: str) -> str:
+    """A path as SQLite writes it."""
     return "$" + "".join(f'."{key}"' for key in path.split("."))
 
 
@@ -300,17 +301,17 @@ def _sql_in(path: str, values: Sequence[Scalar], column: str) -> tuple[str, _Par
     parameters: _Parameters = []
     for types, members in by_types.items():
         term = f"json_type({column}, ?) IN ({types})"
-        parameters.append(_sql_path(path))
+        parameters.append(sql_path(path))
         if isinstance(members[0], (str, int, float)) and not isinstance(members[0], bool):
             term += f" AND json_extract({column}, ?) IN (SELECT value FROM json_each(?))"
-            parameters += [_sql_path(path), json.dumps(members, ensure_ascii=False)]
+            parameters += [sql_path(path), json.dumps(members, ensure_ascii=False)]
         terms.append(f"COALESCE({term}, 0)")
     return f"({' OR '.join(terms)})", parameters
 
 
 def _sql_range(node: Range, column: str) -> tuple[str, _Parameters]:
     bounds = _bounds(node)
-    path = _sql_path(node.field)
+    path = sql_path(node.field)
     terms = [f"json_type({column}, ?) IN ({_sql_types(bounds[0][1])})"]
     parameters: _Parameters = [path]
     for comparison, bound in bounds:

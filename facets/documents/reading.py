@@ -14,10 +14,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.filter_warnings import FilterChecker
 from facets.documents.filters import Filter, to_sql
 from facets.documents.records import CollectionRecord, DocumentRows
 from facets.documents.store import DocumentStore
-from facets.documents.types import CountResult, DocumentPage, GetResult, StoredDocument
+from facets.documents.types import CountResult, DocumentPage, FilterWarning, GetResult, StoredDocument
 from facets.documents.views import StoreView
 from facets.errors import InvalidInputError, NotReadyError
 
@@ -33,6 +34,14 @@ class Reader:
 
     def __init__(self, store: DocumentStore) -> None:
         self._store = store
+        self._checker = FilterChecker()
+
+    def warnings(self, name: str, filter: Filter | None) -> tuple[FilterWarning, ...]:
+        """What is odd about a filter."""
+        if filter is None:
+            return ()
+        with self._store.view() as view:
+            return self._checker.warnings(view, view.collection(name), filter)
 
     def get(self, name: str, ids: Sequence[str], *, include_facets: bool, min_revision: int | None) -> GetResult:
         """Documents by id, each once, and the ids that no document has."""
@@ -68,11 +77,12 @@ class Reader:
             if page_token:
                 after = read_page_token(page_token, store_id=store_id, collection=made, filter=filter)
             rows = view.page(record, after=after, limit=page_size + 1, filter=filter)
+            warnings = () if page_token else self._checker.warnings(view, record, filter)
             documents = _read(view, record, rows[:page_size], include_facets)
         token = ""
         if len(rows) > page_size:
             token = write_page_token(documents[-1].id, store_id=store_id, collection=made, filter=filter)
-        return DocumentPage(documents=documents, next_page_token=token, index_revision=revision)
+        return DocumentPage(documents=documents, next_page_token=token, index_revision=revision, warnings=warnings)
 
     def count(self, name: str, *, filter: Filter | None, min_revision: int | None) -> CountResult:
         """Number of documents; only a filter needs to look at them."""
@@ -80,7 +90,8 @@ class Reader:
             record = view.collection(name)
             revision = check_revision(view.revision(), min_revision)
             count = record.num_documents if filter is None else view.count(record, filter)
-            return CountResult(num_documents=count, index_revision=revision)
+            warnings = self._checker.warnings(view, record, filter)
+            return CountResult(num_documents=count, index_revision=revision, warnings=warnings)
 
 
 def check_revision(revision: int, min_revision: int | None) -> int:

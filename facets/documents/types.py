@@ -162,6 +162,19 @@ class CollectionInfo:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class FilterWarning:
+    """What is odd about a filter that is no error: it may find nothing because of it.
+
+    Attributes:
+        field: Path of the field.
+        message: What is odd, with the field most like it where there is none of that name.
+    """
+
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class UpsertResult:
     """A durable write: it survives kill -9 and power loss.
 
@@ -183,10 +196,12 @@ class DeleteResult:
     Attributes:
         revision: ``index_revision`` from which no read sees the deleted documents.
         num_deleted: Documents that existed and are gone.
+        warnings: What is odd about the filter, see :mod:`facets.documents.filter_warnings`.
     """
 
     revision: int
     num_deleted: int
+    warnings: tuple[FilterWarning, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -212,11 +227,13 @@ class DocumentPage:
         documents: At most ``page_size`` documents.
         next_page_token: Token of the next page; empty on the last page.
         index_revision: Revision that was read.
+        warnings: What is odd about the filter, see :mod:`facets.documents.filter_warnings`.
     """
 
     documents: tuple[StoredDocument, ...]
     next_page_token: str
     index_revision: int
+    warnings: tuple[FilterWarning, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -226,10 +243,12 @@ class CountResult:
     Attributes:
         num_documents: How many.
         index_revision: Revision that was read.
+        warnings: What is odd about the filter, see :mod:`facets.documents.filter_warnings`.
     """
 
     num_documents: int
     index_revision: int
+    warnings: tuple[FilterWarning, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -343,9 +362,11 @@ class SearchResult:
         index_revision: Every write up to this revision was seen.
         exhaustive: True when every allowed document was compared (exact search).
         index_kind: ``exact``, ``faiss-ivf-fp16`` or ``faiss-ivf-int8``.
+        warnings: What is odd about the filter, see :mod:`facets.documents.filter_warnings`.
     """
 
     hits: tuple[tuple[Hit, ...], ...]
     index_revision: int
     exhaustive: bool
     index_kind: str
+    warnings: tuple[FilterWarning, ...] = ()

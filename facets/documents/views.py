@@ -22,7 +22,7 @@ from facets.documents.codes import (
     row_of_part,
     starts_of,
 )
-from facets.documents.filters import Filter, to_sql
+from facets.documents.filters import Filter, is_path, sql_path, to_sql
 from facets.documents.passages import PASSAGE_COLUMNS, Passage, PassageLine, stored_text, whole_document
 from facets.documents.records import CollectionRecord, CollectionState, DocumentRows
 from facets.documents.types import MAX_PARTS, StoredDocument
@@ -161,6 +161,23 @@ class StoreView:
         where, parameters = condition(record, filter)
         cursor = self._connection.execute(f"SELECT count(*) FROM documents WHERE {where}", parameters)
         return int(cursor.fetchone()[0])
+
+    def json_types(self, record: CollectionRecord, field: str, limit: int) -> set[str]:
+        """Types, as SQLite names them, of the values of a field in the first ``limit`` documents of a collection."""
+        cursor = self._connection.execute(
+            "SELECT DISTINCT json_type(payload, ?) FROM (SELECT payload FROM documents WHERE collection = ? LIMIT ?)",
+            (sql_path(field), record.number, limit),
+        )
+        return {name for (name,) in cursor if name is not None}
+
+    def field_names(self, record: CollectionRecord, limit: int) -> list[str]:
+        """Paths of the fields of the first ``limit`` documents, as filters write them."""
+        cursor = self._connection.execute(
+            "SELECT DISTINCT fullkey FROM (SELECT payload FROM documents WHERE collection = ? LIMIT ?), "
+            "json_tree(payload) WHERE fullkey <> '$' AND instr(fullkey, '[') = 0",
+            (record.number, limit),
+        )
+        return [path for (fullkey,) in cursor if is_path(path := fullkey[2:].replace('"', ""))]
 
     def rows(self, record: CollectionRecord, filter: Filter | None = None) -> NDArray[np.int64]:
         """Rows of the parts of the documents that match, ascending int64."""

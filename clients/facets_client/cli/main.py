@@ -5,6 +5,7 @@ import io
 import itertools
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +20,7 @@ from facets_client.cli.output import say
 from facets_client.cli.settings import Profile, Settings, default_options, profile_names, read_profile, settings_of
 from facets_client.core.channel import DEFAULT_TARGET, TlsConfig
 from facets_client.core.extras import DISTRIBUTION
-from facets_client.errors import FacetsClientError
+from facets_client.errors import FacetsClientError, OddFilterWarning
 
 _EXIT_CODES = """
 With --json an error is one JSON object on standard error: {"error": {"code", "message", "exit_code", "field",
@@ -194,6 +195,21 @@ def _global(
         tls=TlsConfig(root_certificates=authorities.read_bytes()) if authorities else tls or found.tls,
         quiet=quiet,
     )
+    _tell_warnings(context.obj)
+
+
+def _tell_warnings(settings: Settings) -> None:
+    """Lets the client say what is odd about a filter where it says everything else."""
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+        if issubclass(category, OddFilterWarning):
+            settings.note(f"warning: {message}")
+        else:
+            shown(message, category, *where)
+
+    warnings.simplefilter("always", OddFilterWarning)
+    warnings.showwarning = show  # type: ignore[assignment]  # it passes on what it is given
 
 
 def _profile(context: typer.Context, name: str | None, *, is_elsewhere: bool) -> Profile:

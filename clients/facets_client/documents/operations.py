@@ -1,7 +1,8 @@
 """What the clients do with collections and their documents (see ``core/operations.py``)."""
 
+import warnings
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from facets_proto.codec import from_message, message_of, to_message
 from facets_proto.v1 import diagnosis_pb2
 from facets_proto.v1 import documents_pb2 as pb
+from facets_proto.v1.filters_pb2 import FilterWarning
 from numpy.typing import NDArray
 
 from facets_client.core.blocking import BlockingStream
@@ -42,7 +44,7 @@ from facets_client.documents.types import (
     SearchHit,
     SearchMode,
 )
-from facets_client.errors import UnavailableError
+from facets_client.errors import OddFilterWarning, UnavailableError
 from facets_client.filters import Filter
 
 UPSERT_STREAM = rpc_of(pb.UpsertStreamRequest, pb.UpsertStreamResponse)
@@ -124,6 +126,12 @@ class CollectionOperations(RoomOperations):
 
 def _search_fields(fields: Mapping[str, float] | None) -> pb.SearchFields | None:
     return None if fields is None else message_of(pb.SearchFields, fields=fields)
+
+
+def _warn(found: Iterable[FilterWarning]) -> None:
+    """Tells the caller what is odd about a filter, once for each."""
+    for text in dict.fromkeys(one.message for one in found):
+        warnings.warn(text, OddFilterWarning, stacklevel=2)
 
 
 class DocumentOperations(RoomOperations):
@@ -236,6 +244,7 @@ class DocumentOperations(RoomOperations):
                 pb.DeleteDocumentsResponse,
                 max_items=lambda limits: limits.max_documents_per_upsert,
             )
+        _warn(warning for part in parts for warning in part.warnings)
         return WriteResult(sum(part.num_deleted for part in parts), parts[-1].index_revision)
 
     def count_documents(self, collection: str, *, where: Filter | None = None, min_revision: int = 0) -> Operation[int]:
@@ -243,6 +252,7 @@ class DocumentOperations(RoomOperations):
         revision = unsigned(min_revision, "min_revision", bits=64)
         request = pb.CountDocumentsRequest(collection=collection, filter=from_filter(where), min_revision=revision)
         reply = yield from call(request, pb.CountDocumentsResponse)
+        _warn(reply.warnings)
         return int(reply.num_documents)
 
     def list_documents(
@@ -275,6 +285,7 @@ class DocumentOperations(RoomOperations):
         )
         while True:
             reply = yield from call(request, pb.ListDocumentsResponse)
+            _warn(reply.warnings)
             for document in reply.documents:
                 yield Emit(from_message(document, Document))
             if not reply.next_page_token:
@@ -351,8 +362,10 @@ class DocumentOperations(RoomOperations):
                 limits.max_queries_per_search, with_evidence(limits, evidence=evidence, top_k=top_k)
             ),
         )
+        _warn(parts[0].warnings)
         found = join([from_message(part, SearchResults, hits=_to_hits(part)) for part in parts])
-        return replace(found, exhaustive=all(part.exhaustive for part in parts))
+        odd = tuple(dict.fromkeys(found.warnings))
+        return replace(found, exhaustive=all(part.exhaustive for part in parts), warnings=odd)
 
     def rerank(
         self,

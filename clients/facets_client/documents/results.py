@@ -7,7 +7,7 @@ from html import escape
 
 from facets_client.core.html import fragment, marked, met
 from facets_client.core.types import ModelVersion, Span, Timings, TruncatedDocument
-from facets_client.documents.types import SearchHit
+from facets_client.documents.types import FilterWarning, SearchHit
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+|\n+")
 _TEXT_CHARS = 300
@@ -32,6 +32,7 @@ class SearchResults:
     index_kind: str  # how it was searched: exact, faiss-ivf-fp16, ...
     model: ModelVersion
     timings: Timings
+    warnings: tuple[FilterWarning, ...] = ()  # what is odd about the filter
 
     def __str__(self) -> str:
         return results_text(self.hits)

@@ -28,6 +28,20 @@ class SearchField:
     weight: float
 
 
+@dataclass(frozen=True, slots=True)
+class FilterWarning:
+    """What is odd about a filter that is no error: it may find nothing because of it.
+
+    Attributes:
+        field: Name of the field.
+        message: What is odd: no document has the field (with the name most like it), or its values are of another
+            type.
+    """
+
+    field: str
+    message: str
+
+
 Combination = Literal["", "sum", "any"]
 
 

@@ -316,12 +316,14 @@ class DeleteDocumentsRequest(_message.Message):
     def __init__(self, collection: _Optional[str] = ..., ids: _Optional[_Iterable[str]] = ..., filter: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ...) -> None: ...
 
 class DeleteDocumentsResponse(_message.Message):
-    __slots__ = ("num_deleted", "index_revision")
+    __slots__ = ("num_deleted", "index_revision", "warnings")
     NUM_DELETED_FIELD_NUMBER: _ClassVar[int]
     INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
     num_deleted: int
     index_revision: int
-    def __init__(self, num_deleted: _Optional[int] = ..., index_revision: _Optional[int] = ...) -> None: ...
+    warnings: _containers.RepeatedCompositeFieldContainer[_filters_pb2.FilterWarning]
+    def __init__(self, num_deleted: _Optional[int] = ..., index_revision: _Optional[int] = ..., warnings: _Optional[_Iterable[_Union[_filters_pb2.FilterWarning, _Mapping]]] = ...) -> None: ...
 
 class ListDocumentsRequest(_message.Message):
     __slots__ = ("collection", "page_size", "page_token", "filter", "include_facets", "min_revision")
@@ -340,14 +342,16 @@ class ListDocumentsRequest(_message.Message):
     def __init__(self, collection: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., filter: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., include_facets: _Optional[bool] = ..., min_revision: _Optional[int] = ...) -> None: ...
 
 class ListDocumentsResponse(_message.Message):
-    __slots__ = ("documents", "next_page_token", "index_revision")
+    __slots__ = ("documents", "next_page_token", "index_revision", "warnings")
     DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
     documents: _containers.RepeatedCompositeFieldContainer[Document]
     next_page_token: str
     index_revision: int
-    def __init__(self, documents: _Optional[_Iterable[_Union[Document, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., index_revision: _Optional[int] = ...) -> None: ...
+    warnings: _containers.RepeatedCompositeFieldContainer[_filters_pb2.FilterWarning]
+    def __init__(self, documents: _Optional[_Iterable[_Union[Document, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., index_revision: _Optional[int] = ..., warnings: _Optional[_Iterable[_Union[_filters_pb2.FilterWarning, _Mapping]]] = ...) -> None: ...
 
 class CountDocumentsRequest(_message.Message):
     __slots__ = ("collection", "filter", "min_revision")
@@ -360,12 +364,14 @@ class CountDocumentsRequest(_message.Message):
     def __init__(self, collection: _Optional[str] = ..., filter: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., min_revision: _Optional[int] = ...) -> None: ...
 
 class CountDocumentsResponse(_message.Message):
-    __slots__ = ("num_documents", "index_revision")
+    __slots__ = ("num_documents", "index_revision", "warnings")
     NUM_DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
     INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
     num_documents: int
     index_revision: int
-    def __init__(self, num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ...) -> None: ...
+    warnings: _containers.RepeatedCompositeFieldContainer[_filters_pb2.FilterWarning]
+    def __init__(self, num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ..., warnings: _Optional[_Iterable[_Union[_filters_pb2.FilterWarning, _Mapping]]] = ...) -> None: ...
 
 class SearchRequest(_message.Message):
     __slots__ = ("collection", "queries", "top_k", "filter", "exact", "min_revision", "evidence", "num_words", "include_document", "mode", "min_confidence", "diversify", "model", "group", "combine")
@@ -410,20 +416,22 @@ class SearchQuery(_message.Message):
     def __init__(self, text: _Optional[str] = ..., facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ...) -> None: ...
 
 class SearchResponse(_message.Message):
-    __slots__ = ("results", "index_revision", "exhaustive", "model", "timings", "index_kind")
+    __slots__ = ("results", "index_revision", "exhaustive", "model", "timings", "index_kind", "warnings")
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
     EXHAUSTIVE_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TIMINGS_FIELD_NUMBER: _ClassVar[int]
     INDEX_KIND_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[SearchResult]
     index_revision: int
     exhaustive: bool
     model: _common_pb2.ModelVersion
     timings: _common_pb2.Timings
     index_kind: str
-    def __init__(self, results: _Optional[_Iterable[_Union[SearchResult, _Mapping]]] = ..., index_revision: _Optional[int] = ..., exhaustive: _Optional[bool] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., index_kind: _Optional[str] = ...) -> None: ...
+    warnings: _containers.RepeatedCompositeFieldContainer[_filters_pb2.FilterWarning]
+    def __init__(self, results: _Optional[_Iterable[_Union[SearchResult, _Mapping]]] = ..., index_revision: _Optional[int] = ..., exhaustive: _Optional[bool] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., index_kind: _Optional[str] = ..., warnings: _Optional[_Iterable[_Union[_filters_pb2.FilterWarning, _Mapping]]] = ...) -> None: ...
 
 class SearchResult(_message.Message):
     __slots__ = ("hits",)

@@ -19,6 +19,14 @@ class Filter(_message.Message):
     none_of: FilterList
     def __init__(self, field: _Optional[_Union[FieldCondition, _Mapping]] = ..., all_of: _Optional[_Union[FilterList, _Mapping]] = ..., any_of: _Optional[_Union[FilterList, _Mapping]] = ..., none_of: _Optional[_Union[FilterList, _Mapping]] = ...) -> None: ...
 
+class FilterWarning(_message.Message):
+    __slots__ = ("field", "message")
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    field: str
+    message: str
+    def __init__(self, field: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+
 class FilterList(_message.Message):
     __slots__ = ("filters",)
     FILTERS_FIELD_NUMBER: _ClassVar[int]

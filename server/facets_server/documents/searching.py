@@ -7,7 +7,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, CollectionRecord, Combination, Hit, RelevanceCurve, SearchResult
+from facets.documents import (
+    CollectionEngine,
+    CollectionRecord,
+    Combination,
+    FilterWarning,
+    Hit,
+    RelevanceCurve,
+    SearchResult,
+)
 from facets.errors import InvalidInputError
 from facets.model.contract import TextModel
 from facets_server.documents.recall import RecallSampler
@@ -30,6 +38,7 @@ class Found:
         exhaustive: Every allowed document was compared.
         index_kind: How it was searched.
         model: The model of the queries.
+        warnings: What is odd about the filter.
     """
 
     hits: tuple[tuple[Hit, ...], ...]
@@ -37,6 +46,7 @@ class Found:
     exhaustive: bool
     index_kind: str
     model: TextModel
+    warnings: tuple[FilterWarning, ...] = ()
 
 
 def search(
@@ -78,6 +88,7 @@ def search(
         index_revision=min(result.index_revision for result in results),
         exhaustive=all(result.exhaustive for result in results),
         index_kind=results[0].index_kind,
+        warnings=results[0].warnings,
         model=served.model,
     )
 

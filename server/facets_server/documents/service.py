@@ -162,7 +162,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
                 check_count(request.ids, ("ids",), self._limits.max_documents_per_upsert)
                 result = self._engine.delete(request.collection, ids=list(request.ids))
         call.num_items = result.num_deleted
-        return documents_pb2.DeleteDocumentsResponse(num_deleted=result.num_deleted, index_revision=result.revision)
+        return to_message(result, documents_pb2.DeleteDocumentsResponse, index_revision=result.revision)
 
     def CountDocuments(
         self, request: documents_pb2.CountDocumentsRequest, call: CallContext

@@ -126,6 +126,7 @@ def _print_json(query: str, found: SearchResults) -> None:
             "index_kind": found.index_kind,
             "model": found.model,
             "timings": found.timings,
+            "warnings": found.warnings,
         }
     )
 
