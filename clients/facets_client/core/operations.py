@@ -5,15 +5,16 @@ together. ``python -m facets_client.generate`` makes the methods of both clients
 docstring are the operation's.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
-from facets_proto.codec import from_message
-from facets_proto.v1 import filters_pb2, models_pb2
+from facets_proto.codec import from_message, message_of
+from facets_proto.v1 import documents_pb2, filters_pb2, models_pb2
 from google.protobuf import struct_pb2
 from grpc_health.v1 import health_pb2
 
@@ -22,7 +23,7 @@ from facets_client.core.channel import SERVICES, RequestT, ResponseT
 from facets_client.core.commands import Operation, call, call_pages, call_part
 from facets_client.core.types import Limits, Model, Timings
 from facets_client.core.values import finite_double
-from facets_client.errors import NotFoundError
+from facets_client.errors import NotFoundError, OddFilterWarning
 
 # Room for the fields of a request beside its items, and for keys and lengths on the wire.
 ENVELOPE_BYTES = 4_096
@@ -172,6 +173,17 @@ def _joined(values: Sequence[Any], *, is_added: bool) -> Any:
     if isinstance(last, np.ndarray):
         return np.concatenate(values)
     return tuple(chain.from_iterable(values)) if isinstance(last, tuple) else last
+
+
+def from_fields(fields: Mapping[str, float] | None) -> documents_pb2.SearchFields | None:
+    """Fields that are searched, with their weights, as a message; None stays None."""
+    return None if fields is None else message_of(documents_pb2.SearchFields, fields=fields)
+
+
+def warn_of(odd: Iterable[filters_pb2.FilterWarning]) -> None:
+    """Tells the caller what is odd about a filter, each once."""
+    for text in dict.fromkeys(one.message for one in odd):
+        warnings.warn(text, OddFilterWarning, stacklevel=2)
 
 
 def from_filter(where: filters.Filter | None) -> filters_pb2.Filter | None:

@@ -1,8 +1,7 @@
 """What the clients do with collections and their documents (see ``core/operations.py``)."""
 
-import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 from facets_proto.codec import from_message, message_of, to_message
 from facets_proto.v1 import diagnosis_pb2
 from facets_proto.v1 import documents_pb2 as pb
-from facets_proto.v1.filters_pb2 import FilterWarning
 from numpy.typing import NDArray
 
 from facets_client.core.blocking import BlockingStream
@@ -29,7 +27,17 @@ from facets_client.core.commands import (
     call_pages,
     receive,
 )
-from facets_client.core.operations import RoomOperations, from_filter, join, least, slices, text_bytes, with_evidence
+from facets_client.core.operations import (
+    RoomOperations,
+    from_fields,
+    from_filter,
+    join,
+    least,
+    slices,
+    text_bytes,
+    warn_of,
+    with_evidence,
+)
 from facets_client.core.types import TruncatedDocument
 from facets_client.core.values import check_payload, check_text, enum_name, unsigned
 from facets_client.documents.results import RejectedDocument, SearchResults, StreamAck, WriteResult
@@ -44,7 +52,7 @@ from facets_client.documents.types import (
     SearchHit,
     SearchMode,
 )
-from facets_client.errors import OddFilterWarning, UnavailableError
+from facets_client.errors import UnavailableError
 from facets_client.filters import Filter
 
 UPSERT_STREAM = rpc_of(pb.UpsertStreamRequest, pb.UpsertStreamResponse)
@@ -66,7 +74,7 @@ class CollectionOperations(RoomOperations):
             search_fields: Fields of payloads that are searched with the text, and what their words weigh beside those
                 of the text; None: title, subject, headline, heading and name, twice each; empty: none.
         """
-        request = pb.CreateCollectionRequest(name=name, model=model, search_fields=_search_fields(search_fields))
+        request = pb.CreateCollectionRequest(name=name, model=model, search_fields=from_fields(search_fields))
         reply = yield from call(request, pb.CreateCollectionResponse)
         return from_message(reply.collection, Collection)
 
@@ -107,7 +115,7 @@ class CollectionOperations(RoomOperations):
         """
         done = False
         while not done:
-            request = pb.ReindexCollectionRequest(name=name, model=model, search_fields=_search_fields(search_fields))
+            request = pb.ReindexCollectionRequest(name=name, model=model, search_fields=from_fields(search_fields))
             reply = yield from call(request, pb.ReindexCollectionResponse)
             done = reply.done
             yield Emit(from_message(reply, ReindexProgress))
@@ -122,16 +130,6 @@ class CollectionOperations(RoomOperations):
         request = diagnosis_pb2.DiagnoseCollectionRequest(name=name, queries=queries)
         reply = yield from call(request, diagnosis_pb2.DiagnoseCollectionResponse)
         return from_message(reply, CollectionDiagnosis)
-
-
-def _search_fields(fields: Mapping[str, float] | None) -> pb.SearchFields | None:
-    return None if fields is None else message_of(pb.SearchFields, fields=fields)
-
-
-def _warn(found: Iterable[FilterWarning]) -> None:
-    """Tells the caller what is odd about a filter, once for each."""
-    for text in dict.fromkeys(one.message for one in found):
-        warnings.warn(text, OddFilterWarning, stacklevel=2)
 
 
 class DocumentOperations(RoomOperations):
@@ -244,7 +242,7 @@ class DocumentOperations(RoomOperations):
                 pb.DeleteDocumentsResponse,
                 max_items=lambda limits: limits.max_documents_per_upsert,
             )
-        _warn(warning for part in parts for warning in part.warnings)
+        warn_of(warning for part in parts for warning in part.warnings)
         return WriteResult(sum(part.num_deleted for part in parts), parts[-1].index_revision)
 
     def count_documents(self, collection: str, *, where: Filter | None = None, min_revision: int = 0) -> Operation[int]:
@@ -252,7 +250,7 @@ class DocumentOperations(RoomOperations):
         revision = unsigned(min_revision, "min_revision", bits=64)
         request = pb.CountDocumentsRequest(collection=collection, filter=from_filter(where), min_revision=revision)
         reply = yield from call(request, pb.CountDocumentsResponse)
-        _warn(reply.warnings)
+        warn_of(reply.warnings)
         return int(reply.num_documents)
 
     def list_documents(
@@ -285,7 +283,7 @@ class DocumentOperations(RoomOperations):
         )
         while True:
             reply = yield from call(request, pb.ListDocumentsResponse)
-            _warn(reply.warnings)
+            warn_of(reply.warnings)
             for document in reply.documents:
                 yield Emit(from_message(document, Document))
             if not reply.next_page_token:
@@ -362,10 +360,7 @@ class DocumentOperations(RoomOperations):
                 limits.max_queries_per_search, with_evidence(limits, evidence=evidence, top_k=top_k)
             ),
         )
-        _warn(parts[0].warnings)
-        found = join([from_message(part, SearchResults, hits=_to_hits(part)) for part in parts])
-        odd = tuple(dict.fromkeys(found.warnings))
-        return replace(found, exhaustive=all(part.exhaustive for part in parts), warnings=odd)
+        return _to_results(parts)
 
     def rerank(
         self,
@@ -511,6 +506,13 @@ def _to_ack(message: pb.UpsertStreamAck, resume_token: str) -> StreamAck:
 def _to_rejected(item: pb.RejectedDocument) -> RejectedDocument:
     code, reason = status_code(item.error.code).name, error_info(item.error.details).reason
     return RejectedDocument(item.position, item.id, code, reason, item.error.message)
+
+
+def _to_results(parts: Sequence[pb.SearchResponse]) -> SearchResults:
+    warn_of(parts[0].warnings)
+    found = join([from_message(part, SearchResults, hits=_to_hits(part)) for part in parts])
+    odd = found.warnings[: len(parts[0].warnings)]
+    return replace(found, exhaustive=all(part.exhaustive for part in parts), warnings=odd)
 
 
 def _to_hits(reply: pb.SearchResponse) -> tuple[tuple[SearchHit, ...], ...]:

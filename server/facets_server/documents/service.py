@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from facets_proto.codec import to_message
 from facets_proto.v1 import diagnosis_pb2, documents_pb2, documents_pb2_grpc
 
-from facets.documents import CollectionEngine, DocumentPage
+from facets.documents import CollectionEngine, CollectionInfo, DocumentPage
 from facets.errors import InvalidInputError
 from facets_server.documents.diagnosis import diagnose
 from facets_server.documents.ingest import open_ingest
@@ -35,8 +35,12 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
         self, request: documents_pb2.CreateCollectionRequest, call: CallContext
     ) -> documents_pb2.CreateCollectionResponse:
         """Makes an empty collection for the facets of one model."""
+        info = self._created(request)
+        return documents_pb2.CreateCollectionResponse(collection=collection_to_message(info, self._engine.revision))
+
+    def _created(self, request: documents_pb2.CreateCollectionRequest) -> CollectionInfo:
         model = self._models.get(request.model).model
-        info = self._engine.create_collection(
+        return self._engine.create_collection(
             request.name,
             model=model.name,
             model_revision=model.revision,
@@ -45,7 +49,6 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
             space=model.space,
             search_fields=search_fields_of(request),
         )
-        return documents_pb2.CreateCollectionResponse(collection=collection_to_message(info, self._engine.revision))
 
     def GetCollection(
         self, request: documents_pb2.GetCollectionRequest, call: CallContext
