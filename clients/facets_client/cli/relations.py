@@ -136,29 +136,13 @@ def print_pattern_scores(console: Console, scores: Sequence[PatternScore], *, ev
 
 def print_entailments(console: Console, found: Sequence[Entailment]) -> None:
     """A row for each pair."""
-    shown = table(
-        "label",
-        "confidence",
-        "forward",
-        "backward",
-        "premise",
-        "hypothesis",
-        "why",
-        right=("confidence", "forward", "backward"),
-    )
+    numbers = ("confidence", "forward", "backward")
+    shown = table("label", *numbers, "premise", "hypothesis", "why", right=numbers)
     shown.columns[0].no_wrap = True
     for result in found:
         label = result.label.replace("_", " ") + (" (one is negated)" if result.negation_differs else "")
-        add_row(
-            shown,
-            label,
-            f"{result.confidence:.2f}",
-            f"{result.forward_score:.2f}",
-            f"{result.backward_score:.2f}",
-            result.premise,
-            result.hypothesis,
-            result.reason or "by likeness",
-        )
+        shares = (f"{share:.2f}" for share in (result.confidence, result.forward_score, result.backward_score))
+        add_row(shown, label, *shares, result.premise, result.hypothesis, result.reason or "by likeness")
     console.print(shown)
 
 
