@@ -225,7 +225,8 @@ def _read_roles(alignment: Alignment) -> tuple[list[AlignedPair], list[Differenc
                 found.append(_difference(DifferenceKind.ROLES, *words, 1.0))
         pairs.append(pair)
     if is_compared and not found:
-        found.append(_difference(DifferenceKind.ROLES, *_than_words(alignment), 1.0))
+        one, other = _than_words(alignment)
+        found.append(_difference(DifferenceKind.ROLES, one, other, 1.0))
     return pairs, found[:1], explained
 
 
@@ -305,9 +306,9 @@ def _prepositions(alignment: Alignment) -> Iterator[Difference]:
     ones, others = (
         [m for m in side.markers if m.value == lexicon.PARTICLE] for side in (alignment.first, alignment.second)
     )
-    for one, other in zip(ones, others, strict=False):
-        if frozenset((one.text, other.text)) in lexicon.OPPOSITE_PREPOSITIONS:
-            yield _difference(DifferenceKind.PREPOSITION, one, other, _PREPOSITION * max(alignment.coverages))
+    for particle, rival in zip(ones, others, strict=False):
+        if frozenset((particle.text, rival.text)) in lexicon.OPPOSITE_PREPOSITIONS:
+            yield _difference(DifferenceKind.PREPOSITION, particle, rival, _PREPOSITION * max(alignment.coverages))
 
 
 def _marker(wording: Wording, word: Word) -> Marker:

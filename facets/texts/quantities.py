@@ -66,7 +66,7 @@ def _value_at(forms: Sequence[str], place: int) -> tuple[int, ValueKind | None, 
 
 def _number_at(forms: Sequence[str], place: int) -> tuple[int, ValueKind | None, str]:
     form = forms[place]
-    near = forms[max(0, place - _AFTER_DAY) : place] + forms[place + 1 : place + 1 + _AFTER_DAY]
+    near = [*forms[max(0, place - _AFTER_DAY) : place], *forms[place + 1 : place + 1 + _AFTER_DAY]]
     near_month = any(other in lexicon.MONTHS or other in lexicon.AMBIGUOUS_MONTHS for other in near)
     if match := _IS_ORDINAL.match(form):
         return 1, ValueKind.DAY if near_month else ValueKind.NUMBER, f"#{match[1]}" if not near_month else match[1]
