@@ -28,11 +28,12 @@ from facets.documents.types import (
 )
 from facets.errors import ErrorPath, InvalidInputError
 from facets.index.base import paged
-from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_TEXT_BYTES
+from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES
 from facets.index.lexical import TermCounts
 
 _COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
-_SLICE = 256  # documents normalized at a time in float64: bounds the extra memory
+_SLICE = 256  # documents, ...
+_SLICE_FACETS = 8192  # ... and of long ones facets, normalized at a time in float64: bounds the extra memory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -185,7 +186,7 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
                 f"is {document.id!r}, as an earlier one is: expected different ids",
                 path=(*here, "id"),
             )
-        check_text(document.text, path=(*here, "text"), max_bytes=MAX_TEXT_BYTES)
+        check_text(document.text, path=(*here, "text"), max_bytes=MAX_DOCUMENT_BYTES)
         payloads.append(encode_json(document.payload, path=(*here, "payload")))
         _check_parts(document, here, shape=(record.num_facets, record.dim))
         _check_reading(document, record, here)
@@ -193,11 +194,11 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
     parts = [(document, *one) for document in documents for one in _parts_of(document, record)]
     starts_N1 = starts_of(len(document.facet_embeddings) for document in documents)
     codes_TD = no_codes((int(starts_N1[-1]), record.dim), record.code)
-    norms_T = np.empty(len(codes_TD), dtype=np.float32)
-    for start in range(0, len(documents), _SLICE):
-        some = documents[start : start + _SLICE]
-        own = slice(starts_N1[start], starts_N1[start + len(some)])
-        units, norms = normalize(np.concatenate([document.facet_embeddings for document in some]).astype(np.float64))
+    norms_T, done = np.empty(len(codes_TD), dtype=np.float32), 0
+    for facets in _slices(documents):
+        own = slice(done, done + len(facets))
+        done = own.stop
+        units, norms = normalize(facets.astype(np.float64))
         bad = np.flatnonzero(~(norms <= np.finfo(np.float32).max))  # NaN fails too
         if len(bad):
             place = int(np.searchsorted(starts_N1, own.start + bad[0], side="right")) - 1
@@ -217,6 +218,14 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
         parts=[tuple(document.parts) if len(document.parts) > 1 else () for document in documents],
         first_parts=first_parts_N1,
     )
+
+
+def _slices(documents: Sequence[Document]) -> Iterator[NDArray[np.floating]]:
+    """The facets of the documents, some at a time."""
+    for start in range(0, len(documents), _SLICE):
+        some = np.concatenate([document.facet_embeddings for document in documents[start : start + _SLICE]])
+        for first in range(0, len(some), _SLICE_FACETS):
+            yield some[first : first + _SLICE_FACETS]
 
 
 def _parts_of(document: Document, record: CollectionRecord) -> Iterator[tuple[SearchedText, slice]]:

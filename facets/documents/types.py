@@ -45,7 +45,7 @@ class Document:
 
     Attributes:
         id: The caller's name for it, unique in the collection, 1 to ``MAX_ID_BYTES`` bytes of UTF-8.
-        text: What was encoded, with its fields, at most ``MAX_TEXT_BYTES`` bytes of UTF-8; may be empty.
+        text: What was encoded, with its fields, at most ``MAX_DOCUMENT_BYTES`` bytes of UTF-8; may be empty.
         facet_embeddings: ``[K, D]``, any float dtype, finite, magnitudes kept; K and D of the collection. A long text
             may have more facets, up to ``MAX_NUM_FACETS``, if ``facet_spans`` are given.
         payload: JSON object of the caller's, at most ``MAX_PAYLOAD_BYTES``; filters look into it.

@@ -193,8 +193,7 @@ class Limits:
         max_text_bytes: Bytes of UTF-8 in one text.
         max_message_bytes: Bytes of one request message on the wire.
         max_pairs_per_request: Pairs in one Score request.
-        max_document_bytes: Bytes of UTF-8 in one raw document to summarize, in the text of one document to store,
-            in one query.
+        max_document_bytes: Bytes of UTF-8 in the text of one document to store.
         max_sentences_per_document: Sentences in one document to summarize.
         max_documents_per_upsert: Documents in one Upsert request or batch; ids in one GetDocuments or
             DeleteDocuments request.
@@ -212,6 +211,7 @@ class Limits:
         max_relation_scores: Patterns times relations returned of each in one ScoreRelations reply; pairs of
             entities times relations returned of each in one ExtractRelations reply.
         max_ranked_papers: Papers of a collection that match, in one RankPapers request.
+        max_long_text_bytes: Bytes of UTF-8 in one raw document to summarize, in one query, in one abstract.
     """
 
     max_texts_per_request: int
@@ -234,6 +234,7 @@ class Limits:
     max_slots_per_request: int
     max_relation_scores: int
     max_ranked_papers: int
+    max_long_text_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,8 +110,8 @@ class DocumentPart:
     Attributes:
         start: Offset of its first character in the text, in code points.
         end: Offset behind its last one. Ignored on writes: a part goes on until the next one.
-        headings: What it stands under, the outermost first. On writes at most 8; of a heading the first 200
-            characters count.
+        headings: What it stands under, the outermost first. On writes the first 8 count, and of each 200
+            characters.
         page: Page on which it begins, from 1; 0: not known.
     """
 

@@ -32,7 +32,7 @@ class Paper:
 
     Attributes:
         title: Title, at least one word, at most Limits.max_text_bytes bytes of UTF-8.
-        abstract: Abstract, at most Limits.max_document_bytes bytes of UTF-8; empty: there is none. The model reads
+        abstract: Abstract, at most Limits.max_long_text_bytes bytes of UTF-8; empty: there is none. The model reads
             the first Model.max_tokens tokens of both.
         id: Identity, unique in the request; needed in AddPapers, else it may be empty.
         authors: Who wrote it; read by AddPapers only.

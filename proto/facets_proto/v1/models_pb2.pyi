@@ -46,7 +46,7 @@ class Model(_message.Message):
     def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., task: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., vocabulary_size: _Optional[int] = ..., max_tokens: _Optional[int] = ..., normalization: _Optional[_Union[Normalization, str]] = ..., is_default: _Optional[bool] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., space: _Optional[str] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("max_texts_per_request", "max_text_bytes", "max_message_bytes", "max_pairs_per_request", "max_document_bytes", "max_sentences_per_document", "max_documents_per_upsert", "max_queries_per_search", "max_top_k", "max_page_size", "max_nearest_words", "max_concurrent_requests", "max_queued_requests", "max_stream_window", "max_evidence_hits", "max_patterns_per_request", "max_gazetteer_names", "max_slots_per_request", "max_relation_scores", "max_ranked_papers")
+    __slots__ = ("max_texts_per_request", "max_text_bytes", "max_message_bytes", "max_pairs_per_request", "max_document_bytes", "max_sentences_per_document", "max_documents_per_upsert", "max_queries_per_search", "max_top_k", "max_page_size", "max_nearest_words", "max_concurrent_requests", "max_queued_requests", "max_stream_window", "max_evidence_hits", "max_patterns_per_request", "max_gazetteer_names", "max_slots_per_request", "max_relation_scores", "max_ranked_papers", "max_long_text_bytes")
     MAX_TEXTS_PER_REQUEST_FIELD_NUMBER: _ClassVar[int]
     MAX_TEXT_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_MESSAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -67,6 +67,7 @@ class Limits(_message.Message):
     MAX_SLOTS_PER_REQUEST_FIELD_NUMBER: _ClassVar[int]
     MAX_RELATION_SCORES_FIELD_NUMBER: _ClassVar[int]
     MAX_RANKED_PAPERS_FIELD_NUMBER: _ClassVar[int]
+    MAX_LONG_TEXT_BYTES_FIELD_NUMBER: _ClassVar[int]
     max_texts_per_request: int
     max_text_bytes: int
     max_message_bytes: int
@@ -87,7 +88,8 @@ class Limits(_message.Message):
     max_slots_per_request: int
     max_relation_scores: int
     max_ranked_papers: int
-    def __init__(self, max_texts_per_request: _Optional[int] = ..., max_text_bytes: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., max_pairs_per_request: _Optional[int] = ..., max_document_bytes: _Optional[int] = ..., max_sentences_per_document: _Optional[int] = ..., max_documents_per_upsert: _Optional[int] = ..., max_queries_per_search: _Optional[int] = ..., max_top_k: _Optional[int] = ..., max_page_size: _Optional[int] = ..., max_nearest_words: _Optional[int] = ..., max_concurrent_requests: _Optional[int] = ..., max_queued_requests: _Optional[int] = ..., max_stream_window: _Optional[int] = ..., max_evidence_hits: _Optional[int] = ..., max_patterns_per_request: _Optional[int] = ..., max_gazetteer_names: _Optional[int] = ..., max_slots_per_request: _Optional[int] = ..., max_relation_scores: _Optional[int] = ..., max_ranked_papers: _Optional[int] = ...) -> None: ...
+    max_long_text_bytes: int
+    def __init__(self, max_texts_per_request: _Optional[int] = ..., max_text_bytes: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., max_pairs_per_request: _Optional[int] = ..., max_document_bytes: _Optional[int] = ..., max_sentences_per_document: _Optional[int] = ..., max_documents_per_upsert: _Optional[int] = ..., max_queries_per_search: _Optional[int] = ..., max_top_k: _Optional[int] = ..., max_page_size: _Optional[int] = ..., max_nearest_words: _Optional[int] = ..., max_concurrent_requests: _Optional[int] = ..., max_queued_requests: _Optional[int] = ..., max_stream_window: _Optional[int] = ..., max_evidence_hits: _Optional[int] = ..., max_patterns_per_request: _Optional[int] = ..., max_gazetteer_names: _Optional[int] = ..., max_slots_per_request: _Optional[int] = ..., max_relation_scores: _Optional[int] = ..., max_ranked_papers: _Optional[int] = ..., max_long_text_bytes: _Optional[int] = ...) -> None: ...
 
 class ListModelsRequest(_message.Message):
     __slots__ = ("page_size", "page_token")

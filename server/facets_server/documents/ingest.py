@@ -4,20 +4,23 @@ The same for one call and for the batches of a stream. A call stores all of its 
 of a stream stores the good ones and names the others with the reason.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, CollectionRecord, Document, JsonValue, UpsertResult, check_facets
+from facets.documents import CollectionEngine, CollectionRecord, Document, JsonValue, Part, UpsertResult, check_facets
 from facets.documents.fields import SearchedText
+from facets.documents.parts import LONGEST_WHOLE_CHARS, split_text, with_parts
 from facets.documents.types import MAX_PAYLOAD_BYTES
 from facets.errors import ErrorPath, InvalidInputError
-from facets_server.runtime.call_context import CallContext, Stages
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import ModelMismatchError
 from facets_server.runtime.limits import raise_first, text_problem
-from facets_server.texts.served import Encoded, PendingTexts, ServedTexts, TextModels, TokenStats
+from facets_server.texts.served import PendingTexts, ServedTexts, TextModels, TokenStats
+
+TEXTS_AT_A_TIME = 1024  # of a batch, encoded together: what the model makes of them is in memory at once
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +33,7 @@ class IncomingDocument:
         payload: Its payload.
         facets: ``[K, D]`` when the caller has encoded it, else None; a long text may have more, with their spans.
         spans: Where these facets stand in the text, ``[K, 2]``, when the caller says so, else None.
+        sections: Where sections and pages of the text begin as far as the caller knows; none: the text tells.
         problem: What the conversion found wrong; None when nothing.
     """
 
@@ -38,6 +42,7 @@ class IncomingDocument:
     payload: dict[str, JsonValue] = field(default_factory=dict)
     facets: NDArray[np.float32] | None = None
     spans: NDArray[np.int64] | None = None
+    sections: tuple[Part, ...] = ()
     problem: InvalidInputError | None = None
 
 
@@ -93,16 +98,27 @@ class PreparedBatch:
     """A checked batch whose texts wait for the model.
 
     Attributes:
-        good: ``(position, document)`` of those that may be stored.
+        good: Position of those that may be stored, the document and its parts; these are none where it is one.
         rejections: The others.
-        pending: The texts of the good ones without facets; None when there are none.
-        stages: Of the call.
+        pending: The first texts of the good ones without facets, a part each; None when there are none.
+        waiting: The other texts, which are encoded when the first ones are.
+        call: On whose behalf.
     """
 
-    good: tuple[tuple[int, IncomingDocument], ...]
+    good: tuple[tuple[int, IncomingDocument, tuple[Part, ...]], ...]
     rejections: tuple[Rejection, ...]
     pending: PendingTexts | None
-    stages: Stages
+    waiting: Sequence[str]
+    call: CallContext
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What the model made of one text."""
+
+    facets: NDArray[np.floating]
+    spans: NDArray[np.integer] | None
+    stats: TokenStats
 
 
 class Ingest:
@@ -123,17 +139,24 @@ class Ingest:
             documents: The batch.
             call: On whose behalf.
         """
-        good: list[tuple[int, IncomingDocument]] = []
+        good: list[tuple[int, IncomingDocument, tuple[Part, ...]]] = []
         rejections: list[Rejection] = []
+        texts: list[str] = []
         for position, document in enumerate(documents):
             problem = document.problem or self._problem(document, position)
-            if problem is None:
-                good.append((position, document))
-            else:
+            if problem is not None:
                 rejections.append(Rejection(position, document.id, problem))
-        texts = [self._said(document).read for _, document in good if document.facets is None]
-        pending = self.served.submit(texts, call) if texts else None
-        return PreparedBatch(tuple(good), tuple(rejections), pending, call.stages)
+                continue
+            parts = (
+                ()
+                if document.facets is not None and document.spans is None
+                else split_text(document.text, document.sections)
+            )
+            good.append((position, document, parts))
+            if document.facets is None:
+                texts += self._texts(document, parts)
+        pending = self.served.submit(texts[:TEXTS_AT_A_TIME], call) if texts else None
+        return PreparedBatch(tuple(good), tuple(rejections), pending, texts[TEXTS_AT_A_TIME:], call)
 
     def store_all(self, batch: PreparedBatch) -> StoredBatch:
         """Stores every document of the batch or none.
@@ -175,7 +198,7 @@ class Ingest:
 
     def _upsert(self, placed: Sequence[tuple[int, Document]], batch: PreparedBatch) -> UpsertResult:
         documents = [document for _, document in placed]
-        with batch.stages.measured("store", num_items=len(documents)):
+        with batch.call.stages.measured("store", num_items=len(documents)):
             return self._engine.upsert(self._record.name, documents, seen=self._record)
 
     def _problem(self, document: IncomingDocument, position: int) -> InvalidInputError | None:
@@ -202,7 +225,10 @@ class Ingest:
     ) -> InvalidInputError | None:
         expected = (self._record.num_facets, self._record.dim)
         try:
-            check_facets(facets, expected, document.spans is not None, (*where, "facet_embeddings"))
+            # Those of a long text become those of its parts, which the engine checks
+            is_long = document.spans is not None and len(document.text) > LONGEST_WHOLE_CHARS
+            some = facets[: expected[0]] if is_long else facets
+            check_facets(some, expected, document.spans is not None, (*where, "facet_embeddings"))
         except InvalidInputError as error:
             return error
         if document.spans is None:
@@ -219,44 +245,74 @@ class Ingest:
             return InvalidInputError(rule, path=(*where, "facet_spans", int(wrong[0])))
         return None
 
+    def _texts(self, document: IncomingDocument, parts: Sequence[Part]) -> list[str]:
+        """What the model is to read of a document: the parts that it can read, each with the fields."""
+        texts = [said.read for said in self._record.said(document.text, document.payload, parts)]
+        return [text for text in texts if not self.served.problem(text)] if parts else texts
+
     def _encoded(self, batch: PreparedBatch) -> list[tuple[int, Document]]:
-        encoded = batch.pending.result() if batch.pending is not None else None
+        read = self._read(batch)
         documents: list[tuple[int, Document]] = []
-        row = 0  # of the texts that were encoded
-        for position, document in batch.good:
+        for position, document, parts in batch.good:
             if document.facets is not None:
-                documents.append((position, _as_given(document, document.facets)))
+                documents.append((position, _as_given(document, document.facets, parts, self._record.num_facets)))
             else:
-                assert encoded is not None  # prepare has sent the text
-                documents.append((position, self._as_encoded(document, encoded, row)))
-                row += 1
+                documents.append((position, self._as_encoded(document, parts, read)))
         return documents
 
-    def _as_encoded(self, document: IncomingDocument, encoded: Encoded, row: int) -> Document:
-        stats = encoded.stats[row]
-        facets, spans = encoded.document(row)
+    def _read(self, batch: PreparedBatch) -> Iterator[_Read]:
+        """What the model made of the texts of a batch, one by one, in their order."""
+        if batch.pending is None:
+            return
+        encoded, num_texts = batch.pending.result(), len(batch.pending.rows.rows)
+        yield from (_Read(*encoded.document(row), encoded.stats[row]) for row in range(num_texts))
+        for start in range(0, len(batch.waiting), TEXTS_AT_A_TIME):
+            texts = batch.waiting[start : start + TEXTS_AT_A_TIME]
+            encoded = self.served.encode(texts, batch.call)
+            for row in range(len(texts)):
+                facets, spans = encoded.document(row)  # of the many texts of a book: in half precision
+                yield _Read(facets.astype(np.float16), spans, encoded.stats[row])
+
+    def _as_encoded(self, document: IncomingDocument, parts: tuple[Part, ...], read: Iterator[_Read]) -> Document:
+        shape = self._record.num_facets, self._record.dim
+        found, spans = [], []
+        for said in self._record.said(document.text, document.payload, parts):
+            one = _nothing_read(shape) if parts and self.served.problem(said.read) else next(read)
+            found.append(one)
+            if one.spans is not None:
+                spans.append(said.in_document(said.kept_spans(one.spans)))
         return Document(
             id=document.id,
             text=document.text,
             payload=document.payload,
-            facet_embeddings=facets,
-            facet_spans=None if spans is None else self._said(document).kept_spans(spans),
-            num_tokens=stats.num_tokens_in_text,
-            num_read=stats.num_tokens,
+            facet_embeddings=np.concatenate([one.facets for one in found]),
+            facet_spans=np.concatenate(spans) if len(spans) == len(found) else None,
+            num_tokens=sum(one.stats.num_tokens_in_text for one in found),
+            num_read=sum(one.stats.num_tokens for one in found),
+            parts=parts,
+            part_facets=[len(one.facets) for one in found],
         )
 
     def _said(self, document: IncomingDocument) -> SearchedText:
         return self._record.said(document.text, document.payload)[0]
 
 
-def _as_given(document: IncomingDocument, facets: NDArray[np.float32]) -> Document:
-    return Document(
+def _nothing_read(shape: tuple[int, int]) -> _Read:
+    """Of a part without words."""
+    return _Read(np.zeros(shape, dtype=np.float16), np.zeros((shape[0], 2), dtype=np.int32), TokenStats(0, 0, 0))
+
+
+def _as_given(
+    document: IncomingDocument, facets: NDArray[np.float32], parts: tuple[Part, ...], num_facets: int
+) -> Document:
+    made = Document(
         id=document.id,
         text=document.text,
         payload=document.payload,
         facet_embeddings=facets,
         facet_spans=document.spans,
     )
+    return with_parts(made, parts, num_facets=num_facets)
 
 
 def _truncated(documents: Sequence[tuple[int, Document]]) -> tuple[TruncatedDocument, ...]:

@@ -9,8 +9,9 @@ from facets_proto.values import payload_from_message
 from google.protobuf import struct_pb2
 from numpy.typing import NDArray
 
-from facets.documents import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range, SearchRequest
+from facets.documents import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Part, Range, SearchRequest
 from facets.documents.filters import Scalar
+from facets.documents.parts import check_sections
 from facets.errors import ErrorPath, InvalidInputError
 from facets_server.documents.ingest import IncomingDocument
 from facets_server.runtime.limits import LimitsConfig, check_count, check_number, check_texts
@@ -32,6 +33,8 @@ def _incoming(message: documents_pb2.Document, path: ErrorPath) -> IncomingDocum
             facets = array_of(message.facet_embeddings, (*path, "facet_embeddings"), num_axes=2)
         with named((*path, "payload")):
             payload = payload_from_message(message.payload)
+        given = [record_of(part, Part, headings=tuple(part.headings)) for part in message.parts]
+        sections = check_sections(message.text, given, (*path, "parts"))
     except InvalidInputError as error:
         return IncomingDocument(id=message.id, text=message.text, problem=error)
     spans = [(span.start, span.end) for span in message.facet_spans]
@@ -41,6 +44,7 @@ def _incoming(message: documents_pb2.Document, path: ErrorPath) -> IncomingDocum
         payload=payload,
         facets=facets,
         spans=np.array(spans, dtype=np.int64) if spans else None,
+        sections=sections,
     )
 
 
@@ -73,7 +77,7 @@ def search_of(message: documents_pb2.SearchRequest, limits: LimitsConfig) -> Doc
     """
     check_count(message.queries, ("queries",), limits.max_queries_per_search)
     texts = [(("queries", i, "text"), q.text) for i, q in enumerate(message.queries) if q.WhichOneof("query") == "text"]
-    check_texts(texts, max_bytes=limits.max_document_bytes)
+    check_texts(texts, max_bytes=limits.max_long_text_bytes)
     queries = tuple(_query(query, ("queries", i)) for i, query in enumerate(message.queries))
     top_k = top_k_of(message, ("top_k",), limits)
     if message.evidence and top_k * len(queries) > limits.max_evidence_hits:

@@ -201,9 +201,9 @@ def _paper_problems(
     if problem is not None:
         yield problem
     num_bytes = len(paper.abstract.encode())
-    if num_bytes > limits.max_document_bytes:
+    if num_bytes > limits.max_long_text_bytes:
         yield InvalidInputError(
-            f"has {num_bytes} bytes, the limit is {limits.max_document_bytes}", path=(*path, "abstract")
+            f"has {num_bytes} bytes, the limit is {limits.max_long_text_bytes}", path=(*path, "abstract")
         )
     if need_id and not paper.id:
         yield InvalidInputError("is empty, expected a name", path=(*path, "id"))

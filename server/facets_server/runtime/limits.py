@@ -16,7 +16,7 @@ from pydantic import Field
 
 from facets.config import AtLeastOne, NonNegativeInt, Positive, Settings
 from facets.errors import ErrorPath, InvalidInputError
-from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_PAGE_SIZE, MAX_TEXT_BYTES, MAX_TOP_K
+from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES, MAX_PAGE_SIZE, MAX_TEXT_BYTES, MAX_TOP_K
 from facets_server.runtime.errors import InvalidFieldsError
 
 _MOST_REPORTED = 8
@@ -31,9 +31,12 @@ class LimitsConfig(Settings):
 
     max_texts_per_request: AtLeastOne = 512
     max_text_bytes: Annotated[int, Field(ge=1, le=MAX_TEXT_BYTES)] = 32_768
-    max_message_bytes: Annotated[int, Field(ge=4096)] = 16 * 1024 * 1024
+    max_message_bytes: Annotated[int, Field(ge=4096)] = 40 * 1024 * 1024
     max_pairs_per_request: AtLeastOne = 256
-    max_document_bytes: AtLeastOne = 1_048_576
+    max_document_bytes: Annotated[int, Field(ge=1, le=MAX_DOCUMENT_BYTES)] = 32 * 1024 * 1024  # some 10,000 pages
+    max_long_text_bytes: Annotated[int, Field(ge=1, le=MAX_TEXT_BYTES)] = (
+        MAX_TEXT_BYTES  # queries, abstracts, summaries
+    )
     max_sentences_per_document: AtLeastOne = 16_384  # given, or found in a raw text; some seconds of one core
     max_documents_per_upsert: Annotated[int, Field(ge=1, le=MAX_BATCH_DOCUMENTS)] = 512
     max_queries_per_search: AtLeastOne = 64

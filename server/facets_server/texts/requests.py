@@ -71,7 +71,7 @@ def summarizing_of(request: texts_pb2.SummarizeRequest, limits: LimitsConfig) ->
         if message.WhichOneof("source") == "sentences":
             check_count(message.sentences.sentences, ("documents", i, "sentences"), limits.max_sentences_per_document)
     query = record_of(request, SummarizingQuery)
-    check_texts(_raw(query.documents), max_bytes=limits.max_document_bytes)
+    check_texts(_raw(query.documents), max_bytes=limits.max_long_text_bytes)
     check_texts(_sentences(query.documents), max_bytes=limits.max_text_bytes)
     if query.query:
         check_texts([(("query",), query.query)], max_bytes=limits.max_text_bytes)

@@ -52,6 +52,9 @@ class Hit:
     answer: Span | None
     confidence: float | None
     signals: Mapping[str, float] = field(default_factory=dict)
+    part: None = None
+    part_number: int = 0
+    num_parts: int = 1
 
     @property
     def matched_spans(self) -> tuple[tuple[int, int], ...]:

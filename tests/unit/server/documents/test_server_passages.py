@@ -216,7 +216,7 @@ def test_queries_that_nobody_can_read_are_refused(documents, query):
     assert code is grpc.StatusCode.INVALID_ARGUMENT and "queries[0].text" in details
 
 
-@pytest.mark.parametrize("text", ["", " ", "\u200b", "dog " * 300_000], ids=["none", "blank", "unseen", "long"])
+@pytest.mark.parametrize("text", ["", " ", "\u200b", "dog " * 9_000_000], ids=["none", "blank", "unseen", "long"])
 def test_documents_that_nobody_can_read_are_refused_and_nothing_is_lost(documents, text):
     batch = [documents_pb2.Document(id="good", text="fine"), documents_pb2.Document(id="bad", text=text)]
     request = documents_pb2.UpsertRequest(collection="news", documents=batch)
@@ -281,7 +281,7 @@ def test_diversity_takes_another_document_before_one_that_says_the_same(document
 
 
 def test_a_long_document_keeps_more_facets_and_can_be_written_back(documents):
-    text = LONG * 12
+    text = LONG * 4
     long = documents_pb2.Document(id="book", text=text)
     documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=[long]), timeout=60)
     request = documents_pb2.GetDocumentsRequest(collection="news", ids=["book", "dog"], include_facets=True)

@@ -1,0 +1,260 @@
+r"""Parts of long texts: cut where sections begin and between sentences, so that each says one thing and has its place.
+
+A text that one part holds stays whole. Sections are those the caller knows, else those that headings in the text show
+(Markdown, underlined, numbered, capitals, chapters); pages end with a form feed. Parts overlap by nothing and leave out
+nothing: each goes on until the next one. All of it takes time in proportion to the text.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.documents.types import Document, Part
+from facets.errors import ErrorPath, InvalidInputError
+from facets.language.interruption import check_interrupted
+from facets.language.sentences import sentences_of
+
+LONGEST_WHOLE_CHARS = 3000  # a longer text is cut
+_PART_CHARS = 2000  # about so long are its parts
+_SHORTEST_CHARS = 300  # a shorter section goes with the next one
+_LEAST, _MOST = 0.6, 1.4  # of what a part should have; a cut that is better by nature is looked for in between
+_MAX_DEPTH = 8  # headings above a part
+_MAX_HEADING_CHARS = 200
+_FENCE = re.compile(r"^[ \t]*(```|~~~)", re.MULTILINE)
+# What may be a heading, at the beginning of a line; of some what stands around decides, too.
+_HEADING = re.compile(
+    r"""^[ \t]*(?:
+        (?P<marks>\#{1,6})[ \t]+(?P<marked>\S[^\n\f]{0,200}?)[ \t#]*$
+        |(?P<underlined>[^\s\#>|`][^\n\f]{0,120})\n[ \t]*(?P<line>={3,}|-{3,}|~{3,}|\^{3,})[ \t]*$
+        |(?P<chapter>(?i:chapter|part|book|section|article|appendix|annex)[ \t]+(?:\d{1,3}|[IVXLC]{1,6}|[A-Z])
+            (?:[.:\u2013\u2014 \t-][^\n\f]{0,100})?)$
+        |(?P<number>\d{1,3}(?:\.\d{1,3}){0,4})\.?[ \t]+(?P<numbered>[A-Z\u00c0-\u00de][^\n\f]{1,100})
+        |(?P<capitals>[^\sa-z][^a-z\n\f]{3,80})$
+    )""",
+    re.MULTILINE | re.VERBOSE,
+)
+_TITLE_WORD = r"(?:[A-Z][\w'-]*|and|of|the|to|in|for|or|on|by|a|an|with)"
+_RUN_IN = re.compile(rf"({_TITLE_WORD}(?:,? {_TITLE_WORD}){{0,9}})\.(?:\s|$)")
+_UNDERLINES = {"=": 1, "-": 2, "~": 3, "^": 4}
+_WHITE = re.compile(r"\s")
+_NOT_WHITE = re.compile(r"\S")
+
+
+class _Section(NamedTuple):
+    """A stretch of a text under one heading, from its start to the next one's."""
+
+    start: int
+    headings: tuple[str, ...]
+
+
+def split_text(text: str, sections: Sequence[Part] = ()) -> tuple[Part, ...]:
+    r"""The parts of a text, one behind the other; none where it is one part.
+
+    Args:
+        text: Any text.
+        sections: Where sections and pages begin as the caller knows them, checked by :func:`check_sections`; ``end``
+            does not matter. None: what the text shows.
+
+    Example:
+        >>> text = "# Cranes\n" + "A crane fell. " * 300 + "\n\n# Bees\n" + "Bees make honey. " * 50
+        >>> [(part.end - part.start, part.headings) for part in split_text(text)]
+        [(1409, ('Cranes',)), (1400, ('Cranes',)), (1402, ('Cranes',)), (857, ('Bees',))]
+    """
+    if len(text) <= LONGEST_WHOLE_CHARS:
+        return ()
+    pages = np.array([part.start for part in sections if part.page] or _pages(text), dtype=np.int64)
+    numbers = [part.page for part in sections if part.page] or list(range(1, len(pages) + 1))
+    found = _joined(_given(sections) or _detected(text), len(text))
+    parts = []
+    for section, end in zip(found, [*(section.start for section in found[1:]), len(text)], strict=True):
+        check_interrupted()
+        for first, last in _cut(text, section.start, end, pages):
+            said = _NOT_WHITE.search(text, first, last)
+            page = int(np.searchsorted(pages, said.start() if said else first, side="right")) - 1
+            number = numbers[page] if 0 <= page and len(pages) > 1 else 0
+            parts.append(Part(start=first, end=last, headings=section.headings, page=number))
+    return tuple(_with_words(text, parts)) if len(parts) > 1 else ()
+
+
+def with_parts(document: Document, parts: tuple[Part, ...], *, num_facets: int) -> Document:
+    """A document with facets of its whole text as one of these parts: each facet goes where its span begins.
+
+    Args:
+        document: With spans; facets that are zero or have no place may be left out.
+        parts: None: it stays one.
+        num_facets: K: parts with fewer facets get zeros.
+    """
+    spans_T2 = document.facet_spans
+    if not parts or spans_T2 is None:
+        return document
+    starts, ends = (np.array([getattr(part, end) for part in parts]) for end in ("start", "end"))
+    placed = np.flatnonzero(spans_T2[:, 1] > spans_T2[:, 0])
+    part_of = np.searchsorted(starts, spans_T2[placed, 0], side="right") - 1
+    order = placed[np.argsort(part_of, kind="stable")]
+    counts = np.bincount(part_of, minlength=len(parts))
+    room = np.maximum(counts, num_facets)
+    at = np.arange(len(order)) + np.repeat(np.cumsum(room) - room - (np.cumsum(counts) - counts), counts)
+    facets = np.zeros((int(room.sum()), *document.facet_embeddings.shape[1:]), dtype=np.float32)
+    spans = np.zeros((len(facets), 2), dtype=np.int64)
+    facets[at], spans[at] = document.facet_embeddings[order], spans_T2[order]
+    in_text = spans[:, 1] <= len(document.text)  # others lie in fields, which stand behind it
+    spans[:, 1] = np.where(in_text, np.minimum(spans[:, 1], np.repeat(ends, room)), spans[:, 1])
+    return replace(document, facet_embeddings=facets, facet_spans=spans, parts=parts, part_facets=room.tolist())
+
+
+def check_sections(text: str, sections: Sequence[Part], path: ErrorPath) -> tuple[Part, ...]:
+    """Sections as :func:`split_text` takes them, of their headings what counts.
+
+    Raises:
+        InvalidInputError: They are not in the order of start, or begin behind the text.
+    """
+    before = 0
+    for place, section in enumerate(sections):
+        if not before <= section.start <= len(text):
+            rule = f"must be in order and within the {len(text)} characters of the text, got {section.start}"
+            raise InvalidInputError(rule + f" after {before}", path=(*path, place, "start"))
+        before = section.start
+    return tuple(replace(one, headings=_headings(one.headings)) for one in sections)
+
+
+def _headings(headings: Sequence[str]) -> tuple[str, ...]:
+    tidy = (
+        " ".join(heading[: 2 * _MAX_HEADING_CHARS].split())[:_MAX_HEADING_CHARS] for heading in headings[:_MAX_DEPTH]
+    )
+    return tuple(heading for heading in tidy if heading)
+
+
+def _given(sections: Sequence[Part]) -> list[_Section]:
+    """Sections whose headings are other ones than those of the section before."""
+    found = [_Section(0, ())]
+    for section in sections:
+        if section.headings != found[-1].headings:
+            found.append(_Section(section.start, section.headings))
+    return found if len(found) > 1 else []
+
+
+def _pages(text: str) -> list[int]:
+    return [0, *(match.end() for match in re.finditer("\f", text))]
+
+
+def _detected(text: str) -> list[_Section]:
+    """Sections under the headings that the text shows."""
+    fences = [match.start() for match in _FENCE.finditer(text)]
+    found, above = [_Section(0, ())], list[tuple[int, str]]()
+    for match in _HEADING.finditer(text):
+        if np.searchsorted(fences, match.start()) % 2:
+            continue  # in a block of code
+        heading = _heading(text, match)
+        if heading is None:
+            continue
+        level, said = heading
+        while above and above[-1][0] >= level:
+            above.pop()
+        above.append((level, said))
+        found.append(_Section(match.start(), _headings([one for _, one in above])))
+    return found
+
+
+def _heading(text: str, match: re.Match[str]) -> tuple[int, str] | None:
+    """Level and words of what may be a heading; None where it is none."""
+    before = text[max(0, match.start() - 3) : match.start()].rstrip(" \t")
+    stands_free = not before or before.endswith(("\n\n", "\f", "\n\r\n")) or not before.strip()
+    if not stands_free:
+        return None
+    ends_block = re.match(r"[ \t\r]*(?:\n[ \t\r]*(?:\n|$)|\f|$)", text[match.end() : match.end() + 40]) is not None
+    if match["marks"]:
+        return len(match["marks"]), match["marked"]
+    if match["underlined"]:
+        return _UNDERLINES[match["line"][0]], match["underlined"].strip()
+    if match["chapter"] and ends_block:
+        return 1, match["chapter"].strip()
+    if match["number"]:
+        return _numbered(match["number"], match["numbered"].strip(), alone=ends_block)
+    if (
+        match["capitals"]
+        and ends_block
+        and match["capitals"].isupper()
+        and re.search(r"[^\W\d_]{3}", match["capitals"])
+    ):
+        return 2, match["capitals"].strip()
+    return None
+
+
+def _numbered(number: str, said: str, *, alone: bool) -> tuple[int, str] | None:
+    """A numbered heading on a line of its own, or one that its paragraph goes on behind: "7. No Warranty. Unless".
+
+    None: it is an item of a list.
+    """
+    level = 2 + number.count(".")
+    run_in = _RUN_IN.match(said)
+    if run_in:
+        return level, f"{number} {run_in[1]}"
+    return (level, f"{number} {said}") if alone and said[-1] not in ".,;:" else None
+
+
+def _joined(sections: Sequence[_Section], end: int) -> list[_Section]:
+    """Sections, short ones with the next one; what is joined has the headings of the longest."""
+    found: list[_Section] = []
+    start, longest = 0, -1
+    headings: tuple[str, ...] = ()
+    for section, stop in zip(sections, [*(section.start for section in sections[1:]), end], strict=True):
+        if stop - section.start > longest:
+            longest, headings = stop - section.start, section.headings
+        if stop - start >= _SHORTEST_CHARS:
+            found.append(_Section(start, headings))
+            start, longest = stop, -1
+    return found or [_Section(0, headings)]
+
+
+def _cut(text: str, start: int, end: int, pages: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Parts of about one length of one section; cut before a page or a paragraph, else a sentence, else a word."""
+    count = -(-(end - start) // _PART_CHARS)
+    if end - start <= LONGEST_WHOLE_CHARS:
+        yield start, end
+        return
+    goal = (end - start) / count
+    sentences = np.array([start + one.start for one in sentences_of(text[start:end])], dtype=np.int64)
+    breaks = np.array([start + match.end() for match in re.finditer(r"\n[ \t\r]*\n\s*|\f\s*", text[start:end])])
+    better = np.intersect1d(sentences, np.concatenate([breaks.astype(np.int64), pages]))
+    while end - start > _MOST * goal:
+        low, high, aim = start + int(_LEAST * goal), start + int(_MOST * goal), start + int(goal)
+        cut = _nearest(better, low, high, aim) or _nearest(sentences, low, high, aim) or _at_word(text, low, high, aim)
+        yield start, cut
+        start = cut
+    yield start, end
+
+
+def _nearest(places: NDArray[np.int64], low: int, high: int, aim: int) -> int:
+    """The place nearest to the aim from ``low`` to ``high``; 0: there is none."""
+    within = places[np.searchsorted(places, low) : np.searchsorted(places, high, side="right")]
+    return int(within[np.abs(within - aim).argmin()]) if len(within) else 0
+
+
+def _at_word(text: str, low: int, high: int, aim: int) -> int:
+    """Behind the white space that is nearest behind the aim, else before it, else at the aim."""
+    found = _WHITE.search(text, aim, high)
+    if found:
+        return found.end()
+    before = max(text.rfind(" ", low, aim), text.rfind("\n", low, aim))
+    return before + 1 if before >= low else aim
+
+
+def _with_words(text: str, parts: Sequence[Part]) -> Iterator[Part]:
+    """Parts of nothing but white space belong to the one before, or to the next one."""
+    held: Part | None = None
+    for part in parts:
+        if held is not None and not text[part.start : part.end].strip():
+            held = replace(held, end=part.end)
+            continue
+        if held is not None and not text[held.start : held.end].strip():
+            held = replace(part, start=held.start)
+            continue
+        if held is not None:
+            yield held
+        held = part
+    if held is not None:
+        yield held

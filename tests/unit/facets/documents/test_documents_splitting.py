@@ -1,0 +1,158 @@
+"""Where long texts are cut: at sections, pages and between sentences, in linear time whatever they hold."""
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from facets.documents import Document, Part
+from facets.documents.parts import LONGEST_WHOLE_CHARS, check_sections, split_text, with_parts
+from facets.errors import InvalidInputError
+from facets.language.sentences import sentences_of
+
+PROSE = "The crane fell on Monday. Nobody was hurt, said Dr. Who. It was 5 p.m. then. "
+
+
+def assert_whole(text: str, parts: tuple[Part, ...]) -> None:
+    """They are all of the text, and none is blank."""
+    assert "".join(text[part.start : part.end] for part in parts) == (text if parts else "")
+    assert all(text[part.start : part.end].strip() for part in parts)
+
+
+def test_a_short_text_stays_one_part() -> None:
+    text = ("# Cranes\n\n" + PROSE * 50)[:LONGEST_WHOLE_CHARS]
+    assert split_text(text) == () == split_text("")
+    assert split_text(text, (Part(start=0, end=0, headings=("A",)), Part(start=900, end=0, headings=("B",)))) == ()
+
+
+def test_parts_begin_with_sentences_and_overlap_by_nothing() -> None:
+    text = PROSE * 400
+    parts = split_text(text)
+    assert_whole(text, parts)
+    assert {part.start for part in parts} <= {sentence.start for sentence in sentences_of(text)}
+    sizes = [part.end - part.start for part in parts]
+    assert min(sizes) > 1200 and max(sizes) < 2800
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("# Cranes\n\n", "## Bees\n\n"),
+        ("Cranes\n======\n\n", "Bees\n------\n\n"),
+        ("Chapter 1: Cranes\n\n", "Chapter 2: Bees\n\n"),
+        ("1 Cranes\n\n", "1.1 Bees\n\n"),
+        ("CRANES\n\n", "BEES\n\n"),
+        ("1. On Cranes. ", "2. On Bees. "),
+    ],
+)
+def test_headings_of_all_kinds_are_seen(first: str, second: str) -> None:
+    text = first + PROSE * 20 + "\n\n" + second + PROSE * 20
+    parts = split_text(text)
+    assert_whole(text, parts)
+    assert len(parts) == 2 and text[parts[1].start :].startswith(second)
+    assert (
+        "Cranes".casefold() in parts[0].headings[0].casefold() and "Bees".casefold() in parts[1].headings[-1].casefold()
+    )
+    assert len(parts[1].headings) == (2 if first[0] == "#" or first.startswith(("Cranes\n", "1 ")) else 1)
+
+
+def test_comments_in_code_and_items_of_lists_are_no_headings() -> None:
+    code = "Look:\n\n```\n# not a heading\n\n# nor this\n```\n\n"
+    items = "\n\n1. Buy milk and bread for all of us.\n\n2. Then go home, and rest.\n\n"
+    assert {part.headings for part in split_text(code + PROSE * 30 + items + PROSE * 30)} == {()}
+
+
+def test_pages_are_counted_and_preferred() -> None:
+    text = "\f".join([PROSE * 25] * 6)
+    parts = split_text(text)
+    assert_whole(text, parts)
+    assert [part.page for part in parts] == [1, 2, 3, 4, 5, 6]
+    assert all(part.page == 0 for part in split_text(PROSE * 100))
+
+
+def test_sections_of_the_caller_go_before_what_the_text_shows() -> None:
+    text = "# Not asked\n\n" + PROSE * 60
+    at = text.index("Nobody", 2500)
+    given_ = (
+        Part(start=0, end=0, headings=("Book", "One"), page=11),
+        Part(start=at, end=0, headings=("Book", "Two"), page=12),
+    )
+    parts = split_text(text, check_sections(text, given_, ("parts",)))
+    assert_whole(text, parts)
+    assert [(part.headings, part.page) for part in parts] == [(("Book", "One"), 11), (("Book", "Two"), 12)]
+    assert parts[1].start == at
+
+
+def test_short_sections_go_with_the_next_one() -> None:
+    text = "# Cranes\n\n## Old ones\n\n" + PROSE * 30 + "\n\n## New ones\n\nNone.\n\n# Bees\n\n" + PROSE * 30
+    parts = split_text(text)
+    assert_whole(text, parts)
+    assert [part.headings for part in parts] == [("Cranes", "Old ones"), ("Bees",)]
+
+
+@pytest.mark.parametrize("starts", [[5, 3], [0, 10**9]])
+def test_sections_out_of_order_or_of_the_text_are_refused(starts: list[int]) -> None:
+    with pytest.raises(InvalidInputError, match="must be in order and within"):
+        check_sections(PROSE * 50, [Part(start=start, end=0) for start in starts], ("parts",))
+
+
+def test_headings_are_cut_to_what_counts() -> None:
+    section = Part(start=0, end=0, headings=("  a\n b ", "", *("x" * 500 for _ in range(500))))
+    (checked,) = check_sections(PROSE, [section], ("parts",))
+    assert checked.headings == ("a b", *["x" * 200] * 6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    pieces=st.lists(
+        st.tuples(
+            st.sampled_from(
+                ["# A b\n\n", "\f", "\n\n", PROSE, "x" * 70, " ", "1. One Two. ", "***\n", "Tom\n---\n", "```\n"]
+            ),
+            st.integers(1, 60),
+        ),
+        max_size=12,
+    )
+)
+def test_any_text_is_cut_into_all_of_it(pieces: list[tuple[str, int]]) -> None:
+    text = "".join(piece * count for piece, count in pieces)
+    parts = split_text(text)
+    assert_whole(text, parts)
+    assert len(parts) != 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "word " * 600_000,
+        "x" * 3_000_000,
+        "".join(f"# {n}\n\n" for n in range(100_000)),
+        "a\f" * 100_000,
+        ". " * 500_000,
+    ],
+    ids=["no stop", "no space", "100,000 headings", "100,000 empty pages", "stops"],
+)
+def test_endless_texts_take_linear_time(text: str) -> None:
+    start = time.process_time()
+    parts = split_text(text)
+    assert time.process_time() - start < 20
+    assert_whole(text, parts)
+    assert all(part.end - part.start <= LONGEST_WHOLE_CHARS for part in parts)
+
+
+def test_facets_of_a_whole_text_go_to_the_parts_that_their_spans_begin_in() -> None:
+    text = PROSE * 100
+    parts = split_text(text)
+    starts = np.array([0, parts[1].start - 3, parts[2].start, parts[2].start + 9, 0])
+    document = Document(
+        id="a",
+        text=text,
+        facet_embeddings=np.arange(10.0).reshape(5, 2),
+        facet_spans=np.stack([starts, [5, parts[1].start + 9, parts[2].start + 4, parts[2].start + 12, 0]], axis=1),
+    )
+    made = with_parts(document, parts, num_facets=2)
+    assert list(made.part_facets) == [2] * len(parts)
+    assert made.facet_embeddings[:6].tolist() == [[0, 1], [2, 3], [0, 0], [0, 0], [4, 5], [6, 7]]
+    assert made.facet_spans is not None and made.facet_spans[1].tolist() == [parts[1].start - 3, parts[1].start]
