@@ -126,7 +126,7 @@ def reranking_of(message: documents_pb2.RerankRequest, limits: LimitsConfig) -> 
     """
     check_count(message.texts, ("texts",), limits.max_texts_per_request)
     named = [(("query",), message.query), *((("texts", i), text) for i, text in enumerate(message.texts))]
-    check_texts(named, max_bytes=limits.max_document_bytes)
+    check_texts(named, max_bytes=limits.max_long_text_bytes)
     top_k = message.top_k if message.HasField("top_k") else len(message.texts)
     top_k = check_number(top_k, ("top_k",), len(message.texts))
     return record_of(message, RerankQuery, documents=list(message.texts), texts=[message.query], top_k=top_k)

@@ -14,7 +14,7 @@ from facets.documents.index_manager import IndexManager
 from facets.documents.store import SCHEMA, DocumentStore
 from facets.documents.types import MAX_ID_BYTES, MAX_PAYLOAD_BYTES
 from facets.errors import ConflictError, InvalidInputError, NotFoundError, NotReadyError, StorageError
-from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_TEXT_BYTES, MAX_TOP_K, EngineConfig
+from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES, MAX_TOP_K, EngineConfig
 from facets.index.exact import reference_search
 from facets.storage import Database
 
@@ -126,7 +126,7 @@ def test_empty_upsert_changes_nothing(engine: CollectionEngine) -> None:
         (document("x" * (MAX_ID_BYTES + 1)), "documents[1].id"),
         (document("\ud800"), "documents[1].id"),
         (document("b", text="\udfff"), "documents[1].text"),
-        (document("b", text="x" * (MAX_TEXT_BYTES + 1)), "documents[1].text"),
+        (document("b", text="x" * (MAX_DOCUMENT_BYTES + 1)), "documents[1].text"),
         (document("b", payload={"x": "y" * MAX_PAYLOAD_BYTES}), "documents[1].payload"),
         (document("b", payload={"x": float("nan")}), "documents[1].payload"),
         (document("b", payload={"x": object()}), "documents[1].payload"),
