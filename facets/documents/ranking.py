@@ -14,7 +14,6 @@ from facets.documents.codes import starts_of
 from facets.documents.confidence import SIGNALS, RelevanceCurve, features_of
 from facets.documents.evidence import HeldFacets, answer_of, matched_words, matches_of, met_in_text
 from facets.documents.filters import Filter
-from facets.documents.passages import Passage
 from facets.documents.records import CollectionRecord
 from facets.documents.types import Combination, Hit, SearchMode
 from facets.documents.views import StoreView
@@ -338,30 +337,13 @@ def _hits(
                 confidence=None if scored.confidences is None else float(scored.confidences[place]),
                 signals=dict(zip(SIGNALS, scored.signals[place].tolist(), strict=True)),
                 revision=passage.revision,
+                part=passage.part if passage.num_parts > 1 else None,
+                part_number=passage.number if passage.num_parts > 1 else 0,
+                num_parts=passage.num_parts,
             )
-            found.append(_placed(hit, passage))
+            found.append(hit)
         hits.append(tuple(found))
     return tuple(hits)
-
-
-def _placed(hit: Hit, passage: Passage) -> Hit:
-    """A hit whose spans are of its part, as one of the document."""
-    if passage.num_parts == 1:
-        return hit
-    start = passage.part.start
-    evidence = tuple(
-        match if match.second_span is None else replace(match, second_span=match.second_span.moved(start))
-        for match in hit.evidence
-    )
-    answer = None if hit.answer is None else hit.answer.moved(start)
-    return replace(
-        hit,
-        evidence=evidence,
-        answer=answer,
-        part=passage.part,
-        part_number=passage.number,
-        num_parts=passage.num_parts,
-    )
 
 
 def share_of(space: str) -> float:

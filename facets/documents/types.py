@@ -269,13 +269,6 @@ class Span:
     words: tuple[tuple[int, int], ...] = ()
     field: str = ""
 
-    def moved(self, by: int) -> "Span":
-        """The same in a text that has so many characters before this one; of a field as it is."""
-        if self.field:
-            return self
-        words = tuple((start + by, end + by) for start, end in self.words)
-        return Span(start=self.start + by, end=self.end + by, text=self.text, words=words)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FacetMatch:
@@ -324,8 +317,9 @@ class Hit:
             query never less where the score is more; None without a curve for the mode.
         signals: What speaks for it, see :data:`facets.documents.confidence.SIGNALS`.
         revision: Revision of the write that stored the document.
-        part: The part that was found: of the parts of the document the best one, where hits are documents. All spans
-            count from the beginning of the whole text. None where the document is one part.
+        part: The part that was found: of the parts of the document the best one, where hits are documents. None where
+            the document is one part. Spans of the hit count in ``text``, that of the part; its ``start`` is where that
+            begins in the whole.
         part_number: Which one it is, from 1; 0 without parts.
         num_parts: Of the document.
     """

@@ -90,7 +90,7 @@ def _hit_html(hit: SearchHit) -> str:
     part = shown_part(hit.text, answer, _TEXT_CHARS)
     text = marked(hit.text, part, answer=answer, words=words) if hit.text else ""
     met_in = _field_html(hit.answer, hit.matched_spans) if hit.answer and hit.answer.field else ""
-    title = f"<strong>{escape(_title(hit))}</strong> " if _title(hit) else ""
+    title = f"<strong>{escape(path_of(hit))}</strong> " if path_of(hit) else ""
     facets = "".join(f'<p class="dim">{met(match, "query", "document")}</p>' for match in hit.evidence[:1])
     return f'{title}<code>{escape(hit.id)}</code> <span class="dim">{_sure(hit)}</span>{met_in}<p>{text}</p>{facets}'
 
@@ -112,13 +112,19 @@ def results_text(found: Sequence[Sequence[SearchHit]]) -> str:
             part = shown_part(hit.text, in_text(hit)[0], _TEXT_CHARS)
             text = " ".join(hit.text[part.start : part.end].split())
             met_in = [f"    {field_line(hit.answer)}"] if hit.answer and hit.answer.field else []
-            lines += [f"{rank:>2}  {_sure(hit)}  {hit.id}  {_title(hit)}".rstrip(), *met_in, f"    {text}"]
+            lines += [f"{rank:>2}  {_sure(hit)}  {hit.id}  {path_of(hit)}".rstrip(), *met_in, f"    {text}"]
     return "\n".join(lines)
 
 
-def _title(hit: SearchHit) -> str:
+def path_of(hit: SearchHit) -> str:
+    """Where a hit stands: title of the document, headings above its part, and page; empty where none is known."""
     title = hit.payload.get("title")
-    return title if isinstance(title, str) else ""
+    steps = [title] if isinstance(title, str) and title.strip() else []
+    if hit.part is None:
+        return " > ".join(steps)
+    steps += [one for one in hit.part.headings if one not in steps]
+    page = f"p. {hit.part.page}" if hit.part.page else f"part {hit.part_number} of {hit.num_parts}"
+    return ", ".join([" > ".join(steps), page] if steps else [page])
 
 
 def _sure(hit: SearchHit) -> str:

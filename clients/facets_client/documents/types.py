@@ -205,8 +205,9 @@ class SearchHit:
             when not calibrated.
         matched_spans: Where words of the query stand in the answer, in any form, in the order of the text; of the
             same field, which is not said again.
-        part: The part that was found, of a document the best one; all spans count from the beginning of the whole
-            text. Unset where the document is one part.
+        part: The part that was found, of a document the best one; unset where the document is one part. All spans
+            of the hit count from the beginning of the part, which is what text holds; part.start is where that
+            begins in the whole.
         part_number: Which one it is, from 1; 0 without parts.
         num_parts: Parts of the document.
     """

@@ -12,7 +12,7 @@ from facets_client.cli.options import FileOption, ModelOption, WhereOption, pars
 from facets_client.cli.output import add_row, clean, count_of, match_line, print_json, shortened, stdout, table
 from facets_client.cli.settings import settings_of
 from facets_client.core.types import Span
-from facets_client.documents.results import SearchResults, field_line, in_text, shown_part
+from facets_client.documents.results import SearchResults, field_line, in_text, path_of, shown_part
 from facets_client.documents.types import SearchHit, SearchMode
 
 _ANSWER, _WORD = "yellow", "bold"
@@ -80,6 +80,7 @@ def search(
     explain: Annotated[bool, typer.Option("--explain", help="Show every facet that met, and where it stands.")] = False,
     num_words: Annotated[int, typer.Option(help="Nearest words for each facet shown.", min=1)] = 5,
     full: Annotated[bool, typer.Option("--full", help="Whole texts and payloads.")] = False,
+    parts: Annotated[bool, typer.Option("--parts", help="Find parts of long documents, each a hit.")] = False,
     model: Annotated[str, typer.Option(help="Model for the query, of the collection's space.")] = "",
     min_revision: Annotated[int, typer.Option(help="Wait for this index revision.", min=0)] = 0,
 ) -> None:
@@ -108,6 +109,7 @@ def search(
             num_words=num_words,
             min_confidence=min_confidence,
             diversify=diversify,
+            group=not parts,
             model=model,
         )
     if settings.json:
@@ -155,16 +157,17 @@ def _note(found: SearchResults, num_shown: int, min_confidence: float | None) ->
     if min_confidence and not num_shown:
         return f"nothing relevant: no document has confidence {min_confidence:g}, {how}"
     less = f", {len(hits) - num_shown} less sure ones left out" if len(hits) > num_shown else ""
-    return f"{count_of(num_shown, 'document')}{less}, {how}"
+    what = "hit" if len({hit.id for hit in hits}) < len(hits) else "document"
+    return f"{count_of(num_shown, what)}{less}, {how}"
 
 
 def _print_hit(console: Console, rank: int, hit: SearchHit, *, full: bool, explain: bool) -> None:
     head = Text(f"{rank:>2}  ")
     head.append(f"{hit.score:.4f}" if hit.confidence is None else f"confidence {hit.confidence:.2f}", style="bold")
     head.append(f"  {clean(hit.id)}", style="cyan")
-    title = hit.payload.get("title")
-    if isinstance(title, str) and title.strip():
-        head.append(f"  {shortened(title, _TITLE_CHARS)}", style="bold")
+    path = path_of(hit)
+    if path:
+        head.append(f"  {shortened(path, _TITLE_CHARS)}", style="bold")
     console.print(head)
     lines = [excerpt(hit, len(hit.text) if full else _TEXT_CHARS)] if hit.text else []
     if hit.answer and hit.answer.field:
