@@ -120,7 +120,7 @@ def path_of(hit: SearchHit) -> str:
     """Where a hit stands: title of the document, headings above its part, and page; empty where none is known."""
     title = hit.payload.get("title")
     steps = [title] if isinstance(title, str) and title.strip() else []
-    if hit.part is None:
+    if not hit.part_number:
         return " > ".join(steps)
     steps += [one for one in hit.part.headings if one not in steps]
     page = f"p. {hit.part.page}" if hit.part.page else f"part {hit.part_number} of {hit.num_parts}"
