@@ -26,7 +26,8 @@ _MOST_OF_TWO_CHARS = 500  # of two sentences together
 _SHARE_OF_SPAN = 3  # a neighbour that holds a third of the span belongs to the answer
 _STOPS = ".!?\u2026\u3002\"')\u201d\u2019"
 _CLAUSE = re.compile(r"[,;:](?=\s)\s*|\s(?=[(\u2013\u2014])|\n\s*")
-_AS_CLOSE = 0.7  # of the cosine of a field: what the text says is shown before it
+_AS_CLOSE = 0.65  # of the best cosine: what the text says is shown before a field, what stands beside comes along
+_TELLING_WORDS = 4  # a span of fewer is a heading or a name
 _AROUND = 400  # characters around a span in which its sentences begin and end
 _LONGEST_SEARCH = 100_000  # characters of a text that are looked through for the sentence with the words
 
@@ -82,24 +83,21 @@ def _span(held: HeldFacets, facet: int) -> Span | None:
     return None if held.spans is None else held.said.span(*held.spans[facet].tolist())
 
 
-def met_in_text(query_JD: NDArray[np.float32], matches: tuple[FacetMatch, ...], held: HeldFacets) -> Span | None:
-    """Where the text itself meets the facet of the query that contributes most, where a field met it best.
+def met_in_text(query_JD: NDArray[np.float32], matches: tuple[FacetMatch, ...], held: HeldFacets) -> tuple[Span, ...]:
+    """Where the text itself meets the facet of the query that contributes most, closest first.
 
     Returns:
-        The span of the closest facet of the text; None where it is much less close than that of the field, or where the
-        text met the query best anyway.
+        Spans of the facets of the text, no fields, that are about as close as the closest of all.
     """
     best = next((match for match in matches if match.second_span and match.contribution > 0), None)
-    if best is None or best.second_span is None or not best.second_span.field or held.spans is None:
-        return None
+    if best is None or held.spans is None:
+        return ()
     places = np.flatnonzero(held.said.in_text(held.spans))
-    if not len(places):
-        return None
     asked_D = query_JD[best.first_facet]
     cosines = held.facets[places] @ (asked_D / np.linalg.norm(asked_D))
-    if cosines.max() < _AS_CLOSE * best.cosine:
-        return None
-    return _span(held, int(places[cosines.argmax()]))
+    order = np.argsort(-cosines, kind="stable")
+    found = (_span(held, int(place)) for place in places[order[cosines[order] >= _AS_CLOSE * best.cosine]])
+    return tuple(span for span in found if span is not None)
 
 
 def answer_of(
@@ -108,16 +106,17 @@ def answer_of(
     terms: QueryTerms | None,
     rarities: Mapping[int, float],
     *,
-    in_text: Span | None = None,
+    in_text: tuple[Span, ...] = (),
 ) -> Span | None:
     """The part of a document that answers a query best: one whole sentence, or two where one alone says too little.
 
-    Of the sentences that the span of the facet that contributes most lies in, the one whose words weigh most in the
-    query; where they weigh less than half of it, what else the span lies in comes along. Without a span, the sentence
-    of the text whose words weigh most. A sentence that says nothing but words of the query, such as a title, is shown
-    only where there is no other: the one behind it is asked, too. A sentence of more than 300 characters is cut where
-    a clause begins or ends. For the same reason the text goes before fields: these are shown where half of the query,
-    or the facet that contributes most, is met there and nothing of it in the text.
+    Of the sentences that the span of the facet that contributes most lies in, and of those beside them that meet it
+    about as closely, the one whose words weigh most in the query; where they weigh less than half of it, another one
+    of these comes along. A span of a word or two, such as a heading, gives way to a longer one. Without a span, the
+    sentence of the text whose words weigh most. A sentence that says nothing but words of the query, such as a title,
+    is shown only where there is no other: the one behind it is asked, too. A sentence of more than 300 characters is
+    cut where a clause begins or ends. For the same reason the text goes before fields: these are shown where half of
+    the query, or the facet that contributes most, is met there and nothing of it in the text.
 
     Args:
         said: Text and fields of the document.
@@ -136,12 +135,13 @@ def answer_of(
         if field is not None:
             found = _answer_in(field.text, span if span and span.field == field.name else None, wanted, rarities)
             return found and replace(found, field=field.name)
-        span = in_text if span and span.field else span
-    return _answer_in(said.text, span, wanted, rarities)
+    if span is not None and (span.field or in_text):
+        span = next((one for one in in_text if len(one.text.split()) >= _TELLING_WORDS), next(iter(in_text), None))
+    return _answer_in(said.text, span, wanted, rarities, beside=in_text)
 
 
 def _met_field(
-    said: SearchedText, span: Span | None, wanted: set[int], rarities: Mapping[int, float], in_text: Span | None
+    said: SearchedText, span: Span | None, wanted: set[int], rarities: Mapping[int, float], in_text: tuple[Span, ...]
 ) -> FieldText | None:
     """The field that is shown for a document; None: its text."""
     held = [_held_weight(one.text, wanted, rarities) for one in said.fields]
@@ -150,7 +150,7 @@ def _met_field(
         return None
     if most > 0 and most >= sum(rarities.get(hash, 0.0) for hash in wanted) / 2:
         return said.fields[held.index(most)]
-    if span is not None and span.field and in_text is None:
+    if span is not None and span.field and not in_text:
         return next(one for one in said.fields if one.name == span.field)
     return None
 
@@ -163,8 +163,15 @@ def _held_weight(text: str, wanted: set[int], rarities: Mapping[int, float]) -> 
     return sum(rarities.get(hash, 0.0) for hash in held)
 
 
-def _answer_in(text: str, span: Span | None, wanted: set[int], rarities: Mapping[int, float]) -> Span | None:
-    """See :func:`answer_of`: of one text, with the span in it that met."""
+def _answer_in(
+    text: str,
+    span: Span | None,
+    wanted: set[int],
+    rarities: Mapping[int, float],
+    *,
+    beside: tuple[Span, ...] = (),
+) -> Span | None:
+    """See :func:`answer_of`: of one text, with the span in it that met, and further ones that did."""
     if span is None and not wanted:
         return None
     first, last = (span.start, span.end) if span else (0, min(len(text), _LONGEST_SEARCH))
@@ -174,6 +181,8 @@ def _answer_in(text: str, span: Span | None, wanted: set[int], rarities: Mapping
     asked = [word for word in words if word[0] in wanted]
     sentences = [_Part(one.start + window[0], one.end + window[0]) for one in _sentences(text[slice(*window)])]
     within = [part for part in sentences if part.end > first and part.start < last]
+    if span is not None:
+        within = _with_neighbours(within, sentences, beside)
     telling = _telling(within, sentences, [word for word in words if word[0] not in wanted], text) if wanted else within
     weights = [(_weight(asked, rarities, part), part) for part in telling]
     weight, chosen = max(weights, key=lambda entry: entry[0], default=(0.0, None))
@@ -183,7 +192,7 @@ def _answer_in(text: str, span: Span | None, wanted: set[int], rarities: Mapping
         chosen = max(within, key=lambda part: _overlap(part, span))
     assert chosen is not None
     if span is not None and weight <= sum(rarities.get(hash, 0.0) for hash in wanted) / 2:
-        chosen = _joined(chosen, within, span, text)
+        chosen = _joined(chosen, within, (span, *beside), text)
     focus = [place[1:] for place in asked if chosen.start <= place[1] < chosen.end]
     start, end = _shortened(text, chosen, focus or [(first, last)])
     held = tuple((begin, stop) for _, begin, stop in asked if begin >= start and stop <= end)
@@ -197,22 +206,37 @@ class _Part(NamedTuple):
     end: int
 
 
+def _with_neighbours(within: list[_Part], sentences: list[_Part], met: tuple[Span, ...]) -> list[_Part]:
+    """Sentences with the one before and the one behind them, where a facet met in these, too."""
+    if not within:
+        return within
+    first, last = sentences.index(within[0]), sentences.index(within[-1])
+    before, behind = sentences[max(0, first - 1) : first], sentences[last + 1 : last + 2]
+    near = [part for part in (*before, *behind) if any(_overlap(part, span) > 0 for span in met)]
+    return sorted([*within, *near])
+
+
 def _overlap(part: _Part, span: Span) -> int:
     return min(part.end, span.end) - max(part.start, span.start)
 
 
-def _joined(chosen: _Part, within: list[_Part], span: Span, text: str) -> _Part:
-    """The sentence with a neighbour that a third of the span lies in, where they stand in one paragraph."""
-    wide = (span.end - span.start) / _SHARE_OF_SPAN
+def _joined(chosen: _Part, within: list[_Part], met: tuple[Span, ...], text: str) -> _Part:
+    """The sentence with the neighbour in which a facet met most closely, where they stand in one paragraph."""
     place = within.index(chosen) if chosen in within else -2
-    beside = [part for other, part in enumerate(within) if abs(other - place) == 1 and _overlap(part, span) >= wide]
-    for part in sorted(beside, key=lambda part: -_overlap(part, span)):
+    beside = [part for other, part in enumerate(within) if abs(other - place) == 1]
+    for part in sorted(beside, key=lambda part: _first_met(part, met)):
         before, behind = sorted((chosen, part))
         gap = text[before.end : behind.start]
         is_sentence = text[before.end - 1] in _STOPS
         if is_sentence and gap.count("\n") < 2 and behind.end - before.start <= _MOST_OF_TWO_CHARS:
             return _Part(before.start, behind.end)
     return chosen
+
+
+def _first_met(part: _Part, met: tuple[Span, ...]) -> int:
+    """Place of the first span, closest first, of which a third lies in a part."""
+    wide = (_overlap(part, span) * _SHARE_OF_SPAN >= span.end - span.start for span in met)
+    return next((place for place, is_met in enumerate(wide) if is_met), len(met))
 
 
 def _shortened(text: str, part: _Part, focus: list[tuple[int, int]]) -> _Part:

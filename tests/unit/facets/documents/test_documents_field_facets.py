@@ -223,7 +223,7 @@ def test_every_part_has_the_title_and_its_headings(
     assert hit.part_number == 1 + axis // 2
     assert hit.matched_words == ("ports",), "the title belongs to both"
     if not field:
-        assert LONG[span.start : span.end] == text
+        assert hit.text[span.start : span.end] == text
     (again,) = empty_engine.get("docs", ["long"], include_facets=True).documents
     assert again.facet_spans is not None
     assert again.facet_spans.tolist() == of_parts(empty_engine, "Ports of the north").facet_spans.tolist()  # type: ignore[union-attr]
