@@ -83,20 +83,22 @@ SUMMARY_ORDER_ORIGINAL: SummaryOrder
 SUMMARY_ORDER_SELECTION: SummaryOrder
 
 class EmbedRequest(_message.Message):
-    __slots__ = ("texts", "model", "normalize", "dtype", "include_spans", "include_vectors")
+    __slots__ = ("texts", "model", "normalize", "dtype", "include_spans", "include_vectors", "vectors_only")
     TEXTS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     NORMALIZE_FIELD_NUMBER: _ClassVar[int]
     DTYPE_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_SPANS_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_VECTORS_FIELD_NUMBER: _ClassVar[int]
+    VECTORS_ONLY_FIELD_NUMBER: _ClassVar[int]
     texts: _containers.RepeatedScalarFieldContainer[str]
     model: str
     normalize: bool
     dtype: _common_pb2.DataType
     include_spans: bool
     include_vectors: bool
-    def __init__(self, texts: _Optional[_Iterable[str]] = ..., model: _Optional[str] = ..., normalize: _Optional[bool] = ..., dtype: _Optional[_Union[_common_pb2.DataType, str]] = ..., include_spans: _Optional[bool] = ..., include_vectors: _Optional[bool] = ...) -> None: ...
+    vectors_only: bool
+    def __init__(self, texts: _Optional[_Iterable[str]] = ..., model: _Optional[str] = ..., normalize: _Optional[bool] = ..., dtype: _Optional[_Union[_common_pb2.DataType, str]] = ..., include_spans: _Optional[bool] = ..., include_vectors: _Optional[bool] = ..., vectors_only: _Optional[bool] = ...) -> None: ...
 
 class EmbedResponse(_message.Message):
     __slots__ = ("facet_embeddings", "token_stats", "model", "timings", "facet_spans", "vectors")

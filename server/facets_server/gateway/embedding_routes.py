@@ -165,7 +165,9 @@ class EmbeddedTexts:
     num_tokens: int
 
 
-async def embed(upstream: Upstream, texts: Sequence[str], model: str, caller: Caller) -> EmbeddedTexts:
+async def embed(
+    upstream: Upstream, texts: Sequence[str], model: str, *, caller: Caller, with_facets: bool
+) -> EmbeddedTexts:
     """Embeds texts.
 
     Args:
@@ -173,16 +175,18 @@ async def embed(upstream: Upstream, texts: Sequence[str], model: str, caller: Ca
         texts: At least one.
         model: Name of the model; empty: the first of ``listed_models``, whose vectors are best compared.
         caller: For whom.
+        with_facets: Whether anybody asks for facets: without them models of passages have half the work.
 
     Raises:
         CallFailedError: The server refuses them.
     """
     if not model:
         model = next((found.name for found in await listed_models(upstream, caller)), "")
-    request = texts_pb2.EmbedRequest(texts=texts, model=model, include_vectors=True, include_spans=True)
+    request = texts_pb2.EmbedRequest(texts=texts, model=model, include_vectors=True)
+    request.include_spans, request.vectors_only = with_facets, not with_facets
     data = await upstream.call(_EMBED, request.SerializeToString(), caller)
     reply = texts_pb2.EmbedResponse.FromString(data)
-    facets = _array(reply.facet_embeddings)
+    facets = _array(reply.facet_embeddings) if with_facets else np.empty((0, 1, 1), np.float32)
     are_there: list[NDArray[np.bool_]] = list(np.any(facets, axis=2))  # a short text has fewer than K
     spans = [[(span.start, span.end) for span in found.spans] for found in reply.facet_spans]
     return EmbeddedTexts(
@@ -193,7 +197,7 @@ async def embed(upstream: Upstream, texts: Sequence[str], model: str, caller: Ca
             [span for span, is_there in zip(of_text, there, strict=True) if is_there]
             for of_text, there in zip(spans, are_there, strict=True)
         ]
-        if spans
+        if spans and with_facets
         else [],
         num_tokens=sum(stats.num_tokens for stats in reply.token_stats),
     )
@@ -242,10 +246,12 @@ class ForeignRoutes(RouteSet):
 class _EmbeddingRoutes(ForeignRoutes):
     """What the routes of both have in common."""
 
-    async def _embedded(self, request: Request, texts: Sequence[str], model: str, *, fields: Fields) -> EmbeddedTexts:
+    async def _embedded(
+        self, request: Request, texts: Sequence[str], model: str, *, fields: Fields, with_facets: bool = False
+    ) -> EmbeddedTexts:
         dimensions = fields.number("dimensions")
         caller = caller_of(request, timeout_s=self._timeout_s)
-        found = await unless_gone(request, embed(self._upstream, texts, model, caller))
+        found = await unless_gone(request, embed(self._upstream, texts, model, caller=caller, with_facets=with_facets))
         width = found.vectors.shape[1]
         if dimensions not in (None, width):
             raise BadFieldError("dimensions", f"is {dimensions}, expected {width} or none: vectors are not shortened")
@@ -271,7 +277,7 @@ class OpenAIRoutes(_EmbeddingRoutes):
         encoding = fields.text("encoding_format", _FORMATS[0], of=_FORMATS)
         with_facets = fields.flag("facets", default=False)
         fields.text("user")
-        found = await self._embedded(request, texts, model, fields=fields)
+        found = await self._embedded(request, texts, model, fields=fields, with_facets=with_facets)
         data = [_entry(found, place, encoding, with_facets=with_facets) for place in range(len(texts))]
         usage = {"prompt_tokens": found.num_tokens, "total_tokens": found.num_tokens}
         return JSONResponse({"object": "list", "data": data, "model": found.model, "usage": usage})

@@ -56,6 +56,12 @@ class ServedPassages(ServedTexts):
         call.num_items += len(texts)
         return PendingTexts(self._lanes["documents"].submit(texts, call), call, _encoded)
 
+    def submit_vectors(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
+        """Puts texts into the queue of the vectors."""
+        call.check()
+        call.num_items += len(texts)
+        return PendingTexts(self._lanes["vectors"].submit(texts, call), call, _only_vectors)
+
     def reads_at_once(self, texts: Sequence[str]) -> bool:
         """Texts go into the queue as they are."""
         return all(map(_WORD_CHARACTER.search, texts))
@@ -69,7 +75,7 @@ class ServedPassages(ServedTexts):
     def embed(self, texts: Sequence[str], call: CallContext) -> NDArray[np.float32]:
         """The vector of each text."""
         call.check()
-        (vectors,) = columns_of(self._lanes["vectors"].submit(texts, call), call)
+        vectors, _ = columns_of(self._lanes["vectors"].submit(texts, call), call)
         return vectors
 
     def problem(self, text: str) -> str:
@@ -99,7 +105,8 @@ class ServedPassages(ServedTexts):
         return np.pad(found.facets, (*missing, (0, 0))), np.pad(found.weights, missing), found.are_questions
 
     def _vectors(self, texts: Sequence[str]) -> Columns:
-        return (self._passage_model.embed(texts),)
+        num_tokens = np.array([len(ids) for ids in self._passage_model.pieces.ids(texts)], dtype=np.int64)
+        return self._passage_model.embed(texts), num_tokens
 
 
 def _about_tokens(text: str) -> int:
@@ -114,3 +121,9 @@ def _encoded(columns: Columns) -> Encoded:
     )
     kept_by_place = {place: one for place, one in enumerate(kept.tolist()) if one is not None}
     return Encoded(facets, stats, spans, kept=kept_by_place)
+
+
+def _only_vectors(columns: Columns) -> Encoded:
+    vectors, num_tokens = columns
+    stats = tuple(TokenStats(count, 0, count) for count in num_tokens.tolist())
+    return Encoded(np.empty((len(vectors), 0, vectors.shape[1]), np.float32), stats, vectors=vectors)

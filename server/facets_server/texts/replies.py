@@ -18,14 +18,14 @@ def embeddings_to_message(
 ) -> texts_pb2.EmbedResponse:
     """Embeddings in the form that the request asks for."""
     facets = _unit_length(encoded.facets) if request.normalize else encoded.facets
-    vectors = encoded.vectors if request.include_vectors else None
+    vectors = encoded.vectors if request.include_vectors or request.vectors_only else None
     return message_of(
         texts_pb2.EmbedResponse,
-        facet_embeddings=as_data_type(facets, request.dtype),
+        facet_embeddings=as_data_type(facets, request.dtype) if facets.size else None,
         token_stats=encoded.stats,
         model=model,
         timings=call,
-        facet_spans=encoded.spans if request.include_spans else None,
+        facet_spans=encoded.spans if request.include_spans and facets.size else None,
         vectors=None if vectors is None else as_data_type(vectors, request.dtype),
     )
 

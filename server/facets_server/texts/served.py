@@ -157,6 +157,10 @@ class ServedTexts(ServedModel[TextModel]):
             call: For whom.
         """
 
+    def submit_vectors(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
+        """The same where nobody asks for facets; a model that makes vectors by themselves leaves them out."""
+        return self.submit(texts, call)
+
     @abstractmethod
     def encode_queries(self, texts: Sequence[str], call: CallContext) -> EncodedQueries:
         """Facets of queries, waited for.

@@ -81,7 +81,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
 
     def _is_quick(self, request: texts_pb2.EmbedRequest) -> bool:
         served = self._models.get(request.model)
-        return served.reads_at_once(request.texts) and not request.include_vectors
+        return served.reads_at_once(request.texts) and not (request.include_vectors or request.vectors_only)
 
     def _submit(
         self, request: texts_pb2.EmbedRequest | texts_pb2.ExplainRequest, call: CallContext
@@ -93,7 +93,8 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
             max_bytes=self._limits.max_text_bytes,
         )
         served.check(request.texts, "texts")
-        return served, served.submit(list(request.texts), call)
+        vectors_only = isinstance(request, texts_pb2.EmbedRequest) and request.vectors_only
+        return served, (served.submit_vectors if vectors_only else served.submit)(list(request.texts), call)
 
     def _begin(self, request: texts_pb2.EmbedStreamRequest, call: CallContext) -> _Begun:
         permit = self._admission.permit(call, may_refuse=False)
@@ -128,7 +129,7 @@ def _finished(
 ) -> Encoded:
     """Texts that were begun, with a vector each where the request asks for one."""
     encoded = pending.result()
-    if not request.include_vectors:
+    if encoded.vectors is not None or not (request.include_vectors or request.vectors_only):
         return encoded
     return replace(encoded, vectors=served.embed(list(request.texts), call))
 

@@ -43,6 +43,8 @@ def test_embed_returns_one_vector_a_text_on_request(running, stub):
     reply = stub.Embed(texts_pb2.EmbedRequest(texts=texts, include_vectors=True), timeout=60)
     np.testing.assert_array_equal(array_of(reply.vectors), running.model.embed(texts))
     assert not stub.Embed(texts_pb2.EmbedRequest(texts=texts), timeout=60).HasField("vectors")
+    both = stub.Embed(texts_pb2.EmbedRequest(texts=texts, vectors_only=True), timeout=60)
+    assert both.vectors == reply.vectors and both.HasField("facet_embeddings"), "a model of sentences makes both"
 
 
 def test_token_stats_count_unknown_words_and_show_a_cut_text(running, stub):

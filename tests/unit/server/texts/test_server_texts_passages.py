@@ -60,6 +60,10 @@ def test_the_vector_of_a_passage_is_its_own(both, passages):
     vectors = texts_pb2_grpc.EmbeddingServiceStub(both.channel).Embed(request, timeout=60).vectors
     found = np.frombuffer(vectors.data, "<f4").reshape(vectors.shape)
     np.testing.assert_allclose(found, passages.model.embed(texts), atol=2e-2)
+    alone = texts_pb2.EmbedRequest(texts=texts, model="toy-passages", vectors_only=True, include_spans=True)
+    reply = texts_pb2_grpc.EmbeddingServiceStub(both.channel).Embed(alone, timeout=60)
+    assert reply.vectors == vectors and not reply.HasField("facet_embeddings") and not reply.facet_spans
+    assert [stats.num_tokens for stats in reply.token_stats] == [4, 2]
 
 
 def test_scores_are_those_of_the_library(both, passages):
