@@ -17,7 +17,7 @@ PACKAGES = {
     "facets_server": ROOT / "server" / "facets_server",
     "facets_client": ROOT / "clients" / "facets_client",
 }
-_SHARED_PROTOS = {"common", "diagnosis", "filters", "models"}
+_SHARED_PROTOS = {"common", "diagnosis", "filters", "models", "results"}
 # A room a task: each has a file of messages.
 TASK_ROOMS = tuple(sorted({path.stem for path in (PACKAGES["facets_proto"] / "v1").glob("*.proto")} - _SHARED_PROTOS))
 _GENERATED = ("_pb2", "_pb2_grpc")

@@ -4,7 +4,7 @@ from types import TracebackType
 from typing import Self
 
 from facets_client.core.channel import DEFAULT_TARGET, TlsConfig
-from facets_client.documents.operations import UpsertSession
+from facets_client.documents.streams import UpsertSession
 from facets_client.methods import AsyncMethods, BlockingMethods, Operations
 
 

@@ -190,7 +190,7 @@ def read_terms(blob: bytes) -> TermCounts:
 
 
 def document_checksum(
-    id: str, payload: str, text: str, reading: tuple[int | None, int | None], num_parts: int = 1
+    text: str, *, id: str, payload: str, reading: tuple[int | None, int | None], num_parts: int = 1
 ) -> int:
     """CRC-32 of what a document says; the text of one of several parts stands with these."""
     checksum = zlib.crc32(text.encode(), zlib.crc32(f"{id}\0{payload}\0".encode()))

@@ -67,7 +67,9 @@ class PassageLine(NamedTuple):
     def is_whole_document(self) -> bool:
         """Whether the document is what was written, where it was written."""
         id, payload, text = map(stored_text, (self.id, self.payload, self.whole))
-        said = document_checksum(id, payload, text, (self.num_tokens, self.num_read), self.num_parts)
+        said = document_checksum(
+            text, id=id, payload=payload, reading=(self.num_tokens, self.num_read), num_parts=self.num_parts
+        )
         return self.checksum == placed(said, self.document, self.collection, self.revision)
 
     def is_whole_part(self) -> bool:

@@ -14,8 +14,9 @@ from facets.documents.codes import starts_of
 from facets.documents.confidence import SIGNALS, RelevanceCurve, features_of
 from facets.documents.evidence import HeldFacets, answer_of, matched_words, matches_of, met_in_text
 from facets.documents.filters import Filter
+from facets.documents.passages import Passage
 from facets.documents.records import CollectionRecord
-from facets.documents.types import Combination, Hit, SearchMode
+from facets.documents.types import Combination, FacetMatch, Hit, SearchMode, Span
 from facets.documents.views import StoreView
 from facets.index.candidates import Meetings, meet
 from facets.index.lexical import LexicalFound
@@ -324,26 +325,40 @@ def _hits(
             )
             terms, rarities = (None, {}) if side is None else (side.terms, side.found.rarities)
             answer = answer_of(says.said, matches, terms, rarities, in_text=met_in_text(query_JD, matches, says))
-            hit = Hit(
-                id=passage.id,
-                score=float(scored.scores[place]),
-                facets_score=float(scored.met.scores[place]),
-                lexical_score=float(scored.lexical[place]),
-                matched_words=() if terms is None else matched_words(terms, held[at]),
-                text=passage.text,
-                payload=passage.payload,
-                evidence=matches,
-                answer=answer,
-                confidence=None if scored.confidences is None else float(scored.confidences[place]),
-                signals=dict(zip(SIGNALS, scored.signals[place].tolist(), strict=True)),
-                revision=passage.revision,
-                part=passage.part if passage.num_parts > 1 else None,
-                part_number=passage.number if passage.num_parts > 1 else 0,
-                num_parts=passage.num_parts,
-            )
+            words = () if terms is None else matched_words(terms, held[at])
+            hit = _hit(passage, scored, place, evidence=matches, answer=answer, matched_words=words)
             found.append(hit)
         hits.append(tuple(found))
     return tuple(hits)
+
+
+def _hit(
+    passage: Passage,
+    scored: Scored,
+    place: int,
+    *,
+    evidence: tuple[FacetMatch, ...],
+    answer: Span | None,
+    matched_words: tuple[str, ...],
+) -> Hit:
+    """What was found at a place of the ranking."""
+    return Hit(
+        id=passage.id,
+        score=float(scored.scores[place]),
+        facets_score=float(scored.met.scores[place]),
+        lexical_score=float(scored.lexical[place]),
+        matched_words=matched_words,
+        text=passage.text,
+        payload=passage.payload,
+        evidence=evidence,
+        answer=answer,
+        confidence=None if scored.confidences is None else float(scored.confidences[place]),
+        signals=dict(zip(SIGNALS, scored.signals[place].tolist(), strict=True)),
+        revision=passage.revision,
+        part=passage.part if passage.num_parts > 1 else None,
+        part_number=passage.number if passage.num_parts > 1 else 0,
+        num_parts=passage.num_parts,
+    )
 
 
 def share_of(space: str) -> float:

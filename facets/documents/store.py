@@ -176,7 +176,10 @@ class _BatchLines:
         norms = [line.tobytes() for line in np.split(batch.norms.astype("<f4", copy=False), batch.starts[1:-1])]
         codes = write_codes(batch.codes, batch.norms, batch.starts)
         spans = [None if one is None else one.astype("<u4").tobytes() for one in batch.spans]
-        self._checksums = [document_checksum(*document) for document in documents]
+        self._checksums = [
+            document_checksum(text, id=id, payload=payload, reading=reading, num_parts=count)
+            for id, payload, text, reading, count in documents
+        ]
         self._documents = [(id, payload, text, *reading, count) for id, payload, text, reading, count in documents]
         self._num_parts, self._first_parts = batch.num_parts, batch.first_parts[:-1]
         self._parts = [_part_lines(text, parts) for text, parts in zip(batch.texts, batch.parts, strict=True)]

@@ -328,7 +328,7 @@ class PassageEncoder:
                 own_TD = states_TD[ends_B[part[0]] - lengths_R[places[0]] : ends_B[part[-1]]]
                 read = self._run_batch([runs[i] for i in places], texts)
                 vectors_BD = average_states(own_TD, read.batch)
-                facets_BKD, weights_BKL = self._network.pooling(own_TD, vectors_BD, read.batch, read.slots)
+                facets_BKD, weights_BKL = self._network.pooling(own_TD, vectors_BD, read.batch, slots=read.slots)
                 facets_RKD[places], spans_RK2[places] = self._told_apart(facets_BKD, weights_BKL, read)
         return RunFacets(facets_RKD, spans_RK2)
 
@@ -376,7 +376,7 @@ class PassageEncoder:
         begin_BK = (read.slots.firsts + 1) * read.slots.used
         used_BK, short = facets.any(axis=2), facets.shape[1] - begin_BK.shape[1]
         begin_BK = torch.nn.functional.pad(begin_BK, (0, short), value=1)
-        merged = merged_facets(facets, used_BK.astype(np.float32))
+        merged = merged_facets(facets, np.asarray(used_BK, dtype=np.float32))
         if merged.members.sum() > merged.members.any(axis=2).sum():
             sentence_BK = np.pad(read.sentences, ((0, 0), (0, short)), constant_values=-1)
             own_BK = np.take_along_axis(sentence_BK, merged.closest, axis=1)

@@ -261,7 +261,7 @@ class FacetPooling(nn.Module):
         self.correction = _zero_linear(width, width)
 
     def forward(
-        self, states_TW: Tensor, vectors_BW: Tensor, batch: RaggedBatch, slots: Slots | None = None
+        self, states_TW: Tensor, vectors_BW: Tensor, batch: RaggedBatch, *, slots: Slots | None = None
     ) -> tuple[Tensor, Tensor]:
         """Facets and where they look.
 

@@ -37,7 +37,7 @@ from facets.model.passage_checkpoint import (
     read_passage_words,
     read_word_pieces,
 )
-from facets.model.passage_encoding import length_batches
+from facets.model.passage_cutting import length_batches
 from facets.model.precision import fastest_precision
 from facets.model.shipped import borrowed_folder
 from facets.relations.network import PatternNetwork, PatternPieces

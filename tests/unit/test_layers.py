@@ -93,7 +93,7 @@ SERVER_RUNTIME_MESSAGE_MODULES = {
 SERVER_GATEWAY_MESSAGE_MODULES = {
     *("app", "embedding_routes", "failures", "openapi", "rerank_routes", "rpc_routes", "transcoding"),
 }
-CLIENT_MESSAGE_MODULES = {"operations", "generate"}
+CLIENT_MESSAGE_MODULES = {"operations", "streams", "generate"}
 
 # Modules that may import by a string: the tables of loaders, of sentence encoders, of rooms.
 STRING_IMPORTERS = {

@@ -11,7 +11,7 @@ import grpc
 from facets_client.client import FacetsClient
 from facets_client.core.operations import ENVELOPE_BYTES, ITEM_BYTES, least
 from facets_client.core.types import TruncatedDocument
-from facets_client.documents.operations import BATCH_BYTES, DocumentMessage, UpsertSession, from_document
+from facets_client.documents.streams import BATCH_BYTES, DocumentMessage, UpsertSession, from_document
 from facets_client.documents.types import Document
 from facets_client.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, ServerError
 from facets_client.load.batches import Batch, Entry, Pace, Place, batches

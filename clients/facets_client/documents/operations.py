@@ -1,19 +1,15 @@
 """What the clients do with collections and their documents (see ``core/operations.py``)."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-import grpc
 import numpy as np
-from facets_proto.codec import from_message, message_of, to_message
+from facets_proto.codec import from_message, message_of
 from facets_proto.v1 import diagnosis_pb2
 from facets_proto.v1 import documents_pb2 as pb
 from numpy.typing import NDArray
 
-from facets_client.core.blocking import BlockingStream
-from facets_client.core.channel import Rpc, error_info, rpc_of, status_code
 from facets_client.core.commands import (
     Emit,
     HalfClose,
@@ -39,8 +35,9 @@ from facets_client.core.operations import (
     with_evidence,
 )
 from facets_client.core.types import TruncatedDocument
-from facets_client.core.values import check_payload, check_text, enum_name, unsigned
-from facets_client.documents.results import RejectedDocument, SearchResults, StreamAck, WriteResult
+from facets_client.core.values import enum_name, unsigned
+from facets_client.documents.results import SearchResults, StreamAck, WriteResult
+from facets_client.documents.streams import BATCH_BYTES, UPSERT_STREAM, from_document, numbered, opening, to_ack
 from facets_client.documents.types import (
     Collection,
     CollectionDiagnosis,
@@ -52,12 +49,7 @@ from facets_client.documents.types import (
     SearchHit,
     SearchMode,
 )
-from facets_client.errors import UnavailableError
 from facets_client.filters import Filter
-
-UPSERT_STREAM = rpc_of(pb.UpsertStreamRequest, pb.UpsertStreamResponse)
-BATCH_BYTES = 2**20  # of one batch of a stream: its acknowledgement takes the model no more than a minute
-DocumentMessage = pb.Document  # a document on the wire
 
 
 class CollectionOperations(RoomOperations):
@@ -169,7 +161,7 @@ class DocumentOperations(RoomOperations):
         limits = yield from self._requests.limits()
         batch_size = min(batch_size, limits.max_documents_per_upsert or batch_size)
         yield Open(UPSERT_STREAM)
-        yield Send(_opening(collection, resume_token))
+        yield Send(opening(collection, resume_token))
         opened = (yield from receive()).opened
         window = opened.max_unacked_batches or 1
         sequence = opened.last_acked_sequence
@@ -180,7 +172,7 @@ class DocumentOperations(RoomOperations):
             while more and num_under_way < window:
                 if cut:
                     sequence += 1
-                    yield Send(_batch(sequence, cut.popleft()))
+                    yield Send(numbered(sequence, cut.popleft()))
                     num_under_way += 1
                     continue
                 batch: list[Document] = yield TakeInput(documents, batch_size)
@@ -194,7 +186,7 @@ class DocumentOperations(RoomOperations):
             if num_under_way:
                 reply = yield from receive()
                 num_under_way -= 1
-                yield Emit(_to_ack(reply.ack, opened.resume_token))
+                yield Emit(to_ack(reply.ack, opened.resume_token))
 
     def get_documents(
         self, collection: str, ids: Sequence[str], *, include_facets: bool = False, min_revision: int = 0
@@ -345,6 +337,12 @@ class DocumentOperations(RoomOperations):
             group=group,
             model=model,
         )
+        return (yield from self._search(wanted, queries))
+
+    def _search(
+        self, wanted: pb.SearchRequest, queries: Sequence[str | NDArray[np.floating]]
+    ) -> Operation[SearchResults]:
+        """As many calls as the queries need."""
 
         def request(part: slice) -> pb.SearchRequest:
             made = message_of(pb.SearchRequest, queries=queries[part])
@@ -357,7 +355,7 @@ class DocumentOperations(RoomOperations):
             request,
             pb.SearchResponse,
             max_items=lambda limits: least(
-                limits.max_queries_per_search, with_evidence(limits, evidence=evidence, top_k=top_k)
+                limits.max_queries_per_search, with_evidence(limits, evidence=wanted.evidence, top_k=wanted.top_k)
             ),
         )
         return _to_results(parts)
@@ -391,96 +389,6 @@ class DocumentOperations(RoomOperations):
         return from_message(reply, RerankedTexts)
 
 
-class UpsertSession:
-    """Sends numbered batches and receives their acks; closed by ``with`` or ``close()``.
-
-    At most ``max_unacked_batches`` may be under way: send, and receive an ack before sending more.
-
-    Attributes:
-        resume_token: Opens the same stream again after a broken connection.
-        last_acked_sequence: Last batch that the server has stored; numbering goes on from there.
-        max_unacked_batches: Batches to send at most before their acks.
-    """
-
-    def __init__(
-        self,
-        open_stream: Callable[[Rpc[Any, Any]], BlockingStream],
-        collection: str,
-        *,
-        resume_token: str,
-    ) -> None:
-        self._stream = open_stream(UPSERT_STREAM)
-        try:
-            self._stream.send(_opening(collection, resume_token))
-            opened = self._receive().opened
-        except BaseException:
-            self._stream.close()
-            raise
-        self.resume_token: str = opened.resume_token
-        self.last_acked_sequence: int = opened.last_acked_sequence
-        self.max_unacked_batches: int = max(1, opened.max_unacked_batches)
-        self._sequence = self.last_acked_sequence
-
-    def send(self, documents: Sequence[DocumentMessage]) -> int:
-        """Sends a batch of converted documents (``from_document``).
-
-        Returns:
-            The number of the batch in the stream.
-        """
-        self._sequence += 1
-        self._stream.send(_batch(self._sequence, documents))
-        return self._sequence
-
-    def receive_ack(self) -> StreamAck:
-        """Waits for the ack of the oldest batch under way."""
-        return _to_ack(self._receive().ack, self.resume_token)
-
-    def finish(self) -> None:
-        """Ends the stream in good order, after the last ack."""
-        self._stream.half_close()
-        self._stream.receive()
-
-    def close(self) -> None:
-        """Cancels what is under way."""
-        self._stream.close()
-
-    def __enter__(self) -> "UpsertSession":
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
-    def _receive(self) -> Any:
-        reply = self._stream.receive()
-        if reply is None:
-            raise UnavailableError(
-                grpc.StatusCode.UNAVAILABLE, "the server ended the stream before everything was acknowledged"
-            )
-        return reply
-
-
-def from_document(document: Document) -> DocumentMessage:
-    """A document as a message.
-
-    Raises:
-        ValueError: When its payload cannot be carried without loss, or a text is no Unicode.
-    """
-    check_text(document.id)
-    check_text(document.text)
-    check_payload(document.payload)
-    return to_message(document, DocumentMessage, revision=0, token_stats=None)
-
-
-def _opening(collection: str, resume_token: str) -> pb.UpsertStreamRequest:
-    """First request of an upsert stream; an empty token starts a new one."""
-    return pb.UpsertStreamRequest(open=pb.UpsertStreamOpen(collection=collection, resume_token=resume_token))
-
-
-def _batch(sequence: int, documents: Sequence[DocumentMessage]) -> pb.UpsertStreamRequest:
-    """One numbered batch of an upsert stream."""
-    return pb.UpsertStreamRequest(batch=pb.UpsertStreamBatch(sequence=sequence, documents=documents))
-
-
 def _to_written(parts: Sequence[pb.UpsertResponse]) -> WriteResult:
     """The replies to the parts of a call as one result; places count over all of them."""
     truncated: list[TruncatedDocument] = []
@@ -490,22 +398,6 @@ def _to_written(parts: Sequence[pb.UpsertResponse]) -> WriteResult:
             truncated.append(from_message(item, TruncatedDocument, position=num_stored + item.position))
         num_stored += part.num_upserted
     return WriteResult(num_stored, parts[-1].index_revision, tuple(truncated))
-
-
-def _to_ack(message: pb.UpsertStreamAck, resume_token: str) -> StreamAck:
-    """The server's word that a batch is durable."""
-    return from_message(
-        message,
-        StreamAck,
-        rejected=tuple(map(_to_rejected, message.rejected_documents)),
-        resume_token=resume_token,
-        truncated=tuple(from_message(item, TruncatedDocument) for item in message.truncated_documents),
-    )
-
-
-def _to_rejected(item: pb.RejectedDocument) -> RejectedDocument:
-    code, reason = status_code(item.error.code).name, error_info(item.error.details).reason
-    return RejectedDocument(item.position, item.id, code, reason, item.error.message)
 
 
 def _to_results(parts: Sequence[pb.SearchResponse]) -> SearchResults:

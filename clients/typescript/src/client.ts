@@ -4,12 +4,12 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import { Facets, joinFacets, readFacets } from "./arrays.js";
 import { FacetsError } from "./errors.js";
 import { DataType } from "./generated/facets_proto/v1/common_pb.js";
-import {
-  CollectionService, DocumentService, SearchMode, type FilterSchema, type SearchHit,
-} from "./generated/facets_proto/v1/documents_pb.js";
+import { CollectionService, DocumentService, SearchMode } from "./generated/facets_proto/v1/documents_pb.js";
+import type { FilterSchema } from "./generated/facets_proto/v1/filters_pb.js";
 import { ModelService } from "./generated/facets_proto/v1/models_pb.js";
 import { RecommendationService } from "./generated/facets_proto/v1/papers_pb.js";
 import { RelationService } from "./generated/facets_proto/v1/relations_pb.js";
+import type { SearchHit } from "./generated/facets_proto/v1/results_pb.js";
 import { EmbeddingService, SimilarityService, SummarizationService } from "./generated/facets_proto/v1/texts_pb.js";
 import { IndexStream, type IndexAck, type IndexOptions, type NewDocument } from "./indexing.js";
 import { retrying } from "./retries.js";

@@ -3,6 +3,7 @@ import datetime
 from facets_proto.v1 import common_pb2 as _common_pb2
 from facets_proto.v1 import diagnosis_pb2 as _diagnosis_pb2
 from facets_proto.v1 import filters_pb2 as _filters_pb2
+from facets_proto.v1 import results_pb2 as _results_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.rpc import status_pb2 as _status_pb2
@@ -161,18 +162,6 @@ class ReindexCollectionResponse(_message.Message):
     collection: Collection
     def __init__(self, done: _Optional[bool] = ..., num_encoded: _Optional[int] = ..., collection: _Optional[_Union[Collection, _Mapping]] = ...) -> None: ...
 
-class DocumentPart(_message.Message):
-    __slots__ = ("start", "end", "headings", "page")
-    START_FIELD_NUMBER: _ClassVar[int]
-    END_FIELD_NUMBER: _ClassVar[int]
-    HEADINGS_FIELD_NUMBER: _ClassVar[int]
-    PAGE_FIELD_NUMBER: _ClassVar[int]
-    start: int
-    end: int
-    headings: _containers.RepeatedScalarFieldContainer[str]
-    page: int
-    def __init__(self, start: _Optional[int] = ..., end: _Optional[int] = ..., headings: _Optional[_Iterable[str]] = ..., page: _Optional[int] = ...) -> None: ...
-
 class Document(_message.Message):
     __slots__ = ("id", "text", "payload", "facet_embeddings", "revision", "token_stats", "facet_spans", "parts")
     ID_FIELD_NUMBER: _ClassVar[int]
@@ -190,8 +179,8 @@ class Document(_message.Message):
     revision: int
     token_stats: _common_pb2.TokenStats
     facet_spans: _containers.RepeatedCompositeFieldContainer[_common_pb2.Span]
-    parts: _containers.RepeatedCompositeFieldContainer[DocumentPart]
-    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ..., revision: _Optional[int] = ..., token_stats: _Optional[_Union[_common_pb2.TokenStats, _Mapping]] = ..., facet_spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ..., parts: _Optional[_Iterable[_Union[DocumentPart, _Mapping]]] = ...) -> None: ...
+    parts: _containers.RepeatedCompositeFieldContainer[_results_pb2.DocumentPart]
+    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ..., revision: _Optional[int] = ..., token_stats: _Optional[_Union[_common_pb2.TokenStats, _Mapping]] = ..., facet_spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ..., parts: _Optional[_Iterable[_Union[_results_pb2.DocumentPart, _Mapping]]] = ...) -> None: ...
 
 class UpsertRequest(_message.Message):
     __slots__ = ("collection", "documents")
@@ -424,54 +413,14 @@ class SearchResponse(_message.Message):
     TIMINGS_FIELD_NUMBER: _ClassVar[int]
     INDEX_KIND_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
-    results: _containers.RepeatedCompositeFieldContainer[SearchResult]
+    results: _containers.RepeatedCompositeFieldContainer[_results_pb2.SearchResult]
     index_revision: int
     exhaustive: bool
     model: _common_pb2.ModelVersion
     timings: _common_pb2.Timings
     index_kind: str
     warnings: _containers.RepeatedCompositeFieldContainer[_filters_pb2.FilterWarning]
-    def __init__(self, results: _Optional[_Iterable[_Union[SearchResult, _Mapping]]] = ..., index_revision: _Optional[int] = ..., exhaustive: _Optional[bool] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., index_kind: _Optional[str] = ..., warnings: _Optional[_Iterable[_Union[_filters_pb2.FilterWarning, _Mapping]]] = ...) -> None: ...
-
-class SearchResult(_message.Message):
-    __slots__ = ("hits",)
-    HITS_FIELD_NUMBER: _ClassVar[int]
-    hits: _containers.RepeatedCompositeFieldContainer[SearchHit]
-    def __init__(self, hits: _Optional[_Iterable[_Union[SearchHit, _Mapping]]] = ...) -> None: ...
-
-class SearchHit(_message.Message):
-    __slots__ = ("id", "score", "text", "payload", "evidence", "revision", "facets_score", "lexical_score", "matched_words", "answer", "confidence", "matched_spans", "part", "part_number", "num_parts")
-    ID_FIELD_NUMBER: _ClassVar[int]
-    SCORE_FIELD_NUMBER: _ClassVar[int]
-    TEXT_FIELD_NUMBER: _ClassVar[int]
-    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
-    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
-    REVISION_FIELD_NUMBER: _ClassVar[int]
-    FACETS_SCORE_FIELD_NUMBER: _ClassVar[int]
-    LEXICAL_SCORE_FIELD_NUMBER: _ClassVar[int]
-    MATCHED_WORDS_FIELD_NUMBER: _ClassVar[int]
-    ANSWER_FIELD_NUMBER: _ClassVar[int]
-    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
-    MATCHED_SPANS_FIELD_NUMBER: _ClassVar[int]
-    PART_FIELD_NUMBER: _ClassVar[int]
-    PART_NUMBER_FIELD_NUMBER: _ClassVar[int]
-    NUM_PARTS_FIELD_NUMBER: _ClassVar[int]
-    id: str
-    score: float
-    text: str
-    payload: _struct_pb2.Struct
-    evidence: _containers.RepeatedCompositeFieldContainer[_common_pb2.FacetMatch]
-    revision: int
-    facets_score: float
-    lexical_score: float
-    matched_words: _containers.RepeatedScalarFieldContainer[str]
-    answer: _common_pb2.Span
-    confidence: float
-    matched_spans: _containers.RepeatedCompositeFieldContainer[_common_pb2.Span]
-    part: DocumentPart
-    part_number: int
-    num_parts: int
-    def __init__(self, id: _Optional[str] = ..., score: _Optional[float] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., evidence: _Optional[_Iterable[_Union[_common_pb2.FacetMatch, _Mapping]]] = ..., revision: _Optional[int] = ..., facets_score: _Optional[float] = ..., lexical_score: _Optional[float] = ..., matched_words: _Optional[_Iterable[str]] = ..., answer: _Optional[_Union[_common_pb2.Span, _Mapping]] = ..., confidence: _Optional[float] = ..., matched_spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ..., part: _Optional[_Union[DocumentPart, _Mapping]] = ..., part_number: _Optional[int] = ..., num_parts: _Optional[int] = ...) -> None: ...
+    def __init__(self, results: _Optional[_Iterable[_Union[_results_pb2.SearchResult, _Mapping]]] = ..., index_revision: _Optional[int] = ..., exhaustive: _Optional[bool] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., index_kind: _Optional[str] = ..., warnings: _Optional[_Iterable[_Union[_filters_pb2.FilterWarning, _Mapping]]] = ...) -> None: ...
 
 class RerankRequest(_message.Message):
     __slots__ = ("query", "texts", "top_k", "mode", "model")
@@ -493,24 +442,8 @@ class RerankResponse(_message.Message):
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TIMINGS_FIELD_NUMBER: _ClassVar[int]
     NUM_TOKENS_FIELD_NUMBER: _ClassVar[int]
-    results: _containers.RepeatedCompositeFieldContainer[RankedText]
+    results: _containers.RepeatedCompositeFieldContainer[_results_pb2.RankedText]
     model: _common_pb2.ModelVersion
     timings: _common_pb2.Timings
     num_tokens: int
-    def __init__(self, results: _Optional[_Iterable[_Union[RankedText, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., num_tokens: _Optional[int] = ...) -> None: ...
-
-class RankedText(_message.Message):
-    __slots__ = ("index", "score", "facets_score", "lexical_score", "confidence", "answer")
-    INDEX_FIELD_NUMBER: _ClassVar[int]
-    SCORE_FIELD_NUMBER: _ClassVar[int]
-    FACETS_SCORE_FIELD_NUMBER: _ClassVar[int]
-    LEXICAL_SCORE_FIELD_NUMBER: _ClassVar[int]
-    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
-    ANSWER_FIELD_NUMBER: _ClassVar[int]
-    index: int
-    score: float
-    facets_score: float
-    lexical_score: float
-    confidence: float
-    answer: _common_pb2.Span
-    def __init__(self, index: _Optional[int] = ..., score: _Optional[float] = ..., facets_score: _Optional[float] = ..., lexical_score: _Optional[float] = ..., confidence: _Optional[float] = ..., answer: _Optional[_Union[_common_pb2.Span, _Mapping]] = ...) -> None: ...
+    def __init__(self, results: _Optional[_Iterable[_Union[_results_pb2.RankedText, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., num_tokens: _Optional[int] = ...) -> None: ...

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from facets_proto.v1 import documents_pb2
+from facets_proto.v1 import documents_pb2, results_pb2
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -115,5 +115,5 @@ def _documents(fields: Fields) -> list[str]:
     return Fields({"documents": texts}).texts("documents")
 
 
-def _sureness(one: documents_pb2.RankedText) -> float:
+def _sureness(one: results_pb2.RankedText) -> float:
     return one.confidence if one.HasField("confidence") else one.score

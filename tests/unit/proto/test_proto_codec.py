@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from facets_proto.codec import from_message, message_of, to_message
-from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2
+from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, papers_pb2, relations_pb2, results_pb2, texts_pb2
 from facets_proto.values import WireError, array_from_message, payload_from_message
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
@@ -79,27 +79,27 @@ def hit(**changes: Any) -> Hit:
 
 
 def test_a_record_comes_back_as_it_was() -> None:
-    message = to_message(hit(), documents_pb2.SearchHit)
+    message = to_message(hit(), results_pb2.SearchHit)
     assert [(span.start, span.end) for span in message.matched_spans] == [(1, 2), (3, 4)]
     assert from_message(message, Hit) == hit()
-    message = documents_pb2.SearchHit.FromString(message.SerializeToString())
+    message = results_pb2.SearchHit.FromString(message.SerializeToString())
     assert from_message(message, Hit) == hit()
 
 
 def test_presence_is_kept() -> None:
-    absent = to_message(hit(payload=None), documents_pb2.SearchHit)
+    absent = to_message(hit(payload=None), results_pb2.SearchHit)
     assert not any(absent.HasField(name) for name in ("confidence", "answer", "payload"))
-    given = to_message(hit(confidence=0.0, answer=Span(0, 0), payload={}), documents_pb2.SearchHit)
+    given = to_message(hit(confidence=0.0, answer=Span(0, 0), payload={}), results_pb2.SearchHit)
     assert all(given.HasField(name) for name in ("confidence", "answer", "payload"))
     back = from_message(given, Hit)
     assert (back.confidence, back.answer, back.payload) == (0.0, Span(0, 0), {})
 
 
 def test_fields_are_given_by_name_beside_the_record_or_in_its_place() -> None:
-    message = to_message(hit(), documents_pb2.SearchHit, text="", payload=None, answer=Span(2, 3))
+    message = to_message(hit(), results_pb2.SearchHit, text="", payload=None, answer=Span(2, 3))
     assert (message.text, message.HasField("payload"), message.answer.end) == ("", False, 3)
     assert from_message(message, Hit, signals={"a": 1.0}, text="of mine").signals == {"a": 1.0}
-    made = message_of(documents_pb2.SearchResult, hits=[hit(), message])
+    made = message_of(results_pb2.SearchResult, hits=[hit(), message])
     assert [found.id for found in made.hits] == ["a", "a"]
 
 
@@ -342,14 +342,14 @@ sys.path[:0] = {path!r}
 sys.setswitchinterval(1e-6)
 from test_proto_codec import Hit, hit
 from facets_proto.codec import from_message, to_message
-from facets_proto.v1 import documents_pb2
+from facets_proto.v1 import results_pb2
 start, wrong = threading.Barrier(8), []
 
 def work():
     start.wait()
     try:
         for _ in range(20):
-            assert from_message(to_message(hit(), documents_pb2.SearchHit), Hit) == hit()
+            assert from_message(to_message(hit(), results_pb2.SearchHit), Hit) == hit()
     except BaseException as error:
         wrong.append(repr(error))
 

@@ -4,7 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2
+from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, papers_pb2, relations_pb2, results_pb2, texts_pb2
 from facets_server.documents.ingest import Rejection, StoredBatch, TruncatedDocument
 from facets_server.documents.requests import DocumentQuery
 from facets_server.documents.searching import Found
@@ -38,8 +38,8 @@ WRITTEN: list[tuple[Any, Any, set[str]]] = [
     (documents.CountResult, documents_pb2.CountDocumentsResponse, set()),
     (documents.FacetMatch, common_pb2.FacetMatch, set()),
     (documents.Span, common_pb2.Span, set()),
-    (documents.Part, documents_pb2.DocumentPart, set()),
-    (documents.Hit, documents_pb2.SearchHit, set()),
+    (documents.Part, results_pb2.DocumentPart, set()),
+    (documents.Hit, results_pb2.SearchHit, set()),
     (Found, documents_pb2.SearchResponse, {"results", "timings"}),
     (StoredBatch, documents_pb2.UpsertResponse, {"model", "timings"}),
     (StoredBatch, documents_pb2.UpsertStreamAck, {"sequence", "already_stored"}),

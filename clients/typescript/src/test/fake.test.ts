@@ -194,7 +194,7 @@ test("targets and texts that cannot work are refused before anything is sent", a
 });
 
 test("spans count characters, not UTF-16 units", () => {
-  const span = { start: 2, end: 5, $typeName: "facets.v1.Span" as const };
+  const span = { start: 2, end: 5, field: "", text: "", $typeName: "facets.v1.Span" as const };
   assert.equal(partOf("🐘 owl", span), "owl");
   assert.equal(partOf("owl", undefined), "");
 });

@@ -15,6 +15,7 @@ from facets_proto.v1 import (
     models_pb2_grpc,
     papers_pb2_grpc,
     relations_pb2_grpc,
+    results_pb2,
     texts_pb2,
     texts_pb2_grpc,
 )
@@ -350,7 +351,7 @@ class Documents(documents_pb2_grpc.DocumentServiceServicer):
             for document in self.world.documents[request.collection].values():
                 other = fake_facets(document.text).ravel()
                 cosine = float(facets @ other / np.linalg.norm(facets) / np.linalg.norm(other))
-                hit = documents_pb2.SearchHit(
+                hit = results_pb2.SearchHit(
                     id=document.id, score=cosine, text=document.text, revision=document.revision
                 )
                 hit.payload.CopyFrom(document.payload)
@@ -364,7 +365,7 @@ class Documents(documents_pb2_grpc.DocumentServiceServicer):
                 if not request.min_confidence or hit.confidence >= request.min_confidence:
                     hits.append(hit)
             hits.sort(key=lambda hit: (-hit.score, hit.id))
-            found.append(documents_pb2.SearchResult(hits=hits[: request.top_k or 10]))
+            found.append(results_pb2.SearchResult(hits=hits[: request.top_k or 10]))
         return documents_pb2.SearchResponse(
             results=found,
             index_revision=self.world.revision,
@@ -378,7 +379,7 @@ class Documents(documents_pb2_grpc.DocumentServiceServicer):
         self.world.enter("Rerank", request, context)
         found = []
         for index in sorted(range(len(request.texts)), key=lambda index: len(request.texts[index])):
-            one = documents_pb2.RankedText(index=index, score=1 / len(request.texts[index]))
+            one = results_pb2.RankedText(index=index, score=1 / len(request.texts[index]))
             if request.texts[index] in self.world.confidences:
                 one.confidence = self.world.confidences[request.texts[index]]
             found.append(one)

@@ -148,7 +148,7 @@ def test_facets_of_sentences_look_at_their_sentence_alone(network: PassageNetwor
     assert slots.used.tolist() == [[True] * 4, [True] * 4] and of_sentence.tolist() == [[0, 1, 1, 2], [0] * 4]
     batch = _batch([20, 20])
     states = network.encoder(batch)
-    _, weights = network.pooling(states, average_states(states, batch), batch, slots)
+    _, weights = network.pooling(states, average_states(states, batch), batch, slots=slots)
     ends = np.cumsum(sentences, axis=1)
     for text in range(2):
         for facet, sentence in enumerate(of_sentence[text]):
@@ -162,6 +162,6 @@ def test_a_text_of_one_sentence_begins_with_the_segments_of_a_text(network: Pass
     states = network.encoder(batch)
     vectors = average_states(states, batch)
     slots, _ = sentence_slots(np.array([[13]]), CONFIG)
-    found = network.pooling(states, vectors, batch, slots)
+    found = network.pooling(states, vectors, batch, slots=slots)
     for own, expected in zip(found, network.pooling(states, vectors, batch), strict=True):
         torch.testing.assert_close(own, expected)

@@ -3,7 +3,7 @@
 import grpc
 import numpy as np
 import pytest
-from facets_proto.v1 import common_pb2, documents_pb2, documents_pb2_grpc
+from facets_proto.v1 import common_pb2, documents_pb2, documents_pb2_grpc, results_pb2
 from facets_server.documents import ingest
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.limits import LimitsConfig
@@ -83,8 +83,8 @@ def test_parts_and_facets_come_back_and_may_be_given_again(stub):
 def test_sections_and_pages_that_the_caller_knows_are_kept(stub):
     at = BOOK.index("# Weights")
     marks = [
-        documents_pb2.DocumentPart(start=0, headings=["Book", "One"], page=7),
-        documents_pb2.DocumentPart(start=at, headings=["Book", "Two"], page=9),
+        results_pb2.DocumentPart(start=0, headings=["Book", "One"], page=7),
+        results_pb2.DocumentPart(start=at, headings=["Book", "Two"], page=9),
     ]
     upsert(stub, documents_pb2.Document(id="book", text=BOOK, parts=marks))
     part = search(stub, "garage")[0].part
@@ -93,7 +93,7 @@ def test_sections_and_pages_that_the_caller_knows_are_kept(stub):
 
 
 def test_sections_against_the_rules_are_named_and_nothing_is_stored(stub):
-    marks = [documents_pb2.DocumentPart(start=9), documents_pb2.DocumentPart(start=3)]
+    marks = [results_pb2.DocumentPart(start=9), results_pb2.DocumentPart(start=3)]
     with pytest.raises(grpc.RpcError) as caught:
         upsert(stub, documents_pb2.Document(id="book", text=BOOK, parts=marks))
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT

@@ -1,7 +1,7 @@
 """The reranking routes of TEI, Cohere and Jina."""
 
 import pytest
-from facets_proto.v1 import common_pb2, documents_pb2
+from facets_proto.v1 import common_pb2, documents_pb2, results_pb2
 from facets_server.gateway.failures import own_failure
 from server_gateway_fakes import browser
 
@@ -13,7 +13,7 @@ RERANK = "/facets.v1.DocumentService/Rerank"
 def reranked(data: bytes) -> documents_pb2.RerankResponse:
     """The last text first; the first one has no confidence."""
     request = documents_pb2.RerankRequest.FromString(data)
-    results = [documents_pb2.RankedText(index=i, score=i / 4, confidence=i / 8) for i in range(len(request.texts))]
+    results = [results_pb2.RankedText(index=i, score=i / 4, confidence=i / 8) for i in range(len(request.texts))]
     results[0].ClearField("confidence")
     kept = results[::-1][: request.top_k if request.HasField("top_k") else None]
     model = common_pb2.ModelVersion(name=request.model or "default")
