@@ -27,7 +27,7 @@ _MAX_HEADING_CHARS = 200
 _FENCE = re.compile(r"^[ \t]*(```|~~~)", re.MULTILINE)
 # What may be a heading, at the beginning of a line; of some what stands around decides, too.
 _HEADING = re.compile(
-    r"""^[ \t]*(?:
+    r"""(?:^|(?<=\f))[ \t]*(?:
         (?P<marks>\#{1,6})[ \t]+(?P<marked>\S[^\n\f]{0,200}?)[ \t#]*$
         |(?P<underlined>[^\s\#>|`][^\n\f]{0,120})\n[ \t]*(?P<line>={3,}|-{3,}|~{3,}|\^{3,})[ \t]*$
         |(?P<chapter>(?i:chapter|part|book|section|article|appendix|annex)[ \t]+(?:\d{1,3}|[IVXLC]{1,6}|[A-Z])

@@ -7,7 +7,7 @@ all documents, D dimensions.
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, runtime_checkable
@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.engine import CollectionEngine
+from facets.documents.fields import SearchedText
+from facets.documents.parts import split_text
 from facets.documents.ranking import SearchRequest
 from facets.documents.types import Document, Hit, SearchMode
 from facets.index.config import EngineConfig
@@ -199,13 +201,11 @@ class IndexedCollection:
         engine: Holds it.
         model: Of its facets.
         num_facets: Facets a document, zeros left out, on average.
-        vectors: One of each document, ``[N, D]``; zeros where there is none.
     """
 
     engine: CollectionEngine
     model: SearchedModel
     num_facets: float
-    vectors: NDArray[np.float32]
 
     def search(
         self, texts: Sequence[str], modes: Sequence[SearchMode], *, top_k: int
@@ -234,13 +234,13 @@ def load_searched(name_or_path: str | None) -> SearchedModel:
     return load(folder, PassageModel) if is_of_passages else load(folder, FacetModel)
 
 
-EncodedTexts = dict[str, tuple[NDArray[np.float32], NDArray[np.int32] | None, NDArray[np.float32]]]
-"""Facets, their spans and the vector of texts that were encoded."""
+EncodedTexts = dict[str, tuple[NDArray[np.float32], NDArray[np.int32] | None]]
+"""Facets of texts that were encoded, and their spans."""
 
 
 @contextmanager
 def indexed(
-    model: SearchedModel, data: RetrievalData, encoded: EncodedTexts | None = None
+    model: SearchedModel, data: RetrievalData, encoded: EncodedTexts | None = None, *, in_parts: bool = True
 ) -> Iterator[IndexedCollection]:
     """The documents in a temporary folder, indexed as a server would have them.
 
@@ -248,6 +248,7 @@ def indexed(
         model: Of the facets.
         data: The documents.
         encoded: Texts that need not be encoded again; those that are come in.
+        in_parts: Whether long documents are cut, as a server does; else each is one text.
     """
     kept: EncodedTexts = {} if encoded is None else encoded
     config = EngineConfig(background=False, snapshot_on_close=False)
@@ -260,53 +261,52 @@ def indexed(
             dim=model.dim,
             space=model.space,
         )
+        record = engine.record(_COLLECTION)
         num_facets = 0
-        vectors_ND = np.zeros((len(data.documents), model.dim), dtype=np.float32)
         for start in range(0, len(data.documents), _DOCUMENT_BATCH):
             batch = slice(start, start + _DOCUMENT_BATCH)
-            texts = data.documents[batch]
-            _encode_new(model, texts, kept)
-            vectors_ND[batch] = np.stack([kept[text][2] for text in texts])
-            num_facets += sum(int(kept[text][0].any(axis=1).sum()) for text in texts)
+            cut = [(text, split_text(text) if in_parts else ()) for text in data.documents[batch]]
+            said = [record.said(text, {}, parts) for text, parts in cut]
+            _encode_new(model, [part.read for parts in said for part in parts], kept)
             documents = [
-                Document(id=key, text=text, facet_embeddings=facets, facet_spans=spans)
-                for key, text in zip(data.document_ids[batch], texts, strict=True)
-                for facets, spans, _ in (kept[text],)
+                _document(Document(id=key, text=text, facet_embeddings=_NOTHING, parts=parts), its, kept)
+                for key, (text, parts), its in zip(data.document_ids[batch], cut, said, strict=True)
             ]
+            num_facets += sum(int(document.facet_embeddings.any(axis=1).sum()) for document in documents)
             engine.upsert(_COLLECTION, documents)
             if encoded is None:
                 kept.clear()
         engine.maintain()  # what a server does in the background: fold a large collection into its index
-        yield IndexedCollection(
-            engine=engine, model=model, num_facets=num_facets / len(data.documents), vectors=vectors_ND
-        )
+        yield IndexedCollection(engine=engine, model=model, num_facets=num_facets / len(data.documents))
+
+
+_NOTHING = np.zeros((0, 0), dtype=np.float32)
+
+
+def _document(document: Document, said: Sequence[SearchedText], encoded: EncodedTexts) -> Document:
+    """A document with the facets of what its parts say."""
+    read = [encoded[part.read] for part in said]
+    spans = [part.in_document(part.kept_spans(of)) for part, (_, of) in zip(said, read, strict=True) if of is not None]
+    return replace(
+        document,
+        facet_embeddings=np.concatenate([facets for facets, _ in read]),
+        facet_spans=np.concatenate(spans) if len(spans) == len(read) else None,
+        part_facets=[len(facets) for facets, _ in read],
+    )
 
 
 def _encode_new(model: SearchedModel, texts: Sequence[str], kept: EncodedTexts) -> None:
-    new = [text for text in dict.fromkeys(texts) if text not in kept]
-    documents, vectors = _encode(model, new)
-    for text, (facets, spans), vector in zip(new, documents, vectors, strict=True):
-        kept[text] = facets, spans, vector
-
-
-def _encode(
-    model: SearchedModel, texts: Sequence[str]
-) -> tuple[list[tuple[NDArray[np.float32], NDArray[np.int32] | None]], NDArray[np.float32]]:
-    """Facets and their spans, and vectors; a blank text has nothing to meet and keeps zeros."""
+    """Encodes texts that are not kept; a blank one has nothing to meet and keeps zeros."""
     nothing_KD = np.zeros((model.num_facets, model.dim), dtype=np.float32)
-    documents: list[tuple[NDArray[np.float32], NDArray[np.int32] | None]] = [(nothing_KD, None)] * len(texts)
-    vectors_ND = np.zeros((len(texts), model.dim), dtype=np.float32)
-    rows = [row for row, text in enumerate(texts) if text.strip()]
-    known = [texts[row] for row in rows]
+    new = [text for text in dict.fromkeys(texts) if text not in kept]
+    nothing_K2 = np.zeros((model.num_facets, 2), dtype=np.int32) if isinstance(model, PassageSearchedModel) else None
+    kept.update((text, (nothing_KD, nothing_K2)) for text in new if not text.strip())
+    known = [text for text in new if text.strip()]
     if known and isinstance(model, PassageSearchedModel):
         encoded = model.encode_passages(known)
-        vectors_ND[rows] = model.embed(known)
-        for place, row in enumerate(rows):
-            documents[row] = encoded.document(place)
+        kept.update((text, encoded.document(place)) for place, text in enumerate(known))
     elif known:
-        for row, facets_KD in zip(rows, model.encode(known), strict=True):
-            documents[row] = (facets_KD, None)
-    return documents, vectors_ND
+        kept.update((text, (facets_KD, None)) for text, facets_KD in zip(known, model.encode(known), strict=True))
 
 
 def _encode_queries(
@@ -362,24 +362,29 @@ class CollectionSystem:
     A model of passages is measured by its one vector besides, every document compared.
     """
 
-    def __init__(self, model: SearchedModel) -> None:
+    def __init__(self, model: SearchedModel, *, in_parts: bool = True) -> None:
+        """Takes the model, and whether long documents are cut, as a server does."""
         self.name = model.name
-        self.version = f"{model.name} {model.revision}"
+        self.version = f"{model.name} {model.revision}{'' if in_parts else ' whole'}"
         self._model = model
+        self._in_parts = in_parts
 
     def rank(self, data: RetrievalData) -> Ranked:
         """See ``RetrievalSystem``; the collection lies in a temporary folder meanwhile."""
-        with indexed(self._model, data) as collection:
+        with indexed(self._model, data, in_parts=self._in_parts) as collection:
             found = collection.search(data.queries, _MODES, top_k=DEPTH + 1)
-        rankings = self._by_vector(data, collection.vectors)
+        rankings = self._by_vector(data)
         for mode, hits in found.items():
             rankings[mode] = [[hit.id for hit in of_query] for of_query in hits]
         kept = {"vector": 1.0, "facets": collection.num_facets, "lexical": 0.0, "hybrid": collection.num_facets}
         return Ranked(rankings, {method: kept[method] for method in rankings})
 
-    def _by_vector(self, data: RetrievalData, vectors_ND: NDArray[np.float32]) -> dict[str, list[Ranking]]:
+    def _by_vector(self, data: RetrievalData) -> dict[str, list[Ranking]]:
         if not isinstance(self._model, PassageSearchedModel):
             return {}
+        vectors_ND = np.zeros((len(data.documents), self._model.dim), dtype=np.float32)  # of a blank text
+        known = [row for row, text in enumerate(data.documents) if text.strip()]
+        vectors_ND[known] = self._model.embed([data.documents[row] for row in known])
         scorer = VectorScorer(vectors_ND, self._model.embed(data.queries))
         blocks = (slice(start, start + _QUERY_BLOCK) for start in range(0, len(data.queries), _QUERY_BLOCK))
         scored = (scores_N for block in blocks for scores_N in scorer.scores(block))

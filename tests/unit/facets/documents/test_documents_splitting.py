@@ -58,6 +58,11 @@ def test_headings_of_all_kinds_are_seen(first: str, second: str) -> None:
     assert len(parts[1].headings) == (2 if first[0] == "#" or first.startswith(("Cranes\n", "1 ")) else 1)
 
 
+def test_a_chapter_that_begins_with_its_page_is_seen() -> None:
+    parts = split_text("\f".join(f"Chapter {number}\n\n{PROSE * 20}" for number in (1, 2, 3)))
+    assert [(part.headings, part.page) for part in parts] == [((f"Chapter {number}",), number) for number in (1, 2, 3)]
+
+
 def test_comments_in_code_and_items_of_lists_are_no_headings() -> None:
     code = "Look:\n\n```\n# not a heading\n\n# nor this\n```\n\n"
     items = "\n\n1. Buy milk and bread for all of us.\n\n2. Then go home, and rest.\n\n"

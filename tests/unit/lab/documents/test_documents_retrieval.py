@@ -75,6 +75,18 @@ def test_a_collection_is_of_the_space_of_its_model_which_decides_how_facets_and_
     assert info.space == model.space
 
 
+def test_long_documents_are_cut_as_a_server_does_unless_they_shall_stay_whole() -> None:
+    text = "# Dogs\n\n" + "A dog ran. " * 200 + "\n\n# Lifts\n\n" + "A lift went up. " * 120
+    toy = {"query_ids": ("q",), "queries": ("lift",), "judgements": {"q": {"long": 1}}}
+    data = RetrievalData(name="long", document_ids=("long", "short"), documents=(text, "A dog."), **toy)  # type: ignore[arg-type]
+    for in_parts in (True, False):
+        with indexed(toy_passage_model(), data, in_parts=in_parts) as collection:
+            ((hit, *_),) = collection.search(data.queries, ["lexical"], top_k=2)["lexical"]
+            (document,) = collection.engine.get("evaluation", ["long"]).documents
+        assert hit.id == "long" and document.text == text
+        assert (hit.part.headings if hit.part else None) == (("Lifts",) if in_parts else None)
+
+
 def test_a_model_of_passages_is_measured_by_its_folder(tmp_path: Path) -> None:
     toy_passage_model().save(tmp_path / "passages")
     run = RetrievalRun(folders=[write_beir(tmp_path / "toy")], models=[str(tmp_path / "passages")])
