@@ -246,7 +246,7 @@ def _print_report(
         verb = "readable" if dry_run else "stored"
         speed = "" if dry_run else f", {report.records_per_s:.0f} documents/s"
         typer.echo(
-            f"{count_of(place.num_records, 'record')}: {place.num_done} {verb}, {place.num_rejected} rejected, "
+            f"{count_of(place.num_records, 'record')}: {place.num_done:,} {verb}, {place.num_rejected:,} rejected, "
             f"{report.duration_s:.1f} s{speed}"
         )
     given.end(place)

@@ -16,7 +16,8 @@ MODES: tuple[SearchMode, ...] = ("facets", "lexical", "hybrid")
 AT_LEAST: dict[str, dict[SearchMode, int]] = {
     "facets-en": {"lexical": 38, "facets": 25, "hybrid": 38},
     "facets-passages-small-en": {"lexical": 38, "facets": 38, "hybrid": 39},
-    "facets-passages-en": {"lexical": 38, "facets": 38, "hybrid": 39},
+    # Facets: 39 until they read sentence by sentence, which lost three first places here and won elsewhere.
+    "facets-passages-en": {"lexical": 38, "facets": 35, "hybrid": 39},
 }
 
 

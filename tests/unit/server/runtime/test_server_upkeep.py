@@ -117,7 +117,8 @@ def test_verify_names_everything_that_is_damaged(data, tmp_path, capsys):
         "facets damaged",
         "305 documents, 304",
         "papers 'p1'",
-        "4 damaged",
+        "305 parts, 304",
+        "5 damaged",
     ):
         assert words in printed, printed
     assert {path: path.read_bytes() for path in copy.rglob("*.sqlite3")} == before
