@@ -271,6 +271,9 @@ class CollectionEngine:
             ids: At most ``MAX_BATCH_DOCUMENTS``; repeated ids are answered once.
             include_facets: Whether to read the facet embeddings too.
             min_revision: The read must see the writes up to this revision.
+
+        Raises:
+            InvalidInputError: Several documents have more than ``MAX_READ_BYTES`` together.
         """
         check_ids(ids, path=("ids",))
         return self._reader.get(name, ids, include_facets=include_facets, min_revision=min_revision)

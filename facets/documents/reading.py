@@ -21,6 +21,7 @@ from facets.documents.store import DocumentStore
 from facets.documents.types import CountResult, DocumentPage, FilterWarning, GetResult, StoredDocument
 from facets.documents.views import StoreView
 from facets.errors import InvalidInputError, NotReadyError
+from facets.index.config import MAX_READ_BYTES
 
 _MAC_BYTES = 12
 
@@ -44,11 +45,21 @@ class Reader:
             return self._checker.warnings(view, view.collection(name), filter)
 
     def get(self, name: str, ids: Sequence[str], *, include_facets: bool, min_revision: int | None) -> GetResult:
-        """Documents by id, each once, and the ids that no document has."""
+        """Documents by id, each once, and the ids that no document has.
+
+        Raises:
+            InvalidInputError: Several documents have more than ``MAX_READ_BYTES`` together.
+        """
         with self._store.view() as view:
             record = view.collection(name)
             revision = check_revision(view.revision(), min_revision)
             rows = view.rows_by_id(record, ids)
+            num_bytes = view.num_bytes(rows, facets=include_facets, dim=record.dim)
+            if len(rows) > 1 and num_bytes.sum() > MAX_READ_BYTES:
+                rule = (
+                    f"are documents of {num_bytes.sum()} bytes, the limit is {MAX_READ_BYTES}: ask for fewer at a time"
+                )
+                raise InvalidInputError(rule, path="ids")
             found = {document.id: document for document in _read(view, record, rows, include_facets)}
         asked = dict.fromkeys(ids)
         return GetResult(
@@ -67,7 +78,7 @@ class Reader:
         include_facets: bool,
         min_revision: int | None,
     ) -> DocumentPage:
-        """One page of the documents, in the order of ids."""
+        """One page of the documents, in the order of ids; it ends by ``MAX_READ_BYTES``, but has one at least."""
         with self._store.view() as view:
             record = view.collection(name)
             revision = check_revision(view.revision(), min_revision)
@@ -77,10 +88,12 @@ class Reader:
             if page_token:
                 after = read_page_token(page_token, store_id=store_id, collection=made, filter=filter)
             rows = view.page(record, after=after, limit=page_size + 1, filter=filter)
+            ends = np.cumsum(view.num_bytes(rows[:page_size], facets=include_facets, dim=record.dim))
+            num_documents = max(1, int(np.searchsorted(ends, MAX_READ_BYTES, side="right")))
             warnings = () if page_token else self._checker.warnings(view, record, filter)
-            documents = _read(view, record, rows[:page_size], include_facets)
+            documents = _read(view, record, rows[:num_documents], include_facets)
         token = ""
-        if len(rows) > page_size:
+        if len(rows) > len(documents):
             token = write_page_token(documents[-1].id, store_id=store_id, collection=made, filter=filter)
         return DocumentPage(documents=documents, next_page_token=token, index_revision=revision, warnings=warnings)
 

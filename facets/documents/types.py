@@ -224,7 +224,7 @@ class DocumentPage:
     """One page of a listing, in the order of ids.
 
     Attributes:
-        documents: At most ``page_size`` documents.
+        documents: At most ``page_size`` documents, fewer where they have more than ``MAX_READ_BYTES`` together.
         next_page_token: Token of the next page; empty on the last page.
         index_revision: Revision that was read.
         warnings: What is odd about the filter, see :mod:`facets.documents.filter_warnings`.

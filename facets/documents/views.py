@@ -205,6 +205,27 @@ class StoreView:
         )
         return rows_of(cursor)
 
+    def num_bytes(self, rows: NDArray[np.int64], *, facets: bool, dim: int) -> NDArray[np.int64]:
+        """Bytes of the documents at these first rows, ``[N]``: text and payload, and where asked for facets and spans.
+
+        Args:
+            rows: Of documents that exist.
+            facets: Whether facets count, as float32 of so many dimensions.
+            dim: D.
+        """
+        parts = "BETWEEN documents.row AND documents.row + num_parts - 1"
+        statement = (
+            "SELECT row, length(CAST(text AS BLOB)) + length(CAST(payload AS BLOB)) "
+            f"+ (SELECT coalesce(sum(length(CAST(text AS BLOB))), 0) FROM document_parts WHERE row {parts}), "
+            f"(SELECT coalesce(sum(length(norms) / 4), 0) FROM facets WHERE row {parts} AND ?) "
+            f"FROM documents WHERE {AMONG}"
+        )
+        found = {
+            row: said + num_facets * 4 * (dim + 2)
+            for row, said, num_facets in self._connection.execute(statement, (facets, row_list(rows)))
+        }
+        return np.array([found[row] for row in rows.tolist()], dtype=np.int64)
+
     def located(self, rows: NDArray[np.int64]) -> dict[int, tuple[int, str]]:
         """First row and id of the document of every one of the rows that exists."""
         statement = f"SELECT wanted.value, documents.row, CAST(documents.id AS BLOB) {_LOCATED}"

@@ -9,6 +9,7 @@ from facets.config import AtLeastOne, NonNegativeInt, Settings
 # What the engine takes at most; the limits of a server may be smaller.
 MAX_TEXT_BYTES = 1024 * 1024  # UTF-8 bytes of a query, of a name
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024  # UTF-8 bytes of a document's text: some 20,000 pages
+MAX_READ_BYTES = MAX_DOCUMENT_BYTES  # of the documents of one page or one get; one alone may have more
 MAX_BATCH_DOCUMENTS = 10_000  # documents of one upsert; ids of one get or delete
 MAX_PAGE_SIZE = 1_000  # documents of one page of a listing
 MAX_TOP_K = 1_000  # hits of one query

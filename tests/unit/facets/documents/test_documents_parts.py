@@ -1,7 +1,9 @@
 """Documents of several parts: found by part, shown as documents, written and deleted as one."""
 
+import json
 import sqlite3
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from facets.documents import (
     SearchMode,
     SearchRequest,
     TargetModel,
+    reading,
 )
 from facets.documents.store import SCHEMA
 from facets.errors import DamagedDocumentsError, InvalidInputError
@@ -140,6 +143,35 @@ def test_a_document_comes_back_whole(books: CollectionEngine) -> None:
     np.testing.assert_allclose(document.facet_embeddings, given.facet_embeddings, atol=2e-2)
     assert document.facet_spans.tolist() == given.facet_spans.tolist()  # type: ignore[union-attr]  # it has some
     assert books.list_documents("docs").documents[1].parts == ()
+
+
+@pytest.mark.parametrize(("include_facets", "most"), [(False, 260), (True, 1700)])
+def test_a_page_ends_where_its_documents_have_too_many_bytes(
+    books: CollectionEngine, monkeypatch: pytest.MonkeyPatch, include_facets: bool, most: int
+) -> None:
+    books.upsert("docs", [book(f"z{place}", ["Word " * 20, "More. " * 10], seed=place) for place in range(4)])
+    every = books.list_documents("docs", include_facets=include_facets)
+    sizes = {
+        one.id: len(one.text)
+        + len(json.dumps(one.payload, separators=(",", ":")))
+        + (0 if one.facet_embeddings is None else len(one.facet_embeddings) * 4 * (DIM + 2))
+        for one in every.documents
+    }
+    monkeypatch.setattr(reading, "MAX_READ_BYTES", most)
+    token, pages = "", []
+    while token or not pages:
+        page = books.list_documents("docs", page_token=token, include_facets=include_facets)
+        pages.append([one.id for one in page.documents])
+        token = page.next_page_token
+    assert [id for page in pages for id in page] == [one.id for one in every.documents]
+    assert 1 < len(pages) < len(sizes) and all(pages)
+    for page, following in pairwise(pages):
+        assert len(page) == 1 or sum(sizes[id] for id in page) <= most
+        assert sum(sizes[id] for id in [*page, following[0]]) > most
+    last = every.documents[-1].id
+    assert [one.id for one in books.get("docs", [last], include_facets=include_facets).documents] == [last]
+    with pytest.raises(InvalidInputError, match="ask for fewer at a time"):
+        books.get("docs", list(sizes), include_facets=include_facets)
 
 
 def test_a_document_is_replaced_counted_filtered_and_deleted_as_one(books: CollectionEngine) -> None:
