@@ -22,6 +22,8 @@ from facets.documents.store import DocumentStore
 from facets.documents.types import Document, StoredDocument
 
 _BATCH = 64  # documents encoded and stored at a time
+_BATCH_BYTES = 2 * 1024 * 1024  # of their texts; one alone may have more
+_TEXTS_AT_A_TIME = 128  # read by the model, some seconds: what it has read is kept when the time is up
 _LAST_BATCH = 256  # so many may be encoded while writes to the collection wait
 
 
@@ -58,6 +60,21 @@ class EncodedTexts:
             num_read=None if self.num_read is None else int(self.num_read[own].sum()),
             parts=of.parts,
             part_facets=[len(facets) for facets in self.facets[own]],
+        )
+
+    @classmethod
+    def joined(cls, some: Sequence["EncodedTexts"]) -> "EncodedTexts":
+        """What was made of texts some at a time, in their order."""
+        if len(some) == 1:
+            return some[0]
+        spans = [one.spans for one in some if one.spans is not None]
+        tokens = [one.num_tokens for one in some if one.num_tokens is not None]
+        read = [one.num_read for one in some if one.num_read is not None]
+        return cls(
+            facets=[facets for one in some for facets in one.facets],
+            spans=[of_text for of_some in spans for of_text in of_some] if spans else None,
+            num_tokens=np.concatenate(tokens) if tokens else None,
+            num_read=np.concatenate(read) if read else None,
         )
 
 
@@ -126,6 +143,8 @@ class Reindexer:
         self._on_write = on_write
         self._lock = threading.Lock()
         self._passed: dict[int, int] = {}  # number of a copy -> rows up to this one are copied or gone
+        # Of which copy and rows the model has read the first texts, and what it made of them.
+        self._begun: tuple[tuple[int, ...], list[EncodedTexts]] = ((), [])
 
     def step(self, name: str, target: TargetModel, *, budget_s: float | None) -> ReindexStep:
         """Encodes documents until all are, or the time is up; then the next step goes on.
@@ -134,8 +153,8 @@ class Reindexer:
             name: The collection.
             target: Where it moves; another one than in the last step starts over, and the model that the collection
                 has gives up a move that was begun.
-            budget_s: Seconds, looked at after every batch; no longer is a step of another caller waited for. None:
-                until it is done.
+            budget_s: Seconds, looked at after every 128 texts that the model has read, which are kept for the next
+                step; no longer is a step of another caller waited for. None: until it is done.
 
         Raises:
             InvalidInputError: ``search_fields`` breaks a rule.
@@ -161,7 +180,9 @@ class Reindexer:
             return self._progress(name, done=True)
         copy = self._copy_of(record, target)
         while True:
-            if not self._copy_some(record, copy, target, limit=_BATCH) and self._finish(record, copy, target):
+            if not self._copy_some(record, copy, target, limit=_BATCH, ends=ends) and self._finish(
+                record, copy, target, ends=ends
+            ):
                 return self._progress(name, done=True)
             if ends is not None and time.monotonic() >= ends:
                 return self._progress(name, done=False)
@@ -195,21 +216,31 @@ class Reindexer:
     def _give_up(self, record: CollectionRecord) -> None:
         with self._store.view() as view:
             copy = view.copy_of(record)
+        self._begun = ((), [])
         if copy is not None:
             with self._indexes.write_lock:
                 self._store.retire(copy)
                 self._indexes.drop_retired(copy)
 
-    def _copy_some(self, record: CollectionRecord, copy: CollectionRecord, target: TargetModel, *, limit: int) -> bool:
-        """Copies up to ``limit`` documents; False when there was none left."""
+    def _copy_some(
+        self, record: CollectionRecord, copy: CollectionRecord, target: TargetModel, *, limit: int, ends: float | None
+    ) -> bool:
+        """Copies up to ``limit`` documents, unless the time is up before; False when there was none left."""
         with self._store.view() as view:
             view.collection_unchanged(record)
             rows, passed = view.uncopied(record, copy, after=self._passed.get(copy.number, 0), limit=limit)
+            num_bytes = view.num_bytes(rows, facets=False, dim=copy.dim)
+            most = max(1, int(np.searchsorted(np.cumsum(num_bytes), _BATCH_BYTES, side="right")))
+            if most < len(rows):
+                rows, passed = rows[:most], int(rows[most - 1])
             documents = view.documents(rows)
         if len(rows):
             originals = [documents[row] for row in rows.tolist()]
             said = [copy.said(document.text, document.payload, document.parts) for document in originals]
-            encoded = target.encode([part.read for parts in said for part in parts])
+            texts = [part.read for parts in said for part in parts]
+            encoded = self._encoded(texts, target, of=(copy.number, *rows.tolist()), ends=ends)
+            if encoded is None:
+                return True
             places = np.cumsum([0, *map(len, said)]).tolist()
             found = [encoded.document(*one) for one in zip(places, originals, said, strict=False)]
             batch = encode_documents(found, copy)
@@ -220,12 +251,32 @@ class Reindexer:
         self._passed[copy.number] = passed
         return len(rows) > 0
 
-    def _finish(self, record: CollectionRecord, copy: CollectionRecord, target: TargetModel) -> bool:
+    def _encoded(
+        self, texts: Sequence[str], target: TargetModel, *, of: tuple[int, ...], ends: float | None
+    ) -> EncodedTexts | None:
+        """What the model makes of all texts of a batch; None: the time was up, and the next step goes on."""
+        if self._begun[0] != of:
+            self._begun = (of, [])
+        done = self._begun[1]
+        first = len(done) * _TEXTS_AT_A_TIME
+        for start in range(first, len(texts), _TEXTS_AT_A_TIME):
+            if start > first and ends is not None and time.monotonic() >= ends:
+                return None
+            some = target.encode(texts[start : start + _TEXTS_AT_A_TIME])
+            if len(texts) > _TEXTS_AT_A_TIME:  # those of a book are many
+                some = replace(some, facets=[facets.astype(np.float16) for facets in some.facets])
+            done.append(some)
+        self._begun = ((), [])
+        return EncodedTexts.joined(done)
+
+    def _finish(
+        self, record: CollectionRecord, copy: CollectionRecord, target: TargetModel, *, ends: float | None
+    ) -> bool:
         """Puts the copy in the place of the original; False when too many writes came just before."""
         self._drop_outdated(record, copy)
         # The copy's lock too: once it has the name, its readers wait for what is left to do here.
         with self._indexes.collection_lock(record), self._indexes.collection_lock(copy):
-            if self._copy_some(record, copy, target, limit=_LAST_BATCH):
+            if self._copy_some(record, copy, target, limit=_LAST_BATCH, ends=ends):
                 with self._store.view() as view:
                     passed = self._passed[copy.number]
                     if len(view.uncopied(record, copy, after=passed, limit=1)[0]):

@@ -287,6 +287,32 @@ def test_reindexing_keeps_the_parts(books: CollectionEngine) -> None:
     assert books.get_collection("docs").num_parts == 4
 
 
+def test_reindexing_a_long_document_goes_on_where_a_call_ended(books: CollectionEngine) -> None:
+    texts = [f"Page {place} of the long one. " for place in range(300)]
+    books.upsert("docs", [book("long", texts)])
+    sizes: list[int] = []
+
+    def encode(texts: list[str]) -> EncodedTexts:
+        sizes.append(len(texts))
+        if len(sizes) == 2:
+            raise TimeoutError
+        return EncodedTexts(facets=[np.full((2, 16), len(text), dtype=np.float32) for text in texts])
+
+    target = TargetModel(name="other", revision="1", num_facets=2, dim=16, encode=encode)  # type: ignore[arg-type]  # any sequence
+    assert not books.reindex("docs", target, budget_s=0.0).done
+    with pytest.raises(TimeoutError):
+        books.reindex("docs", target, budget_s=0.0)
+    assert books.get_collection("docs").model != "other"
+    for _ in range(10):
+        if books.reindex("docs", target, budget_s=0.0).done:
+            break
+    assert sizes == [128, 128, 128, 304 - 256], "the text that was read when time was up is not read again"
+    (document,) = books.get("docs", ["long"], include_facets=True).documents
+    assert document.text == "".join(texts) and document.facet_embeddings is not None
+    lengths = np.repeat([len(part) + len(f"Book\nChapter {n}\n\n") for n, part in enumerate(texts)], 2)
+    np.testing.assert_allclose(document.facet_embeddings[:, 0], lengths, rtol=2e-3)
+
+
 @pytest.mark.parametrize(
     ("others", "match"),
     [
