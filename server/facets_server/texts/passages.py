@@ -14,6 +14,7 @@ from facets.model.passage_model import MAX_QUERY_FACETS, PassageModel
 from facets_server.runtime.batcher import BatchLane, Columns
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
+from facets_server.runtime.errors import ModelFailureError
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.texts.served import Encoded, EncodedQueries, PendingTexts, ServedTexts, TokenStats, columns_of
 
@@ -96,6 +97,8 @@ class ServedPassages(ServedTexts):
         found = self._passage_model.encode_passages(texts)
         kept = np.full(len(texts), None, dtype=object)
         for place, document in found.kept.items():
+            if not np.isfinite(document[0]).all():  # the batcher looks at arrays of numbers alone
+                raise ModelFailureError("the model returned numbers that are not finite")
             kept[place] = document
         return found.facets, found.spans, found.num_tokens, found.num_read, kept
 

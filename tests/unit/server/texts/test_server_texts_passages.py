@@ -1,10 +1,14 @@
 """Similarity and summaries by models of passages: who answers when nobody is named, and texts without words."""
 
+from dataclasses import replace
+
 import grpc
 import numpy as np
 import pytest
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
+from facets_server.runtime.errors import ModelFailureError
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.texts.passages import ServedPassages
 from prometheus_client import CollectorRegistry
@@ -93,3 +97,13 @@ def test_summaries_come_from_models_of_passages_where_they_are_named(both, passa
     assert reply.model.name == "toy-passages"
     (expected,) = summarize(passages.model, [DOCUMENT], num_sentences=2)
     assert [one.sentence for one in reply.summaries[0].sentences] == [one.sentence for one in expected.sentences]
+
+
+def test_facets_of_long_texts_that_are_not_finite_are_the_model_s_failure(passages, monkeypatch):
+    model, text = passages.model, "the dog plays music"
+    found = model.encode_passages([text])
+    facets, spans = found.document(0)
+    broken = replace(found, kept={0: (np.full_like(facets, np.nan), spans)})
+    monkeypatch.setattr(model, "encode_passages", lambda texts: broken)
+    with pytest.raises(ModelFailureError, match="not finite"):
+        passages.encode([text], CallContext(caller="somebody"))
