@@ -42,7 +42,7 @@ const EXAMPLES = [
 
 /** Fills `root` with the view. */
 export async function open(root) {
-  const models = await modelChoices("sentences", "passages");
+  const models = [["", "The one that the method is for"], ...(await modelChoices("passages", "sentences"))];
   let redraw = () => {};
   const resized = new ResizeObserver(() => redraw());
   const view = panel(root, {
