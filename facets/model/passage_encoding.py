@@ -9,6 +9,7 @@ Shape suffixes: N texts, R runs, B runs of a batch, K facets, M facets at hand, 
 runs, D dimensions.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -33,6 +34,8 @@ from facets.model.passage_cutting import (
 )
 from facets.model.passage_network import PassageNetwork, RaggedBatch, Slots, average_states, sentence_slots
 from facets.model.word_pieces import Pieces, WordPieces
+
+logger = logging.getLogger(__name__)
 
 
 def attended_runs(weights_BKL: Tensor, *, share: float = 0.8) -> tuple[Tensor, Tensor]:
@@ -321,15 +324,28 @@ class PassageEncoder:
         spans_RK2 = np.empty((len(runs), num_facets, 2), dtype=np.int32)
         lengths_R = np.array([len(run) for run in runs], dtype=np.int64)
         for chunk in length_batches(lengths_R, max_tokens=_CHUNK_TOKENS):
-            states_TD = self._states([runs[i] for i in chunk], texts)
-            ends_B = lengths_R[chunk].cumsum()
-            for part in length_batches(lengths_R[chunk], max_tokens=_BATCH_TOKENS):  # the order of the chunk
-                places = chunk[part]
-                own_TD = states_TD[ends_B[part[0]] - lengths_R[places[0]] : ends_B[part[-1]]]
-                read = self._run_batch([runs[i] for i in places], texts)
-                vectors_BD = average_states(own_TD, read.batch)
-                facets_BKD, weights_BKL = self._network.pooling(own_TD, vectors_BD, read.batch, slots=read.slots)
-                facets_RKD[places], spans_RK2[places] = self._told_apart(facets_BKD, weights_BKL, read)
+            own = [runs[i] for i in chunk]
+            found = self._chunk_facets(own, texts)
+            if not np.isfinite(found.facets).all():
+                # Seen once in many runs, and never again for the same texts: kernels, not weights or texts.
+                logger.warning("facets of %d runs were not finite: they are read again", len(own))
+                found = self._chunk_facets(own, texts)
+            facets_RKD[chunk], spans_RK2[chunk] = found.facets, found.spans
+        return RunFacets(facets_RKD, spans_RK2)
+
+    def _chunk_facets(self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]) -> RunFacets:
+        """Facets of as many runs as are read at a time."""
+        num_facets, dim = self._config.network.num_facets, self._config.network.encoder.width
+        facets_RKD = np.empty((len(runs), num_facets, dim), dtype=np.float32)
+        spans_RK2 = np.empty((len(runs), num_facets, 2), dtype=np.int32)
+        lengths_R = np.array([len(run) for run in runs], dtype=np.int64)
+        states_TD, ends_R = self._states(runs, texts), lengths_R.cumsum()
+        for part in length_batches(lengths_R, max_tokens=_BATCH_TOKENS):  # the order of the runs
+            own_TD = states_TD[ends_R[part[0]] - lengths_R[part[0]] : ends_R[part[-1]]]
+            read = self._run_batch([runs[i] for i in part], texts)
+            vectors_BD = average_states(own_TD, read.batch)
+            facets_BKD, weights_BKL = self._network.pooling(own_TD, vectors_BD, read.batch, slots=read.slots)
+            facets_RKD[part], spans_RK2[part] = self._told_apart(facets_BKD, weights_BKL, read)
         return RunFacets(facets_RKD, spans_RK2)
 
     def _states(self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]) -> Tensor:

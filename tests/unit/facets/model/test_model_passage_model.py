@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 from toys import toy_passage_model
 
@@ -164,3 +165,18 @@ def test_no_texts_give_no_rows(model: PassageModel) -> None:
     assert model.encode_passages([]).spans.shape == (0, model.num_facets, 2)
     assert model.embed([]).shape == (0, model.dim)
     assert model.encode_queries([]).facets.shape[::2] == (0, model.dim)
+
+
+def test_facets_that_are_not_finite_are_read_again(caplog: pytest.LogCaptureFixture) -> None:
+    model = toy_passage_model()
+    texts = ["A man is lifting weights in a garage.", "The dog plays music."]
+    expected = model.encode_passages(texts).facets
+    calls = []
+
+    def spoiled_once(module: torch.nn.Module, given: object, states: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return states * torch.nan if len(calls) == 1 else states
+
+    with model.network.encoder.register_forward_hook(spoiled_once):
+        np.testing.assert_allclose(model.encode_passages(texts).facets, expected, atol=1e-6)
+    assert "not finite" in caplog.text
