@@ -23,8 +23,6 @@ _FILTER = {
         "filters": [{"field": {"field": "n", "range": {"gte": 1.0}}}, {"field": {"field": "tags", "contains": "a"}}]
     }
 }
-_SLOT = {"head": "Marie Curie", "relation": "per:city_of_birth"}
-_AUTHOR = {"name": "A. Author", "id": "a1"}
 
 # Method -> requests, as JSON; of a stream the messages of one call.
 VALID: dict[str, list[dict[str, Any]]] = {
