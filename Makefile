@@ -67,7 +67,7 @@ test-typescript: $(VENV)/.installed-all ## Build the TypeScript client and run i
 	echo "facets: npm is not there: Node 20 or newer brings it; the TypeScript client was not tested" >&2; fi
 
 proto-check: ## Lint the protos with buf, and compare them with the released ones
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(TYPESCRIPT)/node_modules/.made && scripts/check_protos.sh; else \
+	@if command -v npm >/dev/null; then npm --prefix proto install --no-save --no-package-lock --silent && scripts/check_protos.sh; else \
 	echo "facets: npm is not there: Node 20 or newer brings it, and it brings buf; the protos were not checked" >&2; fi
 
 helm-check: $(VENV)/.installed-all ## Lint and render the Helm chart
@@ -88,6 +88,8 @@ check: $(VENV)/.installed-all ## Lint, format and types
 proto: $(VENV)/.installed-all ## Generate the code of the protos, and the methods of the clients
 	$(BIN)/python -m facets_proto.generate
 	$(BIN)/python clients/facets_client/generate.py
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(TYPESCRIPT)/node_modules/.made && \
+	$(BIN)/python $(TYPESCRIPT)/generate.py; else echo "facets: npm is not there: run make proto again with Node" >&2; fi
 
 packages: $(VENV)/.installed-release ## Build every distribution into dist/, models too, and check them
 	rm -rf dist
@@ -166,7 +168,6 @@ $(VENV)/.installed-site: $(VENV)/.made docs/site/requirements.txt
 	@$(VENV)/site/bin/python -m pip install --quiet $(PIP_ARGS) -r docs/site/requirements.txt
 	@touch $@
 
-# Not `npm ci`: an index may lack packages for other platforms, which the lock then lacks too.
 $(TYPESCRIPT)/node_modules/.made: $(TYPESCRIPT)/package-lock.json
-	@$(NPM) install --no-save --silent
+	@$(NPM) ci --silent
 	@touch $@

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Lints the protos and compares them with the released ones, by buf, without a network.
 #
-#     scripts/check_protos.sh              after `npm install --no-save` in clients/typescript, which `make proto-check` does
+#     scripts/check_protos.sh              after `npm install` in proto, which `make proto-check` does
 #     scripts/check_protos.sh --release    writes what is there as released
 set -eu
 cd "$(dirname "$0")/../proto"
-buf=../clients/typescript/node_modules/.bin/buf
+buf=node_modules/.bin/buf
 released=released/v1.binpb
 now=$(mktemp -d)
 trap 'rm -rf "$now"' EXIT

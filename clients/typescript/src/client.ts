@@ -4,7 +4,7 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import { Facets, joinFacets, readFacets } from "./arrays.js";
 import { FacetsError } from "./errors.js";
 import { DataType } from "./generated/facets_proto/v1/common_pb.js";
-import { CollectionService, DocumentService, SearchMode } from "./generated/facets_proto/v1/documents_pb.js";
+import { CollectionService, DocumentService, FacetCombination, SearchMode } from "./generated/facets_proto/v1/documents_pb.js";
 import type { FilterSchema } from "./generated/facets_proto/v1/filters_pb.js";
 import { ModelService } from "./generated/facets_proto/v1/models_pb.js";
 import { RecommendationService } from "./generated/facets_proto/v1/papers_pb.js";
@@ -48,6 +48,8 @@ export interface SearchOptions extends CallOptions {
   topK?: number;
   /** Default `hybrid`: facets and words. */
   mode?: "hybrid" | "facets" | "lexical";
+  /** A document answers all that is asked, or any of it; default: any where a text is several questions, else all. */
+  combine?: "sum" | "any";
   /** Condition on the payload. */
   filter?: MessageInitShape<typeof FilterSchema>;
   /** Only hits of at least this confidence, in [0, 1]. */
@@ -63,6 +65,7 @@ export interface SearchOptions extends CallOptions {
 }
 
 const MODES = { hybrid: SearchMode.HYBRID, facets: SearchMode.FACETS, lexical: SearchMode.LEXICAL };
+const COMBINATIONS = { sum: FacetCombination.SUM, any: FacetCombination.ANY };
 
 /** A connection to a server; `connect` makes one, `close` ends it. Safe for any number of calls at once. */
 export class FacetsClient {
@@ -114,9 +117,10 @@ export class FacetsClient {
   /** The best documents of a collection for each query, best first; `hit.answer?.text` is what answers. */
   async search(collection: string, queries: readonly string[], options: SearchOptions = {}): Promise<SearchHit[][]> {
     refuseString(queries, "queries");
-    const { timeoutMs, signal, mode = "hybrid", minRevision = 0n, ...wanted } = options;
+    const { timeoutMs, signal, mode = "hybrid", combine, minRevision = 0n, ...wanted } = options;
     const asked = queries.map((text) => ({ query: { case: "text" as const, value: text } }));
-    const request = { ...wanted, collection, queries: asked, mode: MODES[mode], minRevision };
+    const ranked = { mode: MODES[mode], combine: combine && COMBINATIONS[combine] };
+    const request = { ...wanted, ...ranked, collection, queries: asked, minRevision };
     const reply = await this.documents.search(request, { timeoutMs, signal });
     return reply.results.map((result) => result.hits);
   }

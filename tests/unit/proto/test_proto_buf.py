@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from source_tree import ROOT
 
-MODULES = ROOT / "clients" / "typescript" / "node_modules"
+MODULES = ROOT / "proto" / "node_modules"
 
 
 @pytest.fixture
@@ -15,11 +15,14 @@ def checkout(tmp_path: Path) -> Path:
     """What the check reads, to be changed."""
     if not (MODULES / ".bin" / "buf").exists():
         pytest.skip("buf is not installed: make proto-check installs it from npm")
-    shutil.copytree(ROOT / "proto", tmp_path / "proto", ignore=shutil.ignore_patterns("*.py", "*.pyi", "__pycache__"))
+    shutil.copytree(
+        ROOT / "proto",
+        tmp_path / "proto",
+        ignore=shutil.ignore_patterns("*.py", "*.pyi", "__pycache__", "node_modules"),
+    )
     (tmp_path / "scripts").mkdir()
     shutil.copy(ROOT / "scripts" / "check_protos.sh", tmp_path / "scripts")
-    (tmp_path / "clients" / "typescript").mkdir(parents=True)
-    (tmp_path / "clients" / "typescript" / "node_modules").symlink_to(MODULES)
+    (tmp_path / "proto" / "node_modules").symlink_to(MODULES)
     return tmp_path
 
 
