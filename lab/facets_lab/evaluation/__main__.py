@@ -43,7 +43,7 @@ def sts(
     method: Methods = None,
     skip_wmd: Annotated[bool, typer.Option("--skip-wmd", help="Leave out the word mover's distances.")] = False,
 ) -> None:
-    """Sentence similarity: score, sentence, sentence, by tabs.
+    """Sentence similarity: score, sentence, sentence, of SICK also label, by tabs.
 
     Example: facets-eval sts stsb-dev.tsv --model facets-en --model facets-en-k1 --skip-wmd
     """
@@ -51,6 +51,16 @@ def sts(
 
     task = sts_task(_checked(method), skip_wmd=skip_wmd)
     task.print_report(file, models, baselines=baselines, num_resamples=bootstrap)
+
+
+def opposed_pairs(file: DataFile, models: Models = None, baselines: Baselines = False) -> None:
+    """Whether paraphrases stand above contradictions: paraphrase or contradiction, kind, two sentences, by tabs.
+
+    Example: facets-eval opposed-pairs tests/answers/similarity-fresh.tsv --model facets-passages-small-en --baselines
+    """
+    from facets_lab.texts.evaluation import OPPOSED_PAIRS
+
+    OPPOSED_PAIRS.print_report(file, models, baselines=baselines, num_resamples=0)
 
 
 def phrase_pairs(file: DataFile, models: Models = None, baselines: Baselines = False, bootstrap: Bootstrap = 0) -> None:
@@ -390,6 +400,7 @@ def words(
 # Command -> what it does. A new one is a line here.
 COMMANDS: dict[str, Callable[..., Any]] = {
     "sts": sts,
+    "opposed-pairs": opposed_pairs,
     "phrase-pairs": phrase_pairs,
     "phrase-choice": phrase_choice,
     "summarization": summarization,

@@ -1,4 +1,4 @@
-"""The tables of texts: table 3.2 (sentences), 3.4 (phrases) and 3.3 (summaries) of Chang 2022.
+"""The tables of texts: table 3.2 (sentences), 3.4 (phrases) and 3.3 (summaries) of Chang 2022; labels of pairs.
 
 Shape suffixes: P pairs, C choices, N candidates.
 """
@@ -13,49 +13,72 @@ from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr
 
 from facets.errors import InvalidInputError
+from facets.texts.comparison import InferenceLabel
 from facets.texts.coverage import PAPER_COVERAGE
 from facets_lab.evaluation.comparison import EvaluationTask
 from facets_lab.evaluation.files import fields_of, number_of, read_lines, read_records
 from facets_lab.evaluation.statistics import Metrics, with_intervals
-from facets_lab.texts.systems import Budget, PairSystem, Summarizer, phrase_systems, sts_systems, summarizers
+from facets_lab.texts.systems import (
+    Budget,
+    PairSystem,
+    Summarizer,
+    opposed_pair_systems,
+    phrase_systems,
+    sts_systems,
+    summarizers,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredPairs:
-    """Pairs of sentences with the similarity people gave them."""
+    """Pairs of sentences with the similarity people gave them; of some files also what the first says of the second."""
 
     gold: NDArray[np.float64]  # [P]
     pairs: tuple[tuple[str, str], ...]
+    labels: NDArray[np.str_] | None = None  # [P], of InferenceLabel
 
 
 def read_sts(path: Path) -> ScoredPairs:
-    """Reads ``score<TAB>sentence<TAB>sentence`` lines.
+    """Reads ``score<TAB>sentence<TAB>sentence`` lines, all of them with ``<TAB>label`` or none, as SICK has it.
 
     Raises:
         ConfigError: The file cannot be read.
         InvalidInputError: A line has another form, or there is none; the message names file and line.
     """
+    names: tuple[str, ...] = ("score", "first sentence", "second sentence")
     gold: list[float] = []
     pairs: list[tuple[str, str]] = []
+    labels: list[str] = []
     for place, line in read_lines(path):
-        score, first, second = fields_of(line, ("score", "first sentence", "second sentence"), place)
+        if not pairs and line.count("\t") == len(names):
+            names += ("label",)
+        score, first, second, *label = fields_of(line, names, place)
+        if not set(label) <= set(InferenceLabel):
+            raise InvalidInputError(f"{place}: expected a label of {', '.join(InferenceLabel)}, got {label[0][:40]!r}")
         gold.append(number_of(score, place, what="score"))
         pairs.append((first, second))
+        labels += label
     if not pairs:
         raise InvalidInputError(f"{path}: expected at least one line, got an empty file")
-    return ScoredPairs(np.array(gold), tuple(pairs))
+    return ScoredPairs(np.array(gold), tuple(pairs), np.array(labels) if labels else None)
 
 
 def evaluate_sts(system: PairSystem, data: ScoredPairs, *, num_resamples: int = 0) -> dict[str, Metrics]:
     """``correlations`` of every method of a system with people's scores, with intervals when there are resamples.
 
+    Where the file has labels, a method that tells them has ``labels_right``, in ``[0, 1]``, too.
+
     Raises:
         ConfigError: The model lacks what ``sif`` removes, or the package for ``wmd`` is missing.
     """
-    return {
+    metrics = {
         method: with_intervals(correlations, scores_P, data.gold, num_resamples=num_resamples)
         for method, scores_P in system.scores(data.pairs)
     }
+    if data.labels is not None:
+        for method, labels_P in system.labels(data.pairs):
+            metrics[method]["labels_right"] = float((labels_P == data.labels).mean())
+    return metrics
 
 
 def correlations(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64]) -> Metrics:
@@ -87,6 +110,57 @@ def _correlation(
     if len(scores) < 2 or np.ptp(scores) == 0 or np.ptp(gold) == 0:
         return None
     return float(statistic(scores.astype(np.float64), gold)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class OpposedPairs:
+    """Pairs of which some say the same in other words, and some deny each other in nearly the same words."""
+
+    is_paraphrase: NDArray[np.bool_]  # [P]
+    pairs: tuple[tuple[str, str], ...]
+
+
+def read_opposed_pairs(path: Path) -> OpposedPairs:
+    """Reads ``paraphrase|contradiction<TAB>kind<TAB>sentence<TAB>sentence`` lines; the kind is for readers.
+
+    Raises:
+        ConfigError: The file cannot be read.
+        InvalidInputError: A line has another form, or there is none of one label; the message names file and line.
+    """
+    labels, pairs = [], []
+    for place, line in read_lines(path):
+        label, _, first, second = fields_of(line, ("label", "kind", "first sentence", "second sentence"), place)
+        if label not in ("paraphrase", "contradiction"):
+            raise InvalidInputError(f"{place}: expected the label paraphrase or contradiction, got {label[:40]!r}")
+        labels.append(label == "paraphrase")
+        pairs.append((first, second))
+    if len(set(labels)) != 2:
+        raise InvalidInputError(f"{path}: expected paraphrases and contradictions, got {len(labels)} lines")
+    return OpposedPairs(np.array(labels), tuple(pairs))
+
+
+def evaluate_opposed_pairs(system: PairSystem, data: OpposedPairs, *, num_resamples: int = 0) -> dict[str, Metrics]:
+    """How well every method of a system tells paraphrases from contradictions.
+
+    Args:
+        system: What scores.
+        data: The pairs.
+        num_resamples: Not used: a comparison is of two pairs, not a row.
+
+    Returns:
+        ``above``: share of all comparisons of a paraphrase with a contradiction where the paraphrase has the higher
+        score. Of a method that tells labels also ``told``, the share of contradictions that it calls so, and
+        ``denied``, the share of paraphrases that it calls contradictions.
+    """
+    is_same = data.is_paraphrase
+    metrics: dict[str, Metrics] = {
+        method: {"above": float((scores_P[is_same][:, None] > scores_P[~is_same]).mean())}
+        for method, scores_P in system.scores(data.pairs)
+    }
+    for method, labels_P in system.labels(data.pairs):
+        is_denied = labels_P == InferenceLabel.CONTRADICTS
+        metrics[method] |= {"told": float(is_denied[~is_same].mean()), "denied": float(is_denied[is_same].mean())}
+    return metrics
 
 
 _NUM_DISTRACTORS = 4
@@ -358,6 +432,14 @@ def sts_task(methods: Sequence[str] = (), *, skip_wmd: bool = False) -> Evaluati
         systems=partial(sts_systems, methods=methods, skip_wmd=skip_wmd),
         evaluate=evaluate_sts,
     )
+
+
+OPPOSED_PAIRS = EvaluationTask(
+    read=read_opposed_pairs,
+    num_rows=lambda data: len(data.pairs),
+    systems=opposed_pair_systems,
+    evaluate=evaluate_opposed_pairs,
+)
 
 
 def summarization_task(

@@ -53,6 +53,10 @@ class PairSystem(Protocol):
         """Each method with its scores ``[P]``, finite; higher is more alike."""
         ...
 
+    def labels(self, pairs: Pairs) -> Iterator[tuple[str, NDArray[np.str_]]]:
+        """Each method that tells what the first text says of the second, with its labels ``[P]``."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class FacetPairs:
@@ -72,6 +76,12 @@ class FacetPairs:
         for name in self.methods:
             yield str(name), scorer.scores(method_of(name), attention=name.endswith(ATTENTION_SUFFIX))
 
+    def labels(self, pairs: Pairs) -> Iterator[tuple[str, NDArray[np.str_]]]:
+        """See ``PairSystem``."""
+        if SimilarityMethod.ALIGNMENT in self.methods:
+            comparisons = PairScorer(self.model, pairs).comparisons(SimilarityMethod.ALIGNMENT)
+            yield str(SimilarityMethod.ALIGNMENT), np.array([comparison.label for comparison in comparisons])
+
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingPairs:
@@ -83,6 +93,10 @@ class EmbeddingPairs:
     def scores(self, pairs: Pairs) -> Iterator[tuple[str, NDArray[np.float32]]]:
         """See ``PairSystem``."""
         yield "cosine", _cosines(self.embed, pairs)
+
+    def labels(self, pairs: Pairs) -> Iterator[tuple[str, NDArray[np.str_]]]:
+        """None: see ``PairSystem``."""
+        return iter(())
 
 
 def _cosines(embed: Callable[[Sequence[str]], NDArray[np.float32]], pairs: Pairs) -> NDArray[np.float32]:
@@ -311,6 +325,22 @@ def sts_systems(
     return _pair_systems(
         names_or_paths, baselines, lambda model: tuple(methods) or available_methods(model, skip_wmd=skip_wmd)
     )
+
+
+def opposed_pair_systems(names_or_paths: Sequence[str], baselines: bool) -> Iterator[PairSystem]:
+    """Models by what they read and by their vectors; MiniLM, and the share of common words."""
+    for model in _models(names_or_paths, baselines=False):
+        yield FacetPairs(model.name, model, (str(SimilarityMethod.ALIGNMENT), str(SimilarityMethod.ENCODER)))
+    if baselines:
+        yield from (EmbeddingPairs("minilm", embed) for embed in if_installed("minilm", minilm))
+        yield EmbeddingPairs("common words", bags_of_words)
+
+
+def bags_of_words(texts: Sequence[str]) -> NDArray[np.float32]:
+    """Which words a text has, by white space and in lower case, ``[T, W]``."""
+    sets = [set(text.lower().split()) for text in texts]
+    words = sorted(set().union(*sets))
+    return np.array([[word in own for word in words] for own in sets], dtype=np.float32)
 
 
 def phrase_systems(names_or_paths: Sequence[str], baselines: bool) -> Iterator[PairSystem]:

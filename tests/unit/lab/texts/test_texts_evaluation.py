@@ -55,7 +55,7 @@ def test_read_keeps_quotes_and_takes_any_line_end(tmp_path: Path) -> None:
     ("bad", "what"),
     [
         (b"3.0\tonly one", "3 fields|2 fields"),
-        (b"3.0\ta\tb\tc", "4 fields"),
+        (b"3.0\ta\tb\tneutral", "4 fields"),
         (b"", "empty line"),
         (b"high\ta\tb", "number.*'high'"),
         (b"nan\ta\tb", "number"),
@@ -69,6 +69,17 @@ def test_bad_lines_are_named_by_file_and_line(tmp_path: Path, bad: bytes, what: 
     path.write_bytes(LINES[0].encode() + b"\n" + bad + b"\n" + LINES[1].encode() + b"\n")
     with pytest.raises(InvalidInputError, match=rf"bad\.tsv, line 2: .*({what})"):
         read_sts(path)
+
+
+def test_labels_are_read_where_all_lines_have_them(tmp_path: Path) -> None:
+    path = tmp_path / "sick.tsv"
+    path.write_text("3.6\ta\tb\tcontradicts\n1\tc\td\tneutral\n")
+    labels = read_sts(path).labels
+    assert labels is not None and labels.tolist() == ["contradicts", "neutral"]
+    for bad, what in (("2\te\tf", "3 fields"), ("2\te\tf\tmaybe", "label of .*maybe")):
+        path.write_text(f"3.6\ta\tb\tcontradicts\n{bad}\n")
+        with pytest.raises(InvalidInputError, match=rf"line 2: .*{what}"):
+            read_sts(path)
 
 
 def test_missing_and_empty_and_damaged_files(tmp_path: Path) -> None:
@@ -171,3 +182,22 @@ def test_errors_go_to_standard_error_with_exit_code_1(
 )
 def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
     assert main(arguments) == 2
+
+
+def test_labels_and_opposed_pairs_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("The door is open.", "The door is closed."), ("A dog barks.", "A dog barks loudly.")]
+    sick, opposed = tmp_path / "sick.tsv", tmp_path / "pairs.tsv"
+    sick.write_text("".join(f"{3 + i}\t{a}\t{b}\t{('contradicts', 'neutral')[i]}\n" for i, (a, b) in enumerate(rows)))
+    opposed.write_text(
+        "".join(f"{('contradiction', 'paraphrase')[i]}\tplain\t{a}\t{b}\n" for i, (a, b) in enumerate(rows))
+    )
+    model = ["--model", "facets-passages-small-en"]
+    assert main(["sts", str(sick), *model, "--method", "alignment", "--method", "encoder"]) == 0
+    methods = json.loads(capsys.readouterr().out)["models"]["facets-passages-small-en"]
+    assert methods["alignment"]["labels_right"] >= 0.5 and "labels_right" not in methods["encoder"]
+    assert main(["opposed-pairs", str(opposed), *model]) == 0
+    methods = json.loads(capsys.readouterr().out)["models"]["facets-passages-small-en"]
+    assert methods["alignment"] == {"above": 1.0, "told": 1.0, "denied": 0.0}
+    opposed.write_text("paraphrase\tplain\ta\tb\n")
+    assert main(["opposed-pairs", str(opposed), *model]) == 1
+    assert "contradictions" in capsys.readouterr().err
