@@ -118,7 +118,7 @@ def lived(server: Server, client: FacetsClient, book: str, places: Sequence[int]
     answers: dict[str, object] = {}
     for mode in ("hybrid", "facets", "lexical"):
         started = time.perf_counter()
-        results = client.search("books", _ASKED, mode=mode, top_k=3).hits
+        results = client.search("books", _ASKED, mode=mode, top_k=3)
         seconds = time.perf_counter() - started
         right, shown = 0, []
         for hits, place in zip(results, places, strict=True):

@@ -185,7 +185,7 @@ def search(target: str, records: Path, num_queries: int) -> dict[str, object]:
         client.search(_COLLECTION, queries[:1], top_k=10)
         for exact, query in itertools.product((False, True), queries):
             started = time.perf_counter()
-            (hits,) = client.search(_COLLECTION, [query], top_k=10, exact=exact).hits
+            (hits,) = client.search(_COLLECTION, [query], top_k=10, exact=exact)
             milliseconds[exact].append(1e3 * (time.perf_counter() - started))
             found[exact].append({hit.id for hit in hits})
     recall = np.mean([len(a & e) / max(len(e), 1) for a, e in zip(found[False], found[True], strict=True)])

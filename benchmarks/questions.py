@@ -208,7 +208,7 @@ def _index(target: str, name: str, path: Path, model: str) -> None:
 
 def _answer(client: FacetsClient, one: Question, mode: SearchMode) -> Answer:
     found = client.search(one.collection, [one.question], top_k=5, mode=mode, min_confidence=0.0)
-    hits = found.hits[0]
+    hits = found[0].hits
     names = [name_of(hit.id) for hit in hits]
     shown = next(
         (hit for hit, name in zip(hits, names, strict=True) if name in one.documents), hits[0] if hits else None

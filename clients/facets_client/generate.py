@@ -117,7 +117,7 @@ _ROOMS: Mapping[str, tuple[_Record | _Names, ...]] = {
         _Record("ReindexProgress", "ReindexCollectionResponse", "How far a collection has moved to another model."),
         _Record("DocumentPart", "DocumentPart", given=1),
         _Record("Document", "Document", "A text with an id and whatever else belongs to it.", given=2),
-        _Record("FoundDocuments", "GetDocumentsResponse", "Documents by id."),
+        _Record("FoundDocuments", "GetDocumentsResponse", "Documents by id.", base="core.values:Listed[Document]"),
         _Record("SearchHit", "SearchHit", "A document that was found."),
         _Record("Neighbours", "Neighbours", "What comes of asking with the vectors themselves."),
         _Record("VectorReport", "VectorReport", "A set of vectors described."),
@@ -126,7 +126,12 @@ _ROOMS: Mapping[str, tuple[_Record | _Names, ...]] = {
         _Record("Reachability", "Reachability", "What the index finds of that which comparing everything finds."),
         _Record("CollectionDiagnosis", "DiagnoseCollectionResponse", "What is known of a collection as a whole."),
         _Record("RankedText", "RankedText", "A text and how it answers."),
-        _Record("RerankedTexts", "RerankResponse", "Texts in the order in which they answer a query."),
+        _Record(
+            "RerankedTexts",
+            "RerankResponse",
+            "Texts in the order in which they answer a query.",
+            base="core.values:Listed[RankedText]",
+        ),
     ),
     "relations": (
         _Names("EntitySource", "EntitySource", "any"),

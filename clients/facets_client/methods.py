@@ -617,7 +617,7 @@ class BlockingMethods(BlockingRunner):
         check_sequences(texts=texts)
         return self._run(self._operations.explain(texts, model=model, num_words=num_words))
 
-    def score(
+    def similarity(
         self,
         pairs: Sequence[tuple[str, str]],
         *,
@@ -644,7 +644,7 @@ class BlockingMethods(BlockingRunner):
         """
         check_pairs(pairs=pairs)
         return self._run(
-            self._operations.score(
+            self._operations.similarity(
                 pairs,
                 method=method,
                 attention=attention,
@@ -1268,7 +1268,7 @@ class AsyncMethods(AsyncRunner):
         check_sequences(texts=texts)
         return await self._run(self._operations.explain(texts, model=model, num_words=num_words))
 
-    async def score(
+    async def similarity(
         self,
         pairs: Sequence[tuple[str, str]],
         *,
@@ -1295,7 +1295,7 @@ class AsyncMethods(AsyncRunner):
         """
         check_pairs(pairs=pairs)
         return await self._run(
-            self._operations.score(
+            self._operations.similarity(
                 pairs,
                 method=method,
                 attention=attention,

@@ -20,7 +20,7 @@ def condition(field: str, operator: str, value: object) -> dict:
 
 def test_documents_are_those_of_the_search(client: FacetsClient) -> None:
     found = FacetsRetriever("wiki", target=client.target, top_k=3).run(QUESTION)["documents"]
-    hits = client.search("wiki", [QUESTION], top_k=3).hits[0]
+    hits = client.search("wiki", [QUESTION], top_k=3)[0].hits
     assert [document.id for document in found] == [hit.id for hit in hits]
     assert found[0].content == hits[0].text and found[0].meta["title"] == "Bald eagle"
     assert found[0].score == pytest.approx(hits[0].score, abs=1e-6)

@@ -16,7 +16,7 @@ QUESTION = "Which bird of prey is the national symbol of the United States?"
 
 def test_documents_are_those_of_the_search(client: FacetsClient) -> None:
     found = FacetsRetriever(client=client, collection="wiki", top_k=3).invoke(QUESTION)
-    hits = client.search("wiki", [QUESTION], top_k=3).hits[0]
+    hits = client.search("wiki", [QUESTION], top_k=3)[0].hits
     assert [document.id for document in found] == [hit.id for hit in hits]
     first, hit = found[0], hits[0]
     assert first.id == "bald-eagle" and first.page_content == hit.text and first.metadata["title"] == "Bald eagle"

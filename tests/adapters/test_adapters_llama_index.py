@@ -15,7 +15,7 @@ QUESTION = "Which bird of prey is the national symbol of the United States?"
 
 def test_nodes_are_those_of_the_search(client: FacetsClient) -> None:
     found = FacetsRetriever(client, "wiki", top_k=3).retrieve(QUESTION)
-    hits = client.search("wiki", [QUESTION], top_k=3).hits[0]
+    hits = client.search("wiki", [QUESTION], top_k=3)[0].hits
     assert [node.node_id for node in found] == [hit.id for hit in hits]
     assert [node.score for node in found] == pytest.approx([hit.score for hit in hits], abs=1e-6)
     assert found[0].metadata["title"] == "Bald eagle" and found[0].text == hits[0].text

@@ -109,7 +109,7 @@ def test_qdrant_ranks_as_facets_do(client: FacetsClient) -> None:
     embedded = client.embed(["birds that hunt, and where cats come from"], model=client.get_collection("wiki").model)
     query = embedded.facet_embeddings[0]
     query = query[query.any(axis=1)]
-    ours = client.search("wiki", [query], mode="facets", exact=True, top_k=8).hits[0]
+    ours = client.search("wiki", [query], mode="facets", exact=True, top_k=8)[0].hits
     theirs = qdrant.query_points("wiki", query=query.tolist(), using=VECTOR, limit=8).points
     assert [hit.id for hit in ours] == [point.payload["id"] for point in theirs]
     assert [len(query) * hit.score for hit in ours] == pytest.approx([point.score for point in theirs], abs=1e-3)

@@ -68,7 +68,7 @@ def test_both_clients_give_the_same(client, server_target):
     async def gather():
         async with AsyncFacetsClient(server_target, timeout_s=60) as asynchronous:
             embeddings, scores, health = await asyncio.gather(
-                asynchronous.embed(TEXTS), asynchronous.score([(TEXTS[0], TEXTS[1])]), asynchronous.health()
+                asynchronous.embed(TEXTS), asynchronous.similarity([(TEXTS[0], TEXTS[1])]), asynchronous.health()
             )
             streamed = [array async for array in asynchronous.embed_stream(TEXTS, batch_size=2)]
             return embeddings, scores, health, streamed
@@ -76,7 +76,7 @@ def test_both_clients_give_the_same(client, server_target):
     embeddings, scores, health, streamed = asyncio.run(gather())
     np.testing.assert_allclose(embeddings.facet_embeddings, client.embed(TEXTS).facet_embeddings, atol=2e-3)
     np.testing.assert_allclose(np.stack(streamed), embeddings.facet_embeddings, atol=2e-3)
-    assert scores.pairs[0].score == pytest.approx(client.score([(TEXTS[0], TEXTS[1])]).pairs[0].score, abs=1e-3)
+    assert scores.pairs[0].score == pytest.approx(client.similarity([(TEXTS[0], TEXTS[1])]).pairs[0].score, abs=1e-3)
     assert health == client.health()
     assert set(health.values()) <= {"SERVING", "SERVICE_UNKNOWN"}  # unknown: of tasks without a model
     assert health["facets.v1.EmbeddingService"] == "SERVING"
@@ -93,7 +93,7 @@ def test_explain(client):
 
 
 def test_score_and_its_explanation(client):
-    scores = client.score([(TEXTS[0], TEXTS[0]), (TEXTS[0], TEXTS[1])], method="max_facet", explain=True)
+    scores = client.similarity([(TEXTS[0], TEXTS[0]), (TEXTS[0], TEXTS[1])], method="max_facet", explain=True)
     same, other = scores.pairs
     assert same.score == pytest.approx(1.0, abs=1e-3)
     assert other.score < same.score
@@ -123,14 +123,14 @@ def test_documents_and_search(client, collection):
         num_words=2,
         min_revision=written.index_revision,
     )
-    assert [hits[0].id for hits in found.hits] == ["d0007", "d0008"]
-    best = found.hits[0][0]
+    assert [hits[0].id for hits in found] == ["d0007", "d0008"]
+    best = found[0].hits[0]
     assert best.facets_score == pytest.approx(1.0, abs=1e-2)
     assert best.payload == {"n": 7, "kind": TEXTS[2][:6]}
     assert len(best.evidence[0].first_words) == 2
     assert found.index_revision >= written.index_revision
     facets = np.asarray(client.embed([documents(40)[7].text]))[0]
-    assert client.search(collection, [facets], top_k=1).hits[0][0].id == "d0007"
+    assert client.search(collection, [facets], top_k=1)[0].hits[0].id == "d0007"
 
 
 def test_filters_reach_the_store(client, collection):
@@ -139,7 +139,7 @@ def test_filters_reach_the_store(client, collection):
     expected = [f"d{i:04}" for i in range(10, 20) if i % 5]
     assert [document.id for document in client.list_documents(collection, where=where, page_size=3)] == expected
     assert client.count_documents(collection, where=where) == len(expected)
-    hits = client.search(collection, ["the sea"], top_k=40, where=where, exact=True).hits[0]
+    hits = client.search(collection, ["the sea"], top_k=40, where=where, exact=True)[0].hits
     assert sorted(hit.id for hit in hits) == expected
     assert client.count_documents(collection, where=Exists("nope")) == 0
     assert client.delete_documents(collection, where=where).num_documents == len(expected)
@@ -160,7 +160,7 @@ def test_get_and_delete(client, collection):
 def test_own_facets_are_stored_as_given(client, collection):
     facets = np.asarray(client.embed([TEXTS[0]]))[0]
     client.upsert(collection, [Document("own", "something else entirely", facet_embeddings=facets)])
-    hit = client.search(collection, [TEXTS[0]], top_k=1, mode="facets").hits[0][0]
+    hit = client.search(collection, [TEXTS[0]], top_k=1, mode="facets")[0].hits[0]
     assert (hit.id, hit.text) == ("own", "something else entirely")
     assert hit.score == pytest.approx(1.0, abs=1e-2)
     with pytest.raises(InvalidArgumentError, match="shape"):

@@ -46,14 +46,14 @@ def test_answers_and_spans_survive_kill(spawn, toy_passages):
         with pytest.raises(FailedPreconditionError, match=r"space toy.*toy-far of space elsewhere"):
             client.search("news", ["dog"], model="toy-far")
         moved = list(client.reindex_collection("news", model="toy-far"))[-1].collection
-        assert moved.space == "elsewhere" and client.search("news", ["dog"], mode="facets").hits[0][0].answer
+        assert moved.space == "elsewhere" and client.search("news", ["dog"], mode="facets")[0].hits[0].answer
 
 
 def seen(client):
     """What a search says of every hit, in every mode; offsets are those of the text."""
     said = []
     for mode in ("hybrid", "facets", "lexical"):
-        for hit in client.search("news", ["the guitar plays"], mode=mode, evidence=True).hits[0]:
+        for hit in client.search("news", ["the guitar plays"], mode=mode, evidence=True)[0].hits:
             assert hit.answer and 0 <= hit.answer.start < hit.answer.end <= len(hit.text)
             words = [hit.text[span.start : span.end].lower() for span in hit.matched_spans]
             assert set(words) <= {"guitar", "plays"} and (words or mode != "lexical")
@@ -70,7 +70,7 @@ def test_odd_input_is_answered_or_refused_by_name(spawn, toy_passages):
         client.upsert("one", [Document("only", TEXTS["dog"])])
         for mode in ("hybrid", "facets", "lexical"):
             for query in ("dog", "the of and", "\u5317\u4eac\u662f", "\U0001f600", "dog " * 10_000, "?"):
-                assert len(client.search("one", [query], mode=mode).hits) == 1
+                assert len(client.search("one", [query], mode=mode)) == 1
             for query in ("", " \n", *(["\u200b"] if mode != "lexical" else [])):
                 with pytest.raises(InvalidArgumentError, match=r"queries\[0\].text"):
                     client.search("one", [query], mode=mode)
@@ -81,7 +81,7 @@ def test_odd_input_is_answered_or_refused_by_name(spawn, toy_passages):
                 client.upsert("one", [Document("bad", text)])
         equal = [Document(f"d{number:05}", TEXTS["man"]) for number in range(1_000)]
         assert client.upsert("one", equal).num_documents == 1_000
-        hits = client.search("one", ["weights"], top_k=20).hits[0]
+        hits = client.search("one", ["weights"], top_k=20)[0].hits
         assert [hit.id for hit in hits] == [f"d{number:05}" for number in range(20)]  # equal scores: by id
         assert client.count_documents("one") == 1_001
 

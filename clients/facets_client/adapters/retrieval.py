@@ -33,7 +33,7 @@ class Retrieval:
             min_confidence=self.min_confidence,
             diversify=self.diversify,
             model=self.model,
-        ).hits[0]
+        )[0].hits
 
     async def hits_async(self, client: AsyncFacetsClient, query: str) -> tuple[SearchHit, ...]:
         """The same, awaited."""
@@ -47,7 +47,7 @@ class Retrieval:
             diversify=self.diversify,
             model=self.model,
         )
-        return found.hits[0]
+        return found[0].hits
 
 
 def describe(hit: SearchHit) -> dict[str, object]:

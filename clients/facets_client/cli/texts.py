@@ -44,6 +44,7 @@ from facets_client.texts.results import Explanation, PairScore, ScoreRange
 from facets_client.texts.types import Method, Order
 
 _MEETINGS_SHOWN = 5
+_ABOUT_SCORES = ("method", "attention", "model", "timings")
 
 
 def embed(
@@ -136,7 +137,7 @@ def similarity(
     settings = settings_of(context)
     pairs = pairs_from(first, second, file)
     with settings.connect() as client:
-        scores = client.score(
+        scores = client.similarity(
             pairs,
             method=method,
             attention=attention,
@@ -147,7 +148,10 @@ def similarity(
             num_words=num_words,
         )
     if settings.json:
-        print_json(scores)
+        listed = [
+            {"first": one, "second": other, **row} for (one, other), row in zip(pairs, scores.to_dicts(), strict=True)
+        ]
+        print_json({"pairs": listed, **{name: getattr(scores, name) for name in _ABOUT_SCORES}})
         return
     console = stdout()
     console.print(_score_table(pairs, scores.pairs))
@@ -276,7 +280,7 @@ def explain(
     with settings.connect() as client:
         explanations = client.explain(listed, model=model, num_words=num_words)
         first_pair = [(listed[0], listed[1])] if pair else []
-        scores = client.score(first_pair, model=model, explain=True, num_words=num_words).pairs if pair else ()
+        scores = client.similarity(first_pair, model=model, explain=True, num_words=num_words).pairs if pair else ()
     if out and form:
         out.write_bytes(plot(_picture(listed, explanations, scores), form))
         print_json({"file": str(out)}) if settings.json else settings.note(f"wrote {out}")

@@ -9,7 +9,7 @@ from facets_client.core.types import FacetMatch, NearestWord, Span
 # The page's own colours stay; what is marked lets them shine through, so that both themes can be read.
 _STYLE = (
     ".facets-out{font:inherit;color:inherit;line-height:1.45}"
-    ".facets-out mark{background:rgba(255,190,0,.35);color:inherit;padding:0 .1em}"
+    ".facets-out mark{background:rgba(255,190,0,.35);color:inherit;padding:0}"
     ".facets-out .dim{opacity:.7;font-size:.9em}"
     ".facets-out ol{padding-left:1.8em;margin:.3em 0}.facets-out li{margin:.5em 0}"
     ".facets-out p{margin:.2em 0}"
@@ -44,7 +44,7 @@ def marked(text: str, shown: Span, *, answer: Span | None = None, words: Iterabl
             piece = f"<mark>{piece}</mark>"
         parts.append(piece)
     parts.append(" ..." if shown.end < len(text) else "")
-    return "".join(parts)
+    return "".join(parts).replace("</mark><mark>", "")  # one mark, whatever is bold in it
 
 
 def listed_words(words: Sequence[NearestWord], *, with_cosine: bool = False) -> str:

@@ -2,11 +2,16 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar, get_args
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+from facets_client.core.extras import require_extra
+
+if TYPE_CHECKING:
+    from pyarrow import Table
 
 FacetsArray: TypeAlias = NDArray[np.floating]  # float32, or float16 when asked for
 
@@ -18,6 +23,45 @@ class Added:
 
     def __add__(self, other: Self) -> Self:
         return type(self)(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(self)))  # type: ignore[arg-type]
+
+
+EntryT = TypeVar("EntryT")
+
+
+class Listed(Sequence[EntryT]):
+    """A reply that is a sequence of what its first field holds: gone through, counted, indexed."""
+
+    __slots__ = ()
+
+    @property
+    def _entries(self) -> tuple[EntryT, ...]:
+        entries: tuple[EntryT, ...] = getattr(self, fields(self)[0].name)  # type: ignore[arg-type]
+        return entries
+
+    @overload
+    def __getitem__(self, place: int) -> EntryT: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[EntryT]: ...
+    def __getitem__(self, place: int | slice) -> EntryT | Sequence[EntryT]:
+        return self._entries[place]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def to_dicts(self) -> list[dict[str, object]]:
+        """An entry a row, as ``pandas.DataFrame(...)`` and ``polars.DataFrame(...)`` take them."""
+        return [asdict(entry) for entry in self._entries]  # type: ignore[call-overload]
+
+    def to_arrow(self) -> "Table":
+        """The rows of ``to_dicts`` as an Arrow table.
+
+        Raises:
+            ImportError: The extra ``parquet`` is not installed.
+        """
+        require_extra("parquet", "pyarrow")
+        import pyarrow
+
+        return pyarrow.Table.from_pylist(self.to_dicts())
 
 
 class _Score(Protocol):

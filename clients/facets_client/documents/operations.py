@@ -36,7 +36,7 @@ from facets_client.core.operations import (
 )
 from facets_client.core.types import TruncatedDocument
 from facets_client.core.values import enum_name, unsigned
-from facets_client.documents.results import SearchResults, StreamAck, WriteResult
+from facets_client.documents.results import SearchResult, SearchResults, StreamAck, WriteResult
 from facets_client.documents.streams import BATCH_BYTES, UPSERT_STREAM, from_document, numbered, opening, to_ack
 from facets_client.documents.types import (
     Collection,
@@ -402,10 +402,10 @@ def _to_written(parts: Sequence[pb.UpsertResponse]) -> WriteResult:
 
 def _to_results(parts: Sequence[pb.SearchResponse]) -> SearchResults:
     warn_of(parts[0].warnings)
-    found = join([from_message(part, SearchResults, hits=_to_hits(part)) for part in parts])
+    found = join([from_message(part, SearchResults, results=_to_hits(part)) for part in parts])
     odd = found.warnings[: len(parts[0].warnings)]
     return replace(found, exhaustive=all(part.exhaustive for part in parts), warnings=odd)
 
 
-def _to_hits(reply: pb.SearchResponse) -> tuple[tuple[SearchHit, ...], ...]:
-    return tuple(tuple(from_message(hit, SearchHit) for hit in result.hits) for result in reply.results)
+def _to_hits(reply: pb.SearchResponse) -> tuple[SearchResult, ...]:
+    return tuple(SearchResult(tuple(from_message(hit, SearchHit) for hit in one.hits)) for one in reply.results)

@@ -7,10 +7,13 @@ from html import escape
 
 from facets_client.core.html import fragment, marked, met
 from facets_client.core.types import ModelVersion, Span, Timings, TruncatedDocument
+from facets_client.core.values import Listed
 from facets_client.documents.types import FilterWarning, SearchHit
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+|\n+")
 _TEXT_CHARS = 300
+_DIM = ' class="dim"'
+SURE_CONFIDENCE = 0.1  # below it a hit is shown to people as one that hardly answers, if at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +26,35 @@ class WriteResult:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResults:
-    """Hits for some queries; entry i belongs to queries[i], best first."""
+class SearchResult(Listed[SearchHit]):
+    """What one query found, best first: ``for hit in result``."""
 
-    hits: tuple[tuple[SearchHit, ...], ...]
+    hits: tuple[SearchHit, ...]
+
+    def __str__(self) -> str:
+        return results_text([self.hits])
+
+    def _repr_html_(self) -> str:
+        return results_html([self.hits])
+
+    def to_dicts(self) -> list[dict[str, object]]:
+        """A hit a row: rank, id, score, confidence, text, the part that answers, payload."""
+        return [
+            {
+                "rank": rank,
+                **{name: getattr(hit, name) for name in ("id", "score", "confidence", "text")},
+                "answer": hit.answer.text if hit.answer else None,
+                "payload": dict(hit.payload),
+            }
+            for rank, hit in enumerate(self.hits, start=1)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResults(Listed[SearchResult]):
+    """What some queries found; entry i belongs to queries[i]: ``results[0].hits``."""
+
+    results: tuple[SearchResult, ...]
     index_revision: int
     exhaustive: bool  # every matching document was compared: no better one exists
     index_kind: str  # how it was searched: exact, faiss-ivf-fp16, ...
@@ -35,10 +63,14 @@ class SearchResults:
     warnings: tuple[FilterWarning, ...] = ()  # what is odd about the filter
 
     def __str__(self) -> str:
-        return results_text(self.hits)
+        return results_text(self.results)
 
     def _repr_html_(self) -> str:
-        return results_html(self.hits)
+        return results_html(self.results)
+
+    def to_dicts(self) -> list[dict[str, object]]:
+        """A hit a row, with the number of its query, from 0."""
+        return [{"query": number, **row} for number, result in enumerate(self.results) for row in result.to_dicts()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +112,7 @@ def results_html(found: Sequence[Sequence[SearchHit]]) -> str:
     lists = []
     for number, hits in enumerate(found):
         head = f'<p class="dim">query {number + 1}</p>' if len(found) > 1 else ""
-        items = "".join(f"<li>{_hit_html(hit)}</li>" for hit in hits)
+        items = "".join(f"<li{'' if is_sure(hit) else _DIM}>{_hit_html(hit)}</li>" for hit in hits)
         lists.append(head + (f"<ol>{items}</ol>" if hits else "<p>nothing found</p>"))
     return fragment(*lists)
 
@@ -128,7 +160,14 @@ def path_of(hit: SearchHit) -> str:
 
 
 def _sure(hit: SearchHit) -> str:
-    return f"score {hit.score:.3f}" if hit.confidence is None else f"confidence {hit.confidence:.2f}"
+    if hit.confidence is None:
+        return f"score {hit.score:.3f}"
+    return f"confidence {hit.confidence:.2f}{'' if is_sure(hit) else ', hardly an answer'}"
+
+
+def is_sure(hit: SearchHit) -> bool:
+    """Whether a hit may answer; one without a confidence may."""
+    return hit.confidence is None or hit.confidence >= SURE_CONFIDENCE
 
 
 def in_text(hit: SearchHit) -> tuple[Span | None, tuple[Span, ...]]:

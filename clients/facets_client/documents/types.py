@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from facets_client.core.types import FacetMatch, ModelVersion, Span, Timings, TokenStats
-from facets_client.core.values import FacetsArray, check_sequences
+from facets_client.core.values import FacetsArray, Listed, check_sequences
 
 SearchMode = Literal["hybrid", "facets", "lexical"]
 
@@ -165,7 +165,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundDocuments:
+class FoundDocuments(Listed[Document]):
     """Documents by id.
 
     Attributes:
@@ -383,7 +383,7 @@ class RankedText:
 
 
 @dataclass(frozen=True, slots=True)
-class RerankedTexts:
+class RerankedTexts(Listed[RankedText]):
     """Texts in the order in which they answer a query.
 
     Attributes:

@@ -151,7 +151,7 @@ class TextOperations(RoomOperations):
         )
         return [from_message(item, Explanation) for part in parts for item in part.explanations]
 
-    def score(
+    def similarity(
         self,
         pairs: Sequence[tuple[str, str]],
         *,

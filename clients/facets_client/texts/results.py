@@ -9,7 +9,7 @@ import numpy as np
 
 from facets_client.core.html import fragment, header, listed_words, met, row
 from facets_client.core.types import FacetMatch, ModelVersion, Timings, TokenAttention
-from facets_client.core.values import FacetsArray
+from facets_client.core.values import FacetsArray, Listed
 from facets_client.texts.types import Difference, EmbeddingsFields, ExplanationFields, SummaryFields
 
 ScoreRange = Literal["0..1", "0..5"]
@@ -36,7 +36,7 @@ class Explanation(ExplanationFields):
 
     def __str__(self) -> str:
         """The tokens, then a line a facet."""
-        lines = [" ".join(token.text for token in self.tokens)]
+        lines = ["".join(f"{_gap(self.tokens, place)}{token.text}" for place, token in enumerate(self.tokens))]
         for facet in self.facets:
             lines.append(f"{facet.facet:>2}  {', '.join(f'{word.word} {word.cosine:.2f}' for word in facet.words)}")
         return "\n".join(lines)
@@ -86,7 +86,7 @@ class PairScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(Listed[PairScore]):
     """Scores of some pairs; entry i belongs to pairs[i]."""
 
     pairs: tuple[PairScore, ...]
@@ -129,8 +129,14 @@ def _shaded(tokens: Sequence[TokenAttention]) -> str:
     """Tokens on a background that grows with attention, or with their weight in a score; the number is their title."""
     shown = [token.attention if token.weight is None else token.weight for token in tokens]
     strongest = max(shown, default=0.0) or 1.0
-    return " ".join(
-        f'<span style="background:rgba(220,80,40,{_STRONGEST * max(0.0, strength) / strongest:.2f})" '
+    return "".join(
+        f"{_gap(tokens, place)}<span "
+        f'style="background:rgba(220,80,40,{_STRONGEST * max(0.0, strength) / strongest:.2f})" '
         f'title="{strength:.3f}">{escape(token.text)}</span>'
-        for token, strength in zip(tokens, shown, strict=True)
+        for place, (token, strength) in enumerate(zip(tokens, shown, strict=True))
     )
+
+
+def _gap(tokens: Sequence[TokenAttention], place: int) -> str:
+    """A blank before a token that does not touch the one before it."""
+    return " " if place and tokens[place].start > tokens[place - 1].end else ""

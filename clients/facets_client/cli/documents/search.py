@@ -12,7 +12,7 @@ from facets_client.cli.options import FileOption, ModelOption, WhereOption, pars
 from facets_client.cli.output import add_row, clean, count_of, match_line, print_json, shortened, stdout, table
 from facets_client.cli.settings import settings_of
 from facets_client.core.types import Span
-from facets_client.documents.results import SearchResults, field_line, in_text, path_of, shown_part
+from facets_client.documents.results import SearchResults, field_line, in_text, is_sure, path_of, shown_part
 from facets_client.documents.types import SearchHit, SearchMode
 
 _ANSWER, _WORD = "yellow", "bold"
@@ -55,8 +55,6 @@ def _has(span: Span, place: int) -> bool:
 
 _TEXT_CHARS = 300
 _TITLE_CHARS = 80
-# Below this people are shown nothing unless they ask for it; programs get every hit.
-_SHOWN_CONFIDENCE = 0.1
 
 
 def search(
@@ -122,7 +120,7 @@ def _print_json(query: str, found: SearchResults) -> None:
     print_json(
         {
             "query": query,
-            "hits": found.hits[0],
+            "hits": found[0].hits,
             "index_revision": found.index_revision,
             "exhaustive": found.exhaustive,
             "index_kind": found.index_kind,
@@ -135,19 +133,15 @@ def _print_json(query: str, found: SearchResults) -> None:
 
 def _print_hits(found: SearchResults, min_confidence: float | None, *, full: bool, explain: bool) -> None:
     console = stdout()
-    shown = [hit for hit in found.hits[0] if min_confidence is not None or _is_sure(hit)]
+    shown = [hit for hit in found[0].hits if min_confidence is not None or is_sure(hit)]
     for rank, hit in enumerate(shown, start=1):
         _print_hit(console, rank, hit, full=full, explain=explain)
     console.print(Text(_note(found, len(shown), min_confidence), style="dim"))
 
 
-def _is_sure(hit: SearchHit) -> bool:
-    return hit.confidence is None or hit.confidence >= _SHOWN_CONFIDENCE
-
-
 def _note(found: SearchResults, num_shown: int, min_confidence: float | None) -> str:
     """How many hits there are, what was left out, how they were found."""
-    hits = found.hits[0]
+    hits = found[0].hits
     compared = "all matching documents compared" if found.exhaustive else "approximate"
     how = f"{compared} ({found.index_kind}), {found.timings.total_ms:.0f} ms"
     if hits and not num_shown:

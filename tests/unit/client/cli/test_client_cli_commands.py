@@ -191,6 +191,7 @@ def test_similarity(facets, tmp_path):
     found = json.loads(facets("--json", "similarity", "--file", "pairs.tsv").stdout)
     assert found["method"] == "codebook"
     assert found["pairs"][1]["score"] == pytest.approx(1.0)
+    assert [(pair["first"], pair["second"]) for pair in found["pairs"]] == [("a", "b"), ("same", "same")]
 
 
 def test_summarize(facets, tmp_path):

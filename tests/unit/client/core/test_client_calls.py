@@ -130,7 +130,7 @@ def test_explain(client):
 
 def test_score(client, world):
     pairs = [(f"a {i}", f"b {i}") for i in range(9)] + [("same", "same")]
-    scores = client.score(pairs, method="sif", attention=True, explain=True, calibrated=True)
+    scores = client.similarity(pairs, method="sif", attention=True, explain=True, calibrated=True)
     assert len(scores.pairs) == 10
     assert scores.pairs[-1].score == pytest.approx(1.0)
     assert scores.pairs[-1].calibrated_score == pytest.approx(1.0)
@@ -138,13 +138,13 @@ def test_score(client, world):
     assert scores.pairs[0].first_tokens[0].text == "a 0"
     assert not scores.pairs[0].second_tokens[0].known
     assert (scores.method, scores.attention) == ("sif", True)
-    out_of_five = client.score(pairs[-1:], calibrated=True, score_range="0..5")
+    out_of_five = client.similarity(pairs[-1:], calibrated=True, score_range="0..5")
     assert out_of_five.pairs[0].calibrated_score == pytest.approx(5.0)
     assert world.count("Score") == 4
 
 
 def test_score_without_extras(client):
-    scores = client.score([("a", "b")])
+    scores = client.similarity([("a", "b")])
     assert scores.method == "codebook"
     assert scores.pairs[0].calibrated_score is None
     assert scores.pairs[0].matches == ()
@@ -267,11 +267,11 @@ def test_search(client, world):
     client.upsert("news", documents(10))
     queries = ["text number 3", "text number 7", "text number 1"]
     found = client.search("news", queries, top_k=2, evidence=True)
-    assert [hits[0].id for hits in found.hits] == ["d003", "d007", "d001"]
-    assert [len(hits) for hits in found.hits] == [2, 2, 2]
-    assert found.hits[0][0].score == pytest.approx(1.0)
-    assert found.hits[0][0].payload == {"n": 3}
-    assert found.hits[0][0].evidence[0].second_facet == 2
+    assert [hits[0].id for hits in found] == ["d003", "d007", "d001"]
+    assert [len(hits) for hits in found] == [2, 2, 2]
+    assert found[0].hits[0].score == pytest.approx(1.0)
+    assert found[0].hits[0].payload == {"n": 3}
+    assert found[0].hits[0].evidence[0].second_facet == 2
     assert found.exhaustive and found.index_kind == "exact"
     assert world.count("Search") == 2  # 2 + 1
 

@@ -93,7 +93,7 @@ def test_one_string_where_many_are_expected(name, wrong):
 def test_pairs_are_no_strings():
     with FacetsClient("localhost:1") as client:
         with pytest.raises(TypeError, match=r"pairs\[1\] must be a pair, got one str"):
-            client.score([("a", "b"), "ab"])
+            client.similarity([("a", "b"), "ab"])
         with pytest.raises(TypeError, match=r"slots\[0\] must be a pair"):
             client.fill_slots(["ab"], ["a text"])
 

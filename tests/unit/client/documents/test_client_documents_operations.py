@@ -55,7 +55,7 @@ def answered(server, world):
 
 
 def test_hits_have_confidence_and_the_part_that_answers(client, answered):
-    hits = {hit.id: hit for hit in client.search("news", ["x"]).hits[0]}
+    hits = {hit.id: hit for hit in client.search("news", ["x"])[0].hits}
     span = hits["cup"].answer
     assert ANSWER[span.start : span.end] == "Ajax of Amsterdam"
     assert hits["cup"].confidence == 0.9 and hits["cup"].matched_spans == (Span(span.start, span.start + 4),)

@@ -38,6 +38,13 @@ def test_an_explanation_shows_attention_and_nearest_words():
     assert str(shown) == "R&D <b>\n 0  labs< 0.50"
 
 
+def test_words_stand_as_in_the_text():
+    tokens = (*TOKENS, TokenAttention(".", 7, 8, 0.1, True))
+    shown = Explanation(tokens, (), TokenStats(3, 0, False, 3))
+    assert str(shown) == "R&D <b>."
+    assert "".join(parsed(in_notebook(shown)).find("p").itertext()) == "R&D <b>."
+
+
 def test_a_score_shows_which_facet_met_which():
     pair = PairScore(0.25, 0.8, (FacetMatch(0, 3, 0.7, 1.0, WORDS, WORDS),), TOKENS, TOKENS)
     scores = Scores((pair,), "max_facet", True, ModelVersion("m", "r"), Timings())

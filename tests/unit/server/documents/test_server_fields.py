@@ -41,7 +41,7 @@ def client(running):
 
 
 def first(client, query, collection="news"):
-    (hits,) = client.search(collection, [query], top_k=3, evidence=True).hits
+    (hits,) = client.search(collection, [query], top_k=3, evidence=True)
     return hits[0]
 
 
@@ -104,7 +104,7 @@ def test_documents_that_say_nothing_or_too_much_are_refused(client, document, ma
 
 def test_long_title_is_read_whole(client):
     client.upsert("news", [Document("long", "A dog.", {"title": "weights " * 2_000 + "garage"})])
-    assert "long" in {hit.id for hit in client.search("news", ["garage"]).hits[0]}
+    assert "long" in {hit.id for hit in client.search("news", ["garage"])[0].hits}
 
 
 def test_client_warns_of_odd_filters(client):
