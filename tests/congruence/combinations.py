@@ -1,0 +1,36 @@
+"""Which stores and indexes are held to the same answers: one row each.
+
+The reference is SQLite with everything compared; a row says how another combination is opened. Whoever adds a store or
+an index adds a row; the tests need no line.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+Settings = Mapping[str, object]
+
+
+def sqlite() -> Settings:
+    """The store in the data directory."""
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Combination:
+    """How an engine of it is opened.
+
+    Attributes:
+        store: Gives the settings of an empty store; calls ``pytest.skip`` with the reason where there is none.
+        index: Settings of the index of large collections.
+        approximate: Whether that index may miss something where ``exact`` is not asked for.
+    """
+
+    store: Callable[[], Settings] = sqlite
+    index: Settings = field(default_factory=dict)
+    approximate: bool = True
+
+
+REFERENCE = Combination(index={"exact_max_facets": 10**9}, approximate=False)
+COMBINATIONS = {
+    "sqlite+faiss": Combination(index={"backend": "faiss", "exact_max_facets": 300}),
+}

@@ -1,0 +1,179 @@
+"""Writes, listings and moves to another model leave every combination in the reference's state."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from congruence.conftest import NAME, Pair
+from congruence.corpus import DIM, K, facets_of, said
+
+from facets.documents import (
+    CollectionEngine,
+    Document,
+    EncodedTexts,
+    Equals,
+    Filter,
+    Range,
+    SearchRequest,
+    TargetModel,
+)
+from facets.errors import ConflictError, InvalidInputError, NotFoundError, NotReadyError
+
+QUERIES = np.stack([facets_of(seed) for seed in range(6000, 6008)])
+
+
+def pages(engine: CollectionEngine, *, page_size: int = 17, filter: Filter | None = None) -> list[list[str]]:
+    """A whole listing, page by page."""
+    found, token = [], ""
+    while True:
+        page = engine.list_documents(NAME, page_size=page_size, page_token=token, filter=filter)
+        found.append([f"{document.id} {document.revision}" for document in page.documents])
+        token = page.next_page_token
+        if not token:
+            return found
+
+
+def state(engine: CollectionEngine) -> list[object]:
+    """All that can be asked of a collection."""
+    info = engine.get_collection(NAME)
+    request = SearchRequest(facets=QUERIES, texts=["goat market"] * len(QUERIES), top_k=20, exact=True)
+    listed = engine.list_documents(NAME, page_size=1000, include_facets=True)
+    facets = [
+        document.facet_embeddings.tobytes() for document in listed.documents if document.facet_embeddings is not None
+    ]
+    numbers = (info.num_documents, info.num_parts, info.num_facets, engine.revision, listed.index_revision)
+    return [numbers, facets, pages(engine), said(engine.search(NAME, request))]
+
+
+def test_writes_and_deletes_leave_the_same_state(pair: Pair, corpus: list[Document]) -> None:
+    rng = np.random.default_rng(3)
+    for step in range(12):
+        some = [corpus[place] for place in rng.choice(200, 9, replace=False)]
+        pair.agree(lambda engine, some=some: engine.upsert(NAME, some))
+        pair.agree(lambda engine, some=some: engine.delete(NAME, ids=[document.id for document in some[::3]]))
+        if step % 4 == 3:
+            pair.agree(lambda engine, step=step: engine.delete(NAME, filter=Range("number", gte=step, lt=step + 6)))
+            pair.maintain()
+        pair.agree(state)
+    pair.agree(lambda engine: engine.delete(NAME, ids=["no such document"]))
+    pair.agree(lambda engine: engine.upsert(NAME, []))
+
+
+def test_what_is_read_by_id_is_the_same(pair: Pair, corpus: list[Document]) -> None:
+    asked = [document.id for document in corpus[100:130]] * 2
+
+    def read(engine: CollectionEngine) -> object:
+        found = engine.get(NAME, asked, include_facets=True)
+        documents = [
+            (
+                one.id,
+                one.text,
+                one.parts,
+                one.num_tokens,
+                one.revision,
+                _bytes(one.facet_spans),
+                _bytes(one.facet_embeddings),
+            )
+            for one in found.documents
+        ]
+        return documents, found.missing_ids, found.index_revision
+
+    pair.agree(read)
+
+
+def _bytes(found: np.ndarray | None) -> bytes | None:
+    return None if found is None else found.tobytes()
+
+
+def test_a_listing_meets_every_lasting_document_once_under_writes(pair: Pair, corpus: list[Document]) -> None:
+    lasting = {document.id for document in pair.found.list_documents(NAME, page_size=1000).documents}
+    seen, token, step = [], "", 0
+    while True:
+        page = pair.found.list_documents(NAME, page_size=7, page_token=token)
+        seen += [document.id for document in page.documents]
+        some = corpus[120 + 5 * step : 125 + 5 * step]
+        pair.found.upsert(NAME, [*corpus[20 + step : 22 + step], *some])
+        pair.found.delete(NAME, ids=[document.id for document in some[:2]])
+        token, step = page.next_page_token, step + 1
+        if not token:
+            break
+    assert [id for id in seen if id in lasting] == sorted(lasting)
+    assert len(seen) == len(set(seen))
+
+
+def test_page_tokens_belong_to_their_listing(pair: Pair) -> None:
+    token = pair.found.list_documents(NAME, page_size=5).next_page_token
+    for wrong in ({"page_token": token + "A"}, {"page_token": token, "filter": Equals("number", 1)}):
+        with pytest.raises(InvalidInputError, match="page_token"):
+            pair.found.list_documents(NAME, page_size=5, **wrong)  # type: ignore[arg-type]  # either of the two
+
+
+def test_min_revision_waits_for_nothing_that_was_never_written(pair: Pair, corpus: list[Document]) -> None:
+    for engine in (pair.expected, pair.found):
+        revision = engine.upsert(NAME, corpus[:1]).revision
+        request = SearchRequest(facets=QUERIES[:1], top_k=3, min_revision=revision)
+        assert engine.search(NAME, request).index_revision == revision
+        assert engine.count(NAME, min_revision=revision).index_revision == revision
+        for read in (
+            lambda engine=engine, revision=revision: engine.count(NAME, min_revision=revision + 1),
+            lambda engine=engine, revision=revision: engine.search(
+                NAME, SearchRequest(facets=QUERIES[:1], top_k=3, min_revision=revision + 1)
+            ),
+        ):
+            with pytest.raises(NotReadyError, match="min_revision"):
+                read()
+
+
+def test_collections_come_and_go(pair: Pair) -> None:
+    def act(engine: CollectionEngine) -> object:
+        engine.create_collection("other", model="m", model_revision="2", num_facets=1, dim=DIM, config={"a": "\0"})
+        engine.upsert("other", [Document(id="a", text="A", facet_embeddings=facets_of(1, 1))])
+        names = [(info.name, info.config, info.num_documents) for info in engine.list_collections()]
+        gone = engine.delete_collection("other")
+        return names, gone, [info.name for info in engine.list_collections()], engine.revision
+
+    pair.agree(act)
+    for engine in (pair.expected, pair.found):
+        with pytest.raises(ConflictError, match="exists"):
+            engine.create_collection(NAME, model="m", model_revision="1", num_facets=1, dim=DIM)
+        with pytest.raises(NotFoundError, match="other"):
+            engine.count("other")
+
+
+def target(name: str, num_facets: int, *, write: object = None) -> TargetModel:
+    """A model that reads the length of a text; it does something else once, between two of its batches."""
+    todo = [write]
+
+    def encode(texts: Sequence[str]) -> EncodedTexts:
+        if callable(act := todo.pop() if todo else None):
+            act()
+        return EncodedTexts(facets=[facets_of(len(text) * 31 + ord(text[0]), num_facets) for text in texts])
+
+    return TargetModel(name=name, revision="1", num_facets=num_facets, dim=DIM, encode=encode)
+
+
+def test_moving_to_another_model_with_writes_meanwhile(pair: Pair, corpus: list[Document]) -> None:
+    def move(engine: CollectionEngine) -> object:
+        def write() -> None:
+            engine.upsert(NAME, corpus[40:44] + corpus[130:140])
+            engine.delete(NAME, ids=[document.id for document in corpus[50:60]])
+
+        step = engine.reindex(NAME, target("other", K - 1, write=write))
+        engine.maintain()
+        return step.done, step.num_encoded, step.record.model, step.record.num_facets
+
+    pair.agree(move)
+    pair.agree(state)
+    pair.agree(lambda engine: engine.upsert(NAME, [_of(corpus[3], K - 1)]).num_updated)
+    pair.agree(state)
+
+
+def _of(document: Document, num_facets: int) -> Document:
+    return Document(id=document.id, text=document.text, facet_embeddings=facets_of(1, num_facets))
+
+
+def test_what_is_opened_again_is_the_same(pair: Pair) -> None:
+    """What the maintenance and a save leave behind changes no answer."""
+    before = state(pair.found)
+    pair.found.maintain()
+    assert state(pair.found) == before
