@@ -340,6 +340,7 @@ class IndexManager:
             return self._terms(record, np.setdiff1d(rows, list(error.damaged)))
 
     def _save(self, record: CollectionRecord, live: LiveIndex) -> None:
+        self._store.check_place()  # a directory that was moved: another server may have its own under this name
         identity = self._identity(record)
         live.save(lambda index: write_snapshot(self._path(record), index, identity))
 

@@ -59,7 +59,7 @@ class AddedRelation:
 
 
 class AddedRelationStore:
-    """The relations added to one model, in one folder; the folder is made with the first of them.
+    """The relations added to one model, in one folder, which is made when absent.
 
     Raises:
         DamagedError: The file is damaged, or is missing or empty although it was there.
@@ -67,12 +67,9 @@ class AddedRelationStore:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._database: Database | None = None
-        with clear_errors(f"cannot read the folder {folder} of added relations"):
-            is_there = any(folder.glob(f"{_FILE}*"))
-        if is_there:
-            self._open()
+        with clear_errors(f"cannot make the folder {folder} of added relations"):
+            make_private_directory(folder)
+        self._database = Database(folder / _FILE, SCHEMA)
 
     def read(self) -> list[AddedRelation]:
         """All added relations, in the order they were added.
@@ -80,8 +77,6 @@ class AddedRelationStore:
         Raises:
             StorageError: The file cannot be read.
         """
-        if self._database is None:
-            return []
         with self._database.read() as connection:
             return [_decoded(record) for (record,) in connection.execute("SELECT record FROM relations ORDER BY place")]
 
@@ -91,7 +86,7 @@ class AddedRelationStore:
         Raises:
             StorageError: It could not be written; nothing was stored.
         """
-        with self._open().write() as connection:
+        with self._database.write() as connection:
             record = json.dumps(asdict(relation))
             connection.execute("INSERT INTO relations (name, record) VALUES (?, ?)", (relation.name, record))
             _count_write(connection)
@@ -102,21 +97,13 @@ class AddedRelationStore:
         Raises:
             StorageError: As :meth:`add`.
         """
-        with self._open().write() as connection:
+        with self._database.write() as connection:
             connection.execute("DELETE FROM relations WHERE name = ?", (name,))
             _count_write(connection)
 
     def close(self) -> None:
         """Closes the file."""
-        if self._database is not None:
-            self._database.close()
-
-    def _open(self) -> Database:
-        if self._database is None:
-            with clear_errors(f"cannot make the folder {self._folder} of added relations"):
-                make_private_directory(self._folder)
-            self._database = Database(self._folder / _FILE, SCHEMA)
-        return self._database
+        self._database.close()
 
 
 def _count_write(connection: sqlite3.Connection) -> None:

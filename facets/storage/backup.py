@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from pathlib import Path
 from facets.errors import ConflictError, DamagedError, StorageError
 from facets.storage.checksums import damaged_rows, register_checksum
 from facets.storage.database import Schema
-from facets.storage.directory import UNFINISHED_RESTORE, DirectoryLock
+from facets.storage.directory import LOCK, UNFINISHED_RESTORE, DirectoryLock
 from facets.storage.files import (
     clear_errors,
     explain,
@@ -29,7 +29,7 @@ from facets.storage.mark import HighWaterMark
 BACKUP_MANIFEST = "backup.json"
 _LAST_BACKUP = "last-backup.json"  # in the data directory: when the last one was taken
 _FORMAT = 1
-_MAY_BE_THERE = {"lock", "lost+found", UNFINISHED_RESTORE}  # in a directory that counts as empty
+_MAY_BE_THERE = {LOCK, "lost+found", UNFINISHED_RESTORE}  # in a directory that counts as empty
 _BUFFER = 1024 * 1024
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _SQLITE_HEADER = struct.Struct(">16s52xI")  # magic, what only SQLite needs, application id
@@ -68,14 +68,16 @@ def back_up(directory: Path, destination: Path, stores: Sequence[tuple[Path, str
     Raises:
         ConflictError: The destination exists.
         DiskFullError: There is no room; the destination is not made.
+        StoreInUseError: Another process is taking the same backup.
         StorageError: A store cannot be read, or the copy not written.
     """
     part = destination.with_name(f"{destination.name}.part")
     with clear_errors(f"cannot write {destination}"):
         if destination.exists():
             raise ConflictError(f"{destination} exists: expected the name of a new folder")
-        shutil.rmtree(part, ignore_errors=True)
+        _clear_abandoned(destination.parent)
         make_private_directory(part)
+        lock = DirectoryLock(part)
         try:
             files = {}
             for store, counter in stores:
@@ -91,10 +93,13 @@ def back_up(directory: Path, destination: Path, stores: Sequence[tuple[Path, str
                 path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
             for folder in {(part / name).parent for name in files}:
                 sync_directory(folder)
+            (part / LOCK).unlink()
             os.replace(part, destination)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
+        finally:
+            lock.close()
     sync_directory(destination.absolute().parent)
     return files
 
@@ -193,6 +198,16 @@ def restore(source: Path, directory: Path, *, stores: Mapping[str, Schema], need
     return files
 
 
+def _clear_abandoned(folder: Path) -> None:
+    """Removes what killed backups have left in a folder; one that is being taken holds its lock."""
+    for part in folder.glob("*.part"):
+        if (part / LOCK).is_file() or (part / BACKUP_MANIFEST).is_file():
+            with suppress(StorageError):  # in use, or finished just now
+                lock = DirectoryLock(part)
+                shutil.rmtree(part, ignore_errors=True)
+                lock.close()
+
+
 def _copy(store: Path, copy: Path, counter: str) -> int | None:
     """Copies a database as it is at one moment; returns how many writes it had seen."""
     make_private_file(copy)
@@ -278,10 +293,11 @@ def problems_of(path: Path, schema: Schema) -> Iterator[str]:
         schema: What it holds.
     """
     try:
-        mark = HighWaterMark(path)
-        if schema.counter and mark.is_damaged():
-            yield f"{mark.path}: is damaged: whether the store has lost its last writes cannot be told"
-        known = mark.read() if schema.counter else None  # before the state that is looked at
+        mark, known = HighWaterMark(path), None
+        try:
+            known = mark.read() if schema.counter else None  # before the state that is looked at
+        except DamagedError as error:
+            yield str(error)
         with _open_read_only(path) as connection:
             answers = [str(line) for (line,) in connection.execute(f"PRAGMA integrity_check({_MOST})")]
             yield from (f"{path}: {' '.join(line.split())}" for line in answers if line != "ok")

@@ -19,6 +19,7 @@ from facets.storage.files import clear_errors, write_atomically
 logger = logging.getLogger(__name__)
 
 MANIFEST = "directory.json"
+LOCK = "lock"
 UNFINISHED_RESTORE = "restore-unfinished"  # stands in a directory while a backup is copied into it
 _FORMAT = 1
 
@@ -33,7 +34,7 @@ class DirectoryLock:
             StoreInUseError: Another process has it, or has the directory that was deleted here.
             StorageError: The directory cannot be written.
         """
-        self._path = data_dir / "lock"
+        self._path = data_dir / LOCK
         if (pid := _user_of_deleted(self._path)) is not None:
             raise StoreInUseError(
                 f"data directory {data_dir} was deleted while process {pid} was using it, and that process still runs: "
@@ -149,13 +150,12 @@ class DirectoryManifest:
         """Compares the store that was opened with the manifest, which is written when there is none.
 
         Raises:
+            DamagedError: The manifest is damaged.
             StorageError: The directory was made with another store.
         """
         with clear_errors(f"cannot read {self._path}"):
             values = self._read()
-        if values == {}:
-            logger.warning("%s is damaged and will be written again", self._path)
-        if values:
+        if values is not None:
             expected = values.get("store_id")
             if expected != store_id:
                 raise StorageError(
@@ -176,28 +176,31 @@ class DirectoryManifest:
         """What is wrong with the manifest, a sentence; changes nothing."""
         try:
             with clear_errors(f"cannot read {self._path}"):
-                is_damaged = self._read() == {}
+                self._read()
         except StorageError as error:
             yield str(error)
-            return
-        if is_damaged:
-            yield f"{self._path}: is damaged: the next start writes it again and takes {self._store.name} as it is"
 
     def _read(self) -> dict[str, object] | None:
-        """The manifest; None without one, empty when it is damaged."""
+        """The manifest; None without one."""
         try:
             values = json.loads(self._path.read_text(encoding="utf-8"))
             number = values["format"]
+            is_whole = values.pop("checksum", None) == _checksum(values)
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError):
-            return {}
-        if not isinstance(number, int) or number > _FORMAT:
+        except (ValueError, KeyError, TypeError, AttributeError):
+            number, is_whole = 0, False
+        if isinstance(number, int) and number > _FORMAT:
             raise StorageError(
                 f"{self._path} has format {number}, expected at most {_FORMAT}: use the release that wrote it, or a "
                 "newer one"
             )
-        return dict(values) if values.pop("checksum", None) == _checksum(values) else {}
+        if not is_whole:
+            raise DamagedError(
+                f"{self._path} is damaged: whether {self._store.name} is the store of this directory cannot be told; "
+                "restore a backup, or delete this file to take the store as it is"
+            )
+        return dict(values)
 
     def _found(self) -> list[Path]:
         found = (path for pattern in self._witnesses for path in sorted(self._directory.glob(pattern)))

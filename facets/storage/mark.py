@@ -17,7 +17,6 @@ logger = logging.getLogger(__name__)
 
 _LINE = struct.Struct("<8sQI")  # magic, count, CRC-32 of both
 _MAGIC = b"FACETSHW"
-_DAMAGED = -1
 _LOOKS = 3
 
 
@@ -36,42 +35,32 @@ class HighWaterMark:
         self._file: int | None = None
 
     def read(self) -> int | None:
-        """The count; 0 when the file is damaged, None when there is none.
+        """The count; None when there is no file.
 
         Raises:
+            DamagedError: It is not what was written; looked at again, as its server may just write it.
             StorageError: It cannot be read.
         """
-        count = self._count()
-        if count == _DAMAGED:
-            logger.warning("%s is damaged and will be written again: lost writes cannot be told this time", self.path)
-            return 0
-        return count
-
-    def is_damaged(self) -> bool:
-        """Whether there is a mark that is not what was written; looked at again, as its server may just write it.
-
-        Raises:
-            StorageError: It cannot be read.
-        """
-        return all(self._count() == _DAMAGED for _ in range(_LOOKS))
-
-    def _count(self) -> int | None:
-        with clear_errors(f"cannot read {self.path}"):
-            try:
-                line = self.path.read_bytes()
-            except FileNotFoundError:
-                return None
-        if len(line) == _LINE.size:
-            magic, count, checksum = _LINE.unpack(line)
-            if magic == _MAGIC and zlib.crc32(line[:-4]) == checksum:
-                return int(count)
-        return _DAMAGED
+        for _ in range(_LOOKS):
+            with clear_errors(f"cannot read {self.path}"):
+                try:
+                    line = self.path.read_bytes()
+                except FileNotFoundError:
+                    return None
+            if len(line) == _LINE.size:
+                magic, count, checksum = _LINE.unpack(line)
+                if magic == _MAGIC and zlib.crc32(line[:-4]) == checksum:
+                    return int(count)
+        raise DamagedError(
+            f"{self.path} is damaged: whether the store has lost its last writes cannot be told; restore a backup, or "
+            "delete this file to go on with what the store holds"
+        )
 
     def check(self, title: str, store: Path, count: int) -> None:
         """Compares the store with its mark.
 
         Raises:
-            DamagedError: The store holds fewer writes than were acknowledged.
+            DamagedError: The store holds fewer writes than were acknowledged, or the mark is damaged.
         """
         self.compare(title, store, count, self.read())
 

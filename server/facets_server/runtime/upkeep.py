@@ -75,8 +75,10 @@ def verify_directory(directory: Path, say: Say) -> bool:
         Whether nothing that cannot be made again is damaged.
 
     Raises:
-        DamagedError: The directory has no stores, or the backup has changed.
+        DamagedError: The directory has no stores, or the backup has changed or was not finished.
     """
+    if directory.suffix == ".part":
+        raise DamagedError(f"{directory} is a backup that was not finished: use another one")
     if (directory / BACKUP_MANIFEST).exists():
         check_backup(directory)
     stores = list(_stores(directory))

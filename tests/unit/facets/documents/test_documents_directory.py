@@ -100,12 +100,19 @@ def test_store_of_another_directory_is_refused(closed: Path, tmp_path: Path) -> 
     open_(closed).close()
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 1}'])
-def test_damaged_manifest_does_not_stop_a_whole_store(closed: Path, content: str) -> None:
-    (closed / "directory.json").write_text(content)
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 1}', "flipped"])
+def test_damaged_manifest_is_refused_until_it_is_deleted(closed: Path, content: str) -> None:
+    manifest = closed / "directory.json"
+    damaged = manifest.read_text().replace('"store_id": "', '"store_id": "f') if content == "flipped" else content
+    manifest.write_text(damaged)
+    for _ in range(2):
+        with pytest.raises(DamagedError, match=r"directory\.json is damaged: whether .* or delete this file"):
+            open_(closed)
+        assert manifest.read_text() == damaged
+    manifest.unlink()
     with open_(closed) as engine:
         assert engine.count("docs").num_documents == 100
-    assert "store_id" in json.loads((closed / "directory.json").read_text())
+    assert "store_id" in json.loads(manifest.read_text())
 
 
 def test_manifest_of_a_newer_release_is_refused(closed: Path) -> None:
@@ -161,3 +168,34 @@ def test_moved_directory_takes_no_writes(
     engine.close()
     with open_(tmp_path / "moved") as again:
         assert again.count("docs").num_documents == 0
+
+
+def test_engine_of_a_moved_directory_leaves_the_one_in_its_place_alone(
+    open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path
+) -> None:
+    """Neither its snapshots nor SQLite's log: the second engine is killed, and all it acknowledged is there."""
+    first = open_engine(exact_max_facets=100, snapshot_every_writes=1000)
+    first.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+    first.upsert("docs", make_documents(100, prefix="first-"))
+    first.maintain()  # an index that is not saved
+    (tmp_path / "data").rename(tmp_path / "moved")
+    second = open_engine(exact_max_facets=100, snapshot_every_writes=10)
+    second.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+    second.upsert("docs", make_documents(60, prefix="second-"))
+    second.maintain()
+    before = {path: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()}
+    assert {"1.index", "documents.sqlite3-wal"} < {path.name for path in before}
+    with pytest.raises(StoreGoneError, match="moved"):
+        first.maintain()
+    with pytest.raises(StoreGoneError, match="moved"):
+        first.upsert("docs", make_documents(1))
+    with pytest.raises(StoreInUseError, match="in use by process"):
+        open_(tmp_path / "moved")
+    first.close()
+    assert {path: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()} == before
+    shutil.copytree(tmp_path / "data", tmp_path / "killed")
+    second.close()
+    for directory, prefix, count in (("killed", "second-", 60), ("moved", "first-", 100)):
+        with open_(tmp_path / directory) as again:
+            ids = [document.id for document in again.list_documents("docs", page_size=1000).documents]
+            assert len(ids) == count and all(id.startswith(prefix) for id in ids)

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from damage import DAMAGES, flip_bit
 
-from facets.errors import ConflictError, DamagedError, StorageError
+from facets.errors import ConflictError, DamagedError, StorageError, StoreInUseError
 from facets.storage import (
     Database,
+    DirectoryLock,
     DirectoryManifest,
     Schema,
     add_checksums,
@@ -173,6 +174,35 @@ def test_backup_takes_no_existing_folder_and_leaves_no_half(data: Path) -> None:
     with pytest.raises(DamagedError, match="missing"):
         back_up(data, data.with_name("other"), [(data / "none.sqlite3", "")])
     assert sorted(path.name for path in data.parent.iterdir()) == ["backup", "data"]
+
+
+@pytest.mark.parametrize("left", ["lock", "backup.json"])
+@pytest.mark.parametrize("next_name", ["half", "another"])
+def test_killed_backup_is_refused_and_removed_by_the_next(
+    data: Path, tmp_path: Path, next_name: str, left: str
+) -> None:
+    earlier = take(data)
+    half = data.with_name("half.part")
+    shutil.copytree(earlier / "inner", half / "inner")
+    (half / left).write_text("123456\n")
+    (data.with_name("mine.part")).mkdir()
+    with pytest.raises(DamagedError, match=r"half\.part"):
+        put_back(half, tmp_path / "restored")
+    back_up(data, data.with_name(next_name), [(data / "inner" / "words.sqlite3", "")])
+    assert sorted(path.name for path in data.parent.iterdir()) == sorted(["backup", "data", "mine.part", next_name])
+    check_backup(earlier)
+    assert not list(data.with_name(next_name).glob("lock"))
+
+
+def test_backup_that_is_being_taken_is_left_alone(data: Path) -> None:
+    other = data.with_name("other.part")
+    other.mkdir()
+    lock = DirectoryLock(other)
+    take(data)
+    with pytest.raises(StoreInUseError, match=r"other\.part is in use by process"):
+        back_up(data, data.with_name("other"), [(data / "inner" / "words.sqlite3", "")])
+    lock.close()
+    assert other.exists()
 
 
 @pytest.mark.parametrize("name", ["backup.json", "inner/words.sqlite3"])

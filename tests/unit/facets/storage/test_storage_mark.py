@@ -1,6 +1,5 @@
 """What is gone is told: files that are missing, logs that were cut, stores deleted while they are open."""
 
-import logging
 import shutil
 from pathlib import Path
 
@@ -101,13 +100,22 @@ def test_missing_file_is_no_empty_one(killed: Path, size: int | None, witness: s
     assert words(killed) == []
 
 
-@pytest.mark.parametrize("content", [b"", b"FACETSHW", b"x" * 20])
-def test_damaged_mark_is_written_again(killed: Path, content: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    killed.with_name("words-mark").write_bytes(content)
-    with caplog.at_level(logging.WARNING):
-        assert words(killed) == list("abcdef")
-    assert "words-mark is damaged" in caplog.text
-    assert HighWaterMark(killed).read() == 6
+@pytest.mark.parametrize("content", [b"", b"FACETSHW", b"x" * 20, "flipped"])
+@pytest.mark.parametrize("log", ["whole", "gone"])
+def test_damaged_mark_is_refused_and_lost_writes_are_never_silent(killed: Path, content: bytes | str, log: str) -> None:
+    mark = killed.with_name("words-mark")
+    written = mark.read_bytes()
+    damaged = bytes([*written[:9], written[9] ^ 1, *written[10:]]) if content == "flipped" else content
+    mark.write_bytes(damaged)
+    if log == "gone":
+        killed.with_name("words-wal").unlink()
+    for _ in range(2):
+        with pytest.raises(DamagedError, match=r"words-mark is damaged: whether .* restore a backup, or delete"):
+            Database(killed, COUNTED)
+        assert mark.read_bytes() == damaged
+    mark.unlink()
+    assert words(killed) == list("abcdef" if log == "whole" else "ab")
+    assert HighWaterMark(killed).read() == (6 if log == "whole" else 2)
 
 
 def test_deleted_store_takes_no_writes(tmp_path: Path) -> None:

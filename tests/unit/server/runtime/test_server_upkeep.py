@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -122,6 +123,14 @@ def test_verify_names_everything_that_is_damaged(data, tmp_path, capsys):
     ):
         assert words in printed, printed
     assert {path: path.read_bytes() for path in copy.rglob("*.sqlite3")} == before
+
+
+def test_half_a_backup_is_no_data_directory(data, tmp_path, capsys):
+    half = tmp_path / "backup.part"
+    half.mkdir()
+    shutil.copy(data / "documents.sqlite3", half)
+    assert main(["verify", str(half)]) == 1
+    assert "backup that was not finished" in capsys.readouterr().err
 
 
 def test_damaged_snapshot_is_told_and_is_no_loss(data, capsys):
