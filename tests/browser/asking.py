@@ -2,7 +2,17 @@
 
 from playwright.sync_api import Page
 
-__all__ = ["ask", "example", "settled"]
+__all__ = ["EXAMPLES", "ask", "example", "open_view", "settled"]
+
+EXAMPLES = {
+    "search": "games played with a ball",
+    "facets": "Plants, pianos, taxes",
+    "similarity": "A tram, a railway",
+    "summary": "The octopus",
+    "relations": "Said, denied, asked",
+    "papers": "A parser",
+    "map": "The samples",
+}
 
 
 def example(page: Page, label: str) -> None:
@@ -21,3 +31,9 @@ def settled(page: Page) -> None:
     """Waits until the question is answered, or refused."""
     page.locator("form[aria-busy=false]").wait_for()
     page.locator(".results > *").first.wait_for()
+
+
+def open_view(page: Page, name: str) -> None:
+    """Goes to another view by its link."""
+    page.get_by_role("navigation", name="Views").get_by_role("link", name=name.title(), exact=True).click()
+    page.locator(f".view.{name} form").wait_for()

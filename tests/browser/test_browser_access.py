@@ -3,21 +3,12 @@
 from collections.abc import Callable
 
 import pytest
-from asking import example, settled
+from asking import EXAMPLES, example, open_view, settled
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 View = Callable[..., Page]
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
-EXAMPLES = {
-    "search": "games played with a ball",
-    "facets": "Plants, pianos, taxes",
-    "compare": "A tram, a railway",
-    "summary": "The octopus",
-    "relations": "Said, denied, asked",
-    "papers": "A parser",
-    "map": "The samples",
-}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -30,19 +21,6 @@ def test_axe_finds_nothing_in_any_view(view: View, scheme: str) -> None:
         violations = Axe().run(page, options=RULES).response["violations"]
         found += [(name, one["id"], [node["target"] for node in one["nodes"]][:3]) for one in violations]
     assert found == []
-
-
-def open_view(page: Page, name: str) -> None:
-    page.get_by_role("navigation", name="Views").get_by_role("link", name=name.title(), exact=True).click()
-    page.locator(f".view.{name} form").wait_for()
-
-
-def test_nothing_is_wider_than_a_small_phone(view: View) -> None:
-    page = view("search", viewport={"width": 375, "height": 720})
-    for name, label in EXAMPLES.items():
-        open_view(page, name)
-        example(page, label)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 375, name
 
 
 def test_keys_alone_find_and_read_an_answer(view: View) -> None:

@@ -119,7 +119,7 @@ def test_characters_beyond_the_first_plane_keep_marks_in_place(view: View) -> No
 
 
 def test_two_texts_show_score_method_and_a_line_for_every_meeting(view: View) -> None:
-    page = view("compare")
+    page = view("similarity")
     example(page, "A tram, a railway")
     expect(page.locator(".big")).to_have_text(re.compile(r"\d+ %"))
     expect(page.locator("main [role=status]")).to_contain_text("alignment by facets-passages")
@@ -132,14 +132,14 @@ def test_two_texts_show_score_method_and_a_line_for_every_meeting(view: View) ->
 
 
 def test_two_texts_that_contradict_show_what_differs(view: View) -> None:
-    page = view("compare")
+    page = view("similarity")
     example(page, "Open, closed")
     expect(page.get_by_label("What differs")).to_contain_text("open / closed differ (antonym)")
     expect(page.locator(".verdict")).to_contain_text("They contradict each other.")
 
 
 def test_every_method_of_the_page_scores(view: View) -> None:
-    page = view("compare")
+    page = view("similarity")
     example(page, "A dog, a puppy")
     methods = page.get_by_label("Scored by")
     for value in methods.locator("option").evaluate_all("options => options.map((option) => option.value)"):
@@ -171,7 +171,7 @@ def test_summary_within_words(view: View) -> None:
 def test_relations_are_drawn_with_direction_and_evidence(view: View) -> None:
     page = view("relations")
     example(page, "Marie Curie")
-    card = page.locator("li.card", has_text="birthPlace")
+    card = page.locator("li.relation", has_text="birthPlace")
     expect(card.locator("strong").first).to_have_text("Marie Curie")
     expect(card.locator("strong").nth(1)).to_have_text("Warsaw")
     expect(card.locator(".meter")).to_contain_text("% sure")

@@ -56,7 +56,7 @@ def test_page_names_only_files_that_are_there(page: Elements) -> None:
     named = {value for _, attributes in page.found for name, value in attributes.items() if name in ("src", "href")}
     files = {name for name in named if name and not name.startswith("#")} - {"openapi.json"}
     assert {"style.css", "js/main.js"} <= files
-    assert all((PLAYGROUND / name).is_file() for name in files)
+    assert all((PLAYGROUND / name / ("index.html" if name.endswith("/") else "")).is_file() for name in files)
 
 
 def test_every_link_of_the_frame_is_a_view_and_every_view_has_one(page: Elements) -> None:

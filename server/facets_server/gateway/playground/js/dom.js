@@ -29,7 +29,7 @@ function filled(element, attributes, children) {
       element.setAttribute(name, value);
     }
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== false && child !== ""));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false && child !== ""));
   return element;
 }
 

@@ -8,7 +8,7 @@ import { forget, listModels } from "./served.js";
 const VIEWS = {
   search: () => import("./views/search.js"),
   facets: () => import("./views/facets.js"),
-  compare: () => import("./views/compare.js"),
+  similarity: () => import("./views/similarity.js"),
   summary: () => import("./views/summary.js"),
   relations: () => import("./views/relations.js"),
   papers: () => import("./views/papers.js"),

@@ -15,6 +15,7 @@ const LONGEST_ADDRESS = 1_800;
  * @param {Node[]} parts.controls Named form controls, labelled.
  * @param {string} [parts.action] Label of the button, where the controls have none.
  * @param {{label: string, values: Object<string, string>}[]} parts.examples
+ * @param {() => Node} [parts.before] What stands where no question has been asked.
  * @param {(values: Object<string, string>, signal: AbortSignal, progress: Function) => Promise<any>} parts.ask It may
  *   hand what `show` returns to `progress`, as often as it has something to show before its end.
  * @param {(answer: any, values: Object<string, string>) => {nodes?: Node[], status: string}} parts.show Without nodes
@@ -27,7 +28,7 @@ export function panel(root, parts) {
   form.append(h("div", { class: "row actions" }, own ?? null, exampleRow(parts.examples, (values) => fillAndRun(values))));
   const button = form.querySelector("[type=submit]");
   const status = h("p", { class: "status", role: "status" });
-  const results = h("div", { class: "results" });
+  const results = h("div", { class: "results" }, parts.before?.());
   root.replaceChildren(h("h1", {}, parts.title), h("p", { class: "lede" }, parts.lede), form, status, results);
 
   let running = null;
@@ -44,6 +45,7 @@ export function panel(root, parts) {
       if (mine.signal.aborted) return;
       put(parts.show(answer, values));
       failed = false;
+      intoSight(status, results);
     } catch (error) {
       if (mine.signal.aborted) return;
       failed = error.code === "lost";
@@ -90,6 +92,13 @@ export function panel(root, parts) {
       connection.removeEventListener("change", again);
     },
   };
+}
+
+/** Scrolls to an answer that begins below what is seen, as on a phone. */
+function intoSight(status, results) {
+  if (results.getBoundingClientRect().top < innerHeight * 0.8) return;
+  const smooth = !matchMedia("(prefers-reduced-motion: reduce)").matches;
+  status.scrollIntoView({ block: "start", behavior: smooth ? "smooth" : "auto" });
 }
 
 /** What went wrong, in one sentence, and what to do. */

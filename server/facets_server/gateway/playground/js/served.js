@@ -1,7 +1,7 @@
 /** What the server has: models and collections, asked once and kept. */
 
 import { call } from "./api.js";
-import { field, h, plural, select } from "./dom.js";
+import { count, field, h, select } from "./dom.js";
 
 const PAGE = 100;
 let models = null;
@@ -31,7 +31,7 @@ export function listModels() {
 export async function modelChoices(...tasks) {
   const found = (await listModels()).filter((model) => tasks.includes(model.task));
   found.sort((first, second) => tasks.indexOf(first.task) - tasks.indexOf(second.task));
-  return found.map((model) => [model.name, `${model.name} (${model.task})`]);
+  return found.map((model) => [model.name, model.name]);
 }
 
 /**
@@ -43,7 +43,7 @@ export async function collectionField() {
   try {
     const found = await all("CollectionService/ListCollections", "collections");
     const hasSamples = found.some((one) => one.name === "samples");
-    const choices = found.map((one) => [one.name, `${one.name} (${plural(one.numDocuments ?? 0, "document")})`]);
+    const choices = found.map((one) => [one.name, `${one.name} (${count(one.numDocuments ?? 0)})`]);
     const control = select("collection", choices, hasSamples ? "samples" : "");
     return { control, element: field("Collection", control), count: found.length, hasSamples };
   } catch (error) {

@@ -34,7 +34,7 @@ export async function open(root) {
   return panel(root, {
     name: "facets",
     title: "Facets of a text",
-    lede: "Point at a facet, or press it, and the words that it attends to light up. Darker words matter more.",
+    lede: "Point at a facet, or press it, and the words that it attends to light up. The stronger the colour of a word, the more it matters.",
     controls: [
       field("Text", h("textarea", { name: "text", rows: 4, required: true })),
       h("div", { class: "columns" }, field("Model", select("model", models))),

@@ -114,5 +114,5 @@ function papers(nearest) {
   const items = nearest.map((paper) =>
     h("li", {}, paper.title || paper.id, h("span", { class: "number" }, ` ${paper.id}, cosine ${decimal(paper.cosine)}`)),
   );
-  return h("div", {}, h("h3", {}, "Closest work"), h("ul", { class: "plain-list" }, items));
+  return h("details", { class: "folded" }, h("summary", {}, `Closest work (${items.length})`), h("ul", { class: "plain-list" }, items));
 }

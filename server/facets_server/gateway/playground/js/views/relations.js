@@ -7,6 +7,7 @@ import { Text } from "../text.js";
 
 const FIRST_RISE = 34; // pixels that the lowest arrows need above the words
 const NEXT_RISE = 26; // pixels more for every level above
+const LABEL_WIDTH = 110; // pixels that the name of a relation takes, at most of them
 const EXAMPLES = [
   {
     label: "Marie Curie",
@@ -70,7 +71,7 @@ function show(found, string) {
   stage.addEventListener("shown", redraw);
   const unsaid = notAsserted(pairs);
   const nodes = [stage];
-  nodes.push(relations.length ? h("ol", { class: "hits plain" }, relations.map((one, place) => card(one, place, stage))) : none(found));
+  nodes.push(relations.length ? h("ol", { class: "card rows" }, relations.map((one, place) => row(one, place, stage))) : none(found));
   if (unsaid.length) nodes.push(unsaidList(unsaid));
   const status = `${plural(relations.length, "relation")} between ${plural((found.entities ?? []).length, "entity", "entities")}`;
   return { nodes, status, redraw, stage };
@@ -81,7 +82,7 @@ function none(found) {
   return h("div", { class: "nothing card" }, h("h2", {}, "No relation"), h("p", {}, why));
 }
 
-/** Where sentences begin, which then get a line of their own, so that arrows cross as few others as can be. */
+/** Where sentences begin, which then get a paragraph of their own, so that arrows cross as few others as can be. */
 function breaksOf(pairs) {
   return new Set(pairs.map((pair) => pair.sentenceStart ?? 0));
 }
@@ -90,14 +91,15 @@ function breaksOf(pairs) {
 function sentence(string, entities, breaks) {
   const text = new Text(string);
   const mentions = new Map();
-  const nodes = [];
+  const lines = [h("p", { class: "passage large" })];
   let at = 0;
   const plain = (end) => {
     for (const cut of [...breaks].filter((place) => place > at && place <= end).sort((a, b) => a - b)) {
-      nodes.push(text.slice(at, cut), h("br"));
+      lines.at(-1).append(text.slice(at, cut));
+      lines.push(h("p", { class: "passage large" }));
       at = cut;
     }
-    nodes.push(text.slice(at, end).replace(/^ /, breaks.has(at) ? "" : " "));
+    lines.at(-1).append(text.slice(at, end));
     at = end;
   };
   for (const entity of entities) {
@@ -106,15 +108,15 @@ function sentence(string, entities, breaks) {
     const kind = (entity.type ?? "").replace("ENTITY_TYPE_", "").toLowerCase();
     const element = h("span", { class: "entity", title: kind || null }, text.slice(start, entity.end));
     mentions.set(start, element);
-    nodes.push(element);
+    lines.at(-1).append(element);
     at = entity.end;
   }
   plain(text.length);
-  const stage = h("section", { class: "card sentence-stage", "aria-label": "The text" }, h("p", { class: "passage large" }, nodes));
+  const stage = h("section", { class: "card sentence-stage", "aria-label": "The text" }, lines);
   return { stage, mentions };
 }
 
-/** Arrows above the words; long ones rise above short ones, and the lines of the text make room for them. */
+/** Arrows above the words; long ones rise above short ones, and each sentence makes room for its own. */
 function drawArcs(arcs, stage, relations, mentions) {
   const ends = relations.map(({ pair, relation }, place) => ({
     from: mentions.get(pair.head.start ?? 0),
@@ -124,19 +126,29 @@ function drawArcs(arcs, stage, relations, mentions) {
   }));
   const whole = ends.filter(({ from, to }) => from && to);
   const levels = levelsOf(whole.map(({ from, to }) => reach(from, to)));
-  stage.style.setProperty("--rise", whole.length ? `${FIRST_RISE + NEXT_RISE * Math.max(...levels)}px` : "0px");
+  for (const line of stage.querySelectorAll("p")) {
+    const mine = levels.filter((_, index) => lower(whole[index].from, whole[index].to).parentElement === line);
+    line.style.setProperty("--rise", mine.length ? `${FIRST_RISE + NEXT_RISE * Math.max(...mine)}px` : "0px");
+  }
   const frame = stage.getBoundingClientRect();
   arcs.setAttribute("viewBox", `0 0 ${frame.width} ${frame.height}`);
   const drawn = whole.map((end, index) => arc({ ...end, frame, rise: FIRST_RISE + NEXT_RISE * levels[index] - 12 }));
   arcs.replaceChildren(...drawn.flatMap((one) => one.lines), ...drawn.map((one) => one.label));
 }
 
-/** Where an arrow stands: the line of the text that it rises above, and from where to where. */
+/** Of two mentions the one that stands lower: there is room above it. */
+function lower(from, to) {
+  return from.getBoundingClientRect().top > to.getBoundingClientRect().top ? from : to;
+}
+
+/** Where an arrow stands: the line of the text that it, or its label alone, rises above, and from where to where. */
 function reach(from, to) {
   const boxes = [from, to].map((element) => element.getBoundingClientRect());
   const middles = boxes.map((box) => box.left + box.width / 2);
   const [line, other] = boxes.map((box) => Math.round(box.top));
-  return { line, flat: line === other, left: Math.min(...middles), right: Math.max(...middles) };
+  if (line === other) return { line, left: Math.min(...middles), right: Math.max(...middles) };
+  const middle = middles[line > other ? 0 : 1];
+  return { line: Math.max(line, other), left: middle, right: middle + LABEL_WIDTH };
 }
 
 /** For each arrow the lowest level at which it crosses no shorter one. */
@@ -151,12 +163,12 @@ function levelsOf(reaches) {
 }
 
 function overlap(first, second) {
-  return first.flat && second.flat && first.line === second.line && first.left < second.right && second.left < first.right;
+  return first.line === second.line && first.left < second.right && second.left < first.right;
 }
 
 function arc({ from, to, frame, place, label, rise }) {
   const [head, tail] = [from, to].map((element) => within(element.getBoundingClientRect(), frame));
-  const { path, tip, at, anchor } = head.line === tail.line ? above(head, tail, rise) : across(head, tail);
+  const { path, tip, at, anchor } = head.line === tail.line ? above(head, tail, rise) : across(head, tail, rise);
   const data = { "data-relation": place };
   return {
     lines: [
@@ -184,19 +196,19 @@ function above(head, tail, rise) {
   return { path, tip: `M${x2} ${tail.top} l-5 -9 h10 z`, at: [(x1 + x2) / 2, top], anchor: "middle" };
 }
 
-/** From line to line, past the words between them on the right. */
-function across(head, tail) {
+/** From line to line, past the words between them on the right; the label stands in the room above the lower one. */
+function across(head, tail, rise) {
   const down = head.line < tail.line;
   const [y1, y2] = down ? [head.bottom, tail.top] : [head.top, tail.bottom];
   const turn = down ? 1 : -1;
   const far = Math.max(head.middle, tail.middle) + Math.min(90, Math.abs(y2 - y1) / 2);
   const path = `M${head.middle} ${y1} C${far} ${y1 + 12 * turn} ${far} ${y2 - 20 * turn} ${tail.middle} ${y2 - 7 * turn}`;
   const tip = `M${tail.middle} ${y2} l-5 ${-9 * turn} h10 z`;
-  return { path, tip, at: [(head.middle + tail.middle + 6 * far) / 8, (y1 + y2) / 2], anchor: "start" };
+  const below = down ? tail : head;
+  return { path, tip, at: [below.middle + 12, below.top - rise], anchor: "start" };
 }
 
-function card({ pair, relation }, place, stage) {
-  const evidence = proof(pair, relation);
+function row({ pair, relation }, place, stage) {
   const line = h(
     "button",
     { type: "button", class: `match ${hue(place)}` },
@@ -209,12 +221,8 @@ function card({ pair, relation }, place, stage) {
     () => only(stage, place),
     () => only(stage, null),
   );
-  return h(
-    "li",
-    { class: "card" },
-    h("div", { class: "hit-head" }, line, meter(relation.probability ?? 0, `${percent(relation.probability ?? 0)} sure`)),
-    evidence,
-  );
+  const sure = meter(relation.probability ?? 0, `${percent(relation.probability ?? 0)} sure`);
+  return h("li", { class: "relation" }, line, sure, proof(pair, relation));
 }
 
 function proof(pair, relation) {

@@ -3,16 +3,22 @@
 import { call } from "../api.js";
 import { attend, count, decimal, field, h, hue, meter, percent, plural, select } from "../dom.js";
 import { FilterRows, fieldsOf } from "../filters.js";
+import { intro } from "../intro.js";
 import { panel } from "../panel.js";
 import { collectionField, withoutCollections } from "../served.js";
 import { excerpt, glow, marked, span, Text } from "../text.js";
 
-const UNLIKELY = 0.05; // below it, a query is taken not to be answered: see docs/use/search.md
+const UNLIKELY = 0.1; // below it a document is taken to hardly answer: see docs/use/search.md
 const SAMPLED = 100;
 const MODES = [
   ["", "Facets and words"],
   ["SEARCH_MODE_FACETS", "Facets only"],
   ["SEARCH_MODE_LEXICAL", "Words only"],
+];
+const COMBINATIONS = [
+  ["", "Any of its questions"],
+  ["FACET_COMBINATION_SUM", "All of its parts"],
+  ["FACET_COMBINATION_ANY", "Any of its parts"],
 ];
 const EXAMPLES = [
   { label: "games played with a ball", values: { query: "games played with a ball" } },
@@ -38,11 +44,13 @@ export async function open(root) {
         { class: "columns" },
         collection.element,
         field("Ranked by", select("mode", MODES)),
+        field("An answer meets", select("combine", COMBINATIONS)),
         field("Answers", select("top_k", [["5", "5"], ["10", "10"], ["20", "20"], ["50", "50"]], "10")),
       ),
       filters.element,
     ],
     examples: collection.hasSamples ? EXAMPLES : [],
+    before: intro,
     ask: (values, signal) => call("DocumentService/Search", request(values, filters), signal),
     show: (answer, values) => show(answer, { values, addFilter }),
   });
@@ -75,6 +83,7 @@ function request(values, filters) {
     queries: [{ text: values.query }],
     topK: Number(values.top_k),
     mode: values.mode || undefined,
+    combine: values.combine || undefined,
     filter: filters.message(),
     evidence: true,
     numWords: 4,

@@ -46,8 +46,8 @@ export async function open(root) {
   let redraw = () => {};
   const resized = new ResizeObserver(() => redraw());
   const view = panel(root, {
-    name: "compare",
-    title: "Two texts",
+    name: "similarity",
+    title: "Similarity",
     lede: "How alike two texts are, and through which facets. Each line is a meeting; thick lines explain more of the score.",
     controls: [
       h(
