@@ -26,9 +26,10 @@ from facets.language.terms import QueryTerms, is_stop_word
 _POOL = 50  # documents out of which diverse ones are chosen, at least
 _CHUNK = 512  # candidates whose facets are held at a time
 # Both tuned on squad, covid-qa, bioasq and quora together, see docs/use/search.md
-FACETS_SHARE = 0.2  # of word spaces
-FACETS_SHARES = {"all-MiniLM-L6-v2": 0.5}
-"""Share of the facets by the space they lie in, where it is another one: sentence vectors lie where questions lie."""
+FACETS_SHARES = (0.2, 0.2)  # of word spaces
+SHARES_OF_SPACES = {"all-MiniLM-L6-v2": (0.4, 0.8)}
+"""Share of the facets by the space they lie in, where it is another one: where a document has all words of the query,
+and where none has any. Sentence vectors lie where questions lie, so what stray words find need not win."""
 _SHARPNESS = 4
 _BLOCK_FACETS = 1024  # compared with all others at a time: bounds the memory
 
@@ -205,7 +206,8 @@ def score(
     most = 0.0 if side is None else side.found.most
     scores = met.scores + lexical  # without one of the two its scores are 0
     if search.mode == "hybrid":
-        scores = fuse(met.scores, lexical, most_lexical=most, facets_share=share_of(space))
+        covered = 0.0 if side is None else side.found.covered
+        scores = fuse(met.scores, lexical, most_lexical=most, facets_share=share_of(space, covered))
     scored = Scored(rows, met, scores, lexical, _signals(met.scores, side))
     if search.mode == "lexical":
         scored = scored[np.flatnonzero(lexical > 0)]
@@ -361,9 +363,19 @@ def _hit(
     )
 
 
-def share_of(space: str) -> float:
-    """Share of the facets in the hybrid score of a collection of this space."""
-    return FACETS_SHARES.get(space, FACETS_SHARE)
+def share_of(space: str, covered: float) -> float:
+    """Share of the facets in the hybrid score of a collection of this space.
+
+    Args:
+        space: Of the facets.
+        covered: The largest share of the query's words that one document has, in [0, 1].
+
+    Example:
+        >>> [round(share_of("all-MiniLM-L6-v2", covered), 2) for covered in (0.0, 0.5, 1.0)]
+        [0.8, 0.6, 0.4]
+    """
+    of_words, without = SHARES_OF_SPACES.get(space, FACETS_SHARES)
+    return without + covered * (of_words - without)
 
 
 def fuse(
@@ -371,12 +383,13 @@ def fuse(
     lexical_scores_C: NDArray[np.float32],
     *,
     most_lexical: float,
-    facets_share: float = FACETS_SHARE,
+    facets_share: float = FACETS_SHARES[0],
 ) -> NDArray[np.float32]:
     """A convex sum of the facets' score as it is and of BM25 as a share of what no document can exceed.
 
     Nothing is scaled over the candidates, so that scores of one collection can be compared across queries, and one
-    strong document does not push the words of the others aside. Without a known word facets alone decide.
+    strong document does not push the words of the others aside. Without a known word facets alone decide, and where no
+    document has many words of the query they count more (:func:`share_of`).
 
     Args:
         facet_scores_C: In [-1, 1].

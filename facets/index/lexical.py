@@ -39,6 +39,7 @@ class LexicalFound:
         scores: BM25, ``[C]``, 0 or more.
         coverage: What share of the query's terms each document has, ``[C]`` in [0, 1]; every different term counts
             with its inverse document frequency, those of no document too.
+        covered: The largest coverage of any document, allowed or not.
         most: BM25 that no document can exceed for this query; 0 without terms.
         rarities: Inverse document frequency of each term.
         revision: Of the collection that was searched.
@@ -47,6 +48,7 @@ class LexicalFound:
     rows: NDArray[np.int64]
     scores: NDArray[np.float32]
     coverage: NDArray[np.float32]
+    covered: float
     most: float
     rarities: Mapping[int, float]
     revision: int
@@ -167,7 +169,8 @@ class LexicalIndex:
                 slots = np.sort(np.concatenate([better, ties]))
             if also is not None:
                 slots = np.union1d(slots, self._slots(also))
-            return LexicalFound(self._rows[slots], scores[slots], coverage[slots], most, rarities, self._revision)
+            covered, found = float(coverage.max(initial=0.0)), (self._rows[slots], scores[slots], coverage[slots])
+            return LexicalFound(*found, covered, most, rarities, self._revision)
 
     def having_all(self, query: Sequence[int]) -> NDArray[np.int64]:
         """Rows of the documents that have every term, ascending."""

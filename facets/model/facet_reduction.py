@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from facets.language.vectors import unit_rows
 
-ALIKE = 0.9
-"""Two facets of a text with a higher cosine say the same."""
+ALIKE = 0.95
+"""Two facets of a text with a higher cosine say the same: of what they say beside what all facets of it share, 0.9."""
 
 
 def merge_alike(

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, EncodedTexts, Equals, SearchMode, SearchRequest, TargetModel
-from facets.documents.ranking import fuse
+from facets.documents.ranking import fuse, share_of
 from facets.errors import FacetsError, InvalidInputError
 from facets.language.interruption import interrupted_by
 
@@ -196,4 +196,8 @@ def test_scores_of_sentence_spaces_are_absolute(open_engine: OpenEngine) -> None
     [alone] = engine.search("docs", replace(request, filter=few)).hits[0]
     [same] = [hit for hit in everything if hit.id == "pump"]
     assert alone.score == pytest.approx(same.score, abs=1e-6)
-    assert same.score == pytest.approx(0.5 * same.facets_score + 0.5 * same.signals["saturation"], abs=1e-5)
+    covered = max(hit.signals["coverage"] for hit in everything)
+    share = share_of("all-MiniLM-L6-v2", covered)
+    assert 0 < covered < 1 and share_of("all-MiniLM-L6-v2", 0.0) > share > share_of("all-MiniLM-L6-v2", 1.0)
+    fused = share * same.facets_score + (1 - share) * same.signals["saturation"]
+    assert same.score == pytest.approx(fused, abs=1e-5)

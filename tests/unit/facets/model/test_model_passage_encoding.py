@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from facets.model.facet_reduction import reduce_facets
+from facets.model.facet_reduction import ALIKE, reduce_facets
 from facets.model.passage_cutting import cut_runs, sentence_bounds
 from facets.model.passage_encoding import attended_runs, merged_facets, widen_to_words
 
@@ -133,7 +133,7 @@ def test_merged_facets_are_means_of_which_no_two_are_alike(seed: int, num_facets
             mean = (facets[text] * weights[text][:, None])[group].sum(axis=0)
             np.testing.assert_allclose(facet, mean / np.linalg.norm(mean), atol=1e-5)
             assert group[closest]
-        assert (found @ found.T - 2 * np.eye(len(found))).max(initial=-1) <= 0.9 + 1e-4
+        assert (found @ found.T - 2 * np.eye(len(found))).max(initial=-1) <= ALIKE + 1e-4
         assert (np.diff(merged.closest[text][groups]) > 0).all()
 
 
