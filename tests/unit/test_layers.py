@@ -60,6 +60,7 @@ LAB_ROOMS = {
     "cards": set(),
     "training": {"program"},
     "evaluation": {"program"},
+    "heads": {"program", "training", "evaluation"},
     **dict.fromkeys((*TASK_ROOMS, "language"), _LAB_SHARED),
 }
 # The two programs with their commands: they are made of all rooms.

@@ -1,0 +1,178 @@
+"""``python -m facets_lab.heads``: output layers side by side, one JSON object on standard output."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from facets.errors import ConfigError
+from facets_lab.program import make_program, run_program
+
+if TYPE_CHECKING:
+    from facets_lab.heads.networks import NetworkTrainingConfig
+
+Heads = Annotated[list[str] | None, typer.Option("--head", metavar="NAME", help="Repeatable; a row of HEADS.")]
+Encoder = Annotated[str, typer.Option(help="transformer, gru or lstm.")]
+Seeds = Annotated[int, typer.Option(min=1, help="Runs of each layer, seeds from 1.")]
+Steps = Annotated[int, typer.Option(min=1, help="Batches of a run.")]
+WorkDir = Annotated[Path, typer.Option(help="Folder of the runs; what is finished there is not run again.")]
+Threads = Annotated[int, typer.Option(min=0, help="Of the processor; 0: all.")]
+
+
+def items(
+    file: Annotated[Path, typer.Argument(help="user, TAB, items by blanks in the order of time; .xz and .gz too.")],
+    work_dir: WorkDir,
+    head: Heads = None,
+    encoder: Encoder = "transformer",
+    seeds: Seeds = 5,
+    steps: Steps = 800,
+    dim: Annotated[int, typer.Option(min=1)] = 64,
+    threads: Threads = 0,
+) -> None:
+    """The next item of a user, with and without those already seen, beside the simplest baselines.
+
+    Example: python -m facets_lab.heads items ml-100k.tsv.xz --head softmax --head c --work-dir runs/items
+    """
+    from facets_lab.heads.sequences import measure_baselines, measure_network, read_sequences
+
+    data = read_sequences(file)
+    config = _config("items", encoder=encoder, dim=dim, steps=steps, threads=threads)
+    measured = _measured(
+        head or ["softmax", "c"],
+        seeds,
+        lambda name, seed: measure_network(
+            data, config.replaced(head=name, seed=seed), work_dir / f"{file.stem}-{encoder}-{name}-{seed}"
+        ),
+    )
+    shape = {"users": len(data.users), "items": data.num_items - 1, "asked_for_again": data.share_repeated}
+    _print({"data": {"file": file.name, **shape}, "baselines": measure_baselines(data), "layers": measured})
+
+
+def language(
+    files: Annotated[list[Path], typer.Argument(help="Corpus: '# Title', a paragraph a line, an empty line.")],
+    work_dir: WorkDir,
+    head: Heads = None,
+    encoder: Encoder = "transformer",
+    seeds: Seeds = 5,
+    steps: Steps = 2_000,
+    dim: Annotated[int, typer.Option(min=1)] = 128,
+    num_tokens: Annotated[int, typer.Option(min=1, help="Words to learn from.")] = 2_000_000,
+    num_words: Annotated[int, typer.Option(min=3, help="Of the vocabulary.")] = 10_000,
+    rank_contexts: Annotated[int, typer.Option(min=0, help="Contexts of the matrix of the rank; 0: none.")] = 2_000,
+    threads: Threads = 0,
+) -> None:
+    """The next word of Wikipedia: perplexity, parameters, rank.
+
+    Example: python -m facets_lab.heads language shard-00.txt.xz --head softmax --head c --work-dir runs/words
+    """
+    from facets_lab.heads.language_models import measure_language_model, read_corpus
+
+    config = _config("language", encoder=encoder, dim=dim, max_length=64, batch_size=32, steps=steps, threads=threads)
+    corpus = read_corpus(files, num_tokens=num_tokens, num_words=num_words, length=config.max_length)
+    measured = _measured(
+        head or ["softmax", "sigsoftmax", "mos", "c"],
+        seeds,
+        lambda name, seed: measure_language_model(
+            corpus,
+            config.replaced(head=name, seed=seed),
+            work_dir / f"{encoder}-{name}-{seed}",
+            num_contexts=rank_contexts,
+        ),
+    )
+    shape = {"sequences": len(corpus.sequences), "held_out": len(corpus.held_out), "words": corpus.num_words}
+    _print({"data": {**shape, "share_unknown": corpus.share_unknown}, "layers": measured})
+
+
+def templates(
+    analogies: Annotated[Path, typer.Argument(help="Four words a line, sections ': name'.")],
+    words: Annotated[Path, typer.Option(help="Folder of word vectors, such as models/facets-en.")],
+    work_dir: WorkDir,
+    head: Heads = None,
+    kind: Annotated[str, typer.Option(help="Which two words of a parallelogram: diagonal or edge.")] = "diagonal",
+    seeds: Seeds = 3,
+    steps: Steps = 800,
+    threads: Threads = 0,
+) -> None:
+    """Contexts that either of two words may follow, and how dependent the vectors of related words are.
+
+    Example: python -m facets_lab.heads templates analogies.txt.xz --words models/facets-en --work-dir runs/templates
+    """
+    from facets.language.vectors import WordVectors
+    from facets_lab.heads.dependency import (
+        PAIRS,
+        ambiguous_contexts,
+        dependency_ratios,
+        measure_templates,
+        read_analogies,
+    )
+
+    if kind not in PAIRS:
+        raise ConfigError(f"kind must be {' or '.join(PAIRS)}, got {kind!r}")
+    vectors = WordVectors.load(words).without_pieces()
+    rows = read_analogies(analogies, vectors)
+    contexts = ambiguous_contexts(vectors, rows, kind=kind)
+    config = _config("templates", dim=vectors.dim, max_length=contexts.learned.shape[1], steps=steps, threads=threads)
+    measured = _measured(
+        head or ["softmax", "mos", "mfs-one-partition", "mfs"],
+        seeds,
+        lambda name, seed: measure_templates(
+            contexts, config.replaced(head=name, seed=seed), work_dir / f"{kind}-{name}-{seed}"
+        ),
+    )
+    shape = {"analogies": len(rows), "learned": len(contexts.learned), "held_out": len(contexts.held_out)}
+    _print({"data": shape, "dependency": dependency_ratios(vectors, rows), "layers": measured})
+
+
+def _config(name: str, *, steps: int, threads: int, **values: Any) -> "NetworkTrainingConfig":
+    from facets_lab.heads.networks import NetworkTrainingConfig
+    from facets_lab.training.loop import OptimizerConfig
+
+    return NetworkTrainingConfig(
+        name=name,
+        num_steps=steps,
+        validate_every=steps,
+        num_threads=threads,
+        optimizer=OptimizerConfig(learning_rate=3e-3, warmup_steps=100),
+        **{"batch_size": 64} | values,
+    )
+
+
+def _measured(
+    heads: Sequence[str], seeds: int, measure: Callable[[str, int], Mapping[str, float]]
+) -> dict[str, dict[str, Any]]:
+    """Of each layer the mean of its runs, the half width of a 95 % interval of the mean, and every run."""
+    from scipy.stats import t
+
+    report: dict[str, dict[str, Any]] = {}
+    for name in heads:
+        runs = [measure(name, seed) for seed in range(1, seeds + 1)]
+        for run in runs:
+            typer.echo(f"{name}: {run}", err=True)
+        report[name] = {}
+        for figure in runs[0]:
+            values = np.array([run[figure] for run in runs])
+            half = t.ppf(0.975, seeds - 1) * values.std(ddof=1) / seeds**0.5 if seeds > 1 else None
+            report[name][figure] = {"mean": float(values.mean()), "ci95": half, "runs": values.tolist()}
+    return report
+
+
+def _print(report: Mapping[str, object]) -> None:
+    from facets_lab.evaluation.comparison import print_report
+
+    print_report(report)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"items": items, "language": language, "templates": templates}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one experiment; returns the exit code: 0, 1 after an error that was reported, 2 for wrong usage."""
+    program = make_program("Output layers side by side; one JSON object on standard output.", COMMANDS)
+    return run_program("python -m facets_lab.heads", program, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,301 @@
+"""Output layers that give the probabilities of the next word: one network, one row of a table for each layer.
+
+A softmax over the products of one hidden state with all words cannot give every distribution. The layers here differ
+in what they put in its place: several states (mixtures), a curve over the products, words of their own for parts of
+the vocabulary, or for the words that were just read.
+
+Shape suffixes: B sequences, L positions, V words (word 0 is padding and is never predicted), H hidden dimensions,
+Q dimensions of the input of the projections, S softmaxes, R the words of one reranker, G gates.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from facets.errors import ConfigError
+
+PADDING = 0
+_BLOCK = 3  # last positions, and last layers, that a layer with several inputs sees (Chang 2022, section 2.3.1.2)
+_TINY_WEIGHT = 1e-10  # of local embeddings at the start, so that the layer begins as a softmax (section 2.4.1.5)
+_MIXTAPE_GATES = 3  # of four facets, a tree of two levels (Parthiban 2020, eq. 3.11)
+_MIXTAPE_SHARE = 4  # of the hidden dimensions go into a gate
+_PLIF_REACH = 20.0  # products beyond +- this go on with the outermost slope
+_PLIF_PIECES = 64
+_NEVER = -1e9  # product of padding until the end: -inf would make the gradient of a mixture NaN
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeadConfig:
+    """What a layer is made of.
+
+    Attributes:
+        num_softmaxes: S.
+        mixture: How the S facets become one distribution: the mean of their probabilities (MoS), of the facets
+            themselves (MoC), the largest product (for nearest-neighbour search), or weights that each word has of its
+            own (Mixtape, S = 4).
+        source: Whether the facets come from the last layer, from a block of the last positions and layers
+            (multi-input), or each from a layer of its own (DOC).
+        num_partitions: Of the vocabulary in the first softmax, each with a facet of its own.
+        curve: Over the products: none, ``gss`` with ``curve_start`` and ``curve_slope``, or ``plif``, which is learned.
+        context: Words that were read have a facet of their own (C).
+        local: Words that were read are also compared with the states that read them (L).
+        rerankers: Sizes of the most likely words that have a facet of their own, ascending (R).
+    """
+
+    num_softmaxes: int = 1
+    mixture: Literal["probabilities", "contexts", "largest", "words"] = "probabilities"
+    source: Literal["last", "block", "layers"] = "last"
+    num_partitions: int = 1
+    curve: Literal["none", "gss", "plif"] = "none"
+    curve_start: float = 0.0
+    curve_slope: float = 2.0
+    context: bool = False
+    local: bool = False
+    rerankers: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.mixture == "words" and self.num_softmaxes != _MIXTAPE_GATES + 1:
+            raise ConfigError(f"weights of each word need {_MIXTAPE_GATES + 1} softmaxes, got {self.num_softmaxes}")
+        if list(self.rerankers) != sorted(set(self.rerankers)) or any(size < 1 for size in self.rerankers):
+            raise ConfigError(f"rerankers are sizes in ascending order, got {self.rerankers}")
+        if min(self.num_softmaxes, self.num_partitions) < 1:
+            raise ConfigError(
+                f"a layer has a softmax and a partition at least, got {self.num_softmaxes} and {self.num_partitions}"
+            )
+
+
+HEADS: Mapping[str, HeadConfig] = MappingProxyType(
+    {
+        "softmax": HeadConfig(),
+        "multi-input": HeadConfig(source="block"),
+        "sigsoftmax": HeadConfig(curve="gss"),  # GSS(0, 2), Parthiban 2020, eq. 4.17
+        "gss": HeadConfig(curve="gss", curve_start=-1.0, curve_slope=0.5),
+        "plif": HeadConfig(curve="plif"),
+        "moc": HeadConfig(num_softmaxes=3, mixture="contexts"),
+        "mos": HeadConfig(num_softmaxes=3),
+        "mos-largest": HeadConfig(num_softmaxes=3, mixture="largest"),
+        "mixtape": HeadConfig(num_softmaxes=4, mixture="words"),
+        "doc": HeadConfig(num_softmaxes=3, source="layers"),
+        "mfs": HeadConfig(num_softmaxes=3, source="block", num_partitions=4),
+        "mfs-one-input": HeadConfig(num_softmaxes=3, num_partitions=4),
+        "mfs-one-partition": HeadConfig(num_softmaxes=3, source="block"),
+        "c": HeadConfig(context=True),
+        "cl": HeadConfig(context=True, local=True),
+        "r": HeadConfig(rerankers=(20, 100)),
+        "clr": HeadConfig(context=True, local=True, rerankers=(20, 100)),
+        "clr-multi-input": HeadConfig(source="block", context=True, local=True, rerankers=(20, 100)),
+    }
+)
+
+
+def head_config(name: str) -> HeadConfig:
+    """A row of ``HEADS``.
+
+    Raises:
+        ConfigError: There is none of this name.
+    """
+    if name not in HEADS:
+        raise ConfigError(f"unknown layer {name!r}, there are {', '.join(HEADS)}")
+    return HEADS[name]
+
+
+class Head(nn.Module):
+    """Probabilities of the next word at every position.
+
+    Args:
+        words_VH: Embeddings of the words, a parameter shared with whoever reads them; row 0 is padding.
+        config: What the layer is made of.
+        num_layers: Of the network below, whose states it is given.
+
+    References:
+        Chang 2022, eq. 2.1 to 2.11; Yang 2018, eq. 2 and section 2.5; Parthiban 2020, eq. 3.5 to 3.13 and 4.15.
+    """
+
+    def __init__(self, words_VH: Tensor, config: HeadConfig, *, num_layers: int) -> None:
+        super().__init__()
+        num_words, dim = words_VH.shape
+        if config.rerankers and config.rerankers[-1] >= num_words:
+            raise ConfigError(f"a reranker of {config.rerankers[-1]} words needs more than these {num_words - 1}")
+        if config.source == "layers" and num_layers < config.num_softmaxes:
+            raise ConfigError(f"{config.num_softmaxes} facets of a layer each need as many layers, got {num_layers}")
+        self.words_VH = words_VH
+        self.config = config
+        width = min(_BLOCK, num_layers)
+        self.block = nn.Linear(_BLOCK * width * dim, dim) if config.source == "block" else None
+        query = 2 * dim if config.source == "block" else dim
+        self.facets = nn.ModuleList(nn.Linear(query, dim) for _ in range(config.num_softmaxes))
+        self.partitions = nn.ModuleList(nn.Linear(query, dim) for _ in range(config.num_partitions - 1))
+        self.prior = nn.Linear(query, config.num_softmaxes) if config.num_softmaxes > 1 else None
+        self.context = nn.Linear(query, dim) if config.context else None
+        self.local_query = nn.Linear(query, dim) if config.local else None
+        self.local_words = nn.Linear(query, dim) if config.local else None
+        self.rerankers = nn.ModuleList(nn.Linear(query, dim) for _ in config.rerankers)
+        self.gates = _WordGates(num_words, query) if config.mixture == "words" else None
+        self.slopes = nn.Parameter(torch.full((_PLIF_PIECES,), 0.5413)) if config.curve == "plif" else None  # slope 1
+        self._start_as_softmax()
+
+    def _start_as_softmax(self) -> None:
+        """The first facet is the state itself; the other softmaxes begin by chance, or they would stay equal."""
+        with torch.no_grad():
+            for linear in (self.facets[0], *self.partitions, self.context, *self.rerankers):
+                if linear is not None:
+                    nn.init.eye_(linear.weight)
+                    nn.init.zeros_(linear.bias)
+            for linear in (self.local_query, self.local_words):
+                if linear is not None:
+                    nn.init.eye_(linear.weight).mul_(_TINY_WEIGHT)
+                    nn.init.zeros_(linear.bias)
+
+    def forward(self, states: Sequence[Tensor], inputs_BL: Tensor) -> Tensor:
+        """Log-probabilities of the word after each position.
+
+        Args:
+            states: ``[B, L, H]`` of each layer of the network below, the last layer last; causal.
+            inputs_BL: Words that were read, int64, 0 where there is none.
+
+        Returns:
+            ``[B, L, V]``; padding has ``-inf``.
+        """
+        query_BLQ = self._query(states)
+        facets = [linear(source_BLQ) for linear, source_BLQ in zip(self.facets, self._sources(states), strict=True)]
+        if self.config.mixture == "contexts":
+            weights_BLS = self._prior(query_BLQ).softmax(dim=-1)
+            mean_BLH = torch.stack(facets, dim=-1) @ weights_BLS.unsqueeze(-1)  # [B, L, H, S] @ [B, L, S, 1]
+            facets = [mean_BLH.squeeze(-1)]
+        products = [self._first_products(facets[0], query_BLQ, inputs_BL)]
+        products += [self._curved(_without_padding(facet_BLH @ self.words_VH.T)) for facet_BLH in facets[1:]]
+        return _without_padding(self._mixed(products, query_BLQ), float("-inf"))
+
+    def _query(self, states: Sequence[Tensor]) -> Tensor:
+        """What the facets are projected from, ``[B, L, Q]``: eq. 2.3 where several inputs are seen."""
+        last_BLH = states[-1]
+        if self.block is None:
+            return last_BLH
+        seen = []
+        for state_BLH in states[-_BLOCK:]:
+            seen += [functional.pad(state_BLH, (0, 0, back, 0))[:, : state_BLH.shape[1]] for back in range(_BLOCK)]
+        return torch.cat((last_BLH, functional.gelu(self.block(torch.cat(seen, dim=-1)))), dim=-1)
+
+    def _sources(self, states: Sequence[Tensor]) -> list[Tensor]:
+        if self.config.source == "layers":  # the first facet from the last layer, as in every other head
+            return list(reversed(states))[: self.config.num_softmaxes]
+        return [self._query(states)] * self.config.num_softmaxes
+
+    def _prior(self, query_BLQ: Tensor) -> Tensor:
+        assert self.prior is not None
+        logits_BLS: Tensor = self.prior(query_BLQ)
+        return logits_BLS
+
+    def _first_products(self, facet_BLH: Tensor, query_BLQ: Tensor, inputs_BL: Tensor) -> Tensor:
+        """Products of the first softmax, ``[B, L, V]``, with all that is special about some words."""
+        products_BLV = facet_BLH @ self.words_VH.T
+        num_partitions = self.config.num_partitions
+        if self.partitions:  # eq. 2.4: word x belongs to the facet x mod J
+            products_BLV = products_BLV.clone()
+            for part, linear in enumerate(self.partitions, start=1):
+                products_BLV[..., part::num_partitions] = linear(query_BLQ) @ self.words_VH[part::num_partitions].T
+        products_BLV = self._reranked(_without_padding(products_BLV), query_BLQ)
+        if self.context is not None or self.local_query is not None:
+            read_BLH = facet_BLH if self.context is None else self.context(query_BLQ)
+            products_BLV = self._of_words_read(products_BLV, read_BLH, query_BLQ=query_BLQ, inputs_BL=inputs_BL)
+        return self._curved(products_BLV)
+
+    def _reranked(self, products_BLV: Tensor, query_BLQ: Tensor) -> Tensor:
+        """Eq. 2.8: the widest reranker first, a narrower one sees what the wider one made of the products."""
+        for size, linear in reversed(list(zip(self.config.rerankers, self.rerankers, strict=True))):
+            best_BLR = products_BLV.detach().topk(size, dim=-1).indices
+            again_BLV = linear(query_BLQ) @ self.words_VH.T
+            products_BLV = products_BLV.scatter(-1, best_BLR, again_BLV.gather(-1, best_BLR))
+        return products_BLV
+
+    def _of_words_read(
+        self, products_BLV: Tensor, facet_BLH: Tensor, *, query_BLQ: Tensor, inputs_BL: Tensor
+    ) -> Tensor:
+        """Eq. 2.5, 2.10 and 2.11 for the words up to each position; the others keep their products."""
+        length = inputs_BL.shape[1]
+        same_BLL = inputs_BL.unsqueeze(2) == inputs_BL.unsqueeze(1)  # is the word at j the word at i
+        causal_LL = inputs_BL.new_ones(length, length, dtype=torch.bool).tril()  # position l has read position i
+        is_first_BL = ~(same_BLL & causal_LL.tril(-1)).any(dim=-1)
+        read_BLL = causal_LL & (is_first_BL & (inputs_BL != PADDING)).unsqueeze(1)
+        new_BLL = facet_BLH @ self.words_VH[inputs_BL].mT  # [B, L, H] @ [B, H, L]: position by word read
+        if self.local_query is not None and self.local_words is not None:
+            met_BLL = (self.local_query(query_BLQ) @ self.local_words(query_BLQ).mT).masked_fill(~causal_LL, 0.0)
+            shares_BLL = same_BLL.to(met_BLL.dtype)  # eq. 2.9: the mean over the places where the word was read
+            new_BLL = new_BLL + met_BLL @ shares_BLL / (causal_LL.to(met_BLL.dtype) @ shares_BLL).clamp_min(1.0)
+        # Each word once, at its first place, so that one number is written and one gradient comes back; the other
+        # places write to padding, which is never predicted.
+        places_BLL = inputs_BL.unsqueeze(1).expand_as(new_BLL).masked_fill(~read_BLL, PADDING)
+        return _without_padding(products_BLV.scatter(-1, places_BLL, new_BLL))
+
+    def _curved(self, products_BLV: Tensor) -> Tensor:
+        if self.config.curve == "gss":  # Parthiban 2020, eq. 4.15
+            start, slope = self.config.curve_start, self.config.curve_slope
+            above_BLV = products_BLV - start
+            return _without_padding(slope * above_BLV + start - (slope - 1.0) * functional.softplus(above_BLV))
+        if self.slopes is None:
+            return products_BLV
+        return _without_padding(piecewise_linear(products_BLV, functional.softplus(self.slopes)))
+
+    def _mixed(self, products: list[Tensor], query_BLQ: Tensor) -> Tensor:
+        if self.config.mixture == "words":
+            assert self.gates is not None
+            return (torch.stack(products, dim=-1) * self.gates(query_BLQ)).sum(dim=-1).log_softmax(dim=-1)
+        if len(products) == 1:
+            return products[0].log_softmax(dim=-1)
+        if self.config.mixture == "largest":  # Chang 2022, section 2.5.1
+            return torch.stack(products).amax(dim=0).log_softmax(dim=-1)
+        weights_BLS = self._prior(query_BLQ).log_softmax(dim=-1)  # eq. 2.2 and 2.4
+        each = [p.log_softmax(dim=-1) + weights_BLS[..., facet, None] for facet, p in enumerate(products)]
+        return torch.logsumexp(torch.stack(each), dim=0)
+
+
+class _WordGates(nn.Module):
+    """Weights of four facets for every word at every position (Parthiban 2020, eq. 3.11 and 3.12)."""
+
+    def __init__(self, num_words: int, query: int) -> None:
+        super().__init__()
+        width = max(query // _MIXTAPE_SHARE, 1)
+        self.of_words = nn.Embedding(num_words, width)
+        self.of_states = nn.Linear(query, _MIXTAPE_GATES * width, bias=False)
+        self.of_all = nn.Linear(query, _MIXTAPE_GATES)
+        self.of_each = nn.Parameter(torch.zeros(num_words, _MIXTAPE_GATES))
+        nn.init.normal_(self.of_words.weight, std=0.1)
+
+    def forward(self, query_BLQ: Tensor) -> Tensor:
+        """``[B, L, V, 4]``, summing to 1."""
+        states_BLGH = self.of_states(query_BLQ).tanh().unflatten(-1, (_MIXTAPE_GATES, -1))
+        logits_BLVG = (states_BLGH @ self.of_words.weight.T).mT  # [B, L, G, width] @ [width, V] -> [B, L, V, G]
+        logits_BLVG = logits_BLVG + self.of_all(query_BLQ).unsqueeze(-2) + self.of_each
+        root, left, right = logits_BLVG.sigmoid().unbind(dim=-1)
+        leaves = (root * left, root * (1 - left), (1 - root) * right, (1 - root) * (1 - right))
+        return torch.stack(leaves, dim=-1)
+
+
+def piecewise_linear(products: Tensor, slopes: Tensor) -> Tensor:
+    """A continuous increasing function of straight pieces (Parthiban 2020, eq. 3.7).
+
+    Args:
+        products: Any shape.
+        slopes: ``[pieces]``, above 0, of equal pieces of ``[-20, 20]``; the outermost go on beyond.
+
+    Returns:
+        The shape of ``products``; 0 stays 0 when there are as many pieces below as above.
+
+    Example:
+        >>> piecewise_linear(torch.tensor([-30.0, -1.0, 2.0]), torch.tensor([1.0, 3.0])).tolist()
+        [-30.0, -1.0, 6.0]
+    """
+    width = 2 * _PLIF_REACH / len(slopes)
+    piece = ((products.detach() + _PLIF_REACH) / width).floor().long().clamp(0, len(slopes) - 1)
+    heights = torch.cat((slopes.new_zeros(1), slopes.cumsum(0)[:-1])) * width
+    heights = heights - heights[len(slopes) // 2]  # where each piece begins, with 0 at the middle
+    return heights[piece] + slopes[piece] * (products - (piece * width - _PLIF_REACH))
+
+
+def _without_padding(products_BLV: Tensor, value: float = _NEVER) -> Tensor:
+    return products_BLV.index_fill(-1, torch.tensor([PADDING], device=products_BLV.device), value)

@@ -1,0 +1,168 @@
+"""What a user takes next: sequences of items, leave-one-out, with and without the items already seen.
+
+Shape suffixes: N users, L positions, V items (item 0 is padding).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+
+from facets.diagnose import Reach, certify
+from facets.errors import InvalidInputError
+from facets_lab.evaluation.files import fields_of, read_lines
+from facets_lab.heads.networks import NetworkTrainingConfig, SequenceNetwork, SequenceTrainer
+from facets_lab.training.loop import CHECKPOINT, train
+
+_TOP = 10
+_USERS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """Items of each user in the order of time, numbered from 1.
+
+    Attributes:
+        users: Items of each user, three at least.
+        num_items: V, padding counted.
+    """
+
+    users: list[NDArray[np.int64]]
+    num_items: int
+
+    @property
+    def share_repeated(self) -> float:
+        """Of the items that are asked for, how many the user had before: the base rate of copying."""
+        return float(np.mean([items[-1] in items[:-1] for items in self.users]))
+
+
+def read_sequences(path: Path) -> Sequences:
+    """Users and their items: user, then items by blanks, separated by a tab.
+
+    Raises:
+        InvalidInputError: A line is malformed, or no user has three items.
+    """
+    numbers: dict[str, int] = {}
+    users = []
+    for place, line in read_lines(path):
+        _, items = fields_of(line, ("user", "items"), place)
+        users.append(np.array([numbers.setdefault(item, len(numbers) + 1) for item in items.split()], np.int64))
+    long_enough = [items for items in users if len(items) >= 3]
+    if not long_enough:
+        raise InvalidInputError(f"{path}: expected a user with three items or more, got none in {len(users)} lines")
+    return Sequences(long_enough, len(numbers) + 1)
+
+
+def windows(users: Sequence[NDArray[np.int64]], length: int) -> NDArray[np.int64]:
+    """Each sequence in pieces of ``length + 1`` items, cut from its end, each beginning where the one before ended.
+
+    Example:
+        >>> windows([np.array([1, 2, 3, 4, 5, 6])], 3).tolist()
+        [[3, 4, 5, 6], [1, 2, 3, 0]]
+    """
+    pieces = [items[max(end - length - 1, 0) : end] for items in users for end in range(len(items), 1, -length)]
+    result = np.zeros((len(pieces), length + 1), np.int64)
+    for row, piece in zip(result, pieces, strict=True):
+        row[: len(piece)] = piece
+    return result
+
+
+def measure_network(data: Sequences, config: NetworkTrainingConfig, folder: Path) -> dict[str, float]:
+    """Trains on all but each user's last two items, and asks for the last one.
+
+    Args:
+        data: The users.
+        config: Network and run.
+        folder: Of the run; one that is there already goes on or, finished, is read.
+
+    Returns:
+        Figures of ``ranking_figures``; ``unreachable``, the share of items that no state whatever ranks first
+        (of a plain softmax alone; Demeter et al. 2020); ``seconds`` of training.
+    """
+    sequences = windows([items[:-2] for items in data.users], config.max_length)
+    held_out = windows([items[:-1][-config.max_length - 1 :] for items in data.users], config.max_length)
+    trainer, result = train(
+        lambda: SequenceTrainer(config, sequences, held_out, num_words=data.num_items),
+        folder,
+        resume=(folder / CHECKPOINT).exists(),
+        progress=False,
+    )
+    network = trainer.network.eval()
+    figures = ranking_figures(data, lambda users: _scores(network, users, config.max_length))
+    if config.head == "softmax":
+        rows = network.words.weight[1:].detach().cpu().numpy()
+        figures["unreachable"] = float((certify(rows, budget_s=60.0).reach == Reach.INTERIOR).mean())
+    return figures | {"seconds": result.seconds}
+
+
+@torch.no_grad()
+def _scores(network: SequenceNetwork, users: Sequence[NDArray[np.int64]], length: int) -> NDArray[np.float32]:
+    """Log-probability of every item after the last one of each user, ``[N, V]``."""
+    rows = [items[-length:] for items in users]
+    inputs_BL = torch.zeros(len(rows), max(map(len, rows)), dtype=torch.int64)
+    for row, items in zip(inputs_BL, rows, strict=True):
+        row[: len(items)] = torch.from_numpy(items)
+    inputs_BL = inputs_BL.to(network.words.weight.device)
+    last = torch.tensor([len(items) - 1 for items in rows])
+    parts = []
+    for start in range(0, len(rows), 32):  # all positions of all items are in memory at once
+        log_probabilities_BLV = network(inputs_BL[start : start + 32])
+        count = len(log_probabilities_BLV)
+        parts.append(log_probabilities_BLV[torch.arange(count), last[start : start + count]].float().cpu())
+    return torch.cat(parts).numpy()
+
+
+ScoresOf = Callable[[Sequence[NDArray[np.int64]]], NDArray[np.float32]]
+
+
+def ranking_figures(data: Sequences, scores_of: ScoresOf) -> dict[str, float]:
+    """How high each user's last item stands among all items.
+
+    Args:
+        data: The users.
+        scores_of: Scores of all items, ``[N, V]``, for some users' items without the last one.
+
+    Returns:
+        ``ndcg@10`` and ``hit@10`` times 100 among all items, ``..._unseen`` among those the user had not yet (an item
+        that is asked for again stays in). An item level with others stands behind half of them.
+    """
+    ranks: dict[str, list[NDArray[np.float64]]] = {"": [], "_unseen": []}
+    for start in range(0, len(data.users), _USERS_AT_ONCE):
+        users = data.users[start : start + _USERS_AT_ONCE]
+        scores_NV = np.array(scores_of([items[:-1] for items in users]), np.float32)
+        scores_NV[:, 0] = -np.inf
+        targets_N = np.array([items[-1] for items in users])
+        own_N1 = np.take_along_axis(scores_NV, targets_N[:, None], axis=1)
+        for name, result in ranks.items():
+            if name:
+                for row, items, target in zip(scores_NV, users, targets_N, strict=True):
+                    row[items[:-1][items[:-1] != target]] = -np.inf
+            above_N, level_N = (scores_NV > own_N1).sum(axis=1), (scores_NV == own_N1).sum(axis=1) - 1
+            result.append(above_N + level_N / 2)
+    figures: dict[str, float] = {}
+    for name, parts in ranks.items():
+        rank_N = np.concatenate(parts)
+        gain_N = np.where(rank_N < _TOP, 1.0 / np.log2(rank_N + 2.0), 0.0)
+        figures |= {f"ndcg@10{name}": 100 * float(gain_N.mean()), f"hit@10{name}": 100 * float((rank_N < _TOP).mean())}
+    return figures
+
+
+def measure_baselines(data: Sequences) -> Mapping[str, dict[str, float]]:
+    """The simplest things: what is taken most, and what was most often taken after the last item."""
+    taken = [items[:-2] for items in data.users]
+    counts_V = np.bincount(np.concatenate(taken), minlength=data.num_items).astype(np.float32)
+    before = np.concatenate([items[:-1] for items in taken])
+    after = np.concatenate([items[1:] for items in taken])
+    shape = (data.num_items, data.num_items)
+    follows_VV = sparse.csr_array((np.ones(len(before), np.float32), (before, after)), shape=shape)
+    popularity_V = counts_V / (counts_V.max() + 1.0)  # below 1: it decides among what followed equally often
+    return {
+        "popularity": ranking_figures(data, lambda users: np.tile(counts_V, (len(users), 1))),
+        "after-the-last": ranking_figures(
+            data, lambda users: follows_VV[np.array([items[-1] for items in users])].toarray() + popularity_V
+        ),
+    }

@@ -1,0 +1,214 @@
+"""What output layers are tried on: items of users, running text, words that lie in one plane."""
+
+import itertools
+import json
+import lzma
+from pathlib import Path
+
+import numpy as np
+import pytest
+from facets_lab.heads.__main__ import main
+from facets_lab.heads.dependency import ambiguous_contexts, dependency_ratios, measure_templates, read_analogies
+from facets_lab.heads.language_models import effective_rank, read_corpus
+from facets_lab.heads.networks import NetworkTrainingConfig
+from facets_lab.heads.sequences import Sequences, measure_baselines, ranking_figures, read_sequences, windows
+from scipy.optimize import linprog
+
+from facets.errors import ConfigError, InvalidInputError
+from facets.language.vectors import WordVectors
+from facets.language.vocabulary import Vocabulary
+
+
+def some_users(count: int = 60, num_items: int = 30) -> list[str]:
+    """Users who take item after item in the order of the shelf, each from a place of his own."""
+    random = np.random.default_rng(0)
+    starts = random.integers(0, num_items, count)
+    return [f"u{n}\t" + " ".join(f"i{(start + k) % num_items}" for k in range(12)) for n, start in enumerate(starts)]
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Path:
+    path = tmp_path / "shelf.tsv"
+    path.write_text("\n".join(some_users()) + "\n", encoding="utf-8")
+    return path
+
+
+def config(**values: object) -> NetworkTrainingConfig:
+    fields = {"name": "toy", "num_steps": 30, "batch_size": 8, "dim": 16, "num_threads": 1, "validate_every": 30}
+    return NetworkTrainingConfig(**fields | values)
+
+
+def test_users_with_fewer_than_three_items_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "items.tsv"
+    path.write_text("a\tx y\nb\tx y z\nc\ty y y\n", encoding="utf-8")
+    data = read_sequences(path)
+    assert [items.tolist() for items in data.users] == [[1, 2, 3], [2, 2, 2]]
+    assert data.num_items == 4
+    assert data.share_repeated == 0.5
+    path.write_text("a\tx y\n", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match="three items or more"):
+        read_sequences(path)
+    path.write_text("a x y z\n", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match="line 1"):
+        read_sequences(path)
+
+
+def test_windows_hold_every_step_once() -> None:
+    items = np.arange(1, 24)
+    pieces = windows([items], 5)
+    steps = {(a, b) for row in pieces.tolist() for a, b in itertools.pairwise(row) if b}
+    assert steps == set(zip(items.tolist(), items[1:].tolist(), strict=False))
+    assert sum(int((row[1:] != 0).sum()) for row in pieces) == len(items) - 1
+
+
+def test_ranking_counts_from_one_and_leaves_out_what_was_seen() -> None:
+    data = Sequences([np.array([1, 2, 3]), np.array([4, 5, 5])], 8)
+    scores = np.array([[0, 9, 8, 7, 1, 1, 1, 1], [0, 1, 1, 1, 9, 8, 1, 1]], np.float32)
+    figures = ranking_figures(data, lambda _: scores)
+    assert figures["ndcg@10"] == pytest.approx(100 * (1 / np.log2(4) + 1 / np.log2(3)) / 2)
+    assert figures["ndcg@10_unseen"] == pytest.approx(100.0)  # the item asked for again stays in
+    level = ranking_figures(data, lambda users: np.zeros((len(users), 8), np.float32))
+    assert level["ndcg@10"] == pytest.approx(100 / np.log2(5))  # behind half of the six others
+
+
+def test_what_follows_is_learned_and_a_second_call_reads_the_finished_runs(
+    shelf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["items", str(shelf), "--head", "softmax", "--head", "c", "--work-dir", str(tmp_path / "runs")]
+    call += ["--seeds", "2", "--steps", "150", "--dim", "16", "--threads", "1"]
+    reports = []
+    for _ in range(2):
+        assert main(call) == 0
+        reports.append(json.loads(capsys.readouterr().out))
+    assert reports[0] == reports[1]
+    layers = reports[0]["layers"]
+    assert layers["c"]["ndcg@10"]["mean"] > 80
+    assert layers["softmax"]["ndcg@10_unseen"]["mean"] > 80
+    assert set(layers["softmax"]["ndcg@10"]) == {"mean", "ci95", "runs"}
+    assert "unreachable" in layers["softmax"]
+    assert reports[0]["baselines"]["after-the-last"]["ndcg@10"] > 90
+
+
+@pytest.mark.parametrize("encoder", ["gru", "lstm"])
+def test_recurrent_networks_learn_too(
+    encoder: str, shelf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["items", str(shelf), "--head", "softmax", "--encoder", encoder, "--work-dir", str(tmp_path / "runs")]
+    assert main([*call, "--seeds", "1", "--steps", "120", "--dim", "16", "--threads", "1"]) == 0
+    assert json.loads(capsys.readouterr().out)["layers"]["softmax"]["ndcg@10"]["mean"] > 50
+
+
+def test_popularity_asks_for_the_most_taken() -> None:
+    data = Sequences([np.array([1, 1, 1, 2, 1]), np.array([1, 1, 3, 1])], 4)
+    assert measure_baselines(data)["popularity"]["ndcg@10"] == pytest.approx(100.0)
+
+
+def test_a_language_model_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "\n\n".join(
+        f"# Page {n}\n" + " ".join(f"the cat number {k % 7} sat ." for k in range(60)) for n in range(22)
+    )
+    path = tmp_path / "corpus.txt.xz"
+    path.write_bytes(lzma.compress((text + "\n").encode()))
+    call = ["language", str(path), "--head", "softmax", "--head", "mos", "--work-dir", str(tmp_path / "runs")]
+    call += ["--seeds", "1", "--steps", "60", "--dim", "16", "--num-words", "20", "--rank-contexts", "100"]
+    assert main([*call, "--threads", "1"]) == 0
+    layers = json.loads(capsys.readouterr().out)["layers"]
+    assert layers["softmax"]["perplexity"]["mean"] < 6
+    assert layers["softmax"]["rank_0.0001"]["mean"] <= 17  # dimensions and the constant
+    assert layers["mos"]["num_parameters"]["mean"] > layers["softmax"]["num_parameters"]["mean"]
+    with pytest.raises(ConfigError, match="to learn from"):
+        read_corpus([], num_tokens=100, num_words=20, length=64)
+
+
+def test_effective_rank_of_a_low_matrix() -> None:
+    random = np.random.default_rng(1)
+    matrix = random.standard_normal((40, 3)) @ random.standard_normal((3, 60))
+    assert effective_rank(matrix, 1e-9) == 3
+
+
+def parallelograms(count: int = 24, dim: int = 12) -> WordVectors:
+    """Words in pairs that differ by one direction, so that any two pairs lie in one plane with it."""
+    random = np.random.default_rng(2)
+    bases = random.standard_normal((count, dim))
+    vectors = np.concatenate((bases, bases + 0.5 * np.eye(dim)[0]))
+    words = [f"m{n}" for n in range(count)] + [f"f{n}" for n in range(count)]
+    return WordVectors(Vocabulary(words, np.arange(len(words), 0, -1)), vectors)
+
+
+def test_words_of_analogies_are_more_dependent_than_others(tmp_path: Path) -> None:
+    words = parallelograms()
+    path = tmp_path / "analogies.txt"
+    lines = [f"m{a} f{a} m{b} f{b}" for a in range(24) for b in range(24) if a != b]
+    path.write_text(": family\n" + "\n".join(lines) + "\nm0 f0 m1 nowhere\n: gram1\nm1 f1 m2 f2\n", encoding="utf-8")
+    rows = read_analogies(path, words)
+    assert len(rows) == len(lines)
+    assert dependency_ratios(words, rows, sizes=(2, 4))["analogies"]["4"] < 0.3
+    path.write_text(": family\nx y z\n", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match="four known words"):
+        read_analogies(path, words)
+
+
+def test_held_out_pairs_are_never_learned(tmp_path: Path) -> None:
+    words = parallelograms()
+    rows = np.array([[a, a + 24, b, b + 24] for a in range(24) for b in range(24) if a != b])
+    contexts = ambiguous_contexts(words, rows, kind="diagonal", num_contexts=500)
+
+    def pairs(sequences: np.ndarray) -> set[frozenset[int]]:
+        return {frozenset(row[row > 0].tolist()) for row in sequences}
+
+    assert not pairs(contexts.learned) & pairs(contexts.held_out)
+    figures = measure_templates(
+        contexts, config(dim=12, max_length=contexts.learned.shape[1], num_steps=40, head="mos"), tmp_path / "run"
+    )
+    assert 1.0 < figures["perplexity"] < len(contexts.vectors)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_two_of_four_dependent_words_cannot_both_come_first(seed: int) -> None:
+    """Chang 2022, theorem 1: a + d = b + c, all on one side of a plane: no state has a and d above b and c."""
+    random = np.random.default_rng(seed)
+    a, b, c = random.standard_normal((3, 6)) + 2.0
+    assert not separable(np.stack((a, b + c - a)), np.stack((b, c)))
+    free = random.standard_normal((4, 6)) + 2.0
+    assert separable(free[:2], free[2:])  # four words that do not depend on each other
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nearly_dependent_words_cannot_be_far_apart(seed: int) -> None:
+    """Chang 2022, theorem 2: within length r no state has G at (1 + delta) tau and S below tau, tau >= r epsilon."""
+    random = np.random.default_rng(seed)
+    b, c, d = random.standard_normal((3, 6))
+    noise = random.standard_normal(6)
+    noise *= 0.01 / np.linalg.norm(noise)
+    a, length = b + c - d + noise, 20.0
+    tau, delta = 1.001 * length * 0.01, 2.0 / (1.0 + 3.0)
+    states = random.standard_normal((20_000, 6))
+    states *= length / np.linalg.norm(states, axis=1, keepdims=True) * random.random((20_000, 1))
+    high, low = states @ np.stack((a, d)).T, states @ np.stack((b, c)).T
+    assert not ((high.min(axis=1) >= (1 + delta) * tau) & (low.max(axis=1) < tau)).any()
+
+
+def separable(above: np.ndarray, below: np.ndarray) -> bool:
+    """Whether a state gives all of ``above`` a positive product that is higher than each of ``below``."""
+    dim = above.shape[1]
+    rows = [-x for x in above] + [y - x for x in above for y in below]
+    limits = [-1e-6] * len(above) + [-1e-6] * (len(above) * len(below))
+    return bool(linprog(np.zeros(dim), A_ub=np.array(rows), b_ub=limits, bounds=[(-1e3, 1e3)] * dim).status == 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--head", "soft"], "unknown layer 'soft'"),
+        (["--encoder", "rnn"], "encoder"),
+        (["--head", "clr"], "reranker of 100 words needs more than these 30"),
+        (["--dim", "15"], "no multiple of 2"),
+    ],
+)
+def test_wrong_settings_are_one_sentence(
+    arguments: list[str], expected: str, shelf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["items", str(shelf), "--work-dir", str(tmp_path / "runs"), *arguments]) == 1
+    error = capsys.readouterr().err
+    assert expected in error
+    assert "Traceback" not in error

@@ -1,0 +1,129 @@
+"""Output layers: each row of the table against its equations, values and gradients."""
+
+import pytest
+import torch
+from facets_lab.heads.layers import HEADS, Head, HeadConfig, head_config, piecewise_linear
+from facets_lab.heads.reference import reference_head
+from torch import Tensor, nn
+
+from facets.errors import ConfigError
+
+_NUM_WORDS, _DIM, _LAYERS = 13, 6, 3
+
+
+def small(config: HeadConfig) -> HeadConfig:
+    """The same layer for a vocabulary of a dozen words."""
+    values = {name: getattr(config, name) for name in HeadConfig.__slots__}
+    return HeadConfig(**values | {"rerankers": (2, 5) if config.rerankers else ()})
+
+
+def made(config: HeadConfig) -> tuple[Head, list[Tensor], Tensor]:
+    torch.manual_seed(3)
+    words_VH = nn.Parameter(torch.randn(_NUM_WORDS, _DIM, dtype=torch.float64))
+    head = Head(words_VH, small(config), num_layers=_LAYERS).double()
+    for weights in head.parameters():  # away from the start, where several facets are equal
+        if weights is not words_VH:
+            nn.init.normal_(weights, std=0.4)
+    states = [torch.randn(2, 7, _DIM, dtype=torch.float64, requires_grad=True) for _ in range(_LAYERS)]
+    inputs_BL = torch.tensor([[3, 5, 3, 12, 5, 3, 1], [4, 4, 2, 9, 0, 0, 0]])
+    return head, states, inputs_BL
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_layer_and_its_gradients_are_those_of_the_equations(name: str) -> None:
+    head, states, inputs_BL = made(HEADS[name])
+    weights = torch.rand(2, 7, _NUM_WORDS - 1, dtype=torch.float64)
+    leaves = [*states, *head.parameters()]
+    results, gradients = [], []
+    for of in (head, lambda s, i: reference_head(head, s, i)):
+        log_probabilities = of(states, inputs_BL)
+        results.append(log_probabilities)
+        total = (log_probabilities[..., 1:] * weights).sum()
+        gradients.append(torch.autograd.grad(total, leaves, allow_unused=True))
+    torch.testing.assert_close(results[0], results[1])
+    for ours, theirs in zip(*gradients, strict=True):
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            torch.testing.assert_close(ours, theirs, atol=1e-9, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_probabilities_sum_to_one_and_padding_has_none(name: str) -> None:
+    head, states, inputs_BL = made(HEADS[name])
+    probabilities = head(states, inputs_BL).exp()
+    assert float(probabilities[..., 0].detach().abs().max()) == 0.0
+    torch.testing.assert_close(probabilities.sum(dim=-1), torch.ones(2, 7, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_no_position_sees_a_later_one(name: str) -> None:
+    head, states, inputs_BL = made(HEADS[name])
+    later = inputs_BL.clone()
+    later[:, 4:] = 11
+    changed = [torch.cat((state[:, :4], state[:, 4:] + 1.0), dim=1) for state in states]
+    torch.testing.assert_close(head(changed, later)[:, :4], head(states, inputs_BL)[:, :4])
+
+
+@pytest.mark.parametrize("name", [name for name, c in HEADS.items() if c.num_softmaxes == 1 and c.curve != "gss"])
+def test_a_layer_with_one_softmax_begins_near_it(name: str) -> None:
+    config = small(HEADS[name])
+    words_VH = nn.Parameter(torch.randn(_NUM_WORDS, _DIM))
+    _, states, inputs_BL = made(config)
+    states = [state.detach().float() for state in states]
+    begun = Head(words_VH, config, num_layers=_LAYERS)(states, inputs_BL)
+    plain = Head(words_VH, HEADS["softmax"], num_layers=_LAYERS)(states, inputs_BL)
+    torch.testing.assert_close(begun, plain, atol=1e-3, rtol=1e-3)
+
+
+def test_sigsoftmax_is_exponential_times_sigmoid() -> None:
+    head, states, inputs_BL = made(HEADS["sigsoftmax"])
+    products = (head.facets[0](states[-1]) @ head.words_VH.T)[..., 1:]
+    expected = products.exp() * products.sigmoid()
+    torch.testing.assert_close(head(states, inputs_BL)[..., 1:].exp(), expected / expected.sum(dim=-1, keepdim=True))
+
+
+def test_the_mean_of_softmaxes_has_a_higher_rank_than_one() -> None:
+    """Yang 2018, section 2.3: log-probabilities of one softmax have at most the rank of the states plus one."""
+    ranks = {}
+    for name in ("softmax", "moc", "mos", "mixtape", "sigsoftmax"):
+        torch.manual_seed(0)
+        words_VH = nn.Parameter(torch.randn(60, 8, dtype=torch.float64))
+        head = Head(words_VH, HEADS[name], num_layers=1).double()
+        states = [torch.randn(1, 200, 8, dtype=torch.float64) * 2]
+        matrix = head(states, torch.ones(1, 200, dtype=torch.int64))[0, :, 1:].detach()
+        ranks[name] = int(torch.linalg.matrix_rank(matrix, rtol=1e-9))
+    assert ranks["softmax"] <= 9
+    assert ranks["moc"] <= 9
+    assert min(ranks["mos"], ranks["mixtape"], ranks["sigsoftmax"]) > 20
+
+
+def test_pieces_join_and_rise() -> None:
+    slopes = torch.rand(6, dtype=torch.float64) + 0.1
+    x = torch.linspace(-30, 30, 6001, dtype=torch.float64)
+    y = piecewise_linear(x, slopes)
+    assert float(y.diff().min()) > 0
+    assert float(y.diff().max()) < 1.2 * 0.01 * 1.1
+    assert float(piecewise_linear(torch.zeros(1, dtype=torch.float64), slopes)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: head_config("softmaxx"), "unknown layer 'softmaxx'"),
+        (lambda: HeadConfig(mixture="words", num_softmaxes=3), "4 softmaxes, got 3"),
+        (lambda: HeadConfig(rerankers=(100, 20)), "ascending"),
+        (lambda: HeadConfig(num_softmaxes=0), "at least"),
+        (lambda: Head(nn.Parameter(torch.zeros(2, 4)), HEADS["clr"], num_layers=1), "reranker of 100 words"),
+        (lambda: Head(nn.Parameter(torch.zeros(9, 4)), HEADS["doc"], num_layers=2), "as many layers, got 2"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence(make: object, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        make()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", ["softmax", "mos", "mfs", "mixtape", "c", "cl"])
+def test_a_vocabulary_of_two_words_works(name: str) -> None:
+    head = Head(nn.Parameter(torch.randn(3, 4)), HEADS[name], num_layers=1)
+    log_probabilities = head([torch.randn(2, 5, 4)], torch.tensor([[1, 2, 1, 1, 2], [2, 2, 1, 0, 0]]))
+    torch.testing.assert_close(log_probabilities.exp().sum(dim=-1), torch.ones(2, 5))
