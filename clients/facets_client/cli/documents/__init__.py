@@ -1,15 +1,20 @@
 """Commands for documents."""
 
-from facets_client.cli.documents.commands import collections_app, documents_app
+from facets_client.cli.documents.commands import collections_app, delete_documents, documents_app
 from facets_client.cli.documents.diagnosis import diagnose
+from facets_client.cli.documents.export import export
 from facets_client.cli.documents.index import index
 from facets_client.cli.documents.search import rerank, search
+from facets_client.cli.documents.watch import watch
 
 __all__ = ["COMMANDS"]
 
 COMMANDS = {
     "collections": collections_app,
     "index": index,
+    "watch": watch,
+    "export": export,
+    "delete": delete_documents,
     "search": search,
     "rerank": rerank,
     "documents": documents_app,

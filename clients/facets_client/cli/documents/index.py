@@ -106,12 +106,12 @@ def index(
             load.check()
         else:
             asked = [repr(choice), repr(form), encoding, delimiter]
-            creation = _Creation(create, model, parse_search_fields(search_field))
+            creation = Creation(create, model, parse_search_fields(search_field))
             load.run(creation, asked=asked, state=state, resume=resume, progress=progress)
 
 
 @dataclass(frozen=True)
-class _Creation:
+class Creation:
     """How the collection is made where it is not there."""
 
     allowed: bool
@@ -139,13 +139,13 @@ class _Load:
         _print_report(self.given, report, first=first, dry_run=True)
 
     def run(
-        self, creation: _Creation, *, asked: list[str], state: Path | None, resume: bool, progress: bool | None
+        self, creation: Creation, *, asked: list[str], state: Path | None, resume: bool, progress: bool | None
     ) -> None:
         """Stores everything, from the saved place on."""
         settings = self.given.settings
         with settings.connect(watched=False) as client:
             made = call_patiently(
-                lambda: _create_time(client, self.collection, creation),
+                lambda: create_time(client, self.collection, creation),
                 self.bulk,
                 lambda why: settings.note(f"waiting for the server: {why}"),
             )
@@ -200,7 +200,7 @@ def _capped(note: Callable[[str], None]) -> Callable[[str], None]:
     return tell
 
 
-def _create_time(client: FacetsClient, collection: str, creation: _Creation) -> str:
+def create_time(client: FacetsClient, collection: str, creation: Creation) -> str:
     """When the collection was made; makes it when allowed."""
     try:
         found = client.get_collection(collection)
