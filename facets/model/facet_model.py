@@ -12,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from facets.language.reading import read
+from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors
 from facets.model.base import FacetNetworkModel
 from facets.model.checkpoint import (
@@ -27,6 +29,12 @@ from facets.model.network import BackboneEncoder, FacetNetwork
 from facets.model.score_curves import ScoreCurves, read_score_curves
 
 _COMPONENT_PREFIX = "common_component."
+
+
+def _said(texts: Sequence[str]) -> list[str]:
+    """What texts say: without the newlines within paragraphs, and without marks."""
+    check_sequence(texts, "tokenize")
+    return [read(text).text for text in texts]
 
 
 class FacetModel(FacetNetworkModel):
@@ -66,7 +74,7 @@ class FacetModel(FacetNetworkModel):
         """
         encoder = self.network.encoder
         if isinstance(encoder, BackboneEncoder):
-            return encoder.tokenize(texts, self.max_tokens)
+            return encoder.tokenize(_said(texts), self.max_tokens)
         return self.word_rows(texts)
 
     def word_rows(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
@@ -83,7 +91,7 @@ class FacetModel(FacetNetworkModel):
         """
         limit = self.max_tokens
         split_rows = self.words.vocabulary.split_rows
-        return [split_rows(words[:limit])[0][:limit] for words in self.tokenizer.words(texts, most=limit)]
+        return [split_rows(words[:limit])[0][:limit] for words in self.tokenizer.words(_said(texts), most=limit)]
 
     @torch.inference_mode()
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -94,7 +94,7 @@ def are_questions(sentences: Sequence[Sentence]) -> bool:
 
 def _read_pieces(encoder: WordPieces, texts: Sequence[str]) -> list[Pieces]:
     """Pieces of what texts say, with their offsets in the texts as they were given."""
-    check_sequence(texts, "encode_passages")
+    check_sequence(texts, "encode")
     readings = [read(text) for text in texts]
     found = encoder.encode([reading.text for reading in readings])
     for place, (reading, own) in enumerate(zip(readings, found, strict=True)):
@@ -251,7 +251,7 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
             >>> model.encode_queries(["Who wrote the first program?"]).weights.tolist()
             [[1.0]]
         """
-        pieces = self._nonempty(self.pieces.encode(texts))
+        pieces = self._nonempty(_read_pieces(self.pieces, texts))
         sentences = [self.tokenizer.sentences(text) for text in texts]
         bounds = [query_parts(own, said) for own, said in zip(pieces, sentences, strict=True)]
         vectors_PD = self._encoder.part_vectors(pieces, bounds)
@@ -275,7 +275,7 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
             InvalidInputError: A text has no word at all.
             TypeError: ``texts`` is one ``str``.
         """
-        return self._encoder.vectors(self._nonempty(self.pieces.ids(texts)))
+        return self._encoder.vectors(self._nonempty([own.ids for own in _read_pieces(self.pieces, texts)]))
 
     def save(self, folder: Path) -> None:
         """Writes a checkpoint folder; complete but for the card."""

@@ -8,16 +8,17 @@ of sentences and not with its square, but for one small matrix of cosines.
 Shape suffixes: P pairs, M sentences of the first text, N of the second, D dimensions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from facets.language.sentences import Sentence
+from facets.language.reading import read
 from facets.language.tokenizer import Token
 from facets.model.contract import TextModel
 from facets.texts.alignment import Alignment, WordTable, align
@@ -92,12 +93,12 @@ def compare_texts(
         One comparison a pair. Exchanging the texts of a pair changes the label alone, and exchanges the sides of the
         differences.
     """
-    sentences = _read_texts(model, pairs)
+    sentences = _read_texts(model, chain.from_iterable(pairs))
     table = WordTable(model, [wording for read in sentences.values() for wording in read])
     compared = lru_cache(None)(lambda first, second: _features(sentences[first], sentences[second], table))
     found = []
     for (first, second), cosine in zip(pairs, cosines_P.tolist(), strict=True):
-        if first.split() == second.split():
+        if read(first).text.split() == read(second).text.split():
             found.append(Comparison(1.0, InferenceLabel.ENTAILS, ()))
             continue
         # One order for both, so that ties are broken alike.
@@ -113,29 +114,41 @@ def compare_texts(
     return found
 
 
-def _read_texts(model: TextModel, pairs: Sequence[tuple[str, str]]) -> dict[str, tuple[Wording, ...]]:
+def _read_texts(model: TextModel, texts: Iterable[str]) -> dict[str, tuple[Wording, ...]]:
     """The sentences of each text, read; those without a word that is compared are left out."""
-    read = {}
-    for text in dict.fromkeys(text for pair in pairs for text in pair):
-        sentences = model.tokenizer.sentences(text)[:MAX_SENTENCES]
-        wordings = (read_wording(_tokens(model, sentence)) for sentence in sentences)
-        read[text] = tuple(wording for wording in wordings if wording.words)
-    return read
+    found = {}
+    for text in dict.fromkeys(texts):
+        wordings = (read_wording(tokens) for tokens in _sentence_tokens(model, text))
+        found[text] = tuple(wording for wording in wordings if wording.words)
+    return found
 
 
-def _tokens(model: TextModel, sentence: Sentence) -> list[Token]:
-    """The first tokens of a sentence, with their places in its text."""
-    text = sentence.text
+def _sentence_tokens(model: TextModel, text: str) -> Iterator[list[Token]]:
+    """The first tokens of what each sentence says, with their places in the text as it was given."""
+    reading, place = read(text), 0
+    for sentence in model.tokenizer.sentences(text)[:MAX_SENTENCES]:
+        found = reading.text.find(sentence.said, place)
+        if found < 0:  # a mark that goes over the end of a sentence
+            tokens = _tokens(model, sentence.text)
+            yield [Token(token.text, token.start + sentence.start, token.end + sentence.start) for token in tokens]
+            continue
+        tokens = _tokens(model, sentence.said)
+        spans_N2 = reading.original(found + np.array([(token.start, token.end) for token in tokens]).reshape(-1, 2))
+        yield [Token(token.text, *span) for token, span in zip(tokens, spans_N2.tolist(), strict=True)]
+        place = found + len(sentence.said)
+
+
+def _tokens(model: TextModel, text: str) -> list[Token]:
+    """The first tokens of a sentence."""
     if len(text.lower()) != len(text):  # a dotted capital I: two characters in lower case
-        (tokens,) = model.tokenizer.tokenize([text])
-        return [Token(token.text, token.start + sentence.start, token.end + sentence.start) for token in tokens]
+        return model.tokenizer.tokenize([text])[0]
     (words,) = model.tokenizer.words([text], most=MAX_TOKENS)  # from its cache, several times as fast
     tokens, place = [], 0
     for word in words:
         while text[place].isspace():
             place += 1
         start, place = place, place + len(word)
-        tokens.append(Token(text[start:place], sentence.start + start, sentence.start + place))
+        tokens.append(Token(text[start:place], start, place))
     return tokens
 
 

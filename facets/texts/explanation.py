@@ -1,6 +1,6 @@
 """What a model saw in a text: tokens with their attention, facets in words."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from facets import scoring
 from facets.errors import InvalidInputError
+from facets.language.reading import read
 from facets.language.tokenizer import Token, check_text
 from facets.language.vectors import unit_rows
 from facets.model.contract import TextModel
@@ -18,7 +19,7 @@ from facets.model.contract import TextModel
 class TokenAttention:
     """One token of a text and how much it matters."""
 
-    text: str
+    text: str  # what is read: "harbour" of "har-" and "bour" on two lines
     start: int  # first character in the text
     end: int  # one past the last character
     attention: float  # eq. 3.6, in [0, K]; 0 for a token without a word vector
@@ -123,11 +124,19 @@ def explain_encoded(
     num_facets = facets_TKD.shape[1]
     explanations = [
         _explain_text(model, tokens, facets_KD, nearest[i * num_facets : (i + 1) * num_facets], top_k)
-        for i, (tokens, facets_KD) in enumerate(zip(model.tokenizer.tokenize(texts), facets_TKD, strict=True))
+        for i, (tokens, facets_KD) in enumerate(zip(_read_tokens(model, texts), facets_TKD, strict=True))
     ]
     if spans_TK2 is None:
         return explanations
     return [_with_spans(*pair) for pair in zip(explanations, spans_TK2.tolist(), strict=True)]
+
+
+def _read_tokens(model: TextModel, texts: Sequence[str]) -> Iterator[list[Token]]:
+    """The tokens of what each text says, with their places in it as it was given."""
+    readings = [read(text) for text in texts]
+    for reading, tokens in zip(readings, model.tokenizer.tokenize([own.text for own in readings]), strict=True):
+        spans_L2 = reading.original(np.array([(token.start, token.end) for token in tokens]).reshape(-1, 2))
+        yield [Token(token.text, *span) for token, span in zip(tokens, spans_L2.tolist(), strict=True)]
 
 
 def _with_spans(explanation: TextExplanation, spans: Sequence[tuple[int, int]]) -> TextExplanation:

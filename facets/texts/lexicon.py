@@ -130,6 +130,14 @@ NUMBERS = {
     name: 10.0 * (value + 2)
     for value, name in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())
 }
+ORDINALS = {
+    name: str(place)
+    for place, name in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
+        "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split(),
+        start=1,
+    )
+}
 SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "dozen": 12.0}
 SPECIAL = {"half": 0.5, "twice": 2.0, "once": 1.0, "double": 2.0, "pair": 2.0, "couple": 2.0}
 MONTHS = {

@@ -68,8 +68,12 @@ def _number_at(forms: Sequence[str], place: int) -> tuple[int, ValueKind | None,
     form = forms[place]
     near = [*forms[max(0, place - _AFTER_DAY) : place], *forms[place + 1 : place + 1 + _AFTER_DAY]]
     near_month = any(other in lexicon.MONTHS or other in lexicon.AMBIGUOUS_MONTHS for other in near)
-    if match := _IS_ORDINAL.match(form):
-        return 1, ValueKind.DAY if near_month else ValueKind.NUMBER, f"#{match[1]}" if not near_month else match[1]
+    match = _IS_ORDINAL.match(form)
+    ordinal = match[1] if match else lexicon.ORDINALS.get(form, "")
+    if ordinal and near_month:
+        return 1, ValueKind.DAY, ordinal
+    if match or (ordinal and form not in ("first", "second")):  # "at first", "a second"
+        return 1, ValueKind.NUMBER, f"#{ordinal}"
     if _IS_YEAR.match(form) and not (place + 1 < len(forms) and forms[place + 1] in lexicon.UNITS):
         return 1, ValueKind.YEAR, form
     length, number = _quantity(forms, place)

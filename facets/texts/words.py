@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets import scoring
+from facets.language.reading import read
 from facets.language.vocabulary import Vocabulary
 from facets.model.contract import TextModel
 
@@ -37,13 +38,12 @@ class TextWords:
         rows, shares = [], []
         self._owners: list[NDArray[np.int64]] = []
         self._num_tokens: list[int] = []
-        for words in model.tokenizer.words(texts):
-            read = words[: model.max_tokens]
-            text_rows, text_shares, owners = _known_words(vocabulary, read)
+        for words in model.tokenizer.words([read(text).text for text in texts], most=model.max_tokens):
+            text_rows, text_shares, owners = _known_words(vocabulary, words)
             rows.append(text_rows)
             shares.append(text_shares)
             self._owners.append(owners)
-            self._num_tokens.append(len(read))
+            self._num_tokens.append(len(words))
         self._lengths_T = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         mask_TL = np.arange(max(1, self._lengths_T.max(initial=0))) < self._lengths_T[:, None]
         rows_TL = np.zeros(mask_TL.shape, dtype=np.int64)
