@@ -4,6 +4,7 @@ from types import TracebackType
 from typing import Self
 
 from facets_client.core.channel import DEFAULT_TARGET, TlsConfig
+from facets_client.core.types import ModelVersion
 from facets_client.documents.streams import UpsertSession
 from facets_client.methods import AsyncMethods, BlockingMethods, Operations
 
@@ -52,9 +53,11 @@ class FacetsClient(BlockingMethods):
     ) -> None:
         self.close()
 
-    def open_upsert_session(self, collection: str, *, resume_token: str = "") -> UpsertSession:
+    def open_upsert_session(
+        self, collection: str, *, resume_token: str = "", encoded_by: ModelVersion | None = None
+    ) -> UpsertSession:
         """Opens an upsert stream whose batches and acks the caller handles one by one."""
-        return UpsertSession(self._open, collection, resume_token=resume_token)
+        return UpsertSession(self._open, collection, resume_token=resume_token, encoded_by=encoded_by)
 
 
 class AsyncFacetsClient(AsyncMethods):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from facets_client.core.asynchronous import AsyncRunner
 from facets_client.core.blocking import BlockingRunner
 from facets_client.core.operations import ModelOperations, ServerStatus
-from facets_client.core.types import DTypeName, Model
+from facets_client.core.types import DTypeName, Model, ModelVersion
 from facets_client.core.values import FacetsArray, check_pairs, check_sequences
 from facets_client.documents.operations import CollectionOperations, DocumentOperations
 from facets_client.documents.results import SearchResults, StreamAck, WriteResult
@@ -118,17 +118,31 @@ class BlockingMethods(BlockingRunner):
         check_sequences(queries=queries)
         return self._run(self._operations.diagnose_collection(name, queries))
 
-    def upsert(self, collection: str, documents: Sequence[Document]) -> WriteResult:
+    def upsert(
+        self, collection: str, documents: Sequence[Document], *, encoded_by: ModelVersion | None = None
+    ) -> WriteResult:
         """Stores documents, replacing those with the same id; durable on return.
 
         Each request is stored whole or not at all; a long input takes several, and an error in a later
         one leaves the earlier ones stored.
+
+        Args:
+            collection: Name.
+            documents: Any number.
+            encoded_by: What made their facet embeddings: FailedPreconditionError where the collection has another
+                model; None: nobody checks.
         """
         check_sequences(documents=documents)
-        return self._run(self._operations.upsert(collection, documents))
+        return self._run(self._operations.upsert(collection, documents, encoded_by=encoded_by))
 
     def upsert_stream(
-        self, collection: str, documents: Iterable[Document], *, batch_size: int = 64, resume_token: str = ""
+        self,
+        collection: str,
+        documents: Iterable[Document],
+        *,
+        batch_size: int = 64,
+        resume_token: str = "",
+        encoded_by: ModelVersion | None = None,
     ) -> Iterator[StreamAck]:
         """Stores any number of documents in bounded memory; a bad one is rejected in its ack.
 
@@ -138,13 +152,16 @@ class BlockingMethods(BlockingRunner):
             batch_size: Documents of one batch; each batch has one ack.
             resume_token: Of an earlier ack, to go on after a broken connection with the documents that were
                 not acknowledged.
+            encoded_by: See ``upsert``.
 
         Yields:
             One ack for each batch, in order, once the batch is durable.
         """
         check_sequences(documents=documents)
         return self._run_stream(
-            self._operations.upsert_stream(collection, documents, batch_size=batch_size, resume_token=resume_token)
+            self._operations.upsert_stream(
+                collection, documents, batch_size=batch_size, resume_token=resume_token, encoded_by=encoded_by
+            )
         )
 
     def get_documents(
@@ -758,14 +775,22 @@ class AsyncMethods(AsyncRunner):
         check_sequences(queries=queries)
         return await self._run(self._operations.diagnose_collection(name, queries))
 
-    async def upsert(self, collection: str, documents: Sequence[Document]) -> WriteResult:
+    async def upsert(
+        self, collection: str, documents: Sequence[Document], *, encoded_by: ModelVersion | None = None
+    ) -> WriteResult:
         """Stores documents, replacing those with the same id; durable on return.
 
         Each request is stored whole or not at all; a long input takes several, and an error in a later
         one leaves the earlier ones stored.
+
+        Args:
+            collection: Name.
+            documents: Any number.
+            encoded_by: What made their facet embeddings: FailedPreconditionError where the collection has another
+                model; None: nobody checks.
         """
         check_sequences(documents=documents)
-        return await self._run(self._operations.upsert(collection, documents))
+        return await self._run(self._operations.upsert(collection, documents, encoded_by=encoded_by))
 
     def upsert_stream(
         self,
@@ -774,6 +799,7 @@ class AsyncMethods(AsyncRunner):
         *,
         batch_size: int = 64,
         resume_token: str = "",
+        encoded_by: ModelVersion | None = None,
     ) -> AsyncIterator[StreamAck]:
         """Stores any number of documents in bounded memory; a bad one is rejected in its ack.
 
@@ -783,13 +809,16 @@ class AsyncMethods(AsyncRunner):
             batch_size: Documents of one batch; each batch has one ack.
             resume_token: Of an earlier ack, to go on after a broken connection with the documents that were
                 not acknowledged.
+            encoded_by: See ``upsert``.
 
         Yields:
             One ack for each batch, in order, once the batch is durable.
         """
         check_sequences(documents=documents)
         return self._run_stream(
-            self._operations.upsert_stream(collection, documents, batch_size=batch_size, resume_token=resume_token)
+            self._operations.upsert_stream(
+                collection, documents, batch_size=batch_size, resume_token=resume_token, encoded_by=encoded_by
+            )
         )
 
     async def get_documents(

@@ -198,6 +198,24 @@ def searched_text(
     return SearchedText(text, tuple(said), part.start, num_beside)
 
 
+def searched_parts(
+    text: str, payload: Mapping[str, JsonValue], fields: Mapping[str, float], *, parts: Sequence[Part] = ()
+) -> tuple[SearchedText, ...]:
+    """What each part of a document says in its text and in the fields that are searched; without any it is one."""
+    if len(parts) < 2:
+        return (searched_text(text, payload, fields),)
+    return tuple(
+        searched_text(
+            text[part.start : part.end],
+            payload,
+            fields,
+            part=part,
+            num_beside=len(text) - (part.end - part.start),
+        )
+        for part in parts
+    )
+
+
 def _lookup(payload: Mapping[str, JsonValue], name: str) -> tuple[str, object]:
     """The path of a field as the payload has it, and the value there."""
     value: object = payload

@@ -6,14 +6,15 @@ nothing: each goes on until the next one. All of it takes time in proportion to 
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.types import Document, Part
+from facets.documents.fields import SearchedText
+from facets.documents.types import Document, JsonValue, Part
 from facets.errors import ErrorPath, InvalidInputError
 from facets.language.interruption import check_interrupted
 from facets.language.sentences import sentences_of
@@ -104,6 +105,62 @@ def with_parts(document: Document, parts: tuple[Part, ...], *, num_facets: int) 
     in_text = spans[:, 1] <= len(document.text)  # others lie in fields, which stand behind it
     spans[:, 1] = np.where(in_text, np.minimum(spans[:, 1], np.repeat(ends, room)), spans[:, 1])
     return replace(document, facet_embeddings=facets, facet_spans=spans, parts=parts, part_facets=room.tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a model made of one text: a document's, or that of a part.
+
+    Attributes:
+        facets: ``[K, D]`` or more, magnitudes kept.
+        spans: Where each stands in what was read, ``[K, 2]``; None: the model does not say.
+        num_tokens: Tokens of the text.
+        num_read: How many of them the model has read.
+    """
+
+    facets: NDArray[np.floating]
+    spans: NDArray[np.integer] | None
+    num_tokens: int
+    num_read: int
+
+    @classmethod
+    def of_nothing(cls, num_facets: int, dim: int) -> "Reading":
+        """Of a part without words."""
+        return cls(np.zeros((num_facets, dim), dtype=np.float16), np.zeros((num_facets, 2), dtype=np.int32), 0, 0)
+
+
+def from_readings(
+    id: str,
+    text: str,
+    payload: Mapping[str, JsonValue],
+    *,
+    parts: tuple[Part, ...],
+    said: Sequence[SearchedText],
+    readings: Sequence[Reading],
+) -> Document:
+    """A document to store, of what a model made of its parts.
+
+    Args:
+        id: Its id.
+        text: Its text.
+        payload: Its payload.
+        parts: Those of the text; none where it is one.
+        said: What each says.
+        readings: What the model made of each.
+    """
+    pairs = zip(said, readings, strict=True)
+    spans = [one.in_document(one.kept_spans(read.spans)) for one, read in pairs if read.spans is not None]
+    return Document(
+        id=id,
+        text=text,
+        payload=payload,
+        facet_embeddings=np.concatenate([one.facets for one in readings]),
+        facet_spans=np.concatenate(spans) if len(spans) == len(readings) else None,
+        num_tokens=sum(one.num_tokens for one in readings),
+        num_read=sum(one.num_read for one in readings),
+        parts=parts,
+        part_facets=[len(one.facets) for one in readings],
+    )
 
 
 def check_sections(text: str, sections: Sequence[Part], path: ErrorPath) -> tuple[Part, ...]:

@@ -143,6 +143,7 @@ def _with_facets(
                 document,
                 facet_embeddings=np.concatenate(own),
                 facet_spans=np.concatenate(known) if len(known) == len(its) else None,
+                part_facets=tuple(map(len, own)) if len(own) > 1 else (),
             )
         )
     return tuple(found)

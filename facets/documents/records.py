@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.codes import FacetCode
-from facets.documents.fields import SearchedText, searched_text
+from facets.documents.fields import SearchedText, searched_parts
 from facets.documents.types import JsonValue, Part
 
 
@@ -70,19 +70,8 @@ class CollectionRecord:
     replaces: int | None
 
     def said(self, text: str, payload: Mapping[str, JsonValue], parts: Sequence[Part] = ()) -> tuple[SearchedText, ...]:
-        """What each part of a document says in its text and in the fields that are searched; without any it is one."""
-        if len(parts) < 2:
-            return (searched_text(text, payload, self.search_fields),)
-        return tuple(
-            searched_text(
-                text[part.start : part.end],
-                payload,
-                self.search_fields,
-                part=part,
-                num_beside=len(text) - (part.end - part.start),
-            )
-            for part in parts
-        )
+        """What each part of a document says in its text and in the fields that the collection searches."""
+        return searched_parts(text, payload, self.search_fields, parts=parts)
 
     @property
     def created(self) -> datetime:

@@ -100,6 +100,7 @@ class StoredDocument:
         num_tokens: See :class:`Document`.
         num_read: See :class:`Document`.
         parts: Its parts; none where it is one.
+        part_facets: See :class:`Document`; none unless facets are asked for, or where it is one part.
     """
 
     id: str
@@ -111,6 +112,7 @@ class StoredDocument:
     num_tokens: int | None = None
     num_read: int | None = None
     parts: tuple[Part, ...] = ()
+    part_facets: tuple[int, ...] = ()
 
     @property
     def token_stats(self) -> "TokenStats | None":

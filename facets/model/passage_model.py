@@ -9,6 +9,7 @@ The model of passages: texts in; facets, their spans, and sentence vectors of on
 Shape suffixes: N texts, Q queries, J facets of a query, K facets, D dimensions.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,8 @@ from facets.model.precision import fastest_precision
 from facets.model.score_curves import ScoreCurves, read_score_curves
 from facets.model.word_pieces import Pieces, WordPieces
 
+_FIRST_CHARS = 200  # nearly every text without letters has a piece here
+_WORD_CHARACTER = re.compile(r"\w")
 _SHORT_PIECES = 64
 _SHORTEST_PART = 12  # pieces; a shorter sentence is one part with the next
 _SHORTEST_QUESTION = 4
@@ -256,6 +259,17 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         bounds = [query_parts(own, said) for own, said in zip(pieces, sentences, strict=True)]
         vectors_PD = self._encoder.part_vectors(pieces, bounds)
         return join_parts(vectors_PD, [len(cut) - 1 for cut in bounds], [are_questions(said) for said in sentences])
+
+    def problem(self, text: str) -> str:
+        """Why it cannot read a text that is not blank, as the rule of an error; empty: it can.
+
+        A text without letters and digits may have no piece of a word at all, such as one of invisible characters.
+        """
+        if _WORD_CHARACTER.search(text):
+            return ""
+        if any(len(self.pieces.ids([part])[0]) for part in (text.strip()[:_FIRST_CHARS], text)):
+            return ""
+        return "has no words, expected at least one"
 
     def _sentence_starts(self, text: str, pieces: Pieces) -> NDArray[np.int64]:
         """The first piece of each sentence."""

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from facets_client.core.types import Span
+from facets_client.core.types import Span, TokenStats
 from facets_client.documents.types import Document
 
 T = TypeVar("T")
@@ -65,6 +65,11 @@ def from_spans(spans: Sequence[Span | None]) -> list[list[int]]:
 def to_spans(pairs: Iterable[Sequence[int]]) -> tuple[Span | None, ...]:
     """The spans that ``from_spans`` wrote."""
     return tuple(Span(int(pair[0]), int(pair[1])) if len(pair) else None for pair in pairs)
+
+
+def token_stats(num_tokens: int, num_unknown_tokens: int, num_tokens_in_text: int) -> TokenStats:
+    """What a model read of a text: of so many tokens so many, and of these so many that it does not know."""
+    return TokenStats(num_tokens, num_unknown_tokens, num_tokens < num_tokens_in_text, num_tokens_in_text)
 
 
 def to_json(payload: object) -> str:

@@ -77,7 +77,7 @@ class BulkInput:
         task: BulkTask[ItemT],
         bulk: BulkSettings,
         *,
-        state_file: StateFile,
+        state_file: StateFile | None,
         resume: bool,
         progress: bool | None,
         done: str,
@@ -88,13 +88,13 @@ class BulkInput:
         Args:
             task: What is done with the batches.
             bulk: How to go through the input.
-            state_file: Where the place is kept.
+            state_file: Where the place is kept; None: the task knows what it has done.
             resume: Whether to go on where an interrupted run stopped.
             progress: As ``--progress``.
             done: What became of the records that were taken, e.g. ``stored``.
             may_go_on: Whether what the place says is done is still there.
         """
-        place = self._first_place(state_file, done, may_go_on) if resume else Place()
+        place = self._first_place(state_file, done, may_go_on) if resume and state_file else Place()
         rejected = RejectedFile(self.rejected_path, keep_bytes=place.rejected_bytes)
         size, waiting = self.source.size, ""
         with progress_bar(shown=False if self.settings.quiet else progress, counted="percent") as bar:

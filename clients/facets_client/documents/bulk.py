@@ -4,13 +4,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 import grpc
 
 from facets_client.client import FacetsClient
 from facets_client.core.operations import ENVELOPE_BYTES, ITEM_BYTES, least
-from facets_client.core.types import TruncatedDocument
+from facets_client.core.types import ModelVersion, TruncatedDocument
 from facets_client.documents.streams import BATCH_BYTES, DocumentMessage, UpsertSession, from_document
 from facets_client.documents.types import Document
 from facets_client.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, ServerError
@@ -34,6 +35,7 @@ class IndexTask:
         reading: The documents of the input.
         collection: Where to store.
         settings: How to go through the input.
+        encoded_by: The model that has encoded the documents; None: the server encodes them.
 
     Attributes:
         index_revision: Revision that holds everything stored; give it as min_revision to search it.
@@ -48,10 +50,11 @@ class IndexTask:
         collection: str,
         *,
         settings: BulkSettings,
+        encoded_by: ModelVersion | None = None,
     ) -> None:
         self._client = client
+        self._open_stream = partial(client.open_upsert_session, collection, encoded_by=encoded_by)
         self._reading = reading
-        self._collection = collection
         self._settings = settings
         self._session: UpsertSession | None = None
         self._under_way: deque[int] = deque()  # numbers of the batches in the stream
@@ -125,12 +128,12 @@ class IndexTask:
         """The open stream; opens it, on the same token as before, when there is none."""
         if self._session is None:
             try:
-                self._session = self._client.open_upsert_session(self._collection, resume_token=self.resume_token)
+                self._session = self._open_stream(resume_token=self.resume_token)
             except _TOKEN_REFUSED:
                 if not self.resume_token:
                     raise
                 # The server has forgotten the stream; what is acknowledged stays stored.
-                self._session = self._client.open_upsert_session(self._collection)
+                self._session = self._open_stream()
             self.resume_token = self._session.resume_token
         return self._session
 
@@ -204,7 +207,7 @@ def _entry(record: Record, seen: dict[str, str], max_message_bytes: int) -> Entr
     if record.id in seen:
         return rejected("duplicate_id", f"id was there before, at {seen[record.id]}")
     try:
-        document = from_document(Document(record.id, record.text, record.payload))
+        document = from_document(Document(record.id, record.text, record.payload, **record.encoded))
     except (TypeError, ValueError) as error:
         return rejected("invalid_document", str(error))
     size = document.ByteSize()

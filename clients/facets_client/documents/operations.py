@@ -34,7 +34,7 @@ from facets_client.core.operations import (
     warn_of,
     with_evidence,
 )
-from facets_client.core.types import TruncatedDocument
+from facets_client.core.types import ModelVersion, TruncatedDocument
 from facets_client.core.values import enum_name, unsigned
 from facets_client.documents.results import SearchResult, SearchResults, StreamAck, WriteResult
 from facets_client.documents.streams import BATCH_BYTES, UPSERT_STREAM, from_document, numbered, opening, to_ack
@@ -127,24 +127,40 @@ class CollectionOperations(RoomOperations):
 class DocumentOperations(RoomOperations):
     """DocumentService."""
 
-    def upsert(self, collection: str, documents: Sequence[Document]) -> Operation[WriteResult]:
+    def upsert(
+        self, collection: str, documents: Sequence[Document], *, encoded_by: ModelVersion | None = None
+    ) -> Operation[WriteResult]:
         """Stores documents, replacing those with the same id; durable on return.
 
         Each request is stored whole or not at all; a long input takes several, and an error in a later
         one leaves the earlier ones stored.
+
+        Args:
+            collection: Name.
+            documents: Any number.
+            encoded_by: What made their facet embeddings: FailedPreconditionError where the collection has another
+                model; None: nobody checks.
         """
         messages = [from_document(document) for document in documents]
         parts = yield from self._requests.call_parts(
             "documents",
             [message.ByteSize() for message in messages],
-            lambda part: pb.UpsertRequest(collection=collection, documents=messages[part]),
+            lambda part: message_of(
+                pb.UpsertRequest, collection=collection, documents=messages[part], encoded_by=encoded_by
+            ),
             pb.UpsertResponse,
             max_items=lambda limits: limits.max_documents_per_upsert,
         )
         return _to_written(parts)
 
     def upsert_stream(
-        self, collection: str, documents: Items[Document], *, batch_size: int = 64, resume_token: str = ""
+        self,
+        collection: str,
+        documents: Items[Document],
+        *,
+        batch_size: int = 64,
+        resume_token: str = "",
+        encoded_by: ModelVersion | None = None,
     ) -> StreamOperation[StreamAck]:
         """Stores any number of documents in bounded memory; a bad one is rejected in its ack.
 
@@ -154,6 +170,7 @@ class DocumentOperations(RoomOperations):
             batch_size: Documents of one batch; each batch has one ack.
             resume_token: Of an earlier ack, to go on after a broken connection with the documents that were
                 not acknowledged.
+            encoded_by: See ``upsert``.
 
         Yields:
             One ack for each batch, in order, once the batch is durable.
@@ -161,7 +178,7 @@ class DocumentOperations(RoomOperations):
         limits = yield from self._requests.limits()
         batch_size = min(batch_size, limits.max_documents_per_upsert or batch_size)
         yield Open(UPSERT_STREAM)
-        yield Send(opening(collection, resume_token))
+        yield Send(opening(collection, resume_token, encoded_by))
         opened = (yield from receive()).opened
         window = opened.max_unacked_batches or 1
         sequence = opened.last_acked_sequence

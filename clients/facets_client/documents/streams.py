@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import grpc
-from facets_proto.codec import from_message, to_message
+from facets_proto.codec import from_message, message_of, to_message
 from facets_proto.v1 import documents_pb2 as pb
 
 from facets_client.core.blocking import BlockingStream
 from facets_client.core.channel import Rpc, error_info, rpc_of, status_code
-from facets_client.core.types import TruncatedDocument
+from facets_client.core.types import ModelVersion, TruncatedDocument
 from facets_client.core.values import check_payload, check_text
 from facets_client.documents.results import RejectedDocument, StreamAck
 from facets_client.documents.types import Document
@@ -37,10 +37,11 @@ class UpsertSession:
         collection: str,
         *,
         resume_token: str,
+        encoded_by: ModelVersion | None = None,
     ) -> None:
         self._stream = open_stream(UPSERT_STREAM)
         try:
-            self._stream.send(opening(collection, resume_token))
+            self._stream.send(opening(collection, resume_token, encoded_by))
             opened = self._receive().opened
         except BaseException:
             self._stream.close()
@@ -97,12 +98,14 @@ def from_document(document: Document) -> DocumentMessage:
     check_text(document.id)
     check_text(document.text)
     check_payload(document.payload)
-    return to_message(document, DocumentMessage, revision=0, token_stats=None)
+    stats = None if document.facet_embeddings is None else document.token_stats
+    return to_message(document, DocumentMessage, revision=0, token_stats=stats)
 
 
-def opening(collection: str, resume_token: str) -> pb.UpsertStreamRequest:
+def opening(collection: str, resume_token: str, encoded_by: ModelVersion | None = None) -> pb.UpsertStreamRequest:
     """First request of an upsert stream; an empty token starts a new one."""
-    return pb.UpsertStreamRequest(open=pb.UpsertStreamOpen(collection=collection, resume_token=resume_token))
+    opened = message_of(pb.UpsertStreamOpen, collection=collection, resume_token=resume_token, encoded_by=encoded_by)
+    return pb.UpsertStreamRequest(open=opened)
 
 
 def numbered(sequence: int, documents: Sequence[DocumentMessage]) -> pb.UpsertStreamRequest:

@@ -140,8 +140,8 @@ class Document:
             precision unit vectors times norms. A long text has more facets, at most 256 a part; on writes only with
             facet_spans.
         revision: On reads: the index_revision that stored it. Ignored on writes.
-        token_stats: On reads: how many of its tokens the model read (num_unknown_tokens is 0); unset when not
-            known.
+        token_stats: How many of its tokens the model read (num_unknown_tokens is 0); unset when not known. On
+            writes: only with facet_embeddings.
         facet_spans: Where each facet stands in the text, entry k belongs to facet k, 0 to 0 for none; those in
             fields that are searched as if these stood behind the text, in the order of Collection.search_fields,
             one character apart. On writes: only with facet_embeddings, one a facet or none at all. On reads: with
@@ -149,6 +149,9 @@ class Document:
         parts: On reads: the parts of a long text, one behind the other; none where it is one part. On writes:
             sections and pages as far as the caller knows them, in the order of start; the server cuts long ones
             between sentences and joins short ones. None: it looks for headings and form feeds in the text.
+        part_facets: How many of the facets are each part's, one behind the other; none where the text is one part.
+            On reads: with facet_embeddings. On writes: with facet_spans, as many as the parts that the server cuts;
+            none: each facet goes to the part that its span begins in.
     """
 
     id: str
@@ -159,9 +162,10 @@ class Document:
     token_stats: TokenStats | None = None
     facet_spans: Sequence[Span | None] = ()
     parts: Sequence[DocumentPart] = ()
+    part_facets: Sequence[int] = ()
 
     def __post_init__(self) -> None:
-        check_sequences(facet_spans=self.facet_spans, parts=self.parts)
+        check_sequences(facet_spans=self.facet_spans, parts=self.parts, part_facets=self.part_facets)
 
 
 @dataclass(frozen=True, slots=True)

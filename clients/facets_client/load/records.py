@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from facets_client.load.source import DAMAGED, RecordSource
 
@@ -58,6 +58,7 @@ class Record:
     end: int  # byte offset after the line, in the uncompressed stream; 0 where rows are found by their number
     file: int = 0  # place of the file among the inputs
     name: str = ""  # of the file, where there are several
+    encoded: Mapping[str, Any] = field(default_factory=dict)  # what else of the document is known
 
 
 @dataclass(frozen=True, slots=True)

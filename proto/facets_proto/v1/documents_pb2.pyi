@@ -163,7 +163,7 @@ class ReindexCollectionResponse(_message.Message):
     def __init__(self, done: _Optional[bool] = ..., num_encoded: _Optional[int] = ..., collection: _Optional[_Union[Collection, _Mapping]] = ...) -> None: ...
 
 class Document(_message.Message):
-    __slots__ = ("id", "text", "payload", "facet_embeddings", "revision", "token_stats", "facet_spans", "parts")
+    __slots__ = ("id", "text", "payload", "facet_embeddings", "revision", "token_stats", "facet_spans", "parts", "part_facets")
     ID_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
@@ -172,6 +172,7 @@ class Document(_message.Message):
     TOKEN_STATS_FIELD_NUMBER: _ClassVar[int]
     FACET_SPANS_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
+    PART_FACETS_FIELD_NUMBER: _ClassVar[int]
     id: str
     text: str
     payload: _struct_pb2.Struct
@@ -180,15 +181,18 @@ class Document(_message.Message):
     token_stats: _common_pb2.TokenStats
     facet_spans: _containers.RepeatedCompositeFieldContainer[_common_pb2.Span]
     parts: _containers.RepeatedCompositeFieldContainer[_results_pb2.DocumentPart]
-    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ..., revision: _Optional[int] = ..., token_stats: _Optional[_Union[_common_pb2.TokenStats, _Mapping]] = ..., facet_spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ..., parts: _Optional[_Iterable[_Union[_results_pb2.DocumentPart, _Mapping]]] = ...) -> None: ...
+    part_facets: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ..., revision: _Optional[int] = ..., token_stats: _Optional[_Union[_common_pb2.TokenStats, _Mapping]] = ..., facet_spans: _Optional[_Iterable[_Union[_common_pb2.Span, _Mapping]]] = ..., parts: _Optional[_Iterable[_Union[_results_pb2.DocumentPart, _Mapping]]] = ..., part_facets: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class UpsertRequest(_message.Message):
-    __slots__ = ("collection", "documents")
+    __slots__ = ("collection", "documents", "encoded_by")
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
+    ENCODED_BY_FIELD_NUMBER: _ClassVar[int]
     collection: str
     documents: _containers.RepeatedCompositeFieldContainer[Document]
-    def __init__(self, collection: _Optional[str] = ..., documents: _Optional[_Iterable[_Union[Document, _Mapping]]] = ...) -> None: ...
+    encoded_by: _common_pb2.ModelVersion
+    def __init__(self, collection: _Optional[str] = ..., documents: _Optional[_Iterable[_Union[Document, _Mapping]]] = ..., encoded_by: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ...) -> None: ...
 
 class UpsertResponse(_message.Message):
     __slots__ = ("num_upserted", "index_revision", "model", "timings", "truncated_documents")
@@ -213,12 +217,14 @@ class UpsertStreamRequest(_message.Message):
     def __init__(self, open: _Optional[_Union[UpsertStreamOpen, _Mapping]] = ..., batch: _Optional[_Union[UpsertStreamBatch, _Mapping]] = ...) -> None: ...
 
 class UpsertStreamOpen(_message.Message):
-    __slots__ = ("collection", "resume_token")
+    __slots__ = ("collection", "resume_token", "encoded_by")
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     RESUME_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    ENCODED_BY_FIELD_NUMBER: _ClassVar[int]
     collection: str
     resume_token: str
-    def __init__(self, collection: _Optional[str] = ..., resume_token: _Optional[str] = ...) -> None: ...
+    encoded_by: _common_pb2.ModelVersion
+    def __init__(self, collection: _Optional[str] = ..., resume_token: _Optional[str] = ..., encoded_by: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ...) -> None: ...
 
 class UpsertStreamBatch(_message.Message):
     __slots__ = ("sequence", "documents")

@@ -5,20 +5,20 @@ of a stream stores the good ones and names the others with the reason.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, CollectionRecord, Document, JsonValue, Part, UpsertResult, check_facets
 from facets.documents.fields import SearchedText
-from facets.documents.parts import LONGEST_WHOLE_CHARS, split_text, with_parts
+from facets.documents.parts import LONGEST_WHOLE_CHARS, Reading, from_readings, split_text, with_parts
 from facets.documents.types import MAX_PAYLOAD_BYTES
 from facets.errors import ErrorPath, InvalidInputError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import ModelMismatchError
 from facets_server.runtime.limits import raise_first, text_problem
-from facets_server.texts.served import PendingTexts, ServedTexts, TextModels, TokenStats
+from facets_server.texts.served import Encoded, PendingTexts, ServedTexts, TextModels, TokenStats
 
 TEXTS_AT_A_TIME = 1024  # of a batch, encoded together: what the model makes of them is in memory at once
 
@@ -34,6 +34,9 @@ class IncomingDocument:
         facets: ``[K, D]`` when the caller has encoded it, else None; a long text may have more, with their spans.
         spans: Where these facets stand in the text, ``[K, 2]``, when the caller says so, else None.
         sections: Where sections and pages of the text begin as far as the caller knows; none: the text tells.
+        part_facets: How many of these facets are each part's; none: the spans tell.
+        num_tokens: Tokens of the text, as who made the facets counted them; None: nobody says.
+        num_read: How many of them were read.
         problem: What the conversion found wrong; None when nothing.
     """
 
@@ -43,6 +46,9 @@ class IncomingDocument:
     facets: NDArray[np.float32] | None = None
     spans: NDArray[np.int64] | None = None
     sections: tuple[Part, ...] = ()
+    part_facets: tuple[int, ...] = ()
+    num_tokens: int | None = None
+    num_read: int | None = None
     problem: InvalidInputError | None = None
 
 
@@ -112,15 +118,6 @@ class PreparedBatch:
     call: CallContext
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What the model made of one text."""
-
-    facets: NDArray[np.floating]
-    spans: NDArray[np.integer] | None
-    stats: TokenStats
-
-
 class Ingest:
     """The way into one collection."""
 
@@ -152,6 +149,13 @@ class Ingest:
                 if document.facets is not None and document.spans is None
                 else split_text(document.text, document.sections)
             )
+            if document.part_facets and len(document.part_facets) != len(parts):
+                rule = (
+                    f"has {len(document.part_facets)} items, expected {len(parts)}, one for each part that the text has"
+                )
+                problem = InvalidInputError(rule, path=("documents", position, "part_facets"))
+                rejections.append(Rejection(position, document.id, problem))
+                continue
             good.append((position, document, parts))
             if document.facets is None:
                 texts += self._texts(document, parts)
@@ -260,46 +264,32 @@ class Ingest:
                 documents.append((position, self._as_encoded(document, parts, read)))
         return documents
 
-    def _read(self, batch: PreparedBatch) -> Iterator[_Read]:
+    def _read(self, batch: PreparedBatch) -> Iterator[Reading]:
         """What the model made of the texts of a batch, one by one, in their order."""
         if batch.pending is None:
             return
         encoded, num_texts = batch.pending.result(), len(batch.pending.rows.rows)
-        yield from (_Read(*encoded.document(row), encoded.stats[row]) for row in range(num_texts))
+        yield from (_reading(encoded, row) for row in range(num_texts))
         for start in range(0, len(batch.waiting), TEXTS_AT_A_TIME):
             texts = batch.waiting[start : start + TEXTS_AT_A_TIME]
             encoded = self.served.encode(texts, batch.call)
             for row in range(len(texts)):
-                facets, spans = encoded.document(row)  # of the many texts of a book: in half precision
-                yield _Read(facets.astype(np.float16), spans, encoded.stats[row])
+                one = _reading(encoded, row)  # of the many texts of a book: in half precision
+                yield replace(one, facets=one.facets.astype(np.float16))
 
-    def _as_encoded(self, document: IncomingDocument, parts: tuple[Part, ...], read: Iterator[_Read]) -> Document:
-        shape = self._record.num_facets, self._record.dim
-        found, spans = [], []
-        for said in self._record.said(document.text, document.payload, parts):
-            one = _nothing_read(shape) if parts and self.served.problem(said.read) else next(read)
-            found.append(one)
-            if one.spans is not None:
-                spans.append(said.in_document(said.kept_spans(one.spans)))
-        return Document(
-            id=document.id,
-            text=document.text,
-            payload=document.payload,
-            facet_embeddings=np.concatenate([one.facets for one in found]),
-            facet_spans=np.concatenate(spans) if len(spans) == len(found) else None,
-            num_tokens=sum(one.stats.num_tokens_in_text for one in found),
-            num_read=sum(one.stats.num_tokens for one in found),
-            parts=parts,
-            part_facets=[len(one.facets) for one in found],
-        )
+    def _as_encoded(self, document: IncomingDocument, parts: tuple[Part, ...], read: Iterator[Reading]) -> Document:
+        nothing = Reading.of_nothing(self._record.num_facets, self._record.dim)
+        said = self._record.said(document.text, document.payload, parts)
+        readings = [nothing if parts and self.served.problem(one.read) else next(read) for one in said]
+        return from_readings(document.id, document.text, document.payload, parts=parts, said=said, readings=readings)
 
     def _said(self, document: IncomingDocument) -> SearchedText:
         return self._record.said(document.text, document.payload)[0]
 
 
-def _nothing_read(shape: tuple[int, int]) -> _Read:
-    """Of a part without words."""
-    return _Read(np.zeros(shape, dtype=np.float16), np.zeros((shape[0], 2), dtype=np.int32), TokenStats(0, 0, 0))
+def _reading(encoded: Encoded, row: int) -> Reading:
+    stats = encoded.stats[row]
+    return Reading(*encoded.document(row), stats.num_tokens_in_text, stats.num_tokens)
 
 
 def _as_given(
@@ -311,7 +301,11 @@ def _as_given(
         payload=document.payload,
         facet_embeddings=facets,
         facet_spans=document.spans,
+        num_tokens=document.num_tokens,
+        num_read=document.num_read,
     )
+    if document.part_facets:
+        return replace(made, parts=parts, part_facets=document.part_facets)
     return with_parts(made, parts, num_facets=num_facets)
 
 
@@ -323,14 +317,33 @@ def _truncated(documents: Sequence[tuple[int, Document]]) -> tuple[TruncatedDocu
     )
 
 
-def open_ingest(engine: CollectionEngine, models: TextModels, collection: str, *, max_text_bytes: int) -> Ingest:
+def open_ingest(
+    engine: CollectionEngine,
+    models: TextModels,
+    collection: str,
+    *,
+    max_text_bytes: int,
+    encoded_by: tuple[str, str] = ("", ""),
+) -> Ingest:
     """The way into a collection.
+
+    Args:
+        engine: Has the collection.
+        models: Served.
+        collection: Its name.
+        max_text_bytes: Of a document.
+        encoded_by: Name and revision of the model that made facets which come with documents; empty: nobody says.
 
     Raises:
         NotFoundError: There is no such collection, or its model is not served.
-        ModelMismatchError: Its model is served in another revision.
+        ModelMismatchError: Its model is served in another revision, or facets that come are of another one.
     """
     record = engine.record(collection)
+    if any(encoded_by) and encoded_by != (record.model, record.model_revision):
+        raise ModelMismatchError(
+            f"collection {record.name!r} holds facets of revision {record.model_revision} of model {record.model}, "
+            f"got facets of revision {encoded_by[1]} of {encoded_by[0]}: encode with the model of the collection"
+        )
     return Ingest(engine, writer_of(record, models), record, max_text_bytes)
 
 

@@ -35,6 +35,8 @@ def _incoming(message: documents_pb2.Document, path: ErrorPath) -> IncomingDocum
             payload = payload_from_message(message.payload)
         given = [record_of(part, Part, headings=tuple(part.headings)) for part in message.parts]
         sections = check_sections(message.text, given, (*path, "parts"))
+        if message.part_facets and not (message.facet_spans and facets is not None):
+            raise InvalidInputError("must come with facet_embeddings and facet_spans", path=(*path, "part_facets"))
     except InvalidInputError as error:
         return IncomingDocument(id=message.id, text=message.text, problem=error)
     spans = [(span.start, span.end) for span in message.facet_spans]
@@ -45,7 +47,17 @@ def _incoming(message: documents_pb2.Document, path: ErrorPath) -> IncomingDocum
         facets=facets,
         spans=np.array(spans, dtype=np.int64) if spans else None,
         sections=sections,
+        part_facets=tuple(message.part_facets),
+        **_reading(message),
     )
+
+
+def _reading(message: documents_pb2.Document) -> dict[str, int]:
+    """What who made the facets of a document has read of it."""
+    if not (message.HasField("facet_embeddings") and message.HasField("token_stats")):
+        return {}
+    stats = message.token_stats
+    return {"num_tokens": stats.num_tokens_in_text, "num_read": stats.num_tokens}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

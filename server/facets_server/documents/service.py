@@ -8,7 +8,7 @@ from facets_proto.v1 import diagnosis_pb2, documents_pb2, documents_pb2_grpc
 from facets.documents import CollectionEngine, CollectionInfo, DocumentPage
 from facets.errors import InvalidInputError
 from facets_server.documents.diagnosis import diagnose
-from facets_server.documents.ingest import open_ingest
+from facets_server.documents.ingest import Ingest, open_ingest
 from facets_server.documents.recall import RecallSampler
 from facets_server.documents.reindexing import step_budget_s, target_of
 from facets_server.documents.replies import collection_to_message, hits_to_message
@@ -123,13 +123,20 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
     def Upsert(self, request: documents_pb2.UpsertRequest, call: CallContext) -> documents_pb2.UpsertResponse:
         """Stores all documents of the request or none."""
         check_count(request.documents, ("documents",), self._limits.max_documents_per_upsert)
-        ingest = open_ingest(
-            self._engine, self._models, request.collection, max_text_bytes=self._limits.max_document_bytes
-        )
+        ingest = self._ingest(request)
         call.num_items = len(request.documents)
         batch = ingest.prepare(incoming_of(request.documents), call)
         stored = ingest.store_all(batch)
         return to_message(stored, documents_pb2.UpsertResponse, model=ingest.served.model, timings=call)
+
+    def _ingest(self, request: documents_pb2.UpsertRequest) -> Ingest:
+        return open_ingest(
+            self._engine,
+            self._models,
+            request.collection,
+            max_text_bytes=self._limits.max_document_bytes,
+            encoded_by=(request.encoded_by.name, request.encoded_by.revision),
+        )
 
     def UpsertStream(
         self, requests: Iterator[documents_pb2.UpsertStreamRequest], call: CallContext

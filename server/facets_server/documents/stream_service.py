@@ -68,7 +68,11 @@ class IngestStream:
         if opening is None or opening.WhichOneof("message") != "open":
             raise InvalidInputError("must be the first request of the stream, got another", path="open")
         ingest = open_ingest(
-            self._engine, self._models, opening.open.collection, max_text_bytes=self._limits.max_document_bytes
+            self._engine,
+            self._models,
+            opening.open.collection,
+            max_text_bytes=self._limits.max_document_bytes,
+            encoded_by=(opening.open.encoded_by.name, opening.open.encoded_by.revision),
         )
         stream = self._open(opening.open)
         yield opened_to_message(stream, self._window)

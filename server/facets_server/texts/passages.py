@@ -19,7 +19,6 @@ from facets_server.runtime.metrics import BatchMetrics
 from facets_server.texts.served import Encoded, EncodedQueries, PendingTexts, ServedTexts, TokenStats, columns_of
 
 _CHARS_OF_A_TOKEN = 4  # of English text, about
-_FIRST_CHARS = 200  # nearly every text without letters has a piece here
 _WORD_CHARACTER = re.compile(r"\w")
 
 
@@ -80,13 +79,8 @@ class ServedPassages(ServedTexts):
         return vectors
 
     def problem(self, text: str) -> str:
-        """A text without letters and digits may have no piece of a word at all, such as one of invisible characters."""
-        if _WORD_CHARACTER.search(text):
-            return ""
-        pieces = self._passage_model.pieces
-        if any(len(pieces.ids([part])[0]) for part in (text.strip()[:_FIRST_CHARS], text)):
-            return ""
-        return "has no words, expected at least one"
+        """See ``PassageModel.problem``."""
+        return self._passage_model.problem(text)
 
     def probe(self, call: CallContext) -> None:
         """Encodes texts of our own, as documents and as queries."""

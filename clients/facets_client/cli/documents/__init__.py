@@ -2,6 +2,7 @@
 
 from facets_client.cli.documents.commands import collections_app, delete_documents, documents_app
 from facets_client.cli.documents.diagnosis import diagnose
+from facets_client.cli.documents.encode import encode
 from facets_client.cli.documents.export import export
 from facets_client.cli.documents.index import index
 from facets_client.cli.documents.search import rerank, search
@@ -15,6 +16,7 @@ COMMANDS = {
     "watch": watch,
     "export": export,
     "delete": delete_documents,
+    "encode": encode,
     "search": search,
     "rerank": rerank,
     "documents": documents_app,

@@ -1,10 +1,10 @@
 """``facets index``."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,13 +22,19 @@ from facets_client.cli.options import SearchFieldOption, parse_search_fields
 from facets_client.cli.output import count_of, documents_table, print_json, stdout
 from facets_client.cli.settings import settings_of
 from facets_client.client import FacetsClient
+from facets_client.core.extras import require_extra
+from facets_client.core.types import ModelVersion
 from facets_client.documents.bulk import IndexTask, document_batches
+from facets_client.documents.encoding import EncodedBy
 from facets_client.errors import AlreadyExistsError, NotFoundError
 from facets_client.load.batches import Place, RejectedFile, StateFile, default_state_path
 from facets_client.load.files import ColumnChoice, DocumentFiles, MadeIds
 from facets_client.load.formats import FormatName, find_files
 from facets_client.load.records import ReadOptions, Record, Rejection
 from facets_client.load.runner import BulkReport, BulkSettings, call_patiently, check_batches
+
+if TYPE_CHECKING:
+    from facets_client.adapters.encoded import EncodedDocuments
 
 _FIRST_DOCUMENTS = 3  # that a dry run shows
 _MAX_NOTES = 20  # about files, of thousands of which each may need one
@@ -46,31 +52,42 @@ PayloadOption = Annotated[
 ]
 IdsOption = Annotated[MadeIds | None, typer.Option(help="Make ids: file and row, or digest of text.")]
 FormatOption = Annotated[FormatName | None, typer.Option("--format", help="Of all files.  [default: by the suffix]")]
+TitleOption = Annotated[str, typer.Option(metavar="COLUMN", help="Column of the title.")]
+EncodingOption = Annotated[str, typer.Option(help="Of texts.  [default: found out]")]
+DelimiterOption = Annotated[str, typer.Option(help="Between values.  [default: found out]")]
+StrictOption = Annotated[bool, typer.Option("--strict", help="Stop with the first rejected record.")]
+LimitOption = Annotated[int, typer.Option(help="Stop after this many records; 0: all.", min=0)]
 
 
 def index(
     context: typer.Context,
-    files: FilesArgument,
     collection: Annotated[str, typer.Option("--collection", "-c", help="Where to store.", show_default=False)],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE]...", help="Files, folders, 'patterns'; - reads standard input."),
+    ] = None,
+    from_encoded: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="In place of files: what facets encode has written.")
+    ] = None,
     create: Annotated[bool, typer.Option("--create", help="Make the collection if it is not there.")] = False,
     model: Annotated[str, typer.Option(help="Model of a collection made by --create.")] = "",
     search_field: SearchFieldOption = None,
     text: TextOption = None,
-    title: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the title.")] = "",
+    title: TitleOption = "",
     id_column: IdOption = "",
     payload: PayloadOption = None,
     ids: IdsOption = None,
     form: FormatOption = None,
-    encoding: Annotated[str, typer.Option(help="Of texts.  [default: found out]")] = "",
-    delimiter: Annotated[str, typer.Option(help="Between values.  [default: found out]")] = "",
+    encoding: EncodingOption = "",
+    delimiter: DelimiterOption = "",
     batch_size: BatchOption = 64,
     window: WindowOption = 8,
     rejected: RejectedOption = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop with the first rejected record.")] = False,
+    strict: StrictOption = False,
     resume: ResumeOption = True,
     state: Annotated[Path | None, typer.Option(help="Where to keep the place.  [default: in XDG_STATE_HOME]")] = None,
     max_wait_s: WaitOption = 300.0,
-    limit: Annotated[int, typer.Option(help="Stop after this many records; 0: all.", min=0)] = 0,
+    limit: LimitOption = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read, check, show the first ones, send nothing.")] = False,
     progress: ProgressOption = None,
 ) -> None:
@@ -91,23 +108,45 @@ def index(
       facets index articles.csv -c news --dry-run
       facets index handbook/ 'reports/*.pdf' -c docs --create
       zcat part-*.gz | facets index - --collection news --id key --text body
+      facets index --from-encoded articles.encoded --collection news --create
     """
     settings = settings_of(context)
-    wanted = tuple(payload) if payload is not None else None
+    wanted = None if payload is None else tuple(payload)
     choice = ColumnChoice(text=tuple(text or ()), title=title, id=id_column, payload=wanted, made_ids=ids)
-    options = ReadOptions(encoding=encoding, delimiter=delimiter, tell=_capped(settings.note))
+    options = ReadOptions(encoding=encoding, delimiter=delimiter, tell=capped(settings.note))
     bulk = BulkSettings(batch_size=batch_size, window=window, max_wait_s=max_wait_s, limit=limit, strict=strict)
-    found = find_files(files, form, settings.note)
-    with DocumentFiles(found, options, choice=choice, form=form) as documents:
-        given = bulk_input(settings, documents, rejected, paths=[file.path for file in found])
+    creation = Creation(create, model, parse_search_fields(search_field))
+    with _source(files, from_encoded, options, choice=choice, form=form, creation=creation) as documents:
+        given = bulk_input(settings, documents, rejected, paths=[file.path for file in documents.files])
         documents.check()
-        load = _Load(given, documents, bulk, collection=collection, names=_full_names(files))
+        load = _Load(given, documents, bulk, collection=collection, names=_full_names(files or [documents.name]))
         if dry_run:
             load.check()
         else:
             asked = [repr(choice), repr(form), encoding, delimiter]
-            creation = Creation(create, model, parse_search_fields(search_field))
-            load.run(creation, asked=asked, state=state, resume=resume, progress=progress)
+            load.run(creation.of(documents), asked=asked, state=state, resume=resume, progress=progress)
+
+
+def _source(
+    files: list[str] | None,
+    folder: Path | None,
+    options: ReadOptions,
+    *,
+    choice: ColumnChoice,
+    form: FormatName | None,
+    creation: "Creation",
+) -> "DocumentFiles | EncodedDocuments":
+    """Files, or encoded documents, of which columns, model and fields are known."""
+    if bool(files) == (folder is not None):
+        raise typer.BadParameter("expected files, or --from-encoded FOLDER")
+    if folder is None:
+        return DocumentFiles(find_files(files or (), form, options.tell), options, choice=choice, form=form)
+    if choice != ColumnChoice() or creation.model or creation.search_fields is not None:
+        raise typer.BadParameter("--from-encoded: columns, model and fields were chosen by facets encode")
+    require_extra("parquet", "pyarrow")
+    from facets_client.adapters.encoded import EncodedDocuments
+
+    return EncodedDocuments(folder)
 
 
 @dataclass(frozen=True)
@@ -117,6 +156,14 @@ class Creation:
     allowed: bool
     model: str
     search_fields: dict[str, float] | None
+    made_by: EncodedBy | None = None  # what has encoded the documents: it must be the collection's
+
+    def of(self, documents: "DocumentFiles | EncodedDocuments") -> "Creation":
+        """For these documents: encoded ones say what made them."""
+        if isinstance(documents, DocumentFiles):
+            return self
+        made_by = documents.made_by
+        return Creation(self.allowed, made_by.name, dict(made_by.search_fields), made_by)
 
 
 @dataclass(frozen=True)
@@ -124,7 +171,7 @@ class _Load:
     """Documents on their way into a collection."""
 
     given: BulkInput
-    documents: DocumentFiles
+    documents: "DocumentFiles | EncodedDocuments"
     bulk: BulkSettings
     collection: str
     names: Sequence[str]  # absolute, of what the command names
@@ -153,7 +200,8 @@ class _Load:
                 names=list(self.names), asked=asked, collection=self.collection, create_time=made
             )
             default = default_state_path(os.environ, "index", client.target, self.collection, *self.names)
-            task = IndexTask(client, self.documents.read, self.collection, settings=self.bulk)
+            made_by = creation.made_by and ModelVersion(creation.made_by.name, creation.made_by.revision)
+            task = IndexTask(client, self.documents.read, self.collection, settings=self.bulk, encoded_by=made_by)
             report = self.given.run(
                 task,
                 self.bulk,
@@ -185,7 +233,7 @@ def _kept(records: Iterator[Record | Rejection], first: list[Record]) -> Iterato
         yield record
 
 
-def _capped(note: Callable[[str], None]) -> Callable[[str], None]:
+def capped(note: Callable[[str], None]) -> Callable[[str], None]:
     """Passes on the first notes and says that there are more."""
     num_told = 0
 
@@ -213,7 +261,17 @@ def create_time(client: FacetsClient, collection: str, creation: Creation) -> st
             found = client.create_collection(collection, model=creation.model, search_fields=creation.search_fields)
         except AlreadyExistsError:  # somebody was faster
             found = client.get_collection(collection)
+    made_by, searched = creation.made_by, {field.name: field.weight for field in found.search_fields}
+    if made_by and list(searched.items()) != list(made_by.search_fields.items()):
+        raise typer.BadParameter(
+            f"collection {collection!r} searches the fields {_listed(searched)}, the documents were encoded with "
+            f"{_listed(made_by.search_fields)}: encode them with these --search-field"
+        )
     return found.create_time.isoformat() if found.create_time else ""
+
+
+def _listed(fields: Mapping[str, float]) -> str:
+    return ", ".join(f"{name}:{weight:g}" for name, weight in fields.items()) or "none"
 
 
 def _print_report(
