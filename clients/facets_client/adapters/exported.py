@@ -73,8 +73,8 @@ def token_stats(num_tokens: int, num_unknown_tokens: int, num_tokens_in_text: in
 
 
 def to_json(payload: object) -> str:
-    """Compact JSON."""
-    return json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+    """Compact JSON, the same for equal payloads: those of messages have their keys in any order."""
+    return json.dumps(payload, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
 def from_json(text: str) -> dict[str, object]:

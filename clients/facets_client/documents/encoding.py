@@ -16,12 +16,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
-from facets_proto.codec import from_message
-
 from facets_client.core.extras import require_extra
 from facets_client.core.types import Span, TokenStats
 from facets_client.documents.bulk import Reading, document_batches
-from facets_client.documents.streams import DocumentMessage
+from facets_client.documents.streams import DocumentMessage, to_document
 from facets_client.documents.types import Document
 from facets_client.load.batches import Batch, Place
 from facets_client.load.runner import BulkSettings, Settled
@@ -289,7 +287,7 @@ class EncodeTask:
             b"".join(hashlib.sha256(item.SerializeToString(deterministic=True)).digest() for item in batch.items)
         ).hexdigest()
         there = self._parts.rejected_of(self._num_sent, digest) is not None
-        sent = [(item.id, item.text, dict(from_message(item, Document).payload)) for item in batch.items if not there]
+        sent = [(item.id, item.text, dict(to_document(item).payload)) for item in batch.items if not there]
         self._under_way.append((self._num_sent, digest, None if there else self._workers.submit(sent)))
 
     def settle(self, batch: Batch[DocumentMessage]) -> Settled:
@@ -317,7 +315,7 @@ class EncodeTask:
 def _document(item: DocumentMessage, answer: Mapping[str, Any]) -> Document:
     read, of_all, spans = answer["num_read"], answer["num_tokens"], answer["facet_spans"]
     return replace(
-        from_message(item, Document),
+        to_document(item),
         facet_embeddings=answer["facet_embeddings"],
         facet_spans=[Span(start, end) if end > start else None for start, end in spans.tolist()],
         part_facets=answer["part_facets"],

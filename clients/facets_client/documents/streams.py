@@ -102,6 +102,11 @@ def from_document(document: Document) -> DocumentMessage:
     return to_message(document, DocumentMessage, revision=0, token_stats=stats)
 
 
+def to_document(message: DocumentMessage) -> Document:
+    """A message as a document: as a server reads it, so integers are those that a double holds."""
+    return from_message(message, Document)
+
+
 def opening(collection: str, resume_token: str, encoded_by: ModelVersion | None = None) -> pb.UpsertStreamRequest:
     """First request of an upsert stream; an empty token starts a new one."""
     opened = message_of(pb.UpsertStreamOpen, collection=collection, resume_token=resume_token, encoded_by=encoded_by)
