@@ -39,6 +39,7 @@ def _incoming(message: documents_pb2.Document, path: ErrorPath) -> IncomingDocum
             raise InvalidInputError("must come with facet_embeddings and facet_spans", path=(*path, "part_facets"))
     except InvalidInputError as error:
         return IncomingDocument(id=message.id, text=message.text, problem=error)
+    has_read = message.HasField("token_stats")
     spans = [(span.start, span.end) for span in message.facet_spans]
     return IncomingDocument(
         id=message.id,
@@ -48,16 +49,9 @@ def _incoming(message: documents_pb2.Document, path: ErrorPath) -> IncomingDocum
         spans=np.array(spans, dtype=np.int64) if spans else None,
         sections=sections,
         part_facets=tuple(message.part_facets),
-        **_reading(message),
+        num_tokens=message.token_stats.num_tokens_in_text if facets is not None and has_read else None,
+        num_read=message.token_stats.num_tokens if facets is not None and has_read else None,
     )
-
-
-def _reading(message: documents_pb2.Document) -> dict[str, int]:
-    """What who made the facets of a document has read of it."""
-    if not (message.HasField("facet_embeddings") and message.HasField("token_stats")):
-        return {}
-    stats = message.token_stats
-    return {"num_tokens": stats.num_tokens_in_text, "num_read": stats.num_tokens}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -200,7 +200,8 @@ class _Load:
                 names=list(self.names), asked=asked, collection=self.collection, create_time=made
             )
             default = default_state_path(os.environ, "index", client.target, self.collection, *self.names)
-            made_by = creation.made_by and ModelVersion(creation.made_by.name, creation.made_by.revision)
+            by = creation.made_by
+            made_by = None if by is None else ModelVersion(by.name, by.revision)
             task = IndexTask(client, self.documents.read, self.collection, settings=self.bulk, encoded_by=made_by)
             report = self.given.run(
                 task,
