@@ -31,7 +31,7 @@ from facets.model.network import FacetNetwork
 from facets.model.passage_checkpoint import read_passage_weights
 from facets.model.passage_model import PassageModel
 from facets.model.passage_network import RaggedBatch, SentenceEncoder
-from facets.model.precision import HalfWeightLinear, fastest_precision
+from facets.model.precision import PackedLinear, fastest_precision
 from facets.model.shipped import find_model
 
 BASELINE = "eager float32"
@@ -256,6 +256,7 @@ class _Passages:
 
     def eager(self, dtype: torch.dtype) -> PassageModel:
         model = self.as_loaded()
+        _unpack(model.network)
         model.network.float().load_state_dict(read_passage_weights(self._folder))
         model.network.to(dtype)
         return model
@@ -289,9 +290,7 @@ class _Sentences:
 
     def eager(self, dtype: torch.dtype) -> FacetModel:
         model = self.as_loaded()
-        for layer in model.network.modules():
-            if isinstance(layer, HalfWeightLinear):
-                layer.__class__ = nn.Linear
+        _unpack(model.network)
         model.network.to(dtype)
         return model
 
@@ -309,6 +308,12 @@ class _Sentences:
 
     def encode(self, model: FacetModel, texts: Sequence[str]) -> NDArray[np.float32]:
         return model.encode(texts).reshape(len(texts), -1)
+
+
+def _unpack(network: nn.Module) -> None:
+    for layer in network.modules():
+        if isinstance(layer, PackedLinear):
+            layer.__class__ = nn.Linear
 
 
 def _int8_linears(network: Any) -> Any:

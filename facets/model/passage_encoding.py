@@ -92,7 +92,7 @@ def widen_to_words(firsts_BK: Tensor, lasts_BK: Tensor, continues_BL: Tensor) ->
 
 
 # Tokens of one forward pass: enough for full matrix products, little enough for the cache.
-_BATCH_TOKENS = 4096
+_BATCH_TOKENS = 2048
 # Of runs whose sentences are read together: enough to find sentences of like length.
 _CHUNK_TOKENS = 16_384
 # Runs in hand at once. A longer text is reduced section by section, so that memory does not grow with its facets.

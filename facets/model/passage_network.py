@@ -21,8 +21,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from facets.config import PassageNetworkConfig, SentenceEncoderConfig
+from facets.model.precision import Int8Linear
 
 _LAYER_NORM_EPSILON = 1e-12  # BERT's
+_LEAST_GELU = -0.17  # its minimum, at -0.75
 # Matrix products in half precision keep a kernel for every shape they have met: 3 MB a batch where each has another
 # number of tokens. So products see multiples of this many rows: of few for a single query, where most of 64 rows would
 # be padding, and of more for a batch, so that there are 70 shapes in all.
@@ -89,19 +91,58 @@ class SentenceEncoder(nn.Module):
         self.norm = nn.LayerNorm(config.width, eps=_LAYER_NORM_EPSILON)
         self.layers = nn.ModuleList(_Layer(config) for _ in range(config.num_layers))
 
+    def use_int8(self) -> None:
+        """From now on layers multiply whole numbers where nobody asks for gradients; their weights stay."""
+        for layer in self.modules():
+            if isinstance(layer, _Layer):
+                layer.attention_in, layer.attention_out = (
+                    Int8Linear(layer.attention_in),
+                    Int8Linear(layer.attention_out),
+                )
+                layer.feedforward_in = Int8Linear(layer.feedforward_in)
+                layer.feedforward_out = Int8Linear(layer.feedforward_out, least=_LEAST_GELU)
+
     def forward(self, batch: RaggedBatch) -> Tensor:
         """Contextual states of all tokens, ``[T, W]``."""
-        short = _num_padding(len(batch.ids))
+        num_tokens, short = len(batch.ids), _num_padding(len(batch.ids))
         pieces_TW = self.pieces(functional.pad(batch.ids, (0, short)))
         states_TW = self.norm(pieces_TW + self.positions(functional.pad(batch.positions, (0, short))))
-        bias_B11L, length = None, -(-batch.max_length // _ATTENTION_STEP) * _ATTENTION_STEP
-        if int(batch.lengths.min()) < length:
-            unseen_BL = functional.pad(~batch.mask, (0, length - batch.max_length), value=True)
-            bias_B11L = torch.zeros(unseen_BL.shape, dtype=states_TW.dtype, device=states_TW.device)
-            bias_B11L = bias_B11L.masked_fill_(unseen_BL, torch.finfo(bias_B11L.dtype).min)[:, None, None]
+        places = _Places.of(batch, num_rows=num_tokens + short, dtype=states_TW.dtype)
         for layer in self.layers:
-            states_TW = layer(states_TW, batch, bias_B11L)
-        return states_TW[: len(batch.ids)]
+            states_TW = layer(states_TW, places)
+        return states_TW[:num_tokens]
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where attention, which alone needs texts of one length, finds the rows of a batch, and linear layers its own.
+
+    Attributes:
+        rows: The row of each place of the padded texts; the first one of the text where it has ended, ``[B * L]``.
+        places: The padded place of each row; the first where there is no token, ``[T]``.
+        bias: Least possible where a text has ended, else 0, ``[B, 1, 1, L]``; None where no text is padded.
+        num_texts: B.
+    """
+
+    rows: Tensor
+    places: Tensor
+    bias: Tensor | None
+    num_texts: int
+
+    @classmethod
+    def of(cls, batch: RaggedBatch, *, num_rows: int, dtype: torch.dtype) -> "_Places":
+        length = -(-batch.max_length // _ATTENTION_STEP) * _ATTENTION_STEP
+        unseen_BL = functional.pad(~batch.mask, (0, length - batch.max_length), value=True)
+        places_L = torch.arange(length, device=unseen_BL.device)
+        rows_BL = (batch.lengths.cumsum(0) - batch.lengths)[:, None] + places_L.expand_as(unseen_BL).masked_fill(
+            unseen_BL, 0
+        )
+        places_T = functional.pad(batch.text_numbers * length + batch.positions, (0, num_rows - len(batch.ids)))
+        bias_B11L = None
+        if bool(unseen_BL.any()):
+            bias_BL = torch.zeros(unseen_BL.shape, dtype=dtype, device=unseen_BL.device)
+            bias_B11L = bias_BL.masked_fill_(unseen_BL, torch.finfo(dtype).min)[:, None, None]
+        return cls(rows_BL.flatten(), places_T, bias_B11L, len(batch.lengths))
 
 
 class _Layer(nn.Module):
@@ -109,37 +150,29 @@ class _Layer(nn.Module):
         super().__init__()
         width = config.width
         self._num_heads = config.num_heads
-        self.attention_in = nn.Linear(width, 3 * width)
-        self.attention_out = nn.Linear(width, width)
+        self.attention_in: nn.Linear = nn.Linear(width, 3 * width)
+        self.attention_out: nn.Linear = nn.Linear(width, width)
         self.attention_norm = nn.LayerNorm(width, eps=_LAYER_NORM_EPSILON)
-        self.feedforward_in = nn.Linear(width, config.feedforward_dim)
-        self.feedforward_out = nn.Linear(config.feedforward_dim, width)
+        self.feedforward_in: nn.Linear = nn.Linear(width, config.feedforward_dim)
+        self.feedforward_out: nn.Linear = nn.Linear(config.feedforward_dim, width)
         self.feedforward_norm = nn.LayerNorm(width, eps=_LAYER_NORM_EPSILON)
 
-    def forward(self, states_TW: Tensor, batch: RaggedBatch, bias_B11L: Tensor | None) -> Tensor:
-        num_tokens = len(batch.ids)
-        joined = self.attention_in(states_TW)[:num_tokens]
-        if bias_B11L is None:
-            joined = joined.view(len(batch.lengths), batch.max_length, -1)
-        else:
-            joined = batch.pad(joined, shape=(len(batch.lengths), bias_B11L.shape[3]))
-        heads = joined.unflatten(2, (3, self._num_heads, -1)).permute(2, 0, 3, 1, 4)
+    def forward(self, states_TW: Tensor, places: _Places) -> Tensor:
+        joined_BLX = self.attention_in(states_TW).index_select(0, places.rows).unflatten(0, (places.num_texts, -1))
+        heads = joined_BLX.unflatten(2, (3, self._num_heads, -1)).permute(2, 0, 3, 1, 4)
         queries, keys, values = heads.unbind(0)
-        met = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=_like(bias_B11L, heads))
-        met = met.transpose(1, 2).flatten(2)
-        met = met.flatten(0, 1) if bias_B11L is None else batch.flatten(met)
-        met = functional.pad(met, (0, 0, 0, len(states_TW) - num_tokens))
-        states_TW = self.attention_norm(states_TW + self.attention_out(met))
+        bias = places.bias
+        met = functional.scaled_dot_product_attention(
+            queries, keys, values, attn_mask=None if bias is None else bias.to(heads.dtype)
+        )
+        met_TW = met.transpose(1, 2).reshape(-1, states_TW.shape[1]).index_select(0, places.places)
+        states_TW = self.attention_norm(states_TW + self.attention_out(met_TW))
         inner = self.feedforward_out(functional.gelu(self.feedforward_in(states_TW)))
         return self.feedforward_norm(states_TW + inner)
 
 
 def _num_padding(num_tokens: int) -> int:
     return -num_tokens % (_FEW_ROWS_STEP if num_tokens <= _FEW_ROWS else _ROWS_STEP)
-
-
-def _like(bias: Tensor | None, heads: Tensor) -> Tensor | None:
-    return None if bias is None else bias.to(heads.dtype)
 
 
 def average_states(states_TW: Tensor, batch: RaggedBatch) -> Tensor:

@@ -1,12 +1,18 @@
-"""Products by packed weights of half precision against those of PyTorch."""
+"""Products by packed weights of half precision and of whole numbers against those of PyTorch."""
 
 import copy
+import os
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from facets.model.precision import HalfWeightLinear, use_half_weights
+from facets.config import SentenceEncoderConfig
+from facets.model.passage_network import RaggedBatch, SentenceEncoder
+from facets.model.precision import HalfWeightLinear, Int8Linear, fastest_precision, use_half_weights, wants_int8
 
 pytestmark = pytest.mark.skipif(
     "fbgemm" not in torch.backends.quantized.supported_engines, reason="the processor has no such products"
@@ -71,3 +77,89 @@ def test_only_weights_that_lose_nothing_are_packed() -> None:
         nn.Linear,
     ]
     assert list(network.state_dict()) == names
+
+
+def _by_hand(linear: nn.Linear, inputs: torch.Tensor, *, least: float | None) -> torch.Tensor:
+    """What ``Int8Linear`` is to give, in double precision and without a packed weight."""
+    zero = 64 if least is None else 12
+    peaks = inputs.abs().amax(dim=1, keepdim=True) if least is None else inputs.amax(dim=1, keepdim=True)
+    if least is not None:
+        peaks = peaks.clamp_min(-least * (127 - zero) / zero)
+    steps = peaks.clamp_min(1e-12) / (127 - zero)
+    whole = torch.round(inputs / steps).clamp(-zero, 127 - zero).double()
+    weight_steps = (linear.weight.abs().amax(dim=1, keepdim=True) / 127).double()
+    sums = whole @ torch.round(linear.weight / weight_steps.float()).double().T
+    bias = 0.0 if linear.bias is None else linear.bias.double()
+    return (sums * steps.double() * weight_steps.T + bias).float()
+
+
+@pytest.mark.parametrize("least", [None, -0.17])
+@pytest.mark.parametrize("bias", [True, False])
+def test_whole_numbers_give_what_rounding_by_hand_gives(least: float | None, bias: bool) -> None:
+    linear, inputs = _linear(96, 40, bias=bias), torch.randn(33, 96) * torch.logspace(-3, 3, 33)[:, None]
+    if least is not None:
+        inputs = nn.functional.gelu(inputs)
+    with torch.inference_mode():
+        found = Int8Linear(linear, least=least)(inputs.view(3, 11, 96)).view(33, 40)
+    expected = _by_hand(linear, inputs, least=least)
+    # A number in the middle of two steps may be rounded either way: by one step of its row.
+    steps = inputs.abs().amax(dim=1, keepdim=True).clamp_min(1.7) / 63
+    assert ((found - expected).abs() <= 1e-5 + steps * linear.weight.abs().max()).all()
+    assert ((found - expected).abs() > 1e-4 + 1e-4 * expected.abs()).float().mean() < 0.1
+    exact = linear(inputs)
+    assert nn.functional.cosine_similarity(found, exact, dim=1)[15:].min() > 0.995
+
+
+def test_whole_numbers_never_overflow_where_all_are_largest() -> None:
+    linear = nn.Linear(512, 32, bias=False).requires_grad_(False)
+    linear.weight.fill_(2.0)
+    inputs = torch.cat([torch.full((1, 512), 3.0), torch.full((1, 512), -3.0), torch.zeros(1, 512)])
+    with torch.inference_mode():
+        found = Int8Linear(linear)(inputs)
+    torch.testing.assert_close(found, inputs[:, :1].expand(3, 32) * 1024, rtol=1e-5, atol=1e-5)
+
+
+def test_a_row_of_whole_numbers_is_the_same_alone_and_among_others() -> None:
+    layer, inputs = Int8Linear(_linear()), torch.randn(50, 24)
+    with torch.inference_mode():
+        together = layer(inputs)
+        assert all(torch.equal(layer(inputs[row : row + 1])[0], together[row]) for row in range(50))
+
+
+def test_what_is_not_finite_stays_so_in_its_row() -> None:
+    layer, inputs = Int8Linear(_linear()), torch.randn(3, 24)
+    inputs[1, 5] = torch.nan
+    with torch.inference_mode():
+        assert layer(inputs).isfinite().all(dim=1).tolist() == [True, False, True]
+
+
+def test_an_encoder_of_whole_numbers_is_close_to_that_of_floats() -> None:
+    torch.manual_seed(3)
+    config = SentenceEncoderConfig(
+        num_layers=2, width=64, num_heads=4, feedforward_dim=96, vocabulary_size=50, max_tokens=64
+    )
+    encoder = SentenceEncoder(config).eval().requires_grad_(False)
+    batch = RaggedBatch.of([np.arange(1, 30), np.arange(4, 11), np.arange(7, 9)])
+    with torch.inference_mode():
+        exact = encoder(batch)
+        names = list(encoder.state_dict())
+        encoder.use_int8()
+        found = encoder(batch)
+        assert nn.functional.cosine_similarity(found, exact, dim=1).min() > 0.995
+        assert not torch.equal(found, exact)
+        assert list(encoder.state_dict()) == names
+
+
+def test_the_format_is_that_of_what_the_processor_multiplies() -> None:
+    # Each choice in a process of its own, because oneDNN and FBGEMM read their limits once.
+    code = (
+        "import torch; from facets.model.precision import fastest_precision, wants_int8; cpu = torch.device('cpu');"
+        "print(fastest_precision(cpu), wants_int8(cpu))"
+    )
+    held = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "FBGEMM_ENABLE_INSTRUCTIONS": "AVX2"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | held, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.split() == ["torch.float32", "True"]
+    cpu = torch.device("cpu")
+    assert wants_int8(cpu) == (fastest_precision(cpu) == torch.float32)
