@@ -18,6 +18,7 @@ from torch import Tensor
 
 from facets.errors import InvalidInputError
 from facets.language.wordnet import wordnet
+from facets.relations.assertion import negation_cue
 from facets.relations.entailment_features import PairFeatures, pair_features, word_reason
 from facets.relations.frames import frames
 from facets.relations.model import PatternEncoder
@@ -34,6 +35,7 @@ class EntailmentLabel(StrEnum):
     ENTAILED_BY = "entailed_by"  # the hypothesis entails the premise
     PARAPHRASE = "paraphrase"  # each entails the other
     NEUTRAL = "neutral"  # neither
+    CONTRADICTS = "contradicts"  # both cannot hold
 
 
 # Directions that are closer than this are not told apart.
@@ -42,6 +44,7 @@ _LEAST_DIFFERENCE = 0.02
 _LAPSE = 0.06
 # Patterns that stand for patterns in general.
 _BACKGROUND_PATTERNS = 500
+_NEGATED = "one is negated and the other is not"
 # In the order of the columns of probabilities.
 LABELS = (
     EntailmentLabel.ENTAILS,
@@ -64,7 +67,7 @@ class Entailment:
             more specific pattern.
         label: The decision.
         confidence: Probability of ``label``, fitted on development data, in ``[0, 1]``.
-        negation_differs: One side is negated and the other is not; the label is then ``NEUTRAL``.
+        negation_differs: One side is negated and the other is not.
         facet_score: How well the facets of both sides cover each other, eq. 3.11, in ``[-1, 1]``. Both directions of
             eq. 3.10 are equal to three digits: facet k of one pattern meets facet k of the other.
         reason: Why, in a few words: ``buy, so own``; empty where likeness alone decides.
@@ -109,14 +112,19 @@ def detect_entailment(
     first, second = _tokenized(model, premises, hypotheses)
     if not first:
         return []
-    features = pair_features(model, first, second, background_MD)
+    # What is denied is compared as what it denies.
+    features = pair_features(model, list(map(_affirmed, first)), list(map(_affirmed, second)), background_MD)
     probabilities_P4 = label_probabilities(features, model.relations.confidence.entailment)
     forward_P, backward_P = features.column("coverage")
+    # Where the table says the same of both, neither side is the more special one, whatever else tips the scale. The
+    # scores keep that, as the order of pairs is worse without.
+    said_twice_P = np.minimum(*features.column("implied"))
     return [
         _result(
             premise,
             hypothesis,
             probabilities_P4[place],
+            said_twice=said_twice_P[place],
             facet_score=float(forward_P[place] + backward_P[place]) / 2,
             threshold=model.relations.confidence.entailment.threshold,
         )
@@ -185,19 +193,40 @@ def decided_label(shares_4: NDArray[np.float64], threshold: float) -> Entailment
     return EntailmentLabel.ENTAILS if entails > entailed_by else EntailmentLabel.ENTAILED_BY
 
 
+def _affirmed(tokens: tuple[str, ...]) -> tuple[str, ...]:
+    """A pattern without its negation; one that is negated by more than a word stays as it is."""
+    cue = negation_cue(tokens)
+    place = tokens.index(cue) if cue in tokens else len(tokens)
+    return tokens[:place] + tokens[place + 1 :]
+
+
 def _result(
     premise: Sequence[str],
     hypothesis: Sequence[str],
     shares_4: NDArray[np.float64],
     *,
+    said_twice: float,
     facet_score: float,
     threshold: float,
 ) -> Entailment:
-    first, second = (read_wording(tokens, wordnet()) for tokens in (premise, hypothesis))
-    differs = first.is_negated != second.is_negated
-    # Who was not killed was not assassinated either.
-    shares = shares_4[[1, 0, 2, 3]] if first.is_negated else shares_4
-    label = EntailmentLabel.NEUTRAL if differs else decided_label(shares, threshold)
+    first, second = [read_wording(tokens, wordnet()) for tokens in (premise, hypothesis)]
+    affirmed = [read_wording(_affirmed(tuple(tokens)), wordnet()) for tokens in (premise, hypothesis)]
+    exclusion, why = frames().contradiction(affirmed[0], affirmed[1])
+    exclusion *= 1 - _LAPSE
+    if first.is_negated != second.is_negated:
+        # Who was murdered cannot be said not to have been killed; who is alive is not dead.
+        side = int(first.is_negated)
+        contradiction, reason = float(shares_4[side] + shares_4[2]) * (1 - exclusion), _NEGATED
+        shares = np.zeros(len(LABELS))
+        shares[side] = exclusion * (1 - contradiction)
+        shares[3] = 1 - contradiction - shares[side]
+    else:
+        # Who was not killed was not assassinated either; what is neither open nor closed is no contradiction.
+        contradiction, reason = 0.0 if first.is_negated else exclusion, why
+        shares = (shares_4[[1, 0, 2, 3]] if first.is_negated else shares_4) * (1 - contradiction)
+    told = shares + said_twice * np.array([-shares[0], -shares[1], shares[0] + shares[1], 0.0])
+    is_contradiction = contradiction >= threshold
+    label = EntailmentLabel.CONTRADICTS if is_contradiction else decided_label(told, threshold)
     entails, entailed_by, paraphrase, _ = (float(share) for share in shares)
     return Entailment(
         premise=" ".join(premise),
@@ -206,17 +235,17 @@ def _result(
         backward_score=entailed_by + paraphrase,
         direction=entails - entailed_by,
         label=label,
-        confidence=float(shares[LABELS.index(label)]),
-        negation_differs=differs,
+        confidence=contradiction if is_contradiction else float(told[LABELS.index(label)]),
+        negation_differs=first.is_negated != second.is_negated,
         facet_score=facet_score,
-        reason=_reason(first, second, label),
+        reason=reason if is_contradiction else _reason(first, second, label),
     )
 
 
 def _reason(first: Wording, second: Wording, label: EntailmentLabel) -> str:
     """What the table of relations or single words say for a label; empty where they say something else."""
     if first.is_negated != second.is_negated:
-        return "one is negated and the other is not"
+        return _NEGATED
     if first.is_negated:
         # Negated, the general one entails the special one.
         turned = {

@@ -2,7 +2,8 @@
 
 ``frames.txt`` names relations with the expressions that say them, and what follows from each or held before it. A
 pattern is read as one clause (``read_clause``) and looked up; a word that the table does not have counts as the table's
-synonyms and more general words of WordNet. What one relation entails is whatever is reached from it.
+synonyms and more general words of WordNet. What one relation entails is whatever is reached from it; two contradict
+each other where one reaches a relation that excludes what the other reaches.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -101,6 +102,7 @@ class Frames:
             for expression in expressions:
                 self._add(name, expression)
         self._reached = _closure(rows)
+        self._excluded = _exclusions(rows)
         self.readings = lru_cache(_CACHED)(self._find_readings)
 
     def compare(self, premise: Wording, hypothesis: Wording) -> Finding:
@@ -129,11 +131,47 @@ class Frames:
             return Finding(0.0, best.implied, "only one is said to be so")
         return best
 
+    def contradiction(self, premise: Wording, hypothesis: Wording) -> tuple[float, str]:
+        """How surely both cannot hold, in ``[0, 1]``, and why; negations are left to the caller.
+
+        Example:
+            >>> from facets.relations.wording import read_wording
+            >>> words = wordnet()
+            >>> sold, owns = (read_wording(f"$ARG1 {verb} $ARG2".split(), words) for verb in ("sold", "owns"))
+            >>> frames().contradiction(sold, owns)
+            (1.0, 'sell, so no longer own')
+        """
+        sides = (premise, hypothesis), (hypothesis, premise)
+        found = [
+            (own.strength * other.strength, f"{_spoken(own)}, so {'no longer' if is_ended else 'not'} {_spoken(other)}")
+            for first, second in sides
+            if premise.is_doubted == hypothesis.is_doubted
+            for own in self.readings(first.clause)
+            for other in self.readings(second.clause)
+            if own.modifiers == other.modifiers
+            for is_ended in self._exclude(own, other)
+            if not is_ended or second.clause.tense == "present"
+        ]
+        return max(found, default=(0.0, ""))
+
+    def _exclude(self, own: Reading, other: Reading) -> Iterator[bool]:
+        """For each exclusion of one by the other, whether it is of what has ended."""
+        claimed = {(name, flips != other.is_exchanged) for name, flips in self._holding(other.name)}
+        for name, flips in self._holding(own.name):
+            for (target, exchanged), is_ended in self._excluded.get(name, {}).items():
+                if (target, exchanged != (flips != own.is_exchanged)) in claimed:
+                    yield is_ended
+
+    def _holding(self, name: str) -> list[Node]:
+        """A relation with what follows from it at the same time."""
+        steps = self._reached.get(name, {})
+        return [(name, False), *(node for node, step in steps.items() if not step.was_before)]
+
     def _between(self, own: Reading, other: Reading, tense: str) -> Finding:
         strength = own.strength * other.strength
         is_exchanged = own.is_exchanged != other.is_exchanged
         step = self._reached.get(own.name, {}).get((other.name, is_exchanged))
-        if own.name == other.name and not is_exchanged:
+        if own.name == other.name and (not is_exchanged or own.name.startswith("as ")):  # "as tall as"
             step = step or Step((own.name,), False)
         same_word = own.name == other.name and own.word == other.word
         if step is None or (other.is_kind and not same_word):
@@ -238,12 +276,26 @@ def _row(line: str) -> tuple[str, list[str], list[str], list[str]]:
     return columns[0], expressions, follows, before
 
 
+def _exclusions(rows: Sequence[tuple[str, list[str], list[str], list[str]]]) -> dict[str, dict[Node, bool]]:
+    """What each relation excludes, and whether it is only over: behind an exclamation mark."""
+    names = {name for name, *_ in rows}
+    found: dict[str, dict[Node, bool]] = {}
+    for name, _, follows, before in rows:
+        for targets, is_ended in ((follows, False), (before, True)):
+            for target in (target.removeprefix("!") for target in targets if target.startswith("!")):
+                node = (target.removeprefix("~"), target.startswith("~"))
+                if node[0] not in names:
+                    raise ValueError(f"{name}: expected a relation of the table, got {node[0]!r}")
+                found.setdefault(name, {})[node] = is_ended
+    return found
+
+
 def _closure(rows: Sequence[tuple[str, list[str], list[str], list[str]]]) -> Mapping[str, Mapping[Node, Step]]:
     """Everything that follows from each relation, by the fewest steps; what holds still before what was."""
     edges: dict[str, list[tuple[Node, bool]]] = {name: [] for name, *_ in rows}
     for name, expressions, follows, before in rows:
         for targets, was_before in ((follows, False), (before, True)):
-            for target in targets:
+            for target in (target for target in targets if not target.startswith("!")):
                 node = (target.removeprefix("~"), target.startswith("~"))
                 if node[0] not in edges:
                     raise ValueError(f"{name}: expected a relation of the table, got {node[0]!r}")

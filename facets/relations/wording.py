@@ -192,6 +192,8 @@ def read_clause(tokens: Sequence[str], words: WordNet) -> Clause:
         inner, behind = [*(token for token in behind if token not in ("each", "other")), "with"], []
     inner, is_participle = _plain(inner, words), bool(inner) and inner[0] == ","
     is_copular, inner = _without_copula(inner)
+    if is_copular and inner == ["like"]:
+        inner = ["similar", "to"]  # no verb here
     modifiers: frozenset[str] = frozenset()
     verb = next((place for place, token in enumerate(inner) if words.is_verb(token)), None)
     if verb == 0 and inner[-1:] == ["by"] and _is_passive(inner, is_copular or is_participle, words):

@@ -121,7 +121,7 @@ def test_entailment_has_two_directions(client):
     assert results[1].facet_score == pytest.approx(1.0, abs=1e-3)
     assert results[1].forward_score == results[1].backward_score > 0.9
     assert results[1].reason
-    assert (results[2].label, results[2].negation_differs) == ("neutral", True)
+    assert (results[2].label, results[2].negation_differs) == ("contradicts", True)
 
 
 def test_wrong_models_are_refused(client):

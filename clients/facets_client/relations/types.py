@@ -239,7 +239,7 @@ class Entailment:
             specific pattern.
         label: The decision, never unspecified.
         confidence: Confidence in the label: its probability, fitted on development data, in [0, 1].
-        negation_differs: True when one side is negated and the other is not; the label is then neutral.
+        negation_differs: True when one side is negated and the other is not.
         facet_score: How well the facets of both sides cover each other, in [-1, 1]; it has no direction.
         reason: Why, in a few words: "buy, so own"; empty where likeness alone decides.
     """

@@ -29,6 +29,7 @@ from facets_lab.evaluation.statistics import Metrics, with_intervals
 from facets_lab.relations.evaluation import load_relation_models
 
 LABELS = (">", "<", ":", "N")
+_CONTRADICTION = "!"  # counts as neither here: the evaluation is about what follows
 # By whether the second triple entails the first.
 _FOLLOWS = {"True": (">", ":"), "False": ("<", "N")}
 _PLURAL = re.compile("(ies|es|s|y|e)$")
@@ -111,15 +112,16 @@ _Row = tuple[str, str, tuple[str, ...], tuple[float, float]]
 
 
 def _labelled(where: str, parts: list[str]) -> _Row:
-    if len(parts) != 5 or parts[0] not in LABELS or not (parts[3].isdigit() and parts[4].isdigit()):
+    if len(parts) != 5 or parts[0] not in (*LABELS, _CONTRADICTION) or not (parts[3].isdigit() and parts[4].isdigit()):
         got = "\t".join(parts)[:80]
         raise InvalidInputError(
-            f"{where}: expected label (> < : N)<TAB>pattern<TAB>pattern<TAB>frequency<TAB>frequency, got {got!r}"
+            f"{where}: expected label (> < : N !)<TAB>pattern<TAB>pattern<TAB>frequency<TAB>frequency, got {got!r}"
         )
     for pattern in parts[1:3]:
         if pattern.count(ARG1) != 1 or pattern.count(ARG2) != 1:
             raise InvalidInputError(f"{where}: expected {ARG1} and {ARG2} once in each pattern, got {pattern!r}")
-    return parts[1], parts[2], (parts[0],), (float(parts[3]), float(parts[4]))
+    label = "N" if parts[0] == _CONTRADICTION else parts[0]
+    return parts[1], parts[2], (label,), (float(parts[3]), float(parts[4]))
 
 
 def _triples(where: str, parts: list[str]) -> _Row:

@@ -44,6 +44,7 @@ class EntailmentLabel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ENTAILMENT_LABEL_ENTAILED_BY: _ClassVar[EntailmentLabel]
     ENTAILMENT_LABEL_PARAPHRASE: _ClassVar[EntailmentLabel]
     ENTAILMENT_LABEL_NEUTRAL: _ClassVar[EntailmentLabel]
+    ENTAILMENT_LABEL_CONTRADICTS: _ClassVar[EntailmentLabel]
 ENTITY_SOURCE_UNSPECIFIED: EntitySource
 ENTITY_SOURCE_SPANS: EntitySource
 ENTITY_SOURCE_GAZETTEER: EntitySource
@@ -69,6 +70,7 @@ ENTAILMENT_LABEL_ENTAILS: EntailmentLabel
 ENTAILMENT_LABEL_ENTAILED_BY: EntailmentLabel
 ENTAILMENT_LABEL_PARAPHRASE: EntailmentLabel
 ENTAILMENT_LABEL_NEUTRAL: EntailmentLabel
+ENTAILMENT_LABEL_CONTRADICTS: EntailmentLabel
 
 class EntitySpan(_message.Message):
     __slots__ = ("start", "end", "type")

@@ -1,7 +1,8 @@
 """Plain pairs that were written before any model answered them, beside what a simpler answer would get.
 
 ``entailment_pairs.tsv``, ``_dev`` and ``_drawn`` were read while the table of relations was written; ``_held`` were
-answered once, at the end, and nothing was changed after that.
+answered once, at the end, and nothing was changed after that. ``_fresh`` and ``_fresh_second`` were written by another
+hand; each was answered before the table learned from it. Contradictions were ``N`` before there was a label for them.
 """
 
 from collections import Counter
@@ -19,6 +20,7 @@ LABELS = {
     "<": EntailmentLabel.ENTAILED_BY,
     ":": EntailmentLabel.PARAPHRASE,
     "N": EntailmentLabel.NEUTRAL,
+    "!": EntailmentLabel.CONTRADICTS,
 }
 MIRRORED = {
     EntailmentLabel.ENTAILS: EntailmentLabel.ENTAILED_BY,
@@ -48,7 +50,9 @@ def answers_of(engine: RelationEngine, name: str) -> list[Entailment]:
         ("entailment_pairs.tsv", 29),
         ("entailment_pairs_dev.tsv", 29),
         ("entailment_pairs_drawn.tsv", 25),
-        ("entailment_pairs_held.tsv", 26),
+        ("entailment_pairs_held.tsv", 27),
+        ("entailment_pairs_fresh.tsv", 29),
+        ("entailment_pairs_fresh_second.tsv", 26),
     ],
 )
 def test_plain_pairs_are_answered_rightly_in_both_orders(engine: RelationEngine, name: str, least_right: int) -> None:

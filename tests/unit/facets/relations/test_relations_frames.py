@@ -12,6 +12,8 @@ want | want
 spouse | is married to; ~is married to; marry; ~marry
 sell to | sell to; ~buy from
 sue | sue; take . to court
+sell | sell | | own; !own
+older | older than; ~younger than | !~older
 leader | leader of; head of
 """.splitlines()
 
@@ -99,3 +101,27 @@ def test_expressions_of_the_table_are_read_as_their_relations() -> None:
         ("$ARG1 died because of $ARG2", "cause death"),
     ]:
         assert name in {reading.name for reading in table.readings(read(pattern).clause)}
+
+
+@pytest.mark.parametrize(
+    ("premise", "hypothesis", "contradicts"),
+    [
+        ("$ARG1 sold $ARG2", "$ARG1 owns $ARG2", True),
+        ("$ARG1 sold $ARG2", "$ARG1 owned $ARG2", False),
+        ("$ARG1 is older than $ARG2", "$ARG1 is younger than $ARG2", True),
+        ("$ARG1 is older than $ARG2", "$ARG2 is younger than $ARG1", False),
+        ("$ARG1 bought $ARG2", "$ARG1 sold $ARG2", False),
+        ("$ARG1 may be older than $ARG2", "$ARG1 is younger than $ARG2", False),
+    ],
+)
+def test_what_excludes_each_other_contradicts_both_ways(
+    table: Frames, premise: str, hypothesis: str, contradicts: bool
+) -> None:
+    first, second = read(premise), read(hypothesis)
+    assert (table.contradiction(first, second)[0] > 0.5) is contradicts
+    assert table.contradiction(first, second) == table.contradiction(second, first)
+
+
+def test_an_exclusion_of_an_unknown_relation_is_refused() -> None:
+    with pytest.raises(ValueError, match="'nothing'"):
+        Frames(["buy | buy | !nothing"], wordnet())
