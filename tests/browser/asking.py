@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Page
 
-__all__ = ["EXAMPLES", "ask", "example", "open_view", "settled"]
+__all__ = ["EXAMPLES", "PLAIN", "ask", "example", "open_view", "settled"]
 
 EXAMPLES = {
     "search": "games played with a ball",
@@ -12,7 +12,11 @@ EXAMPLES = {
     "relations": "Said, denied, asked",
     "papers": "A parser",
     "map": "The samples",
+    "sides": "facets and words, words alone",
+    "diagnose": "The samples, five questions",
 }
+# Views that show something before anything is asked.
+PLAIN = ("documents", "add", "status")
 
 
 def example(page: Page, label: str) -> None:
@@ -35,5 +39,5 @@ def settled(page: Page) -> None:
 
 def open_view(page: Page, name: str) -> None:
     """Goes to another view by its link."""
-    page.get_by_role("navigation", name="Views").get_by_role("link", name=name.title(), exact=True).click()
-    page.locator(f".view.{name} form").wait_for()
+    page.locator(f'.bar a[href="#{name}"]:not(.brand)').click()
+    page.locator(f".view.{name} .card").first.wait_for()

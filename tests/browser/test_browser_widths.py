@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from asking import EXAMPLES, example, open_view
+from asking import EXAMPLES, PLAIN, example, open_view
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
@@ -32,6 +32,13 @@ def test_every_view_fits_its_answer_comes_into_sight_and_axe_finds_nothing(view:
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name
         top = page.locator(".results > *").first.bounding_box()
         assert top is not None and 0 <= top["y"] < WIDTHS[width] * 0.8, f"{name}: the answer begins at {top}"
+        assert "undefined" not in page.locator("main").inner_text(), name
+        violations = Axe().run(page, options=RULES).response["violations"]
+        found += [(name, one["id"], [node["target"] for node in one["nodes"]][:3]) for one in violations]
+    for name in PLAIN:
+        open_view(page, name)
+        page.locator("main .card").nth(1).wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
         assert "undefined" not in page.locator("main").inner_text(), name
         violations = Axe().run(page, options=RULES).response["violations"]
         found += [(name, one["id"], [node["target"] for node in one["nodes"]][:3]) for one in violations]

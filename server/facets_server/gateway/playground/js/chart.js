@@ -14,6 +14,7 @@ export class Chart extends EventTarget {
   points = [];
   #view = { scale: 1, x: 0, y: 0 };
   #theme = null;
+  #labels = [];
   #found = new Set();
   #chosen = null;
   #hovered = null;
@@ -51,6 +52,12 @@ export class Chart extends EventTarget {
     this.#chosen = chosen ?? null;
     this.#hovered = null;
     this.#bounds = bounds(points);
+    this.redraw();
+  }
+
+  /** Names that stand on the map, the most important first: one that would cover another is moved, or left out. */
+  name(labels) {
+    this.#labels = labels;
     this.redraw();
   }
 
@@ -103,7 +110,30 @@ export class Chart extends EventTarget {
     for (const point of this.#order()) this.#dot(point, hues);
     const ink = getComputedStyle(canvas).color;
     for (const point of this.points) if (this.#found.has(point.key)) this.#circle(point, RADIUS + 4, ink, 1.5);
+    this.#write(hues, getComputedStyle(canvas));
     for (const point of [this.#hovered, this.#chosen]) if (point) this.#circle(point, RADIUS + 3.5, ink, 2.5);
+  }
+
+  #write(hues, style) {
+    const { context, canvas } = this;
+    const taken = [];
+    context.font = `600 13px ${style.fontFamily}`;
+    context.textAlign = "center";
+    context.lineJoin = "round";
+    for (const label of this.#labels) {
+      if (this.#theme !== null && label.hue !== this.#theme) continue;
+      const [x, y] = this.#place(label);
+      const half = context.measureText(label.text).width / 2 + 4;
+      const middle = Math.min(Math.max(x, half), canvas.clientWidth - half);
+      const free = [0, -18, 18, -36, 36].find((shift) => !taken.some((box) => Math.abs(box.x - middle) < box.half + half && Math.abs(box.y - y - shift) < 17));
+      if (free === undefined) continue;
+      taken.push({ x: middle, y: y + free, half });
+      context.lineWidth = 5;
+      context.strokeStyle = style.backgroundColor;
+      context.strokeText(label.text, middle, y + free);
+      context.fillStyle = hues[label.hue % NUM_HUES];
+      context.fillText(label.text, middle, y + free);
+    }
   }
 
   /** Those of the theme in focus last, so that they lie on top. */

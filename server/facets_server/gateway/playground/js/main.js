@@ -7,6 +7,11 @@ import { forget, listModels } from "./served.js";
 
 const VIEWS = {
   search: () => import("./views/search.js"),
+  documents: () => import("./views/documents.js"),
+  add: () => import("./views/add.js"),
+  sides: () => import("./views/sides.js"),
+  diagnose: () => import("./views/diagnose.js"),
+  status: () => import("./views/status.js"),
   facets: () => import("./views/facets.js"),
   similarity: () => import("./views/similarity.js"),
   summary: () => import("./views/summary.js"),
@@ -17,7 +22,6 @@ const VIEWS = {
 const CONNECTION = { waiting: "Connecting", reached: "Connected", lost: "No connection" };
 
 const main = document.getElementById("main");
-const views = document.getElementById("views");
 const banner = document.getElementById("banner");
 let shown = { name: "", close: () => {} };
 let turn = 0;
@@ -54,7 +58,7 @@ function failed(error) {
 }
 
 function mark(name) {
-  for (const link of views.querySelectorAll("a")) {
+  for (const link of document.querySelectorAll("#views a, #status-link")) {
     const current = link.hash === `#${name}`;
     if (current) {
       link.setAttribute("aria-current", "page");

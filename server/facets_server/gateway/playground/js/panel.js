@@ -74,7 +74,7 @@ export function panel(root, parts) {
 
   function fillAndRun(values) {
     fill(form, values);
-    return run();
+    return form.checkValidity() ? run() : undefined;
   }
 
   const again = (event) => event.detail === "reached" && failed && run();

@@ -34,6 +34,11 @@ export async function modelChoices(...tasks) {
   return found.map((model) => [model.name, model.name]);
 }
 
+/** All collections, in the order of their names. */
+export function listCollections() {
+  return all("CollectionService/ListCollections", "collections");
+}
+
 /**
  * The field of the collection: a choice of all of them, or a name to type where the key may not list them.
  * @returns {Promise<{control: HTMLElement, element: HTMLElement, count: number, hasSamples: boolean}>} `count` is the
@@ -41,7 +46,7 @@ export async function modelChoices(...tasks) {
  */
 export async function collectionField() {
   try {
-    const found = await all("CollectionService/ListCollections", "collections");
+    const found = await listCollections();
     const hasSamples = found.some((one) => one.name === "samples");
     const choices = found.map((one) => [one.name, `${one.name} (${count(one.numDocuments ?? 0)})`]);
     const control = select("collection", choices, hasSamples ? "samples" : "");
@@ -58,8 +63,9 @@ export async function collectionField() {
 export function withoutCollections(root, title) {
   root.append(
     h("h1", {}, title),
-    h("p", { class: "lede" }, "This server holds no documents yet. Store some, then reload this page:"),
-    h("pre", {}, h("code", {}, "facets index YOUR-FILE.jsonl --collection mine --create")),
+    h("p", { class: "lede" }, "This server holds no documents yet."),
+    h("p", {}, h("a", { href: "#add" }, "Add files here"), ", or by command:"),
+    h("pre", { tabindex: 0, "aria-label": "Command" }, h("code", {}, "facets index YOUR-FILE.csv --collection mine --create")),
   );
   return { open: () => {}, close: () => {} };
 }

@@ -52,8 +52,12 @@ export async function open(root) {
 }
 
 function show(answer, values) {
-  const explanation = answer.explanations[0];
-  const text = new Text(values.text);
+  return explained(answer.explanations[0], values.text);
+}
+
+/** A text with its facets: the words of each light up. */
+export function explained(explanation, string) {
+  const text = new Text(string);
   const facets = (explanation.facets ?? []).map((facet) => ({ ...facet, facet: facet.facet ?? 0, span: span(facet.span) }));
   const passage = h("p", { class: "passage large" }, attended(text, explanation.tokens ?? [], facets));
   const nodes = [

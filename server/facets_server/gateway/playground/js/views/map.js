@@ -20,7 +20,7 @@ export async function open(root) {
   const view = panel(root, {
     name: "map",
     title: "Map",
-    lede: "Documents that are about the same lie together. Colours are themes: groups of facets, named by their nearest words.",
+    lede: "Documents that are about the same lie together. Colours are themes: groups of facets, named on the map by their nearest words.",
     controls: [
       h(
         "div",
@@ -121,14 +121,22 @@ class Atlas {
 
   #fit() {
     this.fitted = this.documents.length;
-    this.plane = principalPlane(this.documents.map((document) => document.vector), this.plane.axes);
     this.centers = clusters(this.documents.flatMap((document) => document.facets.map((facet) => facet.vector)), NUM_THEMES);
+    for (const document of this.documents) this.#assign(document);
+    // The plane in which themes differ most, not single documents: so they lie apart.
+    const groups = this.centers.map((_, theme) => this.documents.filter((document) => document.theme === theme)).filter((group) => group.length);
+    const means = groups.map((group) => mean(group.map((document) => document.vector)));
+    this.plane = principalPlane(means.length > 2 ? means : this.documents.map((document) => document.vector), this.plane.axes);
+  }
+
+  #assign(document) {
+    for (const facet of document.facets) facet.theme = closest(facet.vector, this.centers);
+    document.theme = mainTheme(document.facets, this.centers);
   }
 
   #point(document) {
-    for (const facet of document.facets) facet.theme = closest(facet.vector, this.centers);
+    this.#assign(document);
     const [x, y] = project(document.vector, this.plane);
-    document.theme = mainTheme(document.facets, this.centers);
     return { x, y: -y, key: document.id, hue: document.theme, themes: new Set(document.facets.map((facet) => facet.theme)), document };
   }
 
@@ -152,7 +160,16 @@ class Atlas {
   #list() {
     const sizes = this.centers.map((_, theme) => this.chart.points.filter((point) => point.themes.has(theme)).length);
     const order = [...sizes.keys()].sort((first, second) => sizes[second] - sizes[first]);
+    this.chart.name(order.filter((theme) => this.themes[theme]).map((theme) => this.#label(theme)).filter(Boolean));
     this.legend.replaceChildren(...order.map((theme) => this.#themeButton(theme, sizes[theme])));
+  }
+
+  /** The name of a theme, in the middle of the documents that are mostly of it. */
+  #label(theme) {
+    const mine = this.chart.points.filter((point) => point.hue === theme);
+    if (!mine.length) return null;
+    const middle = (axis) => mine.map((point) => point[axis]).sort((a, b) => a - b)[Math.floor(mine.length / 2)];
+    return { x: middle("x"), y: middle("y"), hue: theme, text: this.themes[theme].split(", ").slice(0, 2).join(", ") };
   }
 
   #themeButton(theme, size) {
@@ -160,7 +177,7 @@ class Atlas {
       "button",
       { type: "button", class: `facet ${hue(theme)}` },
       h("span", { class: "swatch" }),
-      h("span", {}, this.themes[theme] || `theme ${theme + 1}`),
+      h("span", {}, this.themes[theme] || "\u2026"),
       h("span", { class: "number" }, count(size)),
     );
     attend(

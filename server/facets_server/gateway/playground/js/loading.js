@@ -1,0 +1,146 @@
+/** Sending the documents of a file, batch by batch: it waits for a server that is away, and goes on where it stopped. */
+
+import { call, CallError, connection } from "./api.js";
+import { documentOf, isOneDocument, rowsOf } from "./records.js";
+
+const BATCH = 64;
+const BATCH_CHARACTERS = 300_000;
+const PAUSE_MS = 1_000;
+const TRANSIENT = new Set(["lost", "unavailable", "resource_exhausted", "deadline_exceeded"]);
+const MOST_REJECTED = 100; // that are kept to be shown
+
+/** One file on its way into a collection. Sends "change" whenever there is something to show. */
+export class Load extends EventTarget {
+  read = 0;
+  stored = 0;
+  rows = 0;
+  numRejected = 0;
+  /** @type {{row: number, why: string}[]} The first ones. */
+  rejected = [];
+  waiting = false;
+  #batch = [];
+  #characters = 0;
+  #stop = new AbortController();
+
+  /**
+   * @param {File} file
+   * @param {string} collection
+   * @param {{text: string, title: string, id: string}} columns
+   */
+  constructor(file, collection, columns) {
+    super();
+    this.file = file;
+    this.collection = collection;
+    this.columns = columns;
+    this.key = `facets-load ${collection} ${file.name} ${file.size} ${file.lastModified} ${Object.values(columns).join(" ")}`;
+    /** Rows that an earlier try has stored. */
+    this.before = Number(storage("getItem", this.key) ?? 0);
+  }
+
+  stop() {
+    this.#stop.abort();
+  }
+
+  get stopped() {
+    return this.#stop.signal.aborted;
+  }
+
+  /**
+   * Stores everything, or all until it is stopped.
+   * @throws {CallError|FileError}
+   */
+  async run() {
+    for await (const row of rowsOf(this.file, (bytes) => (this.read = bytes))) {
+      if (this.stopped) return;
+      this.rows += 1;
+      if (this.rows <= this.before) continue;
+      await this.#take(row);
+    }
+    await this.#send();
+    if (!this.stopped) storage("removeItem", this.key);
+    this.#changed();
+  }
+
+  async #take(row) {
+    const madeId = isOneDocument(this.file) ? this.file.name : `${this.file.name}#${this.rows}`;
+    const document = typeof row === "string" ? row : documentOf(row, this.columns, madeId);
+    if (typeof document === "string") return this.#reject(this.rows, document);
+    const again = this.#batch.findIndex(({ document: other }) => other.id === document.id);
+    if (again >= 0) return this.#reject(this.rows, `has the id of row ${this.#batch[again].row}`);
+    this.#batch.push({ row: this.rows, document });
+    this.#characters += document.text.length;
+    if (this.#batch.length >= BATCH || this.#characters >= BATCH_CHARACTERS) await this.#send();
+  }
+
+  async #send() {
+    const batch = this.#batch;
+    [this.#batch, this.#characters] = [[], 0];
+    if (batch.length) await this.#store(batch);
+    if (this.stopped) return;
+    storage("setItem", this.key, String(this.rows));
+    this.#changed();
+  }
+
+  /** A batch is stored as a whole or not at all: one with a bad document is cut until that is alone. */
+  async #store(batch) {
+    try {
+      const documents = batch.map(({ document }) => document);
+      await this.#patiently(() => call("DocumentService/Upsert", { collection: this.collection, documents }, this.#stop.signal));
+      this.stored += batch.length;
+    } catch (error) {
+      if (this.stopped) return;
+      if (error.code !== "invalid_argument") throw error;
+      if (batch.length === 1) return this.#reject(batch[0].row, error.message);
+      const middle = Math.ceil(batch.length / 2);
+      await this.#store(batch.slice(0, middle));
+      await this.#store(batch.slice(middle));
+    }
+  }
+
+  async #patiently(send) {
+    while (true) {
+      try {
+        return await send();
+      } catch (error) {
+        if (!(error instanceof CallError) || !TRANSIENT.has(error.code) || this.stopped) throw error;
+        this.waiting = true;
+        this.#changed();
+        await this.#pause(error.code);
+        this.waiting = false;
+        this.#changed();
+      }
+    }
+  }
+
+  /** Until the server is back, or for a moment where it only has too much to do. */
+  #pause(code) {
+    return new Promise((resolve) => {
+      const end = () => {
+        connection.removeEventListener("change", end);
+        clearTimeout(timer);
+        resolve();
+      };
+      const timer = setTimeout(end, code === "lost" ? 10 * PAUSE_MS : PAUSE_MS);
+      connection.addEventListener("change", end);
+      this.#stop.signal.addEventListener("abort", end, { once: true });
+    });
+  }
+
+  #reject(row, why) {
+    this.numRejected += 1;
+    if (this.rejected.length < MOST_REJECTED) this.rejected.push({ row, why });
+  }
+
+  #changed() {
+    this.dispatchEvent(new Event("change"));
+  }
+}
+
+/** What this browser keeps; nothing where storage is switched off. */
+function storage(act, ...given) {
+  try {
+    return localStorage[act](...given);
+  } catch {
+    return null;
+  }
+}

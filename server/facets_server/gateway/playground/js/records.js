@@ -1,0 +1,198 @@
+/** Files as rows, read in bounded memory: JSON lines, JSON arrays, CSV, TSV, and plain text. */
+
+const SUFFIXES = {
+  jsonl: lines,
+  ndjson: lines,
+  json: array,
+  csv: table,
+  tsv: table,
+  txt: whole,
+  text: whole,
+  md: whole,
+  markdown: whole,
+  rst: whole,
+};
+const MOST_ARRAY_BYTES = 100_000_000; // of a JSON array, which is read as a whole
+const MOST_TEXT_BYTES = 30_000_000;
+const TEXTS = ["text", "body", "content", "contents", "abstract", "passage", "article", "description", "message", "summary"];
+const TITLES = ["title", "headline", "heading", "subject"];
+const IDS = ["id", "_id", "doc_id", "docid", "document_id", "uuid"];
+
+/** What can be read here, for people. */
+export const READABLE = "JSON lines, JSON, CSV, TSV, text, Markdown";
+export const ACCEPT = Object.keys(SUFFIXES).map((suffix) => `.${suffix}`).join(",");
+
+/** Why a file cannot be read, in one sentence. */
+export class FileError extends Error {}
+
+/**
+ * The rows of a file, each an object or a string that says what is wrong with it.
+ * @param {File} file
+ * @param {(bytes: number) => void} [read] Told how many bytes have been read.
+ * @throws {FileError}
+ */
+export async function* rowsOf(file, read = () => {}) {
+  const reader = SUFFIXES[suffixOf(file)];
+  if (!reader) throw new FileError(`${file.name} is of a format that this page does not read (${READABLE}); the command facets index reads PDF, HTML, Parquet and more.`);
+  yield* reader(file, read);
+}
+
+function suffixOf(file) {
+  return file.name.toLowerCase().split(".").at(-1);
+}
+
+/** Whether a file is one document rather than rows. */
+export function isOneDocument(file) {
+  return SUFFIXES[suffixOf(file)] === whole;
+}
+
+/** Chunks of text: UTF-8 or UTF-16 by its mark, else Windows-1252 where it is no UTF-8. */
+async function* chunks(file, read) {
+  const head = new Uint8Array(await file.slice(0, 65_536).arrayBuffer());
+  const decoder = new TextDecoder(encodingOf(head, file.size <= head.length));
+  const reader = file.stream().getReader();
+  let bytes = 0;
+  while (true) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    bytes += value.length;
+    read(bytes);
+    yield decoder.decode(value, { stream: true });
+  }
+  yield decoder.decode();
+}
+
+function encodingOf(head, isWhole) {
+  if (head[0] === 0xff && head[1] === 0xfe) return "utf-16le";
+  if (head[0] === 0xfe && head[1] === 0xff) return "utf-16be";
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(head, { stream: !isWhole });
+    return "utf-8";
+  } catch {
+    return "windows-1252";
+  }
+}
+
+async function* lines(file, read) {
+  let rest = "";
+  for await (const chunk of chunks(file, read)) {
+    const parts = (rest + chunk).split("\n");
+    rest = parts.pop();
+    for (const line of parts) if (line.trim()) yield object(line);
+  }
+  if (rest.trim()) yield object(rest);
+}
+
+function object(line) {
+  try {
+    const value = JSON.parse(line);
+    return value !== null && typeof value === "object" && !Array.isArray(value) ? value : "is no JSON object";
+  } catch {
+    return "is no JSON";
+  }
+}
+
+async function* array(file, read) {
+  if (file.size > MOST_ARRAY_BYTES) throw new FileError(`${file.name} is too large for one JSON value here; JSON lines may have any size.`);
+  let found;
+  try {
+    found = JSON.parse(await text(file, read));
+  } catch {
+    throw new FileError(`${file.name} is no JSON.`);
+  }
+  const items = Array.isArray(found) ? found : Object.values(found).find(Array.isArray) ?? [found];
+  for (const item of items) yield item !== null && typeof item === "object" && !Array.isArray(item) ? item : "is no JSON object";
+}
+
+async function* whole(file, read) {
+  if (file.size > MOST_TEXT_BYTES) throw new FileError(`${file.name} is too large for one document.`);
+  yield { id: file.name, text: await text(file, read), title: file.name };
+}
+
+async function text(file, read) {
+  let found = "";
+  for await (const chunk of chunks(file, read)) found += chunk;
+  return found;
+}
+
+async function* table(file, read) {
+  let header = null;
+  for await (const cells of cellsOf(file, read)) {
+    if (header === null) header = cells.map((name, place) => name.trim() || `column ${place + 1}`);
+    else if (cells.length > header.length) yield `has ${cells.length} values, expected ${header.length}`;
+    else yield Object.fromEntries(cells.map((cell, place) => [header[place], valueOf(cell)]).filter(([, value]) => value !== ""));
+  }
+  if (header === null) throw new FileError(`${file.name} is empty.`);
+}
+
+/** A number where it is one and no code such as 007. */
+function valueOf(cell) {
+  if (!/^-?(0|[1-9]\d{0,14})(\.\d{1,15})?$/.test(cell)) return cell;
+  return Number(cell);
+}
+
+/** Rows of cells, as RFC 4180 has them: quotes hold delimiters, line ends and doubled quotes. */
+async function* cellsOf(file, read) {
+  let delimiter = "";
+  let [cells, cell, quoted, closed] = [[], "", false, false];
+  for await (const chunk of chunks(file, read)) {
+    delimiter ||= file.name.toLowerCase().endsWith(".tsv") ? "\t" : delimiterOf(chunk);
+    for (const character of chunk) {
+      if (quoted) {
+        if (character === '"') [quoted, closed] = [false, true];
+        else cell += character;
+      } else if (character === '"' && (closed || cell === "")) {
+        if (closed) cell += '"';
+        [quoted, closed] = [true, false];
+      } else if (character === delimiter) {
+        cells.push(cell);
+        [cell, closed] = ["", false];
+      } else if (character === "\n") {
+        cells.push(cell.replace(/\r$/, ""));
+        if (cells.length > 1 || cells[0] !== "") yield cells;
+        [cells, cell, closed] = [[], "", false];
+      } else {
+        cell += character;
+      }
+    }
+  }
+  if (quoted) throw new FileError(`${file.name}: a quote is not closed.`);
+  if (cell !== "" || cells.length) yield [...cells, cell];
+}
+
+function delimiterOf(chunk) {
+  const line = chunk.split("\n", 1)[0];
+  const counts = [",", ";", "\t", "|"].map((one) => [line.split(one).length, one]);
+  return counts.sort((first, second) => second[0] - first[0])[0][1];
+}
+
+/** Which column is what, by what they are called; the text is the longest one where none is called so. */
+export function guessed(rows) {
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const called = (wanted) => wanted.map((one) => names.find((name) => name.trim().toLowerCase() === one)).find(Boolean) ?? "";
+  const longest = [...names].sort((first, second) => lengthOf(rows, second) - lengthOf(rows, first))[0] ?? "";
+  const text = called(TEXTS) || longest;
+  const title = called(TITLES);
+  return { names, text, title: title === text ? "" : title, id: called(IDS) };
+}
+
+function lengthOf(rows, name) {
+  return rows.reduce((sum, row) => sum + String(row[name] ?? "").length, 0);
+}
+
+/**
+ * A row as a document; a string says why it is none.
+ * @param {Object} row
+ * @param {{text: string, title: string, id: string}} columns
+ * @param {string} madeId Where no column has ids.
+ */
+export function documentOf(row, columns, madeId) {
+  const { [columns.text]: text, [columns.id]: id, ...payload } = row;
+  if (columns.title && columns.title !== "title" && payload[columns.title] !== undefined) {
+    payload.title = payload[columns.title];
+    delete payload[columns.title];
+  }
+  if (typeof text !== "string" && typeof text !== "number") return `has no text in column ${columns.text}`;
+  if (String(text).trim() === "") return "has an empty text";
+  return { id: id === undefined || id === "" ? madeId : String(id), text: String(text), payload };
+}

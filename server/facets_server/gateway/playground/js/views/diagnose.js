@@ -1,0 +1,84 @@
+/** A collection as a whole: duplicates, hubs, whether facets pay for its questions, what its index misses. */
+
+import { call } from "../api.js";
+import { count, decimal, field, h, percent, plural } from "../dom.js";
+import { panel } from "../panel.js";
+import { collectionField, withoutCollections } from "../served.js";
+
+const MOST_QUERIES = 1_000;
+const QUESTIONS = "how do vaccines work\nwhich insects make honey\nwho painted the Mona Lisa\ngames played with a ball\nhow do plants make food";
+
+/** Fills `root` with the view. */
+export async function open(root) {
+  const collection = await collectionField();
+  if (collection.count === 0) return withoutCollections(root, "Diagnose");
+  return panel(root, {
+    name: "diagnose",
+    title: "Diagnose",
+    lede: "What is known of a collection as a whole: duplicates, hubs, and, with questions as people ask them, whether facets pay and what the index misses.",
+    controls: [
+      h("div", { class: "columns" }, collection.element),
+      field("Questions, one a line (may be empty)", h("textarea", { name: "queries", rows: 5 }), `At most ${count(MOST_QUERIES)}. Sentences of the documents themselves promise too much.`),
+    ],
+    action: "Diagnose",
+    examples: collection.hasSamples ? [{ label: "The samples, five questions", values: { collection: "samples", queries: QUESTIONS } }] : [],
+    ask: (values, signal) =>
+      call("CollectionService/DiagnoseCollection", { name: values.collection, queries: values.queries.split("\n").map((line) => line.trim()).filter(Boolean) }, signal),
+    show,
+  });
+}
+
+function show(found) {
+  const vectors = found.vectors ?? {};
+  const seen = Number(found.numPartsSeen ?? 0) < Number(found.numParts ?? 0) ? `, a random ${count(found.numPartsSeen)} of them looked at` : "";
+  const nodes = [
+    h("section", { class: "card stack tight", "aria-labelledby": "found" }, h("h2", { id: "found" }, "What that says"), findings(vectors)),
+    h("section", { class: "card stack tight", "aria-labelledby": "vectors" }, h("h2", { id: "vectors" }, "Vectors"), vectorTable(vectors)),
+  ];
+  if (found.payoff) nodes.push(h("section", { class: "card stack tight", "aria-labelledby": "payoff" }, h("h2", { id: "payoff" }, "Do facets pay?"), ...payoff(found.payoff)));
+  if (found.reachability) nodes.push(h("section", { class: "card stack tight", "aria-labelledby": "reached" }, h("h2", { id: "reached" }, "What the index misses"), ...reached(found.reachability)));
+  return { nodes, status: `${plural(found.numDocuments ?? 0, "document")}, ${plural(found.numParts ?? 0, "part")}${seen}` };
+}
+
+function findings({ findings: told = [] }) {
+  return told.length ? h("ul", {}, told.map((sentence) => h("li", {}, sentence.charAt(0).toUpperCase() + sentence.slice(1)))) : h("p", {}, "Nothing odd was found.");
+}
+
+function rows(head, body) {
+  return h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "group", "aria-label": head.join(", ") },
+    h("table", {}, h("tr", {}, head.map((name) => h("th", { scope: "col" }, name))), body.map((cells) => h("tr", {}, cells.map((cell) => h("td", {}, cell))))),
+  );
+}
+
+function vectorTable(vectors) {
+  const near = [["inner product", vectors.dot], ["cosine", vectors.cosine]].map(([name, one = {}]) => [
+    name,
+    percent(one.selfFirst ?? 0),
+    percent(one.unreached ?? 0),
+    `${count(one.largestHub ?? 0)} of ${count(one.numQueries ?? 0)}`,
+  ]);
+  return h(
+    "div",
+    { class: "stack tight" },
+    h("p", {}, `${count(vectors.numRows ?? 0)} facets of ${vectors.dim ?? 0} dimensions; ${plural(vectors.numDuplicates ?? 0, "duplicate")}; effective rank ${decimal(vectors.effectiveRank, 0)}.`),
+    rows(["By", "Find themselves", "Near nobody", "Largest hub"], near),
+  );
+}
+
+function payoff(found) {
+  const choices = (found.choices ?? []).map((choice) => [choice.numFacets, decimal(choice.contrast), decimal(choice.facetsPerDocument, 1), percent(choice.sameFirst ?? 0)]);
+  return [
+    h("p", {}, `For ${plural(found.numQueries ?? 0, "question")} the best facet is closer than the document's own vector by ${decimal(found.delta, 3)}; documents stand out most with ${found.best} facets.`),
+    rows(["Facets", "Stands out", "Kept a document", "Same first"], choices),
+  ];
+}
+
+function reached(found) {
+  const missed = found.missedIds ?? [];
+  return [
+    h("p", {}, `The index (${found.indexKind}) finds ${percent(found.recall ?? 0)} of what comparing everything finds.`),
+    missed.length > 0 && h("p", { class: "small" }, `Missed most: ${missed.join(", ")}`),
+  ].filter(Boolean);
+}

@@ -1,0 +1,148 @@
+/** How the server is: load, disk, last backup, models, collections; a collection made, taken along, deleted. */
+
+import { call } from "../api.js";
+import { count, h, plural } from "../dom.js";
+import { problem } from "../panel.js";
+import { listCollections, listModels } from "../served.js";
+
+const PAGE = 200;
+const UNITS = ["B", "kB", "MB", "GB", "TB"];
+
+/** Fills `root` with the view. */
+export async function open(root) {
+  const notice = h("div", { class: "notice", role: "status" });
+  const body = h("div", { class: "results" });
+  root.replaceChildren(h("h1", {}, "Status"), h("p", { class: "lede" }, "How this server is, what it holds, and when it was last backed up."), notice, body);
+  const show = async () => {
+    const [state, models, collections] = await Promise.all([serverStatus(), listModels(), listCollections()]);
+    body.replaceChildren(...[server(state), backup(state), collectionCard(collections, { notice, show }), modelCard(models)].filter(Boolean));
+  };
+  await show();
+  return { open: () => {}, close: () => {} };
+}
+
+/** Null where the key may not ask. */
+async function serverStatus() {
+  try {
+    return await call("ModelService/GetServerStatus", {});
+  } catch (error) {
+    if (error.code === "permission_denied") return null;
+    throw error;
+  }
+}
+
+function card(name, ...children) {
+  const id = `card-${name.toLowerCase().replaceAll(" ", "-")}`;
+  return h("section", { class: "card stack tight", "aria-labelledby": id }, h("h2", { id }, name), children);
+}
+
+function table(head, rows) {
+  return h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "group", "aria-label": head.filter(Boolean).join(", ") },
+    h("table", {}, h("thead", {}, h("tr", {}, head.map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))), h("tbody", {}, rows)),
+  );
+}
+
+function bytes(number) {
+  let [value, unit] = [Number(number ?? 0), 0];
+  while (value >= 1000 && unit < UNITS.length - 1) [value, unit] = [value / 1000, unit + 1];
+  return `${value < 10 && unit ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`;
+}
+
+function server(state) {
+  if (!state) return null;
+  const disk = (state.diskUses ?? []).filter((one) => Number(one.numBytes ?? 0)).map((one) => `${one.part} ${bytes(one.numBytes)}`);
+  const answered = (state.requestCounts ?? []).map((one) => `${count(one.numRequests)} ${one.code}`);
+  const facts = [
+    ["Version", state.version],
+    ["Up since", new Date(state.startTime).toLocaleString("en")],
+    ["Calls now", `${state.numRunning ?? 0} worked on, ${state.numQueued ?? 0} waiting, ${plural(state.numStreams ?? 0, "stream")}`],
+    ["Calls so far", answered.join(", ") || "none"],
+    ["Disk", disk.join(", ") || "nothing yet"],
+    ["Disk left", Number(state.freeBytes ?? 0) ? bytes(state.freeBytes) : "not known"],
+  ];
+  return card("Server", h("table", {}, facts.map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, value)))));
+}
+
+/** A backup is taken where the server runs; a page in a browser shall not write there. */
+function backup(state) {
+  if (!state) return null;
+  const last = state.lastBackupTime ? `The last one is of ${new Date(state.lastBackupTime).toLocaleString("en")}.` : "None has been taken yet.";
+  return card("Backup", h("p", {}, last, " It is taken where the server runs, also while it answers:"), h("pre", { tabindex: 0, "aria-label": "Command" }, h("code", {}, "facets-server backup NEW-FOLDER --data-dir DATA")));
+}
+
+function modelCard(models) {
+  const rows = models.map((model) => h("tr", {}, h("th", { scope: "row" }, model.name), [model.task, model.numFacets ?? "", model.dim ?? "", (model.revision ?? "").slice(0, 12)].map((value) => h("td", {}, String(value)))));
+  return card("Models", table(["Model", "Task", "Facets", "Dimensions", "Revision"], rows));
+}
+
+function collectionCard(collections, context) {
+  if (!collections.length) return card("Collections", h("p", {}, "There is none yet. ", h("a", { href: "#add" }, "Add files"), "."));
+  const rows = collections.map((one) => {
+    const asked = new URLSearchParams({ collection: one.name });
+    const damaged = Number(one.numDamaged ?? 0) ? `, ${count(one.numDamaged)} damaged` : "";
+    const button = (label, act) => h("button", { type: "button", class: "quiet", "aria-label": `${label} ${one.name}`, on: { click: act } }, label);
+    return h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, h("a", { href: `#documents?${asked}` }, one.name)),
+      h("td", {}, `${count(one.numDocuments ?? 0)}${damaged}`),
+      h("td", {}, one.model),
+      h("td", {}, one.indexKind),
+      h("td", { class: "row" }, button("Download", () => download(one, context)), button("Delete", () => remove(one, context))),
+    );
+  });
+  return card("Collections", table(["Collection", "Documents", "Model", "Index", ""], rows));
+}
+
+/** All documents as JSON lines, as `facets index` and this page read them. */
+async function download({ name, numDocuments }, { notice }) {
+  const parts = [];
+  let [pageToken, number] = ["", 0];
+  try {
+    do {
+      const page = await call("DocumentService/ListDocuments", { collection: name, pageSize: PAGE, pageToken });
+      for (const { id, text = "", payload = {} } of page.documents ?? []) parts.push(`${JSON.stringify({ id, text, ...payload })}\n`);
+      number += page.documents?.length ?? 0;
+      notice.replaceChildren(`${count(number)} of ${count(numDocuments ?? 0)} documents of ${name} read`);
+      pageToken = page.nextPageToken ?? "";
+    } while (pageToken);
+  } catch (error) {
+    notice.replaceChildren(problem(error));
+    return;
+  }
+  const link = h("a", { href: URL.createObjectURL(new Blob(parts, { type: "application/x-ndjson" })), download: `${name}.jsonl` });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  notice.replaceChildren(`${plural(number, "document")} of ${name} in ${name}.jsonl`);
+}
+
+/** Asks first: a collection does not come back. */
+function remove({ name, numDocuments }, { notice, show }) {
+  const dialog = h(
+    "dialog",
+    { "aria-labelledby": "delete-title" },
+    h(
+      "form",
+      { method: "dialog", class: "stack" },
+      h("h2", { id: "delete-title" }, `Delete ${name}?`),
+      h("p", {}, `Its ${plural(numDocuments ?? 0, "document")} will not come back. Download them first to keep them.`),
+      h("div", { class: "row" }, h("button", { type: "submit", class: "quiet", value: "keep", autofocus: true }, "Keep it"), h("button", { type: "submit", class: "primary danger", value: "delete" }, "Delete it")),
+    ),
+  );
+  dialog.addEventListener("close", async () => {
+    dialog.remove();
+    if (dialog.returnValue !== "delete") return;
+    try {
+      const done = await call("CollectionService/DeleteCollection", { name });
+      notice.replaceChildren(`${name} is deleted with ${plural(done.numDocuments ?? 0, "document")}.`);
+    } catch (error) {
+      if (error.code !== "not_found") return void notice.replaceChildren(problem(error));
+      notice.replaceChildren(`${name} was gone already.`); // another tab, or somebody else
+    }
+    await show();
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+}

@@ -1,0 +1,205 @@
+"""The page as a place to work: files in, documents browsed, deleted and brought back, sides compared, status."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from asking import ask, settled
+from conftest import WebServer
+from facets_client import Document, FacetsClient
+from playwright.sync_api import Page, expect
+
+Opening = Callable[..., Page]
+TICKETS = ("The tap drips at night.", "I was charged twice and want a refund.", "The reset mail never arrives.")
+LONG = "n" * 10_000
+MARKUP = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def tickets(tmp_path: Path) -> Path:
+    """A table as people have them: semicolons, quotes over two lines, an empty text, a code with zeros."""
+    lines = ["no;subject;body;year"]
+    lines += [f'{number:04};About {number};"{TICKETS[number % 3]}\nNumber ""{number}""";2020' for number in range(130)]
+    lines.append("0130;Empty; ;2021")
+    path = tmp_path / "My tickets.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def own_server(toy_model: Path, tmp_path: Path) -> Iterator[WebServer]:
+    """A server of this test alone."""
+    with WebServer(tmp_path / "data", (toy_model,)) as server:
+        yield server
+
+
+def many(folder: Path) -> Path:
+    """More documents than are stored while one looks."""
+    path = folder / "many.jsonl"
+    path.write_text("".join(json.dumps({"id": f"d{n:05}", "text": TICKETS[n % 3]}) + "\n" for n in range(6_000)))
+    return path
+
+
+def added(page: Page, path: Path, name: str) -> None:
+    page.get_by_label("or choose them").set_input_files(path)
+    page.get_by_label("Its name").fill(name)
+    page.get_by_role("button", name="Store").click()
+
+
+def test_a_table_becomes_a_collection_that_answers(own_server: WebServer, open_page: Opening, tickets: Path) -> None:
+    page = open_page(f"{own_server.url}#add")
+    page.get_by_label("or choose them").set_input_files(tickets)
+    expect(page.get_by_label("Its name")).to_have_value("my-tickets")
+    expect(page.get_by_label("Text", exact=True)).to_have_value("body")
+    expect(page.get_by_label("Title")).to_have_value("subject")
+    page.get_by_label("Id", exact=True).select_option("no")
+    expect(page.locator(".preview")).to_contain_text("About 0: The tap drips at night.")
+    page.get_by_role("button", name="Store").click()
+    expect(page.get_by_text("130 documents stored in my-tickets")).to_be_visible()
+    page.get_by_text("1 row was not stored").click()
+    expect(page.get_by_text("Row 131: has an empty text")).to_be_visible()
+    with FacetsClient(own_server.target) as client:
+        [document] = client.get_documents("my-tickets", ["0001"]).documents
+    assert document.text == f'{TICKETS[1]}\nNumber "1"'
+    assert document.payload == {"title": "About 1", "year": 2020}
+    page.get_by_role("link", name="Browse them").click()
+    settled(page)
+    expect(page.locator("main p.status")).to_contain_text("130 documents")
+
+
+def test_a_file_goes_on_while_the_server_restarts(
+    open_page: Opening, toy_model: Path, tmp_path: Path, errors: list[str]
+) -> None:
+    path = many(tmp_path)
+    with WebServer(tmp_path / "data", (toy_model,)) as server:
+        page = open_page(f"{server.url}#add")
+        added(page, path, "many")
+        expect(page.locator(".loading p.status")).to_contain_text(re.compile(r"[1-9]\d* documents? stored"))
+        server.kill()
+        expect(page.locator(".loading p.status")).to_contain_text("Waiting for the server; nothing is lost")
+    with WebServer(tmp_path / "data", (toy_model,), port=server.port, http_port=server.http_port) as server:
+        expect(page.get_by_text(re.compile("Done. 6,000 documents stored in many"))).to_be_visible()
+        with FacetsClient(server.target) as client:
+            assert client.count_documents("many") == 6_000
+        page.close()
+    errors.clear()  # the browser says that it did not reach the server
+
+
+def test_a_stopped_file_goes_on_when_dropped_again(own_server: WebServer, open_page: Opening, tmp_path: Path) -> None:
+    path = many(tmp_path)
+    page = open_page(f"{own_server.url}#add")
+    added(page, path, "many")
+    expect(page.locator(".loading p.status")).to_contain_text(re.compile(r"[1-9]\d* documents? stored"))
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("The same file, dropped again, goes on from there")).to_be_visible()
+    with FacetsClient(own_server.target) as client:
+        stored = client.count_documents("many")
+    assert 0 < stored < 6_000
+    page.get_by_label("or choose them").set_input_files(path)
+    page.get_by_role("button", name="Store").click()
+    expect(page.locator(".loading p.status").first).to_contain_text("rows were stored before")
+    expect(page.get_by_text("Done.")).to_be_visible()
+    with FacetsClient(own_server.target) as client:
+        assert client.count_documents("many") == 6_000
+
+
+def test_files_that_are_none_are_one_sentence(own_server: WebServer, open_page: Opening, tmp_path: Path) -> None:
+    page = open_page(f"{own_server.url}#add")
+    for name, content, says in (
+        ("paper.pdf", b"%PDF-1.4", "of a format that this page does not read"),
+        ("open.csv", b'id,text\n1,"never closed', "a quote is not closed"),
+        ("none.csv", b"", "is empty"),
+        ("odd.json", b"{", "is no JSON"),
+        ("rows.jsonl", b"no json\n", "has no row that could be read"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        page.get_by_label("or choose them").set_input_files(tmp_path / name)
+        expect(page.get_by_role("region", name=name).get_by_role("alert")).to_contain_text(says)
+
+
+def test_documents_are_opened_deleted_and_brought_back(own_server: WebServer, open_page: Opening) -> None:
+    with FacetsClient(own_server.target) as client:
+        client.create_collection("notes")
+        texts = [Document(f"n{n:02}", TICKETS[n % 3], {"title": f"{MARKUP} {n}", "n": n}) for n in range(30)]
+        client.upsert("notes", [*texts, Document(LONG[:500], "A long name.", {"title": LONG})])
+        page = open_page(f"{own_server.url}#documents")
+        settled(page)
+        expect(page.locator("li.document")).to_have_count(25)
+        expect(page.locator("li.document img")).to_have_count(0)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1180
+        page.locator("li.document summary").first.click()
+        expect(page.locator("li.document table").first).to_contain_text("Revision")
+        expect(page.locator(".facet-card").first).to_be_visible()
+        page.get_by_role("button", name="Next page").click()
+        settled(page)
+        expect(page.locator("li.document")).to_have_count(6)
+        page.go_back()
+        expect(page.locator("li.document")).to_have_count(25)
+        page.get_by_label("Choose").nth(1).check()
+        page.get_by_label("Choose").nth(2).check()
+        page.get_by_role("button", name="Delete 2 documents").click()
+        expect(page.locator(".notice")).to_contain_text("2 documents deleted from notes")
+        assert client.count_documents("notes") == 29
+        page.get_by_role("button", name="Bring back").click()
+        expect(page.locator(".notice")).to_contain_text("2 documents are back")
+        back = client.get_documents("notes", [LONG[:500], "n00"]).documents
+        assert client.count_documents("notes") == 31
+        assert {len(str(document.payload["title"])) for document in back} == {10_000, len(MARKUP) + 2}
+
+
+def test_two_tabs_that_delete_one_collection_both_end_well(
+    own_server: WebServer, open_page: Opening, errors: list[str]
+) -> None:
+    with FacetsClient(own_server.target) as client:
+        client.create_collection("old")
+    pages = [open_page(f"{own_server.url}#status") for _ in range(2)]
+    for page in pages:
+        page.get_by_role("button", name="Delete old").wait_for()
+    for page, says in zip(pages, ("old is deleted", "old was gone already"), strict=True):
+        page.get_by_role("button", name="Delete old").click()
+        page.get_by_role("button", name="Delete it").click()
+        expect(page.locator(".notice")).to_contain_text(says)
+        expect(page.get_by_text("There is none yet")).to_be_visible()
+    errors.clear()  # the second one was told 404
+
+
+def test_a_collection_is_kept_when_asked_and_downloaded_whole(
+    own_server: WebServer, open_page: Opening, tmp_path: Path
+) -> None:
+    with FacetsClient(own_server.target) as client:
+        client.create_collection("kept")
+        client.upsert("kept", [Document(f"n{n:03}", TICKETS[n % 3], {"n": n}) for n in range(250)])
+    page = open_page(f"{own_server.url}#status")
+    page.get_by_role("button", name="Delete kept").click()
+    page.get_by_role("button", name="Keep it").click()
+    with page.expect_download() as downloading:
+        page.get_by_role("button", name="Download kept").click()
+    downloading.value.save_as(tmp_path / "kept.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "kept.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 250 and rows[7] == {"id": "n007", "text": TICKETS[1], "n": 7}
+
+
+def test_two_sides_say_what_both_have(view: Callable[..., Page]) -> None:
+    page = view("sides")
+    page.get_by_label("Question").fill("how vaccines protect against disease")
+    ask(page, "Compare")
+    for side in ("Left", "Right"):
+        first = page.get_by_role("region", name=side).locator(".hit").first
+        expect(first.get_by_role("heading")).to_have_text("Vaccine")
+        expect(first.locator(".chip").first).to_have_text("other side: 1")
+    address = page.url
+    page.goto("about:blank")
+    page.goto(address)
+    settled(page)
+    expect(page.get_by_label("Ranked by").nth(1)).to_have_value("SEARCH_MODE_LEXICAL")
+    expect(page.locator(".hit").first).to_be_visible()
+
+
+def test_diagnosis_says_whether_facets_pay(view: Callable[..., Page]) -> None:
+    page = view("diagnose")
+    page.get_by_role("button", name="The samples, five questions").click()
+    settled(page)
+    expect(page.get_by_role("heading", name="Do facets pay?")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("For 5 questions the best facet is closer")
