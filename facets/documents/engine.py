@@ -52,7 +52,6 @@ from facets.storage import (
     DirectoryManifest,
     clear_errors,
     make_private_directory,
-    sync_directory,
 )
 
 MAX_DIM = 4096  # D of a collection
@@ -103,7 +102,6 @@ class CollectionEngine:
         with clear_errors(f"data directory {directory} cannot be created"):
             make_private_directory(directory)
             make_private_directory(snapshots)
-        sync_directory(directory.absolute().parent)
         with ExitStack() as undo:
             lock = DirectoryLock(directory)
             undo.callback(lock.close)
