@@ -1,8 +1,10 @@
 """Static word vectors: the target space of sentences and phrases, the words nearest to a vector, one byte a number."""
 
+import hashlib
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,8 @@ SCORES_AT_A_TIME = 16_000_000
 _GROUP = 64
 _LARGEST = 127
 _SMALLEST_SCALE = float(np.finfo(np.float16).tiny)
+# Loaded words by what their files hold: models that read the same share them while one of them is in use.
+_loaded: "WeakValueDictionary[bytes, WordVectors]" = WeakValueDictionary()
 
 
 class WordVectors:
@@ -29,7 +33,8 @@ class WordVectors:
 
     Attributes:
         vocabulary: The ``V`` words.
-        vectors: ``[V, D]``, float32, C-contiguous; row ``i`` belongs to ``vocabulary.words[i]``.
+        vectors: ``[V, D]``, float32, C-contiguous; row ``i`` belongs to ``vocabulary.words[i]``. Made anew each time
+            where they are kept in one byte a number.
 
     Example:
         >>> vocabulary = Vocabulary(["cat", "dog", "car"], np.array([3, 2, 1]))
@@ -38,28 +43,43 @@ class WordVectors:
         [['cat', 'dog']]
     """
 
-    def __init__(self, vocabulary: Vocabulary, vectors: NDArray[np.floating]) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, vectors: NDArray[np.generic], *, scales: NDArray[np.float16] | None = None
+    ) -> None:
         """Checks and keeps the vectors.
+
+        Args:
+            vocabulary: The words.
+            vectors: ``[V, D]`` floating point, or whole numbers with ``scales`` (see ``quantize``).
+            scales: What whole numbers are to be multiplied with.
 
         Raises:
             InvalidInputError: The shape does not fit the vocabulary, or a value is not finite.
+            ValueError: The shape of the scales does not fit.
         """
         self.vocabulary = vocabulary
-        self.vectors = np.ascontiguousarray(vectors, dtype=np.float32)
-        if self.vectors.ndim != 2 or len(self.vectors) != len(vocabulary):
-            raise InvalidInputError(f"vectors must have shape ({len(vocabulary)}, D), got {self.vectors.shape}")
-        finite = np.isfinite(self.vectors).all(axis=1)
+        self._kept = np.ascontiguousarray(vectors, dtype=np.float32 if scales is None else np.int8)
+        self._scales = scales
+        vectors_VD = self.vectors
+        if vectors_VD.ndim != 2 or len(vectors_VD) != len(vocabulary):
+            raise InvalidInputError(f"vectors must have shape ({len(vocabulary)}, D), got {vectors_VD.shape}")
+        finite = np.isfinite(vectors_VD).all(axis=1)
         if not finite.all():
             word = vocabulary.words[int(np.argmin(finite))]
             raise InvalidInputError(f"vectors must be finite, got NaN or infinity for the word {word!r}")
 
     def __len__(self) -> int:
-        return len(self.vectors)
+        return len(self._kept)
 
     @property
     def dim(self) -> int:
         """Dimensions of a vector."""
-        return int(self.vectors.shape[1])
+        return int(self._kept.shape[1])
+
+    @property
+    def vectors(self) -> NDArray[np.float32]:
+        """See the class."""
+        return self._kept if self._scales is None else dequantize(self._kept, self._scales)
 
     @cached_property
     def unit_vectors(self) -> NDArray[np.float32]:
@@ -67,12 +87,10 @@ class WordVectors:
 
         A piece such as ``##s`` hardly changes the word it ends; its short vector says so.
         """
-        is_piece = self.vocabulary.is_piece[:-1]
-        return (
-            np.where(is_piece[:, None], self.vectors, unit_rows(self.vectors))
-            if is_piece.any()
-            else unit_rows(self.vectors)
-        )
+        is_piece, vectors_VD = self.vocabulary.is_piece[:-1], self.vectors
+        units_VD = unit_rows(vectors_VD)
+        units_VD[is_piece] = vectors_VD[is_piece]
+        return units_VD
 
     def without_pieces(self) -> "WordVectors":
         """The whole words alone, as corpora are packed with; itself when it has no pieces."""
@@ -156,10 +174,23 @@ class WordVectors:
         Raises:
             CheckpointError: A file is missing, damaged, or does not fit the other.
         """
-        path = folder / _VECTORS_FILE
-        vocabulary = Vocabulary.load(folder / _VOCABULARY_FILE, read=read)
+        contents: dict[Path, bytes] = {}
+
+        def read_once(path: Path) -> bytes:
+            if path not in contents:
+                contents[path] = read(path)
+            return contents[path]
+
+        path, words = folder / _VECTORS_FILE, folder / _VOCABULARY_FILE
         try:
-            tensors = load(read(path))
+            key = b"".join(hashlib.sha256(read_once(file)).digest() for file in (words, path))
+        except OSError:
+            key = b""  # below it is said of which file
+        if (known := _loaded.get(key)) is not None:
+            return known
+        vocabulary = Vocabulary.load(words, read=read_once)
+        try:
+            tensors = load(read_once(path))
         except OSError as error:
             raise CheckpointError(f"cannot read the word vectors {path}: {error}") from error
         except (SafetensorError, ValueError) as error:
@@ -167,10 +198,12 @@ class WordVectors:
         if _TENSOR not in tensors:
             raise CheckpointError(f"{path}: expected a tensor named {_TENSOR!r}, got {sorted(tensors)}")
         try:
-            vectors = tensors[_TENSOR]
-            return cls(vocabulary, dequantize(vectors, tensors[_SCALES]) if _SCALES in tensors else vectors)
+            found = cls(vocabulary, tensors[_TENSOR], scales=tensors.get(_SCALES))
         except ValueError as error:  # InvalidInputError too
             raise CheckpointError(f"{path}: {error}") from error
+        if key:
+            _loaded[key] = found
+        return found
 
 
 def unit_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:

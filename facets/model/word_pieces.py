@@ -1,10 +1,12 @@
 """Texts as word pieces: ids for the encoder, and the characters that each piece stands for."""
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,7 @@ _SPACE = re.compile(r"\s")
 # Half of a character in UTF-16, which UTF-8 cannot store.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
+_loaded: "WeakValueDictionary[bytes, WordPieces]" = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +65,20 @@ class WordPieces:
 
     @classmethod
     def from_json(cls, content: bytes) -> "WordPieces":
-        """Reads ``tokenizer.json``.
+        """Reads ``tokenizer.json``; models with the same one share it while one of them is in use.
 
         Raises:
             CheckpointError: It is damaged, or no word-piece tokenizer.
         """
+        key = hashlib.sha256(content).digest()
+        if (known := _loaded.get(key)) is not None:
+            return known
         try:
             tokenizer = Tokenizer.from_str(content.decode("utf-8"))
         except Exception as error:  # the library raises nothing narrower
             raise CheckpointError(f"expected a tokenizer, it is damaged: {error}") from error
-        return cls(tokenizer)
+        _loaded[key] = found = cls(tokenizer)
+        return found
 
     def to_json(self) -> bytes:
         """What ``from_json`` reads."""

@@ -1,3 +1,4 @@
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -127,3 +128,32 @@ def test_scales_of_another_matrix_are_refused() -> None:
     values, scales = quantize(np.ones((2, 130)))
     with pytest.raises(ValueError, match="expected a scale"):
         dequantize(values[:, :64], scales)
+
+
+def test_models_that_read_the_same_words_share_them(tmp_path: Path) -> None:
+    words = WordVectors(Vocabulary(["cat", "dog"], np.array([3, 2])), np.array([[1.0, 0.1], [1.0, 0.2]]))
+    for name in ("one", "two", "other"):
+        words.save(tmp_path / name, quantized=True)
+    (tmp_path / "other" / "vocabulary.tsv").write_text("#total\t9\ncat\t5\ndog\t4\n", encoding="utf-8")
+    first, second, third = (WordVectors.load(tmp_path / name) for name in ("one", "two", "other"))
+    assert first is second
+    assert third is not first and third.vocabulary.counts.tolist() == [5, 4]
+    np.testing.assert_array_equal(third.vectors, first.vectors)
+    read: list[str] = []
+    WordVectors.load(tmp_path / "one", read=lambda path: read.append(path.name) or path.read_bytes())
+    assert sorted(read) == ["vectors.safetensors", "vocabulary.tsv"]  # each once, so that a revision counts both
+
+
+def test_vectors_of_one_byte_a_number_are_kept_so(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    words = WordVectors(
+        Vocabulary([f"w{i}" for i in range(500)], np.ones(500, dtype=np.int64)), rng.normal(size=(500, 640))
+    )
+    words.save(tmp_path, quantized=True)
+    tracemalloc.start()
+    loaded = WordVectors.load(tmp_path)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 500 * 640 * 4 / 2
+    np.testing.assert_allclose(loaded.vectors, words.vectors, atol=0.04)
+    np.testing.assert_allclose(np.linalg.norm(loaded.unit_vectors, axis=1), 1, rtol=1e-5)
