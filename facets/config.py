@@ -1,6 +1,7 @@
 """Settings: frozen, strictly typed, checked when they are made; every message names the field, and its file if any."""
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,8 +40,10 @@ _RULES = {
     "greater_than_equal": ">= {ge:g}",
     "less_than": "< {lt:g}",
     "less_than_equal": "<= {le:g}",
+    "store": '"sqlite" or postgres://USER:PASSWORD@HOST:PORT/DATABASE',
     "multiple_of": "a multiple of {multiple_of}",
 }
+_USER = re.compile(r"//[^/\s\"]*@")  # of an address, with its password
 _BROKEN_RULE = "facets_setting"
 
 
@@ -244,6 +247,7 @@ def _shown(value: object) -> str:
     if isinstance(value, Settings):
         value = value.to_dict()
     try:
-        return json.dumps(value, ensure_ascii=False)[:200]
+        shown = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
-        return repr(value)[:200]
+        shown = repr(value)
+    return _USER.sub("//***@", shown)[:200]

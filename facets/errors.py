@@ -125,6 +125,10 @@ class StoreClosedError(StorageError):
     """The store was closed before the call, as when the server stops. Transient for callers of a server."""
 
 
+class StoreAwayError(StorageError):
+    """The database that holds the store does not answer. Transient: try again; nothing of it is half done."""
+
+
 class StoreGoneError(StorageError):
     """The files were deleted, moved or replaced while they were open. Stop, put them back, and start again."""
 

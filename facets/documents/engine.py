@@ -5,7 +5,7 @@ D dimensions.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -24,13 +24,15 @@ from facets.documents.encoding import (
 )
 from facets.documents.fields import DEFAULT_SEARCH_FIELDS, check_search_fields
 from facets.documents.filters import Filter, validate
+from facets.documents.following import Follower
 from facets.documents.index_manager import IndexManager
+from facets.documents.opening import open_store
 from facets.documents.ranking import SearchRequest
-from facets.documents.reading import Reader, check_revision
+from facets.documents.reading import Reader, check_revision, info_of
 from facets.documents.records import CollectionRecord, own_space
 from facets.documents.reindexing import Reindexer, ReindexStep, TargetModel
 from facets.documents.search import Searcher, check_search
-from facets.documents.store import SCHEMA, DocumentStore
+from facets.documents.store import DocumentStore
 from facets.documents.types import (
     MAX_CONFIG_BYTES,
     MAX_NUM_FACETS,
@@ -44,19 +46,23 @@ from facets.documents.types import (
     SearchResult,
     UpsertResult,
 )
-from facets.errors import DamagedDocumentsError, InvalidInputError, NotFoundError, NotReadyError, StorageError
+from facets.errors import (
+    DamagedDocumentsError,
+    InvalidInputError,
+    NotFoundError,
+    NotReadyError,
+    StorageError,
+)
 from facets.index.config import MAX_PAGE_SIZE, MAX_TEXT_BYTES, EngineConfig
 from facets.storage import (
-    Database,
     DirectoryLock,
-    DirectoryManifest,
+    SqlDatabase,
     clear_errors,
     make_private_directory,
+    sync_directory,
 )
 
 MAX_DIM = 4096  # D of a collection
-STORE_FILE = "documents.sqlite3"
-_WITNESSES = ("indexes/*.index", "ingest-streams.sqlite3", "papers/*/*.sqlite3", "relations/*/relations.*")
 _SEARCH_ATTEMPTS = 3  # the last one holds off writers, so it always sees one state
 
 
@@ -102,20 +108,19 @@ class CollectionEngine:
         with clear_errors(f"data directory {directory} cannot be created"):
             make_private_directory(directory)
             make_private_directory(snapshots)
+        sync_directory(directory.absolute().parent)
         with ExitStack() as undo:
             lock = DirectoryLock(directory)
             undo.callback(lock.close)
-            manifest = DirectoryManifest(directory, STORE_FILE, _WITNESSES)
-            manifest.check()
-            database = Database(directory / STORE_FILE, SCHEMA, max_bytes=config.max_database_bytes)
-            undo.callback(database.close)
-            store = DocumentStore(database, config.stored_code)
-            manifest.agree(store.store_id)
+            store = open_store(directory, config)
+            undo.callback(store.close)
             indexes = IndexManager(store, snapshots, config)
             with store.view() as view:
                 revision, records = view.revision(), view.all_collections()
             indexes.open(records)
             engine = cls(lock, store, indexes, revision)
+            if config.background:
+                engine._follower.start()
             undo.pop_all()
         return engine
 
@@ -124,10 +129,10 @@ class CollectionEngine:
         self._lock = lock
         self._store = store
         self._indexes = indexes
-        self._revision = revision
+        self._follower = Follower(store, indexes, revision)
         self._reader = Reader(store)
         self._searcher = Searcher(store, indexes)
-        self._reindexer = Reindexer(store, indexes, self._saw_revision)
+        self._reindexer = Reindexer(store, indexes, self._follower.wrote)
         self._closed = False
 
     def close(self) -> None:
@@ -136,6 +141,7 @@ class CollectionEngine:
             if self._closed:
                 return
             self._closed = True
+        self._follower.close()
         self._indexes.close()
         with ExitStack() as last:
             last.callback(self._lock.close)
@@ -154,7 +160,12 @@ class CollectionEngine:
     @property
     def revision(self) -> int:
         """The newest revision that every read sees."""
-        return self._revision
+        return self._follower.revision
+
+    @property
+    def shared_database(self) -> SqlDatabase | None:
+        """What several servers keep their state in; None: this process has the data directory to itself."""
+        return self._store.database if self._store.is_shared else None
 
     def create_collection(
         self,
@@ -205,17 +216,17 @@ class CollectionEngine:
                 search_fields=fields,
             )
             self._indexes.live(record)
-            self._revision = record.revision
-        return self._info(record)
+            self._follower.changed(record.revision)
+        return info_of(record, self._indexes)
 
     def list_collections(self) -> tuple[CollectionInfo, ...]:
         """Every collection, in the order of names."""
         with self._store.view() as view:
-            return tuple(self._info(record) for record in view.collections())
+            return tuple(info_of(record, self._indexes) for record in view.collections())
 
     def get_collection(self, name: str) -> CollectionInfo:
         """What anybody may want to know of the collection of that name."""
-        return self._info(self._record(name))
+        return info_of(self._record(name), self._indexes)
 
     def record(self, name: str) -> CollectionRecord:
         """The collection of that name as a call needs it: cheap at any size, and what ``seen`` takes."""
@@ -228,11 +239,12 @@ class CollectionEngine:
             record = self._record(name, record)
             with self._store.view() as view:
                 copy = view.copy_of(record)
-            self._revision = self._store.delete_collection(record)
+            revision = self._store.delete_collection(record)
             self._indexes.drop(record)
             if copy is not None:
                 self._indexes.drop(copy)
-            return DeleteResult(revision=self._revision, num_deleted=record.num_documents)
+            self._follower.changed(revision)
+            return DeleteResult(revision=revision, num_deleted=record.num_documents)
 
     def upsert(self, name: str, documents: Sequence[Document], *, seen: CollectionRecord | None = None) -> UpsertResult:
         """Stores documents, replacing those of the same id; all of them or none.
@@ -252,10 +264,9 @@ class CollectionEngine:
         with self._indexes.collection_lock(record), self._indexes.write_lock:
             self._record(name, record)
             if not batch.ids:
-                return UpsertResult(revision=self._revision, num_inserted=0, num_updated=0)
+                return UpsertResult(revision=self.revision, num_inserted=0, num_updated=0)
             write = self._store.upsert(record, batch)
-            self._indexes.apply(record, write, batch)
-            self._revision = write.revision
+            self._follower.wrote(record, write, batch)
         num_updated = write.num_removed
         return UpsertResult(revision=write.revision, num_inserted=len(batch.ids) - num_updated, num_updated=num_updated)
 
@@ -293,8 +304,7 @@ class CollectionEngine:
             self._record(name, record)
             warnings = self._reader.warnings(name, filter)
             write = self._store.delete(record, ids=ids, filter=filter)
-            self._indexes.apply(record, write)
-            self._revision = write.revision
+            self._follower.wrote(record, write)
         return DeleteResult(revision=write.revision, warnings=warnings, num_deleted=write.num_removed)
 
     def list_documents(
@@ -368,15 +378,16 @@ class CollectionEngine:
         """
         if request.filter is not None:
             validate(request.filter)
-        record = self._record(name, seen)
+        record = self._record(name, seen, indexed=request.min_revision)
         search = check_search(request, dim=record.dim, curve=curve)
         attempt, left_out = 0, set[int]()
         while attempt < _SEARCH_ATTEMPTS:
-            revision = self._revision
+            revision = self.revision
             check_revision(revision, request.min_revision)
             last = attempt == _SEARCH_ATTEMPTS - 1
             try:
-                found = self._searcher.search(record, search, hold_writes=last)
+                with self._follower.held(record) if last else nullcontext():
+                    found = self._searcher.search(record, search)
             except DamagedDocumentsError as error:
                 if left_out.issuperset(error.damaged):
                     raise
@@ -385,9 +396,11 @@ class CollectionEngine:
                 continue
             if found is not None:
                 warnings = self._reader.warnings(name, request.filter)
-                return replace(found, index_revision=revision, warnings=warnings)
+                # The state is that of the last write to the collection, which may have come since.
+                return replace(found, index_revision=max(revision, found.index_revision), warnings=warnings)
             attempt += 1
-            record = self._record(name, seen or record)  # the collection itself may be gone, or another one
+            self._follower.catch_up()
+            record = self._record(name, seen or record, indexed=0)  # the collection itself may be gone, or another one
         raise StorageError(f"collection {name!r} disagrees with its index: restart the server to rebuild it")
 
     def diagnose(
@@ -436,22 +449,31 @@ class CollectionEngine:
         return self._reindexer.step(name, target, budget_s=budget_s)
 
     def check_directory(self) -> None:
-        """Looks whether the data directory is still there: some microseconds, for health checks.
+        """Looks whether the data directory is still there, and PostgreSQL where that is the store; for health checks.
 
         Raises:
-            StorageError: It was deleted, moved or replaced; writes are refused for the same reason.
+            StorageError: It was deleted, moved or replaced, or does not answer; writes are refused for the same reason.
         """
         self._lock.check()
         self._store.check_place()
+
+    def num_writes_behind(self) -> int:
+        """Writes that the store has seen and the indexes of this process have not; without other processes 0."""
+        return self._follower.num_behind()
 
     def maintain(self) -> None:
         """Folds new documents into FAISS and saves the indexes that are due; the background thread calls it."""
         self._indexes.maintain()
 
-    def _saw_revision(self, revision: int) -> None:
-        self._revision = revision
-
-    def _record(self, name: str, seen: CollectionRecord | None = None) -> CollectionRecord:
+    def _record(
+        self, name: str, seen: CollectionRecord | None = None, *, indexed: int | None = None
+    ) -> CollectionRecord:
+        """The collection of that name; with ``indexed`` as indexes have it that have at least this revision."""
+        if indexed is not None:
+            number = None if seen is None else seen.number
+            found = self._follower.record(name, number=number, min_revision=indexed)
+            if found is not None:
+                return found
         with self._store.view() as view:
             record = view.collection(name)
         if seen is None or seen.number == record.number:
@@ -465,24 +487,4 @@ class CollectionEngine:
             f"collection {name!r} was deleted and another one of that name made meanwhile",
             resource_type="collection",
             resource_name=name,
-        )
-
-    def _info(self, record: CollectionRecord) -> CollectionInfo:
-        live = self._indexes.peek(record)
-        return CollectionInfo(
-            name=record.name,
-            model=record.model,
-            model_revision=record.model_revision,
-            space=record.space,
-            num_facets=record.num_facets,
-            dim=record.dim,
-            create_time=record.created,
-            config=record.config,
-            search_fields=record.search_fields,
-            num_documents=record.num_documents,
-            num_parts=record.num_parts,
-            num_damaged=self._indexes.quarantine.count(record),
-            index_kind="exact" if live is None else live.kind,
-            num_vectors=0 if live is None else live.num_vectors,
-            snapshot_bytes=self._indexes.snapshot_bytes(record),
         )

@@ -20,6 +20,7 @@ _NAMED = 500  # documents whose fields are proposed for one that is not there
 _REMEMBERED = 256  # fields
 _KINDS = {
     **{"integer": "numbers", "real": "numbers", "text": "strings", "true": "truth values", "false": "truth values"},
+    **{"number": "numbers", "string": "strings", "boolean": "truth values"},  # so PostgreSQL calls them
     **{"null": "null", "array": "lists", "object": "objects"},
 }
 

@@ -97,7 +97,7 @@ MAX_FILTER_DEPTH = 32  # nested filters
 MAX_FILTER_NODES = 256  # filters in one tree
 MAX_FILTER_VALUES = 10_000  # values of one OneOf
 
-_Parameters = list[str | int]
+Parameters: TypeAlias = list[str | int]
 
 
 def validate(filter: Filter) -> None:
@@ -185,7 +185,7 @@ def matches(filter: Filter, payload: Mapping[str, JsonValue]) -> bool:
             found = _lookup(filter.field, payload)
             return all(
                 _kind(found) == _kind(bound) and _COMPARE[comparison](found, bound)
-                for comparison, bound in _bounds(filter)
+                for comparison, bound in bounds_of(filter)
             )
 
 
@@ -219,7 +219,8 @@ def _same(found: object, value: Scalar) -> bool:
     return found is not _MISSING and _kind(found) == _kind(value) and found == value
 
 
-def _bounds(node: Range) -> list[tuple[str, float | str]]:
+def bounds_of(node: Range) -> list[tuple[str, float | str]]:
+    """The comparisons of a range, as SQL writes them, and what is compared with."""
     bounds = ((">", node.gt), (">=", node.gte), ("<", node.lt), ("<=", node.lte))
     return [(comparison, bound) for comparison, bound in bounds if bound is not None]
 
@@ -246,8 +247,8 @@ def _check_node(node: Filter) -> Sequence[Filter]:
             _check_path(path)
         case Range():
             _check_path(node.field)
-            kinds = {_kind(bound) for _, bound in _bounds(node)}
-            for _, bound in _bounds(node):
+            kinds = {_kind(bound) for _, bound in bounds_of(node)}
+            for _, bound in bounds_of(node):
                 _check_value(node.field, bound)
             if len(kinds) != 1 or not kinds <= {"number", "str"}:
                 raise _invalid(f"must have bounds of one type, numbers or strings, for {node.field!r}")
@@ -292,13 +293,13 @@ def _sql_types(value: Scalar) -> str:
     return "'text'" if isinstance(value, str) else "'integer', 'real'"
 
 
-def _sql_in(path: str, values: Sequence[Scalar], column: str) -> tuple[str, _Parameters]:
+def _sql_in(path: str, values: Sequence[Scalar], column: str) -> tuple[str, Parameters]:
     """One term for each type among the values."""
     by_types: dict[str, list[Scalar]] = {}
     for value in values:
         by_types.setdefault(_sql_types(value), []).append(value)
     terms: list[str] = []
-    parameters: _Parameters = []
+    parameters: Parameters = []
     for types, members in by_types.items():
         term = f"json_type({column}, ?) IN ({types})"
         parameters.append(sql_path(path))
@@ -309,18 +310,18 @@ def _sql_in(path: str, values: Sequence[Scalar], column: str) -> tuple[str, _Par
     return f"({' OR '.join(terms)})", parameters
 
 
-def _sql_range(node: Range, column: str) -> tuple[str, _Parameters]:
-    bounds = _bounds(node)
+def _sql_range(node: Range, column: str) -> tuple[str, Parameters]:
+    bounds = bounds_of(node)
     path = sql_path(node.field)
     terms = [f"json_type({column}, ?) IN ({_sql_types(bounds[0][1])})"]
-    parameters: _Parameters = [path]
+    parameters: Parameters = [path]
     for comparison, bound in bounds:
         terms.append(f"json_extract({column}, ?) {comparison} json_extract(?, '$')")
         parameters += [path, json.dumps(bound, ensure_ascii=False)]
     return f"COALESCE({' AND '.join(terms)}, 0)", parameters
 
 
-def _join(filters: Sequence[Filter], column: str, glue: str, empty: str) -> tuple[str, _Parameters]:
+def _join(filters: Sequence[Filter], column: str, glue: str, empty: str) -> tuple[str, Parameters]:
     parts = [to_sql(inner, column) for inner in filters]
     expression = f"({glue.join(part for part, _ in parts)})" if parts else empty
     return expression, [parameter for _, parameters in parts for parameter in parameters]

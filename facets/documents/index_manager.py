@@ -7,17 +7,17 @@ import ctypes
 import logging
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.encoding import EncodedBatch
-from facets.documents.records import CollectionRecord, CollectionState, StoreWrite
+from facets.documents.records import CollectionRecord, CollectionState, StoreWrite, deleted_meanwhile
 from facets.documents.store import DocumentStore
-from facets.documents.views import deleted_meanwhile
+from facets.documents.views import StoreView
 from facets.errors import DamagedDocumentsError, FacetsError, NotFoundError, NotReadyError, StorageError
 from facets.index.backends import make_backend
 from facets.index.base import paged
@@ -193,6 +193,7 @@ class IndexManager:
             batch: The documents that were added; None: none.
             kept: Which documents of the batch these are, ``[N]``; None: all.
         """
+        self._records[record.number] = record
         live, lexical = self._live.get(record.number), self._lexical.get(record.number)
         added, units, terms = write.added, None, list[TermCounts]()
         if batch is not None:
@@ -214,6 +215,56 @@ class IndexManager:
         if live is not None and live.is_due():
             self._wake.set()
 
+    def follow(
+        self, view: StoreView, records: Sequence[CollectionRecord], writes: Mapping[int, Sequence[StoreWrite]] | None
+    ) -> None:
+        """Brings the indexes to a state of the store that others wrote; the caller holds ``write_lock``.
+
+        Args:
+            view: That state.
+            records: All of its collections.
+            writes: What changed since an earlier one, by number of the collection; None: nobody knows, and every index
+                is made anew.
+        """
+        there = {record.number: record for record in records if record.state is not CollectionState.RETIRED}
+        for number, record in list(self._records.items()):
+            if number not in there:
+                self.drop_retired(record)
+        for number, record in there.items():
+            try:
+                if writes is None:
+                    self._live.pop(number, None)
+                    self._lexical.pop(number, None)
+                elif number in self._live:
+                    self._repeat(view, record, writes.get(number, ()))
+                self.live(record)
+            except (NotFoundError, NotReadyError):  # gone since
+                continue
+            except StorageError as error:
+                logger.error("collection %s cannot be searched: %s", record.name, error)
+            self._records[number] = record
+
+    def _repeat(self, view: StoreView, record: CollectionRecord, writes: Sequence[StoreWrite]) -> None:
+        """Repeats in the indexes of one collection those of the writes that they have not seen."""
+        source = CollectionSource(self._store, record, self.quarantine, state=view)
+        live, lexical = self._live[record.number], self._lexical.get(record.number)
+        try:
+            if live.revision < record.revision:
+                added, removed = _net(writes, after=live.revision)
+                rows, units = source.read(added) if len(added) else (added, None)
+                live.apply(record.revision, added=rows, removed=removed, units_SKD=units)
+                self.quarantine.forget(record, removed.tolist())
+            if lexical is not None and lexical.revision < record.revision:
+                added, removed = _net(writes, after=lexical.revision)
+                rows, terms = source.terms(added)
+                lexical.apply(record.revision, added=rows, removed=removed, terms=terms)
+        except BaseException:
+            self._live.pop(record.number, None)
+            self._lexical.pop(record.number, None)
+            raise
+        if live.is_due():
+            self._wake.set()
+
     def leave_out(self, record: CollectionRecord, damaged: Mapping[int, str]) -> None:
         """Takes documents that are damaged on disk out of the indexes."""
         rows = np.array(sorted(damaged), dtype=np.int64)
@@ -231,13 +282,6 @@ class IndexManager:
         self._records.pop(record.number, None)
         self._collection_locks.pop(record.number, None)
         _remove(self._path(record))
-
-    def replace(self, record: CollectionRecord, moved: CollectionRecord) -> None:
-        """Forgets a collection that another one has replaced; the caller holds ``write_lock`` since before that."""
-        self._records[moved.number] = moved
-        none = np.empty(0, dtype=np.int64)
-        self.apply(moved, StoreWrite(revision=moved.revision, added=none, removed=none))
-        self.drop_retired(record)
 
     def drop_retired(self, record: CollectionRecord) -> None:
         """Forgets a collection whose documents are deleted by and by."""
@@ -310,8 +354,9 @@ class IndexManager:
     def _load(self, record: CollectionRecord) -> LiveIndex:
         source = CollectionSource(self._store, record, self.quarantine)
         base = load_snapshot(self._path(record), self._identity(record), self._backend, source)
-        live = LiveIndex(source, self._backend, self._config, base=base, revision=record.revision)
-        live.catch_up()
+        with source.one_state() as record:
+            live = LiveIndex(source, self._backend, self._config, base=base, revision=record.revision)
+            live.catch_up()
         logger.info("collection %s loaded: %d documents, %s index", record.name, len(live), live.kind)
         return live
 
@@ -321,23 +366,13 @@ class IndexManager:
             self.lexical(record)
 
     def _load_lexical(self, record: CollectionRecord) -> LexicalIndex:
-        lexical, none = LexicalIndex(record.revision), np.empty(0, dtype=np.int64)
-        with self._store.view() as view:
-            rows = view.rows(record)
-        for start in range(0, len(rows), _TERMS_CHUNK):
-            existing, terms = self._terms(record, rows[start : start + _TERMS_CHUNK])
-            lexical.apply(record.revision, added=existing, removed=none, terms=terms)
+        source, none = CollectionSource(self._store, record, self.quarantine), np.empty(0, dtype=np.int64)
+        with source.one_state() as record:
+            lexical, rows = LexicalIndex(record.revision), source.rows()
+            for start in range(0, len(rows), _TERMS_CHUNK):
+                existing, terms = source.terms(rows[start : start + _TERMS_CHUNK])
+                lexical.apply(record.revision, added=existing, removed=none, terms=terms)
         return lexical
-
-    def _terms(
-        self, record: CollectionRecord, rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], Sequence[TermCounts]]:
-        try:
-            with self._store.view() as view:
-                return view.terms(record, rows)
-        except DamagedDocumentsError as error:
-            self.quarantine.add(record, error.damaged)
-            return self._terms(record, np.setdiff1d(rows, list(error.damaged)))
 
     def _save(self, record: CollectionRecord, live: LiveIndex) -> None:
         self._store.check_place()  # a directory that was moved: another server may have its own under this name
@@ -360,6 +395,13 @@ class IndexManager:
                 logger.exception("index maintenance failed")
 
 
+def _net(writes: Sequence[StoreWrite], *, after: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows that the writes beyond a revision added and that are still there, ascending, and rows that they removed."""
+    new, none = [write for write in writes if write.revision > after], np.empty(0, dtype=np.int64)
+    removed = np.concatenate([none, *(write.removed for write in new)])
+    return np.setdiff1d(np.concatenate([none, *(write.added for write in new)]), removed), removed
+
+
 def _remove(path: Path) -> None:
     """Deletes an index file that nobody needs; one that stays does no harm, and the next start tries again."""
     try:
@@ -379,27 +421,60 @@ def _return_free_memory() -> None:
 class CollectionSource:
     """The facets of one collection for its index; see :class:`facets.index.base.FacetSource`.
 
-    Each read has a view of its own: one long view would keep the log of the store from being emptied.
+    Each read has a view of its own: one long view would keep the log of SQLite from being emptied.
     """
 
-    def __init__(self, store: DocumentStore, record: CollectionRecord, quarantine: Quarantine) -> None:
+    def __init__(
+        self,
+        store: DocumentStore,
+        record: CollectionRecord,
+        quarantine: Quarantine,
+        *,
+        state: StoreView | None = None,
+    ) -> None:
         """Names the collection.
 
         Args:
             store: The documents.
             record: The collection.
             quarantine: Takes the documents that are damaged.
+            state: That every read sees; None: each sees what there is then.
         """
+        self._state = state
         self._store = store
         self._record = record
         self._quarantine = quarantine
         self.num_facets = record.num_facets
         self.dim = record.dim
 
+    @contextmanager
+    def one_state(self) -> Iterator[CollectionRecord]:
+        """Reads see one state until the block ends, whose collection this gives; where nobody else writes, they do."""
+        if not self._store.is_shared:
+            yield self._record
+            return
+        with self._store.view() as self._state:
+            try:
+                yield self._state.collection_unchanged(self._record)
+            finally:
+                self._state = None
+
+    def _view(self) -> AbstractContextManager[StoreView]:
+        return self._store.view() if self._state is None else nullcontext(self._state)
+
     def rows(self) -> NDArray[np.int64]:
         """Rows of all documents, ascending."""
-        with self._store.view() as view:
+        with self._view() as view:
             return view.rows(self._record)
+
+    def terms(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Sequence[TermCounts]]:
+        """Those of the rows that still exist whole, ascending, and the terms of each."""
+        try:
+            with self._view() as view:
+                return view.terms(self._record, rows)
+        except DamagedDocumentsError as error:
+            self._quarantine.add(self._record, error.damaged)
+            return self.terms(np.setdiff1d(rows, list(error.damaged)))
 
     def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
         """Those of the rows that still exist whole, ascending, one for each place of theirs, and their facets.
@@ -407,7 +482,7 @@ class CollectionSource:
         The facets are ``[S, K, D]``.
         """
         try:
-            with self._store.view() as view:
+            with self._view() as view:
                 existing = view.existing(rows)
                 found = view.facets(self._record, existing)
                 return paged(existing, found.units, found.starts, num_facets=self.num_facets)

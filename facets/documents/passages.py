@@ -55,13 +55,13 @@ class PassageLine(NamedTuple):
     num_tokens: int | None
     num_read: int | None
     num_parts: int
-    id: bytes
-    payload: bytes
+    id: bytes | str
+    payload: bytes | str
     whole: bytes
     part_checksum: int | None
     start: int | None
     page: int | None
-    headings: bytes | None
+    headings: bytes | str | None
     own: bytes | None
 
     def is_whole_document(self) -> bool:
@@ -113,6 +113,6 @@ def whole_document(parts: Sequence[Passage]) -> StoredDocument:
     )
 
 
-def stored_text(stored: bytes | None) -> str:
-    """Text as stored; it was read as bytes because damaged text may be none, which its checksum shall tell."""
-    return (stored or b"").decode("utf-8", "replace")
+def stored_text(stored: bytes | str | None) -> str:
+    """Text as stored; SQLite gives bytes because damaged text may be none, which its checksum shall tell."""
+    return stored if isinstance(stored, str) else (stored or b"").decode("utf-8", "replace")

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from facets.documents.filter_warnings import FilterChecker
 from facets.documents.filters import Filter, to_sql
+from facets.documents.index_manager import IndexManager
 from facets.documents.records import CollectionRecord, DocumentRows
 from facets.documents.store import DocumentStore
-from facets.documents.types import CountResult, DocumentPage, FilterWarning, GetResult, StoredDocument
+from facets.documents.types import CollectionInfo, CountResult, DocumentPage, FilterWarning, GetResult, StoredDocument
 from facets.documents.views import StoreView
 from facets.errors import InvalidInputError, NotReadyError
 from facets.index.config import MAX_READ_BYTES
@@ -105,6 +106,28 @@ class Reader:
             count = record.num_documents if filter is None else view.count(record, filter)
             warnings = self._checker.warnings(view, record, filter)
             return CountResult(num_documents=count, index_revision=revision, warnings=warnings)
+
+
+def info_of(record: CollectionRecord, indexes: IndexManager) -> CollectionInfo:
+    """What anybody may want to know of a collection."""
+    live = indexes.peek(record)
+    return CollectionInfo(
+        name=record.name,
+        model=record.model,
+        model_revision=record.model_revision,
+        space=record.space,
+        num_facets=record.num_facets,
+        dim=record.dim,
+        create_time=record.created,
+        config=record.config,
+        search_fields=record.search_fields,
+        num_documents=record.num_documents,
+        num_parts=record.num_parts,
+        num_damaged=indexes.quarantine.count(record),
+        index_kind="exact" if live is None else live.kind,
+        num_vectors=0 if live is None else live.num_vectors,
+        snapshot_bytes=indexes.snapshot_bytes(record),
+    )
 
 
 def check_revision(revision: int, min_revision: int | None) -> int:

@@ -1,7 +1,7 @@
 """Collections and writes as the store knows them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from facets.documents.codes import FacetCode
 from facets.documents.fields import SearchedText, searched_parts
 from facets.documents.types import JsonValue, Part
+from facets.errors import NotFoundError
 
 
 def own_space(model: str, revision: str) -> str:
@@ -87,13 +88,24 @@ class StoreWrite:
         revision: Of the data directory, and of the collection, after the write.
         added: Rows added, one a part, int64 ascending.
         removed: Rows removed, likewise.
+        num_added: Documents added.
         num_removed: Documents removed.
     """
 
     revision: int
     added: NDArray[np.int64]
     removed: NDArray[np.int64]
+    num_added: int = 0
     num_removed: int = 0
+
+    def after(self, record: CollectionRecord) -> CollectionRecord:
+        """A collection after the write, as it was before."""
+        return replace(
+            record,
+            revision=self.revision,
+            num_documents=record.num_documents + self.num_added - self.num_removed,
+            num_parts=record.num_parts + len(self.added) - len(self.removed),
+        )
 
 
 class DocumentRows(NamedTuple):
@@ -132,3 +144,9 @@ class DocumentRows(NamedTuple):
         firsts = self.firsts[places]
         found: NDArray[np.int64] = np.where((rows >= firsts) & (rows < firsts + self.counts[places]), firsts, rows)
         return found
+
+
+def deleted_meanwhile(record: CollectionRecord) -> NotFoundError:
+    """The error of a call whose collection is gone since it began."""
+    message = f"collection {record.name!r} was deleted meanwhile"
+    return NotFoundError(message, resource_type="collection", resource_name=record.name)

@@ -9,15 +9,17 @@ one transaction. Until then the original answers; a crash leaves it, and the cop
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.encoding import encode_documents
+from facets.documents.encoding import EncodedBatch, encode_documents
 from facets.documents.fields import SearchedText, check_search_fields
 from facets.documents.index_manager import IndexManager
-from facets.documents.records import CollectionRecord, own_space
+from facets.documents.records import CollectionRecord, StoreWrite, own_space
 from facets.documents.store import DocumentStore
 from facets.documents.types import Document, StoredDocument
 
@@ -78,6 +80,20 @@ class EncodedTexts:
         )
 
 
+class WroteOf(Protocol):
+    """Whoever wants to know of a write of the store."""
+
+    def __call__(
+        self,
+        record: CollectionRecord,
+        write: StoreWrite,
+        batch: EncodedBatch | None = None,
+        *,
+        kept: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Repeats it in the indexes, see :meth:`facets.documents.index_manager.IndexManager.apply`."""
+
+
 Encode = Callable[[Sequence[str]], EncodedTexts]
 
 
@@ -134,10 +150,11 @@ class Reindexer:
     Args:
         store: The documents.
         indexes: Their indexes.
-        on_write: Called with the revision of each write, while nothing else can be written.
+        on_write: Called for each write, while this process writes nothing else: with the collection, what was done, the
+            documents and which of them; see :meth:`IndexManager.apply`.
     """
 
-    def __init__(self, store: DocumentStore, indexes: IndexManager, on_write: Callable[[int], None]) -> None:
+    def __init__(self, store: DocumentStore, indexes: IndexManager, on_write: WroteOf) -> None:
         self._store = store
         self._indexes = indexes
         self._on_write = on_write
@@ -167,7 +184,10 @@ class Reindexer:
         if not self._lock.acquire(timeout=-1 if budget_s is None else budget_s):  # another step takes longer
             return self._progress(name, done=False)
         try:
-            return self._step(name, target, ends)
+            with self._store.view() as view:
+                created = view.collection(name).created_us
+            with self._store.alone(created) as is_alone:
+                return self._step(name, target, ends) if is_alone else self._progress(name, done=False)
         finally:
             self._lock.release()
 
@@ -246,8 +266,7 @@ class Reindexer:
             batch = encode_documents(found, copy)
             with self._indexes.write_lock:
                 write, kept = self._store.add_copies(copy, rows, batch)
-                self._indexes.apply(copy, write, batch, kept=kept)
-                self._on_write(write.revision)
+                self._on_write(copy, write, batch, kept=kept)
         self._passed[copy.number] = passed
         return len(rows) > 0
 
@@ -275,17 +294,23 @@ class Reindexer:
         """Puts the copy in the place of the original; False when too many writes came just before."""
         self._drop_outdated(record, copy)
         # The copy's lock too: once it has the name, its readers wait for what is left to do here.
-        with self._indexes.collection_lock(record), self._indexes.collection_lock(copy):
+        with ExitStack() as held:
+            for one in (record, copy):
+                held.enter_context(self._indexes.collection_lock(one))
+            if self._store.is_shared:  # other servers write, too
+                held.enter_context(self._indexes.write_lock)
+                held.enter_context(self._store.hold_writes())
             if self._copy_some(record, copy, target, limit=_LAST_BATCH, ends=ends):
                 with self._store.view() as view:
                     passed = self._passed[copy.number]
                     if len(view.uncopied(record, copy, after=passed, limit=1)[0]):
                         return False
             self._drop_outdated(record, copy)
+            none = np.empty(0, dtype=np.int64)
             with self._indexes.write_lock:
                 moved = self._store.replace_by_copy(record, copy)
-                self._indexes.replace(record, moved)
-                self._on_write(moved.revision)
+                self._on_write(moved, StoreWrite(revision=moved.revision, added=none, removed=none))
+                self._indexes.drop_retired(record)
         self._passed.pop(copy.number, None)
         return True
 
@@ -297,5 +322,4 @@ class Reindexer:
         if outdated is not None and len(outdated.firsts):
             with self._indexes.write_lock:
                 write = self._store.delete_rows(copy, outdated)
-                self._indexes.apply(copy, write)
-                self._on_write(write.revision)
+                self._on_write(copy, write)

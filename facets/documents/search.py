@@ -6,7 +6,6 @@ Shape letters: Q queries, J facets of a query, D dimensions.
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import get_args
@@ -50,36 +49,35 @@ class Searcher:
         self._indexes = indexes
         self._filter_cache = _FilterCache()
 
-    def search(self, record: CollectionRecord, search: CheckedSearch, *, hold_writes: bool) -> SearchResult | None:
-        """One try.
+    def search(self, record: CollectionRecord, search: CheckedSearch) -> SearchResult | None:
+        """One try, which always succeeds where writes to the collection wait meanwhile.
 
         Args:
             record: The collection.
             search: What is looked for; its filter is checked, too.
-            hold_writes: Let writes to this collection wait meanwhile: then the try always succeeds.
 
         Returns:
-            The answer with ``index_revision`` 0; None when a write to the collection came between index and store.
+            The answer, ``index_revision`` that of the collection; None when a write to it came between index and store.
         """
-        with self._indexes.collection_lock(record) if hold_writes else nullcontext():
-            allowed_rows, filter_revision = None, None
-            if search.request.filter is not None:
-                with self._store.view() as view:
-                    current = view.collection(record.name)
-                    if current.number != record.number:
-                        return None
-                    filter_revision = current.revision
-                    allowed_rows = self._filter_cache.rows(view, current, search.request.filter)
-            result, revisions = self._answer(record, search, allowed_rows=allowed_rows)
-        if len(revisions | ({filter_revision} - {None})) > 1:
+        allowed_rows, filter_revision = None, None
+        if search.request.filter is not None:
+            with self._store.view() as view:
+                current = view.collection(record.name)
+                if current.number != record.number:
+                    return None
+                filter_revision = current.revision
+                allowed_rows = self._filter_cache.rows(view, current, search.request.filter)
+        result, revisions = self._answer(record, search, allowed_rows=allowed_rows)
+        seen = revisions if filter_revision is None else revisions | {filter_revision}
+        if result is None or len(seen) > 1:
             return None  # a document that was replaced between the two would be missed
-        return result
+        return replace(result, index_revision=max(seen, default=0))
 
     def _answer(
         self, record: CollectionRecord, search: CheckedSearch, *, allowed_rows: NDArray[np.int64] | None
-    ) -> tuple[SearchResult | None, set[int | None]]:
+    ) -> tuple[SearchResult | None, set[int]]:
         """The answer, None when the store no longer has it, and the revisions of the collection that were seen."""
-        revisions: set[int | None] = set()
+        revisions: set[int] = set()
         documents = None
         if search.request.group and record.num_parts > record.num_documents:
             with self._store.view() as view:
@@ -154,7 +152,7 @@ class _FacetSearch:
         self._live = live
         self._search = search
         self._allowed_rows = allowed_rows
-        self.revisions: set[int | None] = set()
+        self.revisions: set[int] = set()
         self.exhaustive, self.kind = True, ""
 
     def search(self, depth: int, documents: DocumentRows | None) -> list[NDArray[np.int64]]:

@@ -8,7 +8,7 @@ import json
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 
 import numpy as np
@@ -21,13 +21,13 @@ from facets.documents.codes import (
     numbered_parts,
     part_checksum,
     placed,
-    split_codes,
     write_codes,
     write_terms,
 )
+from facets.documents.dialects import KEPT_WRITES, SQLITE, Dialect
 from facets.documents.encoding import EncodedBatch
 from facets.documents.filters import Filter
-from facets.documents.records import CollectionRecord, CollectionState, DocumentRows, StoreWrite
+from facets.documents.records import CollectionRecord, CollectionState, DocumentRows, StoreWrite, deleted_meanwhile
 from facets.documents.types import Part
 from facets.documents.views import (
     AMONG,
@@ -37,7 +37,6 @@ from facets.documents.views import (
     collection_from,
     delete_collection,
     delete_rows,
-    deleted_meanwhile,
     document_rows,
     meta,
     next_revision,
@@ -46,7 +45,7 @@ from facets.documents.views import (
     rows_by_id,
 )
 from facets.errors import ConflictError, DamagedDocumentsError, DamagedError
-from facets.storage import Database, Schema, add_checksums
+from facets.storage import Schema, SqlConnection, SqlDatabase, add_checksums
 
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -127,18 +126,22 @@ def _version_1(connection: sqlite3.Connection) -> None:
 
 
 def _problems_of(connection: sqlite3.Connection) -> Iterator[str]:
-    """What is damaged in a document store, a sentence each."""
     with StoreView(nullcontext(connection)) as view:
-        for record in view.all_collections():
-            found = view.document_rows(record)
-            for what, said, there in (
-                ("documents", record.num_documents, len(found.firsts)),
-                ("parts", record.num_parts, len(view.existing(found.parts))),
-            ):
-                if said != there:
-                    yield f"collection {record.name} says {said} {what}, {there} are there"
-            for start in range(0, len(found.parts), _CHUNK):
-                yield from _inspect(view, record, found.parts[start : start + _CHUNK])
+        yield from problems_in(view)
+
+
+def problems_in(view: StoreView) -> Iterator[str]:
+    """What is damaged in a document store, a sentence each."""
+    for record in view.all_collections():
+        found = view.document_rows(record)
+        for what, said, there in (
+            ("documents", record.num_documents, len(found.firsts)),
+            ("parts", record.num_parts, len(view.existing(found.parts))),
+        ):
+            if said != there:
+                yield f"collection {record.name} says {said} {what}, {there} are there"
+        for start in range(0, len(found.parts), _CHUNK):
+            yield from _inspect(view, record, found.parts[start : start + _CHUNK])
 
 
 def _inspect(view: StoreView, record: CollectionRecord, rows: NDArray[np.int64]) -> Iterator[str]:
@@ -169,7 +172,8 @@ SCHEMA = Schema(
 class _BatchLines:
     """An encoded batch as lines, made before the transaction begins."""
 
-    def __init__(self, batch: EncodedBatch) -> None:
+    def __init__(self, batch: EncodedBatch, dialect: Dialect) -> None:
+        self._dialect = dialect
         counts = batch.num_parts.tolist()
         texts = [text if count == 1 else "" for text, count in zip(batch.texts, counts, strict=True)]
         documents = list(zip(batch.ids, batch.payloads, texts, batch.readings, counts, strict=True))
@@ -180,15 +184,18 @@ class _BatchLines:
             document_checksum(text, id=id, payload=payload, reading=reading, num_parts=count)
             for id, payload, text, reading, count in documents
         ]
-        self._documents = [(id, payload, text, *reading, count) for id, payload, text, reading, count in documents]
+        self._documents = [
+            (id, payload, text, *reading, count, *dialect.derive(payload))
+            for id, payload, text, reading, count in documents
+        ]
         self._num_parts, self._first_parts = batch.num_parts, batch.first_parts[:-1]
         self._parts = [_part_lines(text, parts) for text, parts in zip(batch.texts, batch.parts, strict=True)]
         self._terms = [write_terms(counted) for counted in batch.terms]
         lines = zip(norms, codes, spans, strict=True)
-        self._facets = [_facet_lines(*line) for line in lines]
+        self._facets = [_facet_lines(*line, split=dialect.split) for line in lines]
 
     def insert(
-        self, connection: sqlite3.Connection, record: CollectionRecord, revisions: Sequence[int | None]
+        self, connection: SqlConnection, record: CollectionRecord, revisions: Sequence[int | None]
     ) -> NDArray[np.int64]:
         """Inserts document i under ``revisions[i]``, or leaves it out where that is None; returns the new rows."""
         last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'documents'").fetchone()
@@ -202,10 +209,11 @@ class _BatchLines:
             (place, (row, record.number, revisions[place]))
             for row, place in zip(rows.firsts.tolist(), chosen.tolist(), strict=True)
         ]
+        further = self._dialect.derived
         connection.executemany(
             "INSERT INTO documents "
-            "(checksum, row, collection, revision, id, payload, text, num_tokens, num_read, num_parts) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"(checksum, row, collection, revision, id, payload, text, num_tokens, num_read, num_parts{further}) "
+            f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?{', ?' if further else ''})",
             ((placed(self._checksums[place], *where), *where, *self._documents[place]) for place, where in located),
         )
         connection.executemany(
@@ -217,7 +225,9 @@ class _BatchLines:
                 for further, (checksum, *line) in enumerate(self._parts[place])
             ),
         )
-        if len(places) > len(located):  # it knows the rows of documents alone
+        if places and (
+            self._dialect.is_shared or len(places) > len(located)
+        ):  # SQLite itself knows the rows of documents alone
             connection.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'documents'", (places[-1][0],))
         connection.executemany(
             "INSERT INTO facets (checksum, row, norms, units, spans) VALUES (?, ?, ?, ?, ?)",
@@ -244,38 +254,40 @@ def _part_lines(text: str, parts: Sequence[Part]) -> list[tuple[int, int, int, s
 
 
 def _facet_lines(
-    norms: bytes, codes: bytes, spans: bytes | None
+    norms: bytes, codes: bytes, spans: bytes | None, *, split: Callable[[bytes, int], tuple[bytes, list[bytes]]]
 ) -> tuple[tuple[int, bytes, bytes, bytes | None], list[bytes]]:
     """The line of a part in the table of facets, and what goes on elsewhere."""
-    first, parts = split_codes(codes, len(norms) + len(spans or b""))
+    first, parts = split(codes, len(norms) + len(spans or b""))
     return (facets_checksum(norms, codes, spans), norms, first, spans), parts
 
 
 class DocumentStore:
-    """Collections and documents in one :class:`Database`; thread-safe, writers take turns.
+    """Collections and documents in one :class:`facets.storage.SqlDatabase`; thread-safe, writers take turns.
 
     Args:
-        database: The file.
+        database: Where they are.
         code: How new collections keep directions of facets.
+        dialect: Of the database.
+
+    Attributes:
+        store_id: Stays with the store for ever.
+        database: See above.
+        is_shared: Whether other processes write, too.
     """
 
-    def __init__(self, database: Database, code: FacetCode = "int8") -> None:
-        self._database = database
+    def __init__(self, database: SqlDatabase, code: FacetCode = "int8", dialect: Dialect = SQLITE) -> None:
+        self.database = database
         self._code = code
+        self._dialect = dialect
+        self.is_shared = dialect.is_shared
+        self.check_place, self.close = database.check_place, database.close
+        self.hold_writes, self.alone, self.writes = database.hold_writes, database.alone, database.writes
         with database.read() as connection:
             self.store_id = str(meta(connection, "store_id"))
 
-    def close(self) -> None:
-        """Closes the database."""
-        self._database.close()
-
-    def check_place(self) -> None:
-        """See :meth:`facets.storage.Database.check_place`."""
-        self._database.check_place()
-
     def view(self) -> "StoreView":
         """A consistent view for reading; use in a ``with`` block."""
-        return StoreView(self._database.read())
+        return StoreView(self.database.read(), self._dialect)
 
     def create_collection(
         self,
@@ -295,7 +307,7 @@ class DocumentStore:
             ConflictError: The name is taken.
         """
         created_us = time.time_ns() // 1000
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             if connection.execute("SELECT 1 FROM collections WHERE name = ?", (name,)).fetchone():
                 raise ConflictError(f"collection {name!r} exists already: expected a new name")
             cursor = connection.execute(
@@ -311,31 +323,31 @@ class DocumentStore:
 
     def delete_collection(self, record: CollectionRecord) -> int:
         """Deletes a collection and its documents, and a copy that was being made; returns the revision."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             _delete_copy(connection, record)
             delete_collection(connection, record.number)
             return next_revision(connection)
 
     def upsert(self, record: CollectionRecord, batch: EncodedBatch) -> StoreWrite:
         """Stores an encoded batch, replacing documents of the same ids."""
-        lines = _BatchLines(batch)
-        with self._database.write() as connection:
+        lines = _BatchLines(batch, self._dialect)
+        with self.database.write() as connection:
             gone = rows_by_id(connection, record, batch.ids)
             delete_rows(connection, gone.parts)
             revision = changed(connection, record, added=batch.num_parts, removed=gone)
             added = lines.insert(connection, record, [revision] * len(batch.ids))
-        return StoreWrite(revision=revision, added=added, removed=gone.parts, num_removed=len(gone.firsts))
+            return self._logged(connection, record, _write(revision, gone, added, len(batch.ids)))
 
     def delete(
         self, record: CollectionRecord, *, ids: Sequence[str] | None = None, filter: Filter | None = None
     ) -> StoreWrite:
         """Deletes documents by id or by filter."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             if filter is None:
                 gone = rows_by_id(connection, record, ids or ())
             else:
-                gone = rows_by_filter(connection, record, filter)
-            return _deleted(connection, record, gone)
+                gone = rows_by_filter(connection, record, filter, self._dialect)
+            return self._deleted(connection, record, gone)
 
     def begin_copy(
         self,
@@ -354,7 +366,7 @@ class DocumentStore:
             NotFoundError: The collection is gone.
         """
         name = f"{record.name}#copy"  # no name that a caller may give
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             cursor = connection.execute(
                 "INSERT INTO collections "
                 "(name, model, model_revision, space, code, num_facets, dim, created_us, config, search_fields, "
@@ -385,8 +397,8 @@ class DocumentStore:
         Returns:
             What was done, and which of the documents were added, ``[N]``.
         """
-        lines = _BatchLines(batch)
-        with self._database.write() as connection:
+        lines = _BatchLines(batch, self._dialect)
+        with self.database.write() as connection:
             cursor = connection.execute(f"SELECT row, revision FROM documents WHERE {AMONG}", (row_list(rows),))
             revisions = dict(cursor.fetchall())
             kept = np.isin(rows, np.fromiter(revisions, dtype=np.int64, count=len(revisions)))
@@ -394,22 +406,23 @@ class DocumentStore:
             delete_rows(connection, gone.parts)
             revision = changed(connection, copy, added=batch.num_parts[kept], removed=gone)
             added = lines.insert(connection, copy, [revisions.get(row) for row in rows.tolist()])
-        return StoreWrite(revision=revision, added=added, removed=gone.parts, num_removed=len(gone.firsts)), kept
+            write = _write(revision, gone, added, int(kept.sum()))
+            return self._logged(connection, copy, write), kept
 
     def delete_rows(self, record: CollectionRecord, rows: DocumentRows) -> StoreWrite:
         """Deletes documents of a collection by row."""
-        with self._database.write() as connection:
-            return _deleted(connection, record, rows)
+        with self.database.write() as connection:
+            return self._deleted(connection, record, rows)
 
     def replace_by_copy(self, record: CollectionRecord, copy: CollectionRecord) -> CollectionRecord:
         """Gives a copy the place and the name of its collection, which is retired; returns what the copy became."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             _retire(connection, record)
+            changed(connection, copy)
             connection.execute(
                 "UPDATE collections SET name = ?, state = ?, replaces = NULL WHERE number = ?",
                 (record.name, CollectionState.LIVE, copy.number),
             )
-            changed(connection, copy)
             cursor = connection.execute(
                 f"SELECT {COLLECTION_COLUMNS} FROM collections WHERE number = ?", (copy.number,)
             )
@@ -417,12 +430,12 @@ class DocumentStore:
 
     def retire(self, record: CollectionRecord) -> None:
         """Gives a collection up: nobody sees it any more, and :meth:`delete_retired` deletes it by and by."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             _retire(connection, record)
 
     def delete_retired(self, limit: int) -> bool:
         """Deletes up to ``limit`` documents of a retired collection, at last itself; False when there is none."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             found = connection.execute("SELECT number FROM collections WHERE state = ?", (CollectionState.RETIRED,))
             retired = found.fetchone()
             if retired is None:
@@ -436,27 +449,42 @@ class DocumentStore:
                 connection.execute("DELETE FROM collections WHERE number = ?", retired)
         return True
 
+    def _deleted(self, connection: SqlConnection, record: CollectionRecord, gone: DocumentRows) -> StoreWrite:
+        """Deletes documents of a collection."""
+        delete_rows(connection, gone.parts)
+        revision = changed(connection, record, removed=gone)
+        return self._logged(connection, record, _write(revision, gone, np.empty(0, dtype=np.int64), 0))
 
-def _deleted(connection: sqlite3.Connection, record: CollectionRecord, gone: DocumentRows) -> StoreWrite:
-    """Deletes documents of a collection."""
-    delete_rows(connection, gone.parts)
-    revision = changed(connection, record, removed=gone)
-    none = np.empty(0, dtype=np.int64)
-    return StoreWrite(revision=revision, added=none, removed=gone.parts, num_removed=len(gone.firsts))
+    def _logged(self, connection: SqlConnection, record: CollectionRecord, write: StoreWrite) -> StoreWrite:
+        """Notes a write for the indexes of the other servers."""
+        if self.is_shared:
+            blobs = [rows.astype("<i8").tobytes() for rows in (write.added, write.removed)]
+            connection.executemany(
+                "INSERT INTO writes (revision, collection, added, removed) VALUES (?, ?, ?, ?)",
+                [(write.revision, record.number, *blobs)],
+            )
+            connection.execute("DELETE FROM writes WHERE revision <= ?", (write.revision - KEPT_WRITES,))
+        return write
+
+
+def _write(revision: int, gone: DocumentRows, added: NDArray[np.int64], num_added: int) -> StoreWrite:
+    return StoreWrite(
+        revision=revision, added=added, removed=gone.parts, num_added=num_added, num_removed=len(gone.firsts)
+    )
 
 
 def _json(search_fields: Mapping[str, float]) -> str:
     return json.dumps(dict(search_fields), ensure_ascii=False)
 
 
-def _retire(connection: sqlite3.Connection, record: CollectionRecord) -> None:
+def _retire(connection: SqlConnection, record: CollectionRecord) -> None:
     connection.execute(
         "UPDATE collections SET name = ?, state = ?, replaces = NULL WHERE number = ?",
         (f"{record.name}#{record.number}", CollectionState.RETIRED, record.number),
     )
 
 
-def _delete_copy(connection: sqlite3.Connection, record: CollectionRecord) -> None:
+def _delete_copy(connection: SqlConnection, record: CollectionRecord) -> None:
     copies = connection.execute("SELECT number FROM collections WHERE replaces = ?", (record.number,)).fetchall()
     for (number,) in copies:
         delete_collection(connection, number)

@@ -4,7 +4,6 @@ Shape letters: N documents, T facets of all documents, D dimensions.
 """
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
@@ -22,12 +21,14 @@ from facets.documents.codes import (
     row_of_part,
     starts_of,
 )
-from facets.documents.filters import Filter, is_path, sql_path, to_sql
+from facets.documents.dialects import KEPT_WRITES, SQLITE, Dialect
+from facets.documents.filters import Filter, is_path
 from facets.documents.passages import PASSAGE_COLUMNS, Passage, PassageLine, stored_text, whole_document
-from facets.documents.records import CollectionRecord, CollectionState, DocumentRows
+from facets.documents.records import CollectionRecord, CollectionState, DocumentRows, StoreWrite, deleted_meanwhile
 from facets.documents.types import MAX_PARTS, StoredDocument
 from facets.errors import DamagedDocumentsError, DamagedError, NotFoundError
 from facets.index.lexical import TermCounts
+from facets.storage import SqlConnection, SqlCursor
 
 AMONG = "row IN (SELECT value FROM json_each(?))"
 _PARTS_OF = "CROSS JOIN facet_parts ON part BETWEEN {row} * 4096 AND {row} * 4096 + 4095"  # see the schema
@@ -35,9 +36,9 @@ PARTS_AMONG = f"json_each(?) AS wanted {_PARTS_OF.format(row='wanted.value')}"
 # Rows of all parts of documents, of a list and of a collection.
 _EXISTING = f"SELECT row FROM documents WHERE {AMONG} UNION SELECT row FROM document_parts WHERE {AMONG}"
 _ROWS_OF_COLLECTION = (
-    "SELECT row FROM documents WHERE collection = ?1 UNION ALL SELECT document_parts.row FROM documents "
+    "SELECT row FROM documents WHERE collection = ? UNION ALL SELECT document_parts.row FROM documents "
     "CROSS JOIN document_parts ON document_parts.row BETWEEN documents.row + 1 AND documents.row + num_parts - 1 "
-    "WHERE collection = ?1 AND num_parts > 1"
+    "WHERE collection = ? AND num_parts > 1"
 )
 _LOCATED = (
     "FROM json_each(?) AS wanted LEFT JOIN document_parts ON document_parts.row = wanted.value "
@@ -52,9 +53,10 @@ COLLECTION_COLUMNS = (
 class StoreView:
     """One consistent state of the store, in a ``with`` block; not for several threads."""
 
-    def __init__(self, state: AbstractContextManager[sqlite3.Connection]) -> None:
-        """Takes what gives a connection that sees one state, as :meth:`facets.storage.Database.read` does."""
+    def __init__(self, state: AbstractContextManager[SqlConnection], dialect: Dialect = SQLITE) -> None:
+        """Takes what gives a connection that sees one state, as :meth:`facets.storage.SqlDatabase.read` does."""
         self._context = state
+        self._dialect = dialect
 
     def __enter__(self) -> "StoreView":
         """Begins the read."""
@@ -69,9 +71,20 @@ class StoreView:
         """Revision of this state."""
         return int(meta(self._connection, "revision"))
 
+    def writes_after(self, revision: int) -> dict[int, list[StoreWrite]] | None:
+        """What changed documents after a revision, by number of the collection; None: that is too long ago to say."""
+        if self.revision() - revision > KEPT_WRITES:
+            return None
+        found = dict[int, list[StoreWrite]]()
+        lines = "SELECT collection, revision, added, removed FROM writes WHERE revision > ? ORDER BY revision"
+        for number, one, added, removed in self._connection.execute(lines, (revision,)):
+            write = StoreWrite(revision=one, added=np.frombuffer(added, "<i8"), removed=np.frombuffer(removed, "<i8"))
+            found.setdefault(number, []).append(write)
+        return found
+
     def collections(self) -> list[CollectionRecord]:
-        """Every live collection, in the order of names."""
-        return [record for record in self.all_collections() if record.state is CollectionState.LIVE]
+        """Every live one, in the order of names."""
+        return [one for one in self.all_collections() if one.state is CollectionState.LIVE]
 
     def all_collections(self) -> list[CollectionRecord]:
         """Every collection, those that are being built or deleted too, in the order of names."""
@@ -158,34 +171,30 @@ class StoreView:
 
     def count(self, record: CollectionRecord, filter: Filter) -> int:
         """Documents of the collection that match; compares every one."""
-        where, parameters = condition(record, filter)
+        where, parameters = condition(record, filter, self._dialect)
         cursor = self._connection.execute(f"SELECT count(*) FROM documents WHERE {where}", parameters)
         return int(cursor.fetchone()[0])
 
     def json_types(self, record: CollectionRecord, field: str, limit: int) -> set[str]:
-        """Types, as SQLite names them, of the values of a field in the first ``limit`` documents of a collection."""
-        cursor = self._connection.execute(
-            "SELECT DISTINCT json_type(payload, ?) FROM (SELECT payload FROM documents WHERE collection = ? LIMIT ?)",
-            (sql_path(field), record.number, limit),
-        )
-        return {name for (name,) in cursor if name is not None}
+        """Types, as the database names them, of the values of a field in the first ``limit`` documents."""
+        expression, parameters = self._dialect.json_type(field)
+        some = "(SELECT * FROM documents WHERE collection = ? LIMIT ?) AS looked_at"
+        statement = f"SELECT DISTINCT {expression} FROM {some}"
+        found = self._connection.execute(statement, (*parameters, record.number, limit))
+        return {name for (name,) in found if name is not None}
 
     def field_names(self, record: CollectionRecord, limit: int) -> list[str]:
         """Paths of the fields of the first ``limit`` documents, as filters write them."""
-        cursor = self._connection.execute(
-            "SELECT DISTINCT fullkey FROM (SELECT payload FROM documents WHERE collection = ? LIMIT ?), "
-            "json_tree(payload) WHERE fullkey <> '$' AND instr(fullkey, '[') = 0",
-            (record.number, limit),
-        )
+        cursor = self._connection.execute(self._dialect.field_names, (record.number, limit))
         return [path for (fullkey,) in cursor if is_path(path := fullkey[2:].replace('"', ""))]
 
     def rows(self, record: CollectionRecord, filter: Filter | None = None) -> NDArray[np.int64]:
         """Rows of the parts of the documents that match, ascending int64."""
-        return np.sort(rows_by_filter(self._connection, record, filter).parts)
+        return np.sort(rows_by_filter(self._connection, record, filter, self._dialect).parts)
 
     def document_rows(self, record: CollectionRecord) -> DocumentRows:
         """Every document, in the order of rows."""
-        return rows_by_filter(self._connection, record, None)
+        return rows_by_filter(self._connection, record, None, self._dialect)
 
     def long_documents(self, record: CollectionRecord) -> DocumentRows:
         """The documents of several parts, in the order of rows."""
@@ -198,7 +207,7 @@ class StoreView:
 
     def page(self, record: CollectionRecord, *, after: str, limit: int, filter: Filter | None) -> NDArray[np.int64]:
         """First rows of the next ``limit`` documents whose id is greater than ``after``, in the order of ids."""
-        where, parameters = condition(record, filter)
+        where, parameters = condition(record, filter, self._dialect)
         cursor = self._connection.execute(
             f"SELECT row FROM documents WHERE {where} AND id > ? ORDER BY id LIMIT ?",
             [*parameters, after, limit],
@@ -289,7 +298,7 @@ class StoreView:
             DamagedDocumentsError: Neither the terms of a document nor its text is what was written.
         """
         cursor = self._connection.execute(
-            f"SELECT row, CAST(terms AS BLOB) FROM ({_EXISTING}) LEFT JOIN terms USING (row) ORDER BY row",
+            f"SELECT row, CAST(terms AS BLOB) FROM ({_EXISTING}) AS existing LEFT JOIN terms USING (row) ORDER BY row",
             (row_list(rows), row_list(rows)),
         )
         existing, found = [], []
@@ -362,12 +371,6 @@ class _FacetLine(NamedTuple):
         return len(self.norms) >= 4 * num_facets and self.checksum == said
 
 
-def deleted_meanwhile(record: CollectionRecord) -> NotFoundError:
-    """The error of a call whose collection is gone since it began."""
-    message = f"collection {record.name!r} was deleted meanwhile"
-    return NotFoundError(message, resource_type="collection", resource_name=record.name)
-
-
 def collection_from(values: Sequence[str | int | None]) -> CollectionRecord:
     """A collection from its ``COLLECTION_COLUMNS``."""
     named = dict(zip(COLLECTION_COLUMNS.split(", "), values, strict=True))
@@ -378,7 +381,7 @@ def collection_from(values: Sequence[str | int | None]) -> CollectionRecord:
 
 
 def changed(
-    connection: sqlite3.Connection,
+    connection: SqlConnection,
     record: CollectionRecord,
     *,
     added: NDArray[np.int64] | None = None,
@@ -394,19 +397,24 @@ def changed(
 
     Returns:
         The new revision.
+
+    Raises:
+        NotFoundError: It is gone, or no longer what it was.
     """
     revision = next_revision(connection)
     num_documents = (0 if added is None else len(added)) - (0 if removed is None else len(removed.firsts))
     num_parts = (0 if added is None else int(added.sum())) - (0 if removed is None else int(removed.counts.sum()))
-    connection.execute(
+    cursor = connection.execute(
         "UPDATE collections SET revision = ?, num_documents = num_documents + ?, num_parts = num_parts + ? "
-        "WHERE number = ?",
-        (revision, num_documents, num_parts, record.number),
+        "WHERE number = ? AND state = ?",
+        (revision, num_documents, num_parts, record.number, record.state),
     )
+    if not cursor.rowcount:  # another server deleted or moved it
+        raise deleted_meanwhile(record)
     return revision
 
 
-def meta(connection: sqlite3.Connection, key: str) -> str | int:
+def meta(connection: SqlConnection, key: str) -> str | int:
     """A value about the whole store.
 
     Raises:
@@ -419,7 +427,7 @@ def meta(connection: sqlite3.Connection, key: str) -> str | int:
     return value
 
 
-def next_revision(connection: sqlite3.Connection) -> int:
+def next_revision(connection: SqlConnection) -> int:
     """Counts a write to the data directory; returns its revision."""
     connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'revision'")
     return int(meta(connection, "revision"))
@@ -430,33 +438,35 @@ def row_list(rows: NDArray[np.int64]) -> str:
     return json.dumps(rows.tolist())
 
 
-def rows_of(cursor: sqlite3.Cursor) -> NDArray[np.int64]:
+def rows_of(cursor: SqlCursor) -> NDArray[np.int64]:
     """Rows that a statement found, in its order."""
     return np.array(cursor.fetchall(), dtype=np.int64).reshape(-1)
 
 
-def document_rows(cursor: sqlite3.Cursor) -> DocumentRows:
+def document_rows(cursor: SqlCursor) -> DocumentRows:
     """Documents that a statement found by first row and number of parts, ascending."""
     found = np.array(cursor.fetchall(), dtype=np.int64).reshape(-1, 2)
     firsts, counts = found[np.argsort(found[:, 0])].T
     return DocumentRows(firsts, counts)
 
 
-def condition(record: CollectionRecord, filter: Filter | None) -> tuple[str, list[str | int]]:
+def condition(record: CollectionRecord, filter: Filter | None, dialect: Dialect) -> tuple[str, list[str | int]]:
     """SQL condition and parameters of the documents that match."""
     if filter is None:
         return "collection = ?", [record.number]
-    expression, parameters = to_sql(filter, "payload")
+    expression, parameters = dialect.to_sql(filter)
     return f"collection = ? AND {expression}", [record.number, *parameters]
 
 
-def rows_by_filter(connection: sqlite3.Connection, record: CollectionRecord, filter: Filter | None) -> DocumentRows:
+def rows_by_filter(
+    connection: SqlConnection, record: CollectionRecord, filter: Filter | None, dialect: Dialect
+) -> DocumentRows:
     """The documents that match, ascending."""
-    where, parameters = condition(record, filter)
+    where, parameters = condition(record, filter, dialect)
     return document_rows(connection.execute(f"SELECT row, num_parts FROM documents WHERE {where}", parameters))
 
 
-def rows_by_id(connection: sqlite3.Connection, record: CollectionRecord, ids: Sequence[str]) -> DocumentRows:
+def rows_by_id(connection: SqlConnection, record: CollectionRecord, ids: Sequence[str]) -> DocumentRows:
     """The documents of these ids, ascending."""
     cursor = connection.execute(
         "SELECT row, num_parts FROM documents WHERE collection = ? AND id IN (SELECT value FROM json_each(?))",
@@ -465,17 +475,17 @@ def rows_by_id(connection: sqlite3.Connection, record: CollectionRecord, ids: Se
     return document_rows(cursor)
 
 
-def delete_collection(connection: sqlite3.Connection, number: int) -> None:
+def delete_collection(connection: SqlConnection, number: int) -> None:
     """Deletes a collection with its documents."""
     parts = f"SELECT part FROM ({_ROWS_OF_COLLECTION}) AS its {_PARTS_OF.format(row='its.row')}"
-    connection.execute(f"DELETE FROM facet_parts WHERE part IN ({parts})", (number,))
+    connection.execute(f"DELETE FROM facet_parts WHERE part IN ({parts})", (number, number))
     for table in ("facets", "terms", "document_parts"):
-        connection.execute(f"DELETE FROM {table} WHERE row IN ({_ROWS_OF_COLLECTION})", (number,))
+        connection.execute(f"DELETE FROM {table} WHERE row IN ({_ROWS_OF_COLLECTION})", (number, number))
     connection.execute("DELETE FROM documents WHERE collection = ?", (number,))
     connection.execute("DELETE FROM collections WHERE number = ?", (number,))
 
 
-def delete_rows(connection: sqlite3.Connection, rows: NDArray[np.int64]) -> None:
+def delete_rows(connection: SqlConnection, rows: NDArray[np.int64]) -> None:
     """Deletes documents with their facets.
 
     Args:

@@ -2,7 +2,8 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, SecretStr
+from pydantic_core import PydanticCustomError
 
 from facets.config import AtLeastOne, NonNegativeInt, Settings
 
@@ -14,6 +15,16 @@ MAX_BATCH_DOCUMENTS = 10_000  # documents of one upsert; ids of one get or delet
 MAX_PAGE_SIZE = 1_000  # documents of one page of a listing
 MAX_TOP_K = 1_000  # hits of one query
 
+
+def _check_store(store: SecretStr) -> SecretStr:
+    if store.get_secret_value() != "sqlite" and not store.get_secret_value().startswith(
+        ("postgres://", "postgresql://")
+    ):
+        raise PydanticCustomError("store", "an unknown store")
+    return store
+
+
+StoreAddress = Annotated[SecretStr, AfterValidator(_check_store)]  # never shown: it may hold a password
 BackendName = Literal["faiss", "exact"]
 
 
@@ -21,6 +32,8 @@ class EngineConfig(Settings):
     """How collections are indexed and when their indexes are saved; every default was measured.
 
     Attributes:
+        store: Where the documents are: ``sqlite``: a file in the data directory; ``postgres://...``: PostgreSQL, which
+            other servers may use, too.
         exact_max_facets: A collection of at most this many facets (documents x K) is searched exactly,
             a larger one through an index of the backend. 0 or more.
         backend: What the indexes of large collections are made by, see ``facets.index.backends``.
@@ -40,6 +53,7 @@ class EngineConfig(Settings):
         max_database_bytes: The document store never grows beyond this; None leaves it to the disk.
     """
 
+    store: StoreAddress = SecretStr("sqlite")
     exact_max_facets: NonNegativeInt = 100_000
     backend: BackendName = "faiss"
     device: str = "cpu"

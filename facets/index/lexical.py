@@ -106,6 +106,11 @@ class LexicalIndex:
         self._alive: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         self._segments: list[_Segment] = []
 
+    @property
+    def revision(self) -> int:
+        """Of the collection that it has reached."""
+        return self._revision
+
     def __len__(self) -> int:
         """Documents in the index."""
         return int(np.count_nonzero(self._alive))

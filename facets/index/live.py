@@ -78,6 +78,11 @@ class LiveIndex:
         return self._tail.kind if base is None else base.kind
 
     @property
+    def revision(self) -> int:
+        """Of the collection that it has reached."""
+        return self._revision
+
+    @property
     def num_vectors(self) -> int:
         """Facets in memory, those of removed documents included until they are taken out."""
         base = self._base

@@ -22,6 +22,8 @@ from facets.storage.files import (
     write_atomically,
 )
 from facets.storage.mark import HighWaterMark
+from facets.storage.postgres import PostgresDatabase, PostgresSchema
+from facets.storage.sql import SqlConnection, SqlCursor, SqlDatabase
 
 __all__ = [
     "BACKUP_MANIFEST",
@@ -33,7 +35,12 @@ __all__ = [
     "DirectoryManifest",
     "HighWaterMark",
     "Migration",
+    "PostgresDatabase",
+    "PostgresSchema",
     "Schema",
+    "SqlConnection",
+    "SqlCursor",
+    "SqlDatabase",
     "add_checksums",
     "back_up",
     "check_backup",

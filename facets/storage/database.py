@@ -4,7 +4,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -92,8 +92,6 @@ class Database:
         """Refuses what SQLite would take for an empty file, or cut to what it understands of its log."""
         path, log = self._path, self._path.with_name(f"{self._path.name}-wal")
         size = path.stat().st_size if path.exists() else None
-        if size and path.with_name(f"{path.name}-journal").exists():
-            return  # the power went while the log was begun: a reader cannot roll that back; counted after opening
         if size:
             with closing(self._connect("ro")) as connection:
                 self._check_count(connection)
@@ -251,6 +249,18 @@ class Database:
                         connection.close()
                     else:
                         self._readers.append(connection)
+
+    def hold_writes(self) -> AbstractContextManager[None]:
+        """Nobody else writes: the directory is one process's."""
+        return nullcontext()
+
+    def alone(self, key: int) -> AbstractContextManager[bool]:
+        """Always: the directory is one process's."""
+        return nullcontext(True)
+
+    def writes(self, timeout_s: float) -> Iterator[None]:
+        """None of others."""
+        return iter(())
 
     def close(self) -> None:
         """Closes every connection; the log moves into the file. Idempotent."""

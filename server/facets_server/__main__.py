@@ -148,6 +148,29 @@ def verify(
 
 
 @app.command()
+def migrate(
+    *,
+    back: Annotated[bool, typer.Option("--back", help="From PostgreSQL into the data directory.")] = False,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+) -> None:
+    """Move the documents of a data directory into the PostgreSQL that the setting engine.store names, or back.
+
+    No server may be using the directory. Interrupted, the same command goes on where it ended.
+    """
+    try:
+        require_extra("server", *_MODULES)
+        from facets_server.runtime.config import load_config
+        from facets_server.runtime.upkeep import migrate_directory
+
+        migrate_directory(load_config(config, os.environ, {"data_dir": data_dir}), typer.echo, back=back)
+    except (ConfigError, ConflictError, NotFoundError) as error:
+        _fail(error, EXIT_BAD_SETTING)
+    except (StorageError, ImportError) as error:
+        _fail(error, EXIT_CANNOT_OPEN)
+
+
+@app.command()
 def diagnose(
     source: Annotated[str, typer.Argument(metavar="FILE.npy|MODEL", help="[rows, dim] or [documents, facets, dim].")],
     *,

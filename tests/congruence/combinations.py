@@ -7,12 +7,19 @@ an index adds a row; the tests need no line.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import postgres_server
+
 Settings = Mapping[str, object]
 
 
 def sqlite() -> Settings:
     """The store in the data directory."""
     return {}
+
+
+def postgres() -> Settings:
+    """A database of its own."""
+    return {"store": postgres_server.server().new_database()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,4 +40,5 @@ class Combination:
 REFERENCE = Combination(index={"exact_max_facets": 10**9}, approximate=False)
 COMBINATIONS = {
     "sqlite+faiss": Combination(index={"backend": "faiss", "exact_max_facets": 300}),
+    "postgres+faiss": Combination(store=postgres, index={"backend": "faiss", "exact_max_facets": 300}),
 }

@@ -1,8 +1,11 @@
 """Writes, listings and moves to another model leave every combination in the reference's state."""
 
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
+import postgres_server
 import pytest
 from congruence.conftest import NAME, Pair
 from congruence.corpus import DIM, K, facets_of, said
@@ -11,12 +14,14 @@ from facets.documents import (
     CollectionEngine,
     Document,
     EncodedTexts,
+    EngineConfig,
     Equals,
     Filter,
     Range,
     SearchRequest,
     TargetModel,
 )
+from facets.documents.migration import move_to_directory, move_to_postgres
 from facets.errors import ConflictError, InvalidInputError, NotFoundError, NotReadyError
 
 QUERIES = np.stack([facets_of(seed) for seed in range(6000, 6008)])
@@ -177,3 +182,51 @@ def test_what_is_opened_again_is_the_same(pair: Pair) -> None:
     before = state(pair.found)
     pair.found.maintain()
     assert state(pair.found) == before
+
+
+def test_a_store_moves_into_postgres_and_back(pair: Pair, corpus: list[Document], tmp_path: Path) -> None:
+    """Whichever combination made the files: the reference's directory goes there and comes back as it was."""
+    url, said = postgres_server.server().new_database(), list[str]()
+    expected = state(pair.expected)
+    pair.expected.close()
+    move_to_postgres(tmp_path / "expected", url, said.append)
+    assert "all as they were" in said[-2]
+    with CollectionEngine.open(tmp_path / "elsewhere", EngineConfig(store=url, background=False)) as engine:
+        assert state(engine) == expected
+        engine.upsert(NAME, corpus[:3])
+        changed = state(engine)
+    with pytest.raises(ConflictError, match="holds a store already"):
+        move_to_postgres(_copy_of(tmp_path), url, said.append)
+    move_to_directory(url, tmp_path / "back", said.append)
+    with CollectionEngine.open(tmp_path / "back", EngineConfig(background=False)) as engine:
+        assert state(engine) == changed
+        assert engine.upsert(NAME, corpus[3:5]).num_updated == 2
+    with pytest.raises(ConflictError, match="was moved into a data directory"):
+        CollectionEngine.open(tmp_path / "elsewhere", EngineConfig(store=url))
+
+
+def _copy_of(folder: Path) -> Path:
+    (folder / "copy").mkdir()
+    shutil.copy(folder / "expected" / "documents.sqlite3.moved", folder / "copy" / "documents.sqlite3")
+    return folder / "copy"
+
+
+def test_a_move_that_was_cut_off_goes_on(tmp_path: Path, corpus: list[Document]) -> None:
+    url, told = postgres_server.server().new_database(), list[str]()
+    with CollectionEngine.open(tmp_path / "data", EngineConfig(background=False)) as engine:
+        engine.create_collection(NAME, model="toy", model_revision="1", num_facets=K, dim=DIM)
+        engine.upsert(NAME, corpus)
+        expected = state(engine)
+
+    def stop(line: str) -> None:
+        if line.startswith("facets:"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        move_to_postgres(tmp_path / "data", url, stop)
+    with pytest.raises(ConflictError, match="run facets-server migrate again"):
+        CollectionEngine.open(tmp_path / "server", EngineConfig(store=url))
+    move_to_postgres(tmp_path / "data", url, told.append)
+    assert "documents: 0 lines" in told and any(line.startswith("terms: 4") for line in told)
+    with CollectionEngine.open(tmp_path / "server", EngineConfig(store=url, background=False)) as engine:
+        assert state(engine) == expected

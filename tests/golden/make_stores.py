@@ -43,9 +43,9 @@ def write_streams(folder: Path) -> None:
     database = Database(folder / "ingest-streams.sqlite3", STREAMS)  # the store would choose the token and the time
     with database.write() as connection:
         connection.execute(
-            "INSERT INTO streams (token, collection, collection_created, last_sequence, updated) "
-            "VALUES (?, ?, ?, ?, ?)",
-            ("golden-token", "news", "2026-01-01T00:00:00+00:00", 7, 1e11),
+            "INSERT INTO streams (token, collection, collection_created, last_sequence, generation, updated) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            ("golden-token", "news", "2026-01-01T00:00:00+00:00", 7, 1, 1e11),
         )
     database.close()
 

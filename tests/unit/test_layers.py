@@ -39,7 +39,7 @@ LIBRARY_ROOMS = {
     "extras": set(),
     "config": {"errors"},
     "devices": {"errors"},
-    "storage": {"errors"},
+    "storage": {"errors", "extras"},
     "language": _BASE,
     "coding": _BASE,
     "diagnose": _BASE | {"language"},

@@ -14,7 +14,7 @@ _STREAMS_FILE = "ingest-streams.sqlite3"
 def _servicers(parts: ServerParts) -> list[object]:
     config = parts.config
     models = text_models(parts.models, *_TASKS).preferring(config.collection_model)
-    streams = StreamStore(config.data_dir / _STREAMS_FILE)
+    streams = StreamStore(parts.engine.shared_database or config.data_dir / _STREAMS_FILE)
     parts.closing.callback(streams.close)
     recall = RecallSampler(config.observability.recall_share, parts.recall)
     parts.closing.callback(recall.close)

@@ -6,14 +6,13 @@ one batch is stored twice under the same ids, which changes nothing.
 """
 
 import logging
-import threading
 import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
 from facets.errors import ConflictError, DamagedError, InvalidInputError, NotFoundError
-from facets.storage import Database, Schema, clear_errors, tables_with_checksums
+from facets.storage import Database, Schema, SqlDatabase, clear_errors, tables_with_checksums
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +22,8 @@ CREATE TABLE streams (
     collection TEXT NOT NULL,
     collection_created TEXT NOT NULL,
     last_sequence INTEGER NOT NULL,
+    -- How often it was opened: who opened it last goes on with it.
+    generation INTEGER NOT NULL,
     updated REAL NOT NULL
 ) WITHOUT ROWID
 """
@@ -53,10 +54,10 @@ class OpenStream:
 
 
 class StreamStore:
-    """Positions of ingest streams in one small SQLite file; may be shared by threads."""
+    """Positions of ingest streams, in one small SQLite file or beside the documents; may be shared by threads."""
 
-    def __init__(self, path: Path) -> None:
-        """Opens the file, creating it when absent.
+    def __init__(self, place: Path | SqlDatabase) -> None:
+        """Opens the file, creating it when absent, or takes the database that several servers share.
 
         A damaged file is set aside: its tokens are unknown afterwards and their streams start again, which
         loses nothing since documents are stored elsewhere and storing them again changes nothing.
@@ -64,23 +65,14 @@ class StreamStore:
         Raises:
             StorageError: The file cannot be written.
         """
-        self._lock = threading.Lock()
-        self._generations: dict[str, int] = {}
-        try:
-            self._database = Database(path, SCHEMA)
-        except DamagedError as error:
-            aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
-            with clear_errors(f"{path} is damaged and cannot be set aside"):
-                path.rename(aside)
-                for suffix in ("-wal", "-shm"):
-                    path.with_name(path.name + suffix).unlink(missing_ok=True)
-            logger.warning("%s set aside as %s: %s", path, aside.name, error)
-            self._database = Database(path, SCHEMA)
+        self._owned = isinstance(place, Path)
+        self._database = _opened(place) if isinstance(place, Path) else place
         self._write("DELETE FROM streams WHERE updated < ?", (time.time() - _KEEP_S,))
 
     def close(self) -> None:
-        """Closes the file."""
-        self._database.close()
+        """Closes the file; the database that others share stays open."""
+        if self._owned:
+            self._database.close()
 
     def begin(self, *, collection: str, collection_created: str) -> OpenStream:
         """Starts a new stream into a collection.
@@ -89,13 +81,12 @@ class StreamStore:
             StorageError: The position cannot be written.
         """
         token = uuid.uuid4().hex
-        with self._lock:
-            self._write(
-                "INSERT INTO streams (token, collection, collection_created, last_sequence, updated) "
-                "VALUES (?, ?, ?, 0, ?)",
-                (token, collection, collection_created, time.time()),
-            )
-            return self._opened(token, 0)
+        self._write(
+            "INSERT INTO streams (token, collection, collection_created, last_sequence, generation, updated) "
+            "VALUES (?, ?, ?, 0, 1, ?)",
+            (token, collection, collection_created, time.time()),
+        )
+        return OpenStream(token=token, last_sequence=0, generation=1)
 
     def resume(self, token: str, *, collection: str, collection_created: str) -> OpenStream:
         """Opens a stream again; an earlier connection with the same token can store nothing more.
@@ -104,8 +95,9 @@ class StreamStore:
             InvalidInputError: The token belongs to another collection.
             NotFoundError: No stream has this token, or its collection was deleted and made again.
         """
-        with self._lock:
-            row = self._read(token)
+        with self._database.write() as connection:
+            columns = "collection, collection_created, last_sequence, generation"
+            row = connection.execute(f"SELECT {columns} FROM streams WHERE token = ?", (token,)).fetchone()
             if row is not None and row[0] != collection:
                 raise InvalidInputError(
                     f"belongs to collection {row[0]!r}, got collection {collection!r}",
@@ -117,7 +109,8 @@ class StreamStore:
                     resource_type="stream",
                     resource_name=token,
                 )
-            return self._opened(token, row[2])
+            connection.execute("UPDATE streams SET generation = ? WHERE token = ?", (row[3] + 1, token))
+        return OpenStream(token=token, last_sequence=row[2], generation=row[3] + 1)
 
     def advance(self, stream: OpenStream, sequence: int) -> None:
         """Notes durably that the batch ``sequence`` and all before it are stored.
@@ -126,25 +119,26 @@ class StreamStore:
             ConflictError: The stream was opened again by another connection.
             StorageError: The position cannot be written.
         """
-        with self._lock:
-            if self._generations.get(stream.token) != stream.generation:
-                raise ConflictError("the stream was opened again by another connection, which goes on with it")
-            self._write(
-                "UPDATE streams SET last_sequence = ?, updated = ? WHERE token = ?",
-                (sequence, time.time(), stream.token),
-            )
+        num_written = self._write(
+            "UPDATE streams SET last_sequence = ?, updated = ? WHERE token = ? AND generation = ?",
+            (sequence, time.time(), stream.token, stream.generation),
+        )
+        if not num_written:
+            raise ConflictError("the stream was opened again by another connection, which goes on with it")
 
-    def _opened(self, token: str, last_sequence: int) -> OpenStream:
-        generation = self._generations.get(token, 0) + 1
-        self._generations[token] = generation
-        return OpenStream(token=token, last_sequence=last_sequence, generation=generation)
-
-    def _read(self, token: str) -> tuple[str, str, int] | None:
-        columns = "collection, collection_created, last_sequence"
-        with self._database.read() as connection:
-            found = connection.execute(f"SELECT {columns} FROM streams WHERE token = ?", (token,)).fetchone()
-        return None if found is None else (found[0], found[1], found[2])
-
-    def _write(self, statement: str, values: tuple[object, ...]) -> None:
+    def _write(self, statement: str, values: tuple[object, ...]) -> int:
         with self._database.write() as connection:
-            connection.execute(statement, values)
+            return connection.execute(statement, values).rowcount
+
+
+def _opened(path: Path) -> Database:
+    try:
+        return Database(path, SCHEMA)
+    except DamagedError as error:
+        aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
+        with clear_errors(f"{path} is damaged and cannot be set aside"):
+            path.rename(aside)
+            for suffix in ("-wal", "-shm"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+        logger.warning("%s set aside as %s: %s", path, aside.name, error)
+        return Database(path, SCHEMA)

@@ -226,9 +226,14 @@ class _DataCollector(Collector):
         """The gauges, as they are now; without those of collections when the store cannot be read."""
         try:
             infos = self._engine.list_collections()
+            behind = self._engine.num_writes_behind()
         except StorageError:
-            infos = ()
+            infos, behind = (), None
         yield from _collection_gauges(infos)
+        if behind is not None:
+            yield GaugeMetricFamily(
+                "facets_index_behind_writes", "Writes of the store not in the indexes", value=behind
+            )
         disk = disk_of(self._data_dir)
         parts = GaugeMetricFamily("facets_data_bytes", "Bytes on disk", labels=["part"])
         for part, num_bytes in disk.num_bytes.items():

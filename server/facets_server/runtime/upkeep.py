@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from facets.errors import DamagedError, IndexFormatError, StorageError
+from facets.documents.migration import move_to_directory, move_to_postgres
+from facets.errors import ConfigError, DamagedError, IndexFormatError, StorageError
 from facets.index.snapshot import check_snapshot
 from facets.storage import (
     BACKUP_MANIFEST,
@@ -21,6 +22,7 @@ from facets.storage import (
     problems_of,
     restore,
 )
+from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.rooms import rooms
 
 _SNAPSHOTS = "indexes/*.index"
@@ -62,6 +64,22 @@ def restore_directory(source: Path, data_dir: Path, say: Say) -> None:
     stores = {pattern: schema for room in rooms() for pattern, schema in room.stores.items()}
     files = restore(source, data_dir, stores=stores, needed=_DOCUMENTS)
     say(f"{len(files)} stores of {source} restored to {data_dir}; indexes are built again when a server starts")
+
+
+def migrate_directory(config: ServerConfig, say: Say, *, back: bool) -> None:
+    """Moves the documents of a data directory into PostgreSQL, or back.
+
+    Raises:
+        ConfigError: The settings name no PostgreSQL.
+        ConflictError, NotFoundError, StorageError: See :mod:`facets.documents.migration`.
+    """
+    url = config.engine.store.get_secret_value()
+    if url == "sqlite":
+        raise ConfigError('engine.store must be postgres://..., the other end of the move, got "sqlite"')
+    if back:
+        move_to_directory(url, config.data_dir, say)
+    else:
+        move_to_postgres(config.data_dir, url, say)
 
 
 def verify_directory(directory: Path, say: Say) -> bool:

@@ -1,0 +1,240 @@
+"""What SQLite and PostgreSQL are asked in different words: payloads, which they keep differently, and the tables.
+
+In PostgreSQL a payload stands as it was written, and once more as ``jsonb`` for filters. That knows no NUL, compares
+numbers as decimals and strings by the language of the database: all three are made to mean what :func:`matches` means.
+"""
+
+import json
+import re
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from facets.documents.codes import split_codes
+from facets.documents.filters import (
+    AllOf,
+    AnyOf,
+    Contains,
+    Equals,
+    Exists,
+    Filter,
+    NoneOf,
+    OneOf,
+    Parameters,
+    Range,
+    Scalar,
+    bounds_of,
+    sql_path,
+    to_sql,
+)
+from facets.storage import PostgresSchema
+
+KEPT_WRITES = 10_000  # a server that is further behind compares all rows
+Sql = tuple[str, Parameters]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """How one kind of database is asked about payloads.
+
+    Attributes:
+        to_sql: A valid filter -> a condition that is never NULL.
+        json_type: Path of a field -> the type of its value, NULL where there is none.
+        field_names: Statement: paths, as SQLite writes them, of the fields of the first documents of a collection.
+        derived: Further columns of documents, made of the payload.
+        derive: Their values.
+        split: Codes of facets, and bytes beside them -> what stands in the line of facets, and further parts.
+        is_shared: Whether other processes write, too.
+    """
+
+    to_sql: Callable[[Filter], Sql]
+    json_type: Callable[[str], Sql]
+    field_names: str
+    derived: str
+    derive: Callable[[str], tuple[str, ...]]
+    split: Callable[[bytes, int], tuple[bytes, list[bytes]]]
+    is_shared: bool
+
+
+SQLITE = Dialect(
+    to_sql=lambda filter: to_sql(filter, "payload"),
+    json_type=lambda path: ("json_type(payload, ?)", [sql_path(path)]),
+    field_names=(
+        "SELECT DISTINCT fullkey FROM (SELECT payload FROM documents WHERE collection = ? LIMIT ?), "
+        "json_tree(payload) WHERE fullkey <> '$' AND instr(fullkey, '[') = 0"
+    ),
+    derived="",
+    derive=lambda _: (),
+    split=split_codes,
+    is_shared=False,
+)
+
+_NUL_OR_ONE = re.compile(r"(?<!\\)((?:\\\\)*)\\u000([01])")
+
+
+def to_jsonb(payload: str) -> str:
+    r"""A payload as ``jsonb`` can hold it, in the same order of values.
+
+    NUL and the character behind it stand as two; floats beyond 2**53, which are integers, as all of their digits.
+
+    Example:
+        >>> print(to_jsonb(r'{"a": "\u0000b", "c": 1e+20}'))
+        {"a": "\u0001\u0001b", "c": 100000000000000000000}
+    """
+    if "e+" in payload:
+        payload = json.dumps(json.loads(payload, parse_float=_exact), ensure_ascii=False)
+    if "\\u000" in payload:
+        payload = _NUL_OR_ONE.sub(lambda found: rf"{found[1]}\u0001\u000{1 + int(found[2])}", payload)
+    return payload
+
+
+def _exact(digits: str) -> int | float:
+    number = float(digits)
+    return int(number) if abs(number) >= 2**53 else number
+
+
+def _field(path: str) -> Sql:
+    """The value at a path; ``->`` with a text goes into objects alone."""
+    keys: Parameters = list(path.split("."))
+    return f"(fields{' -> ?::text' * len(keys)})", keys
+
+
+def filter_to_postgres(filter: Filter) -> Sql:
+    """Writes a valid filter as a condition of PostgreSQL on ``fields``; it is never NULL."""
+    match filter:
+        case AllOf(filters):
+            return _join(filters, " AND ", "TRUE")
+        case AnyOf(filters):
+            return _join(filters, " OR ", "FALSE")
+        case NoneOf(filters):
+            expression, parameters = _join(filters, " OR ", "FALSE")
+            return f"(NOT {expression})", parameters
+        case Exists(path):
+            field, keys = _field(path)
+            return f"({field} IS NOT NULL)", keys
+        case Equals(path, value):
+            return _among(path, [value])
+        case OneOf(path, values):
+            return _among(path, values)
+        case Contains(path, value):
+            field, keys = _field(path)
+            where = f"COALESCE(jsonb_typeof({field}) = 'array' AND {field} @> ?::jsonb, FALSE)"
+            return where, [*keys, *keys, _json([value])]
+        case Range(path):
+            field, keys = _field(path)
+            bounds = bounds_of(filter)
+            is_text = isinstance(bounds[0][1], str)
+            value = f"({field} #>> '{{}}') COLLATE \"C\"" if is_text else field
+            terms, parameters = [f"jsonb_typeof({field}) = '{'string' if is_text else 'number'}'"], [*keys]
+            for comparison, bound in bounds:
+                terms.append(f"{value} {comparison} {'?::text' if is_text else '?::jsonb'}")
+                parameters += [*keys, _held(bound) if isinstance(bound, str) else _json(bound)]
+            return f"COALESCE({' AND '.join(terms)}, FALSE)", parameters
+
+
+def _among(path: str, values: Sequence[Scalar]) -> Sql:
+    field, keys = _field(path)
+    where = f"COALESCE({field} IN (SELECT jsonb_array_elements(?::jsonb)), FALSE)"
+    return where, [*keys, _json(list(values))]
+
+
+def _join(filters: Sequence[Filter], glue: str, empty: str) -> Sql:
+    parts = [filter_to_postgres(inner) for inner in filters]
+    expression = f"({glue.join(part for part, _ in parts)})" if parts else empty
+    return expression, [parameter for _, parameters in parts for parameter in parameters]
+
+
+def _json(value: Scalar | Sequence[Scalar]) -> str:
+    return to_jsonb(json.dumps(value, ensure_ascii=False))
+
+
+def _held(text: str) -> str:
+    """Text of a filter, which has no NUL, as :func:`to_jsonb` holds it."""
+    return text.replace("\1", "\1\2")
+
+
+def _postgres_type(path: str) -> Sql:
+    field, keys = _field(path)
+    return f"jsonb_typeof({field})", keys
+
+
+POSTGRES = Dialect(
+    to_sql=filter_to_postgres,
+    json_type=_postgres_type,
+    field_names=(
+        "WITH RECURSIVE found (path, value) AS ("
+        "SELECT '$'::text, fields FROM (SELECT fields FROM documents WHERE collection = ? LIMIT ?) AS looked_at "
+        "UNION ALL "
+        "SELECT path || '.' || key, inner_value FROM found, LATERAL jsonb_each("
+        "CASE jsonb_typeof(value) WHEN 'object' THEN value ELSE '{}' END) AS inner_fields (key, inner_value)) "
+        "SELECT DISTINCT path FROM found WHERE path <> '$'"
+    ),
+    derived=", fields",
+    derive=lambda payload: (to_jsonb(payload),),
+    split=lambda codes, _: (codes, []),  # long values have a place of their own there
+    is_shared=True,
+)
+
+_TABLES = """
+CREATE TABLE meta (key text PRIMARY KEY, value text NOT NULL);
+CREATE TABLE row_sequence (name text PRIMARY KEY, seq bigint NOT NULL);
+CREATE TABLE collections (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL UNIQUE COLLATE "C",
+    model text NOT NULL,
+    model_revision text NOT NULL,
+    space text NOT NULL,
+    code text NOT NULL,
+    num_facets bigint NOT NULL,
+    dim bigint NOT NULL,
+    created_us bigint NOT NULL,
+    config text NOT NULL,
+    search_fields text NOT NULL,
+    revision bigint NOT NULL,
+    num_documents bigint NOT NULL DEFAULT 0,
+    num_parts bigint NOT NULL DEFAULT 0,
+    state text NOT NULL DEFAULT 'live',
+    replaces bigint
+);
+CREATE TABLE documents (
+    row bigint PRIMARY KEY,
+    collection bigint NOT NULL,
+    id text NOT NULL COLLATE "C",
+    revision bigint NOT NULL,
+    checksum bigint NOT NULL,
+    payload text NOT NULL,
+    fields jsonb NOT NULL,
+    text bytea NOT NULL,
+    num_tokens bigint,
+    num_read bigint,
+    num_parts bigint NOT NULL
+);
+CREATE UNIQUE INDEX documents_by_id ON documents (collection, id);
+CREATE INDEX long_documents ON documents (collection, num_parts) WHERE num_parts > 1;
+CREATE TABLE document_parts (
+    row bigint PRIMARY KEY,
+    document bigint NOT NULL,
+    checksum bigint NOT NULL,
+    start bigint NOT NULL,
+    page bigint NOT NULL,
+    headings text NOT NULL,
+    text bytea NOT NULL
+);
+CREATE TABLE facets (row bigint PRIMARY KEY, checksum bigint NOT NULL, norms bytea NOT NULL, units bytea NOT NULL,
+    spans bytea);
+ALTER TABLE facets ALTER COLUMN units SET STORAGE EXTERNAL;
+CREATE TABLE facet_parts (part bigint PRIMARY KEY, units bytea NOT NULL);
+CREATE TABLE terms (row bigint PRIMARY KEY, terms bytea NOT NULL);
+CREATE TABLE writes (revision bigint PRIMARY KEY, collection bigint NOT NULL, added bytea NOT NULL,
+    removed bytea NOT NULL);
+CREATE TABLE streams (token text PRIMARY KEY, collection text NOT NULL, collection_created text NOT NULL,
+    last_sequence bigint NOT NULL, generation bigint NOT NULL, updated double precision NOT NULL);
+INSERT INTO row_sequence VALUES ('documents', 0);
+INSERT INTO meta VALUES ('revision', '0')
+"""
+
+
+def postgres_schema() -> PostgresSchema:
+    """The tables of a document store, with a name of its own should they be made."""
+    statements = [*_TABLES.split(";\n"), f"INSERT INTO meta VALUES ('store_id', '{uuid.uuid4().hex}')"]
+    return PostgresSchema(title="document store", tables=statements, version=1)

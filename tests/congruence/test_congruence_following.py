@@ -1,0 +1,203 @@
+"""Two servers' engines on one PostgreSQL: writes through either, reads through both, one answer at one revision."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import postgres_server
+import psycopg
+import pytest
+from congruence.corpus import DIM, K, facets_of, make_corpus, said
+
+from facets.documents import CollectionEngine, Document, EngineConfig, Equals, SearchRequest
+from facets.documents.dialects import KEPT_WRITES
+from facets.errors import ConfigError, ConflictError, NotReadyError, StorageError, StoreAwayError, StoreGoneError
+
+CORPUS = make_corpus()[:160]
+Open = Callable[..., CollectionEngine]
+
+
+@pytest.fixture
+def url() -> str:
+    return postgres_server.server().new_database()
+
+
+@pytest.fixture
+def open_engine(url: str, tmp_path: Path) -> Iterator[Open]:
+    opened: list[CollectionEngine] = []
+
+    def open_(name: str, **settings: object) -> CollectionEngine:
+        config = EngineConfig(**{"store": url, "background": False, "exact_max_facets": 150, **settings})  # type: ignore[arg-type]
+        opened.append(CollectionEngine.open(tmp_path / name, config))
+        return opened[-1]
+
+    yield open_
+    for engine in opened:
+        engine.close()
+
+
+@pytest.fixture
+def two(open_engine: Open) -> tuple[CollectionEngine, CollectionEngine]:
+    first, second = open_engine("first"), open_engine("second")
+    first.create_collection("docs", model="toy", model_revision="1", num_facets=K, dim=DIM)
+    return first, second
+
+
+def page(engine: CollectionEngine, *, min_revision: int = 0, **request: object) -> tuple[int, object]:
+    asked = SearchRequest(
+        facets=facets_of(99)[None], texts=["goat market"], top_k=15, min_revision=min_revision, **request
+    )  # type: ignore[arg-type]
+    found = engine.search("docs", asked)
+    return found.index_revision, said(found)
+
+
+def test_writes_through_either_are_read_through_both(two: tuple[CollectionEngine, CollectionEngine]) -> None:
+    for step in range(16):
+        writer, reader = two[step % 2], two[1 - step % 2]
+        revision = writer.upsert("docs", CORPUS[5 * step : 5 * step + 20]).revision
+        if step % 3 == 0:
+            revision = writer.delete("docs", ids=[document.id for document in CORPUS[5 * step : 5 * step + 4]]).revision
+        if step == 8:
+            reader.maintain()
+        assert page(reader, min_revision=revision, exact=True) == page(writer, min_revision=revision, exact=True)
+        assert reader.count("docs").num_documents == writer.count("docs").num_documents
+        assert reader.revision == writer.revision == revision
+
+
+def test_a_read_of_what_nobody_wrote_is_not_ready(two: tuple[CollectionEngine, CollectionEngine]) -> None:
+    with pytest.raises(NotReadyError, match="min_revision 99"):
+        page(two[1], min_revision=99)
+
+
+def test_one_revision_is_one_answer_while_both_write(two: tuple[CollectionEngine, CollectionEngine]) -> None:
+    answers: dict[int, object] = {}
+    failed: list[BaseException] = []
+    torn: list[int] = []
+    lock = threading.Lock()
+
+    def work(engine: CollectionEngine, seed: int) -> None:
+        try:
+            for step in range(12):
+                engine.upsert("docs", CORPUS[seed + step : seed + step + 3])
+                for _ in range(2):
+                    revision, answer = page(engine, exact=True, filter=Equals("mixed", None) if step % 4 == 3 else None)
+                    key = revision * 2 + (step % 4 == 3)
+                    with lock:
+                        if answers.setdefault(key, answer) != answer:
+                            torn.append(key)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(engine, 40 * n)) for n, engine in enumerate([*two, *two])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not failed and not torn
+    assert two[0].revision and len(answers) > 12
+
+
+def test_collections_made_moved_and_deleted_are_seen_by_the_other(
+    two: tuple[CollectionEngine, CollectionEngine],
+) -> None:
+    first, second = two
+    second.create_collection("more", model="m", model_revision="1", num_facets=1, dim=DIM)
+    first.upsert("more", [Document(id="a", text="A", facet_embeddings=facets_of(1, 1))])
+    hits = second.search("more", SearchRequest(facets=facets_of(1, 1)[None], top_k=1, min_revision=first.revision)).hits
+    assert hits[0][0].id == "a"
+    first.delete_collection("more")
+    assert [info.name for info in second.list_collections()] == ["docs"]
+    first.create_collection("more", model="m", model_revision="1", num_facets=1, dim=DIM)
+    found = second.search("more", SearchRequest(facets=facets_of(1, 1)[None], top_k=1, min_revision=first.revision))
+    assert found.hits == ((),)
+
+
+def test_who_is_far_behind_compares_all_rows(
+    two: tuple[CollectionEngine, CollectionEngine], url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = two
+    revision = first.upsert("docs", CORPUS[:30]).revision
+    page(second, min_revision=revision)
+    revision = first.delete("docs", ids=[CORPUS[0].id]).revision
+    with psycopg.connect(url, autocommit=True) as connection:  # as if so many writes had come since
+        connection.execute("DELETE FROM writes")
+        connection.execute("UPDATE meta SET value = %s WHERE key = 'revision'", (str(revision + KEPT_WRITES),))
+    later = first.upsert("docs", CORPUS[30:40]).revision
+    assert page(second, min_revision=later, exact=True) == page(first, min_revision=later, exact=True)
+
+
+def test_others_hear_of_a_write_by_themselves(
+    two: tuple[CollectionEngine, CollectionEngine], open_engine: Open
+) -> None:
+    third = open_engine("third", background=True)
+    revision = two[0].upsert("docs", CORPUS[:3]).revision
+    ends = time.monotonic() + 20
+    while third.revision < revision:
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+    assert page(third)[0] == revision
+
+
+def test_a_restart_and_another_directory_change_no_answer(
+    open_engine: Open, two: tuple[CollectionEngine, CollectionEngine]
+) -> None:
+    revision = two[0].upsert("docs", CORPUS).revision
+    two[0].maintain()
+    expected = page(two[0], exact=True)
+    two[0].close()
+    two[1].delete("docs", ids=[CORPUS[9].id])
+    two[1].upsert("docs", CORPUS[9:10])
+    for name in ("first", "fourth"):
+        assert page(open_engine(name), exact=True)[0] == revision + 2
+    assert expected[0] == revision
+
+
+def test_where_the_store_is_away_the_error_says_so_and_nothing_secret(tmp_path: Path) -> None:
+    config = EngineConfig(store="postgres://me:s3cret@127.0.0.1:1/nowhere")
+    with pytest.raises(StoreAwayError, match=r"127\.0\.0\.1:1/nowhere: it does not answer") as raised:
+        CollectionEngine.open(tmp_path, config)
+    assert "s3cret" not in str(raised.value) + repr(config)
+    for wrong in ("mysql://me:s3cret@host/x", "postgres"):
+        with pytest.raises(ConfigError, match="store must be") as refused:
+            EngineConfig(store=wrong)
+        assert "s3cret" not in str(refused.value)
+
+
+def test_another_encoding_version_or_read_only_database_is_refused(url: str, tmp_path: Path, two: object) -> None:
+    latin = postgres_server.server().new_database("ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    with pytest.raises(StorageError, match="encoding LATIN1, expected UTF8"):
+        CollectionEngine.open(tmp_path / "latin", EngineConfig(store=latin))
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE meta SET value = '2' WHERE key = 'version'")
+        with pytest.raises(StorageError, match="tables of version 2, expected 1: use the release"):
+            CollectionEngine.open(tmp_path / "newer", EngineConfig(store=url))
+        connection.execute("UPDATE meta SET value = '1' WHERE key = 'version'")
+    with pytest.raises(StorageError, match="read-only: expected the primary"):
+        CollectionEngine.open(tmp_path / "r", EngineConfig(store=f"{url}?options=-cdefault_transaction_read_only%3Don"))
+
+
+def test_another_cluster_at_the_same_address_is_refused(open_engine: Open, url: str, tmp_path: Path) -> None:
+    engine = open_engine("first")
+    engine.close()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE meta SET value = 'another' WHERE key = 'store_id'")
+    with pytest.raises(StorageError, match="another store"):
+        open_engine("first")
+    (tmp_path / "first" / "documents.sqlite3").touch()
+    with pytest.raises(ConflictError, match="expected one of the two"):
+        open_engine("first")
+
+
+def test_a_cluster_that_changes_under_a_running_server_is_noticed(open_engine: Open, url: str) -> None:
+    engine = open_engine("first")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE meta SET value = 'another' WHERE key = 'store_id'")
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'facets-server' "
+            "AND datname = current_database()"
+        )
+    with pytest.raises((StoreGoneError, StoreAwayError)):
+        engine.create_collection("x", model="m", model_revision="1", num_facets=1, dim=DIM)
+    with psycopg.connect(url, autocommit=True) as connection:
+        assert connection.execute("SELECT count(*) FROM collections").fetchone() == (0,)
