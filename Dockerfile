@@ -1,6 +1,9 @@
 # Layers, by how rarely they change: system Python, PyTorch and other packages, Facets with its models.
 # Debian's packages are not pinned: a pinned version vanishes with the next security update.
-FROM debian:12-slim AS base
+# --build-arg BASE=debian:12-slim@sha256:... makes the same image again; the tag brings Debian's mends.
+ARG BASE=debian:12-slim
+# hadolint ignore=DL3006
+FROM ${BASE} AS base
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates python3 \
@@ -24,12 +27,10 @@ RUN python3 -m venv /opt/facets \
     && /opt/facets/bin/pip install --constraint constraints.txt pip \
     && /opt/facets/bin/python install_torch.py \
         --backend "$TORCH_BACKEND" --index-url "$TORCH_INDEX" --constraint constraints.txt
-COPY pyproject.toml recognizer.txt scripts/requirements.py ./
-COPY clients/pyproject.toml clients/
-COPY server/pyproject.toml server/
-RUN python3 requirements.py . 'multifacet[server,gateway,tracing,entities]' > requirements.txt \
-    && /opt/facets/bin/pip install --no-deps --require-hashes --requirement recognizer.txt \
-    && /opt/facets/bin/pip install --constraint constraints.txt --requirement requirements.txt \
+# Each by its hashes; PyTorch, its few requirements and the tools of the build by their versions alone.
+COPY recognizer.txt requirements.lock ./
+RUN /opt/facets/bin/pip install --no-deps --require-hashes \
+        --requirement recognizer.txt --requirement requirements.lock \
     && /opt/facets/bin/pip uninstall --yes pip uv
 # What no server uses: others' tests, what extensions of PyTorch are compiled with, downloads from Hugging Face, and the
 # tables of symbols of these libraries, whose results were compared without them.

@@ -32,7 +32,7 @@ INSTALL_TORCH := $(BIN)/python scripts/install_torch.py --backend $(TORCH_BACKEN
 PINS := pyproject.toml clients/pyproject.toml server/pyproject.toml lab/pyproject.toml constraints.txt recognizer.txt scripts/install_torch.py
 INSTALL_RECOGNIZER := $(PIP) --no-deps --require-hashes -r recognizer.txt
 
-.PHONY: help serve test test-slow test-browser test-adapters install fix check proto packages sbom audit site container container-test bench clean distclean test-typescript test-go proto-check helm-check
+.PHONY: help serve test test-slow test-browser test-adapters install fix check proto packages sbom audit lock site container container-test bench clean distclean test-typescript test-go proto-check helm-check
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -109,6 +109,12 @@ sbom: $(VENV)/.installed-release ## Write what a server brings as a CycloneDX SB
 audit: $(VENV)/.installed-release ## Ask for known weaknesses of what a server brings (needs a network)
 	$(BIN)/python scripts/closure.py --others $(SERVED) > $(VENV)/served.txt
 	$(BIN)/python scripts/audit.py $(VENV)/release/bin/pip-audit $(VENV)/served.txt
+
+lock: $(VENV)/.installed-release ## Write requirements.lock, the hashes of what a container installs (needs a network)
+	@$(VENV)/release/bin/python -m pip install --quiet $(PIP_ARGS) -c constraints.txt uv
+	$(BIN)/python scripts/requirements.py . $(SERVED) | grep -v '^torch>\|^en-core-web-sm' > $(VENV)/served.in
+	$(VENV)/release/bin/uv pip compile --quiet --generate-hashes --python-version 3.11 --python-platform linux \
+		-c constraints.txt --no-annotate --custom-compile-command 'make lock' $(VENV)/served.in -o requirements.lock
 
 site: $(VENV)/.installed-site ## Build the documentation site into build/site; a warning is an error
 	$(VENV)/site/bin/sphinx-build -W --keep-going -q -b html -c docs/site . build/site

@@ -178,6 +178,13 @@ def test_the_release_calls_targets_and_scripts_that_exist() -> None:
     assert all((ROOT / script).is_file() for script in re.findall(r"scripts/\w+\.py", text))
 
 
+def test_actions_of_the_release_are_pinned_by_commit() -> None:
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    used = re.findall(r"uses: (\S+)(.*)", text)
+    assert used and all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action) for action, _ in used), used
+    assert all(re.fullmatch(r" # v\d+\.\d+\.\d+", version) for _, version in used), used
+
+
 @pytest.mark.parametrize("file", ["LICENSE", "NOTICE"])
 def test_every_distribution_has_the_same_licence(file: str) -> None:
     assert len({(folder / file).read_text(encoding="utf-8") for folder, _, _ in DISTRIBUTIONS.values()}) == 1

