@@ -99,6 +99,10 @@ class StorageError(FacetsError):
     """
 
 
+class IndexAwayError(StorageError):
+    """The index of a collection is elsewhere and does not answer. Transient; searches by words go on."""
+
+
 class DiskFullError(StorageError):
     """The disk, its quota or the store's own limit is full. Make room, then try again."""
 

@@ -5,7 +5,7 @@ D dimensions.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -48,6 +48,7 @@ from facets.documents.types import (
 )
 from facets.errors import (
     DamagedDocumentsError,
+    IndexAwayError,
     InvalidInputError,
     NotFoundError,
     NotReadyError,
@@ -215,7 +216,8 @@ class CollectionEngine:
                 config=encoded,
                 search_fields=fields,
             )
-            self._indexes.live(record)
+            with suppress(IndexAwayError):  # it is there, and searched once the index is
+                self._indexes.live(record)
             self._follower.changed(record.revision)
         return info_of(record, self._indexes)
 

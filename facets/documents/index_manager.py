@@ -20,7 +20,7 @@ from facets.documents.store import DocumentStore
 from facets.documents.views import StoreView
 from facets.errors import DamagedDocumentsError, FacetsError, NotFoundError, NotReadyError, StorageError
 from facets.index.backends import make_backend
-from facets.index.base import paged
+from facets.index.base import IndexBackend, paged
 from facets.index.config import EngineConfig
 from facets.index.lexical import LexicalIndex, TermCounts
 from facets.index.live import LiveIndex, Stopped
@@ -282,6 +282,10 @@ class IndexManager:
         self._records.pop(record.number, None)
         self._collection_locks.pop(record.number, None)
         _remove(self._path(record))
+        try:
+            self._backend_of(record).drop()
+        except StorageError as error:
+            logger.warning("index of %s not deleted: %s", record.name, error)
 
     def drop_retired(self, record: CollectionRecord) -> None:
         """Forgets a collection whose documents are deleted by and by."""
@@ -326,6 +330,7 @@ class IndexManager:
                         self._save(record, live)
                     except StorageError as error:
                         logger.warning("index of %s not saved: %s", record.name, error)
+            self._backend.close()
 
     def _current(self, record: CollectionRecord) -> CollectionRecord:
         """The collection as it is now; an index of one that is gone would stay in memory, for nobody drops it."""
@@ -336,6 +341,9 @@ class IndexManager:
         if current is None:
             raise deleted_meanwhile(record)
         return current
+
+    def _backend_of(self, record: CollectionRecord) -> IndexBackend:
+        return self._backend.of(f"facets-{self._store.store_id}-{record.number}", self._directory)
 
     def _path(self, record: CollectionRecord) -> Path:
         return self._directory / f"{record.number}.index"
@@ -352,10 +360,12 @@ class IndexManager:
         )
 
     def _load(self, record: CollectionRecord) -> LiveIndex:
-        source = CollectionSource(self._store, record, self.quarantine)
-        base = load_snapshot(self._path(record), self._identity(record), self._backend, source)
+        source, backend = CollectionSource(self._store, record, self.quarantine), self._backend_of(record)
+        base = backend.open(source)
+        if base is None:
+            base = load_snapshot(self._path(record), self._identity(record), backend, source)
         with source.one_state() as record:
-            live = LiveIndex(source, self._backend, self._config, base=base, revision=record.revision)
+            live = LiveIndex(source, backend, self._config, base=base, revision=record.revision)
             live.catch_up()
         logger.info("collection %s loaded: %d documents, %s index", record.name, len(live), live.kind)
         return live

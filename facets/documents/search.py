@@ -23,7 +23,7 @@ from facets.documents.records import CollectionRecord, DocumentRows
 from facets.documents.store import DocumentStore
 from facets.documents.types import Combination, SearchMode, SearchResult
 from facets.documents.views import StoreView
-from facets.errors import InvalidInputError
+from facets.errors import IndexAwayError, InvalidInputError
 from facets.index.config import MAX_TEXT_BYTES, MAX_TOP_K
 from facets.index.lexical import LexicalIndex
 from facets.index.live import LiveIndex
@@ -86,13 +86,18 @@ class Searcher:
                 revisions.add(current.revision)
         lines = [np.empty(0, dtype=np.int64)] * len(search.facets)
         sides: list[LexicalSide | None] = [None] * len(lines)
-        exhaustive, kind = True, "lexical"
+        exhaustive, kind, left_out = True, "lexical", ""
         depth = search.num_pooled if search.mode == "facets" else max(search.num_pooled, _MIN_DEPTH)
         if search.mode != "lexical":
-            facets = _FacetSearch(self._indexes.live(record), search, allowed_rows)
-            lines = facets.search(depth, documents)
-            revisions |= facets.revisions
-            exhaustive, kind = facets.exhaustive, facets.kind
+            try:
+                facets = _FacetSearch(self._indexes.live(record), search, allowed_rows)
+                lines = facets.search(depth, documents)
+                revisions |= facets.revisions
+                exhaustive, kind = facets.exhaustive, facets.kind
+            except IndexAwayError as error:  # the words find candidates, which are scored by both all the same
+                if search.mode == "facets" or search.request.exact:
+                    raise
+                exhaustive, left_out = False, f"facets: {error}"
         with self._store.view() as view:
             if search.mode != "facets":
                 words = _WordSearch(self._indexes.lexical(record), allowed_rows, documents)
@@ -105,7 +110,8 @@ class Searcher:
             hits = rank(view, record, search, found=candidates)
         if hits is None:
             return None, revisions
-        return SearchResult(hits=hits, index_revision=0, exhaustive=exhaustive, index_kind=kind), revisions
+        result = SearchResult(hits=hits, index_revision=0, exhaustive=exhaustive, index_kind=kind, left_out=left_out)
+        return result, revisions
 
 
 def _spread(

@@ -359,10 +359,12 @@ class SearchResult:
         exhaustive: True when every allowed document was compared (exact search).
         index_kind: ``exact``, ``faiss-ivf-fp16`` or ``faiss-ivf-int8``.
         warnings: What is odd about the filter, see :mod:`facets.documents.filter_warnings`.
+        left_out: What could not be asked, and why: candidates are then of the words alone; empty: nothing.
     """
 
     hits: tuple[tuple[Hit, ...], ...]
     index_revision: int
     exhaustive: bool
     index_kind: str
+    left_out: str = field(default="", kw_only=True)
     warnings: tuple[FilterWarning, ...] = ()

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from facets.devices import compute_device
 from facets.errors import IndexFormatError
 from facets.index.base import Chunks, FacetSource, IndexBackend
-from facets.index.config import BackendName, EngineConfig
+from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex
 from facets.index.faiss_index import FaissIndex
 from facets.index.faiss_lists import LISTS_SEED, sample_size
+from facets.index.qdrant_index import QdrantBackend
 
 
 class FaissBackend(IndexBackend):
@@ -35,7 +36,7 @@ class FaissBackend(IndexBackend):
         if not len(sample):  # none of the documents has a facet
             sample = np.zeros((1, sample.shape[1]), dtype=sample.dtype)
         index = FaissIndex.train(sample, num_facets=num_facets, num_documents=num_documents, code=self._config.code)
-        seen = [(rows, index.prepare(facets_NKD).astype(np.int32)) for rows, facets_NKD in chunks()]
+        seen = [(rows, index.prepare(rows, facets_NKD).astype(np.int32)) for rows, facets_NKD in chunks()]
         index.reserve(np.concatenate([prepared for _, prepared in seen]))
         for (before, prepared), (rows, facets_NKD) in zip(seen, chunks(), strict=True):
             index.add_prepared(rows, facets_NKD, prepared[np.isin(before, rows)])  # some may be gone by now
@@ -96,9 +97,11 @@ class ExactBackend(IndexBackend):
         return index
 
 
-BACKENDS: dict[BackendName, Callable[[EngineConfig], IndexBackend]] = {
+BACKENDS: dict[str, Callable[[EngineConfig], IndexBackend]] = {
     "faiss": FaissBackend,
     "exact": ExactBackend,
+    "edge": QdrantBackend,
+    "qdrant": QdrantBackend,
 }
 
 
@@ -106,8 +109,8 @@ def make_backend(config: EngineConfig) -> IndexBackend:
     """The backend that the settings name; on a GPU comparing everything beats skipping.
 
     Raises:
-        ConfigError: No such device.
+        ConfigError: No such device, or what the index needs is not installed.
     """
     device = compute_device(config.device)
-    name: BackendName = "exact" if device != "cpu" else config.backend
+    name = "exact" if device != "cpu" and config.index == "faiss" else config.index.partition(":")[0]
     return BACKENDS[name](config.model_copy(update={"device": device}))

@@ -9,6 +9,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -149,7 +150,7 @@ class FacetIndex(ABC):
         held = self.slots
         return held >= 0 if allowed_rows is None else (held >= 0) & np.isin(held, allowed_rows)
 
-    def prepare(self, facets_SKD: NDArray[np.floating]) -> NDArray[np.int64]:
+    def prepare(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> NDArray[np.int64]:
         """The slow part of adding these documents, safe beside searches: a line a place, for :meth:`add_prepared`."""
         return np.empty((len(facets_SKD), 0), dtype=np.int64)
 
@@ -169,6 +170,9 @@ class FacetIndex(ABC):
 
     def purge(self) -> None:  # noqa: B027 - nothing to do where nothing is masked
         """Takes the facets of removed documents out."""
+
+    def settle(self) -> None:  # noqa: B027 - most have nothing to do
+        """Comes after some were added, beside searches: what makes the next ones faster."""
 
     def describe(self) -> dict[str, int | float | str] | None:
         """For a snapshot: the small numbers that the backend needs to read it; None: it is not saved.
@@ -194,6 +198,29 @@ class IndexBackend(ABC):
             num_documents: How many there are, about; at least 1.
             num_facets: K.
         """
+
+    def of(self, name: str, folder: Path) -> "IndexBackend":
+        """The backend of one collection.
+
+        Args:
+            name: Of the collection, different in every store.
+            folder: Where indexes may keep files.
+        """
+        return self
+
+    def open(self, source: FacetSource) -> FacetIndex | None:
+        """What it keeps of the collection by itself; None: nothing, or a snapshot has it.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        return None
+
+    def drop(self) -> None:  # noqa: B027 - most keep nothing
+        """Deletes what it keeps of the collection by itself."""
+
+    def close(self) -> None:  # noqa: B027 - most hold nothing
+        """Lets go of what it holds of all collections."""
 
     def read(
         self,

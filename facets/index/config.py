@@ -15,6 +15,7 @@ MAX_BATCH_DOCUMENTS = 10_000  # documents of one upsert; ids of one get or delet
 MAX_PAGE_SIZE = 1_000  # documents of one page of a listing
 MAX_TOP_K = 1_000  # hits of one query
 
+<<<<<<< HEAD
 
 def _check_store(store: SecretStr) -> SecretStr:
     if store.get_secret_value() != "sqlite" and not store.get_secret_value().startswith(
@@ -27,6 +28,8 @@ def _check_store(store: SecretStr) -> SecretStr:
 StoreAddress = Annotated[SecretStr, AfterValidator(_check_store)]  # never shown: it may hold a password
 BackendName = Literal["faiss", "exact"]
 
+=======
+>>>>>>> a3c4fb0 (Search collections by Qdrant: a shard in the process, or a server; say in the reply what was found of late and what was left out)
 
 class EngineConfig(Settings):
     """How collections are indexed and when their indexes are saved; every default was measured.
@@ -36,7 +39,8 @@ class EngineConfig(Settings):
             other servers may use, too.
         exact_max_facets: A collection of at most this many facets (documents x K) is searched exactly,
             a larger one through an index of the backend. 0 or more.
-        backend: What the indexes of large collections are made by, see ``facets.index.backends``.
+        index: What large collections are searched by: ``faiss``; ``exact``; ``edge``, a shard of Qdrant in this
+            process; ``qdrant://HOST[:PORT][?api_key=KEY]``, a Qdrant server or cluster.
         device: Where large collections are searched: ``cpu`` by the backend; ``cuda``, ``cuda:1`` ... by comparing
             everything, in the memory of that GPU. A server sets it from its own ``device``.
         code: What FAISS keeps of a facet: ``fp16`` (2 bytes a dimension) or ``int8`` (1 byte a
@@ -55,7 +59,7 @@ class EngineConfig(Settings):
 
     store: StoreAddress = SecretStr("sqlite")
     exact_max_facets: NonNegativeInt = 100_000
-    backend: BackendName = "faiss"
+    index: Annotated[str, Field(pattern=r"^(faiss|exact|edge|qdrant://[^/?]+(\?.*)?)$")] = "faiss"
     device: str = "cpu"
     code: Literal["fp16", "int8"] = "fp16"
     stored_code: Literal["fp16", "int8"] = "int8"

@@ -120,7 +120,7 @@ class FaissIndex(FacetIndex):
         """Row number of every place, -1 where the document was removed."""
         return self._rows
 
-    def prepare(self, facets_SKD: NDArray[np.floating]) -> NDArray[np.int64]:
+    def prepare(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> NDArray[np.int64]:
         """List of every facet, ``[N, K]``, -1: left out. The slow part of :meth:`add`, safe beside searches."""
         vectors = np.ascontiguousarray(facets_SKD.reshape(-1, self.dim), dtype=np.float32)
         left_out_NK = duplicate_facets(facets_SKD) | ~facets_SKD.any(axis=2)
@@ -149,7 +149,7 @@ class FaissIndex(FacetIndex):
     def add(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> None:
         """Adds documents; see :meth:`FacetIndex.add`."""
         if len(rows):
-            self.add_prepared(rows, facets_SKD, self.prepare(facets_SKD))
+            self.add_prepared(rows, facets_SKD, self.prepare(rows, facets_SKD))
 
     def add_prepared(
         self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating], prepared: NDArray[np.integer]

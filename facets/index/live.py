@@ -263,7 +263,7 @@ class LiveIndex:
                 raise Stopped
             with self._lock.read():
                 rows, units = self._tail.read(limit)
-            prepared, has_room = base.prepare(units), False
+            prepared, has_room = base.prepare(rows, units), False
             while not has_room:
                 with self._lock.write():
                     has_room = base.make_room(prepared)
@@ -272,3 +272,5 @@ class LiveIndex:
                 base.add_prepared(rows[kept], units[kept], prepared[kept])
                 self._tail.remove(rows)
                 self._num_unsaved += int(np.count_nonzero(kept))
+        if base is not None:
+            base.settle()

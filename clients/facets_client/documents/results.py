@@ -61,6 +61,8 @@ class SearchResults(Listed[SearchResult]):
     model: ModelVersion
     timings: Timings
     warnings: tuple[FilterWarning, ...] = ()  # what is odd about the filter
+    recall: float | None = None  # share of the exact hits found of late; None: exhaustive, or not known
+    left_out: str = ""  # what could not be asked, and why; empty: nothing
 
     def __str__(self) -> str:
         return results_text(self.results)

@@ -411,7 +411,7 @@ class SearchQuery(_message.Message):
     def __init__(self, text: _Optional[str] = ..., facet_embeddings: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ...) -> None: ...
 
 class SearchResponse(_message.Message):
-    __slots__ = ("results", "index_revision", "exhaustive", "model", "timings", "index_kind", "warnings")
+    __slots__ = ("results", "index_revision", "exhaustive", "model", "timings", "index_kind", "warnings", "recall", "left_out")
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
     EXHAUSTIVE_FIELD_NUMBER: _ClassVar[int]
@@ -419,6 +419,8 @@ class SearchResponse(_message.Message):
     TIMINGS_FIELD_NUMBER: _ClassVar[int]
     INDEX_KIND_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    RECALL_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     results: _containers.RepeatedCompositeFieldContainer[_results_pb2.SearchResult]
     index_revision: int
     exhaustive: bool
@@ -426,7 +428,9 @@ class SearchResponse(_message.Message):
     timings: _common_pb2.Timings
     index_kind: str
     warnings: _containers.RepeatedCompositeFieldContainer[_filters_pb2.FilterWarning]
-    def __init__(self, results: _Optional[_Iterable[_Union[_results_pb2.SearchResult, _Mapping]]] = ..., index_revision: _Optional[int] = ..., exhaustive: _Optional[bool] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., index_kind: _Optional[str] = ..., warnings: _Optional[_Iterable[_Union[_filters_pb2.FilterWarning, _Mapping]]] = ...) -> None: ...
+    recall: float
+    left_out: str
+    def __init__(self, results: _Optional[_Iterable[_Union[_results_pb2.SearchResult, _Mapping]]] = ..., index_revision: _Optional[int] = ..., exhaustive: _Optional[bool] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., index_kind: _Optional[str] = ..., warnings: _Optional[_Iterable[_Union[_filters_pb2.FilterWarning, _Mapping]]] = ..., recall: _Optional[float] = ..., left_out: _Optional[str] = ...) -> None: ...
 
 class RerankRequest(_message.Message):
     __slots__ = ("query", "texts", "top_k", "mode", "model")

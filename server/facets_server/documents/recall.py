@@ -15,7 +15,8 @@ logger = logging.getLogger(__name__)
 _DUTY = 0.02  # of the time of one thread, at most, once a search was checked
 _CLOSE_S = 1.0
 
-Check = tuple[SearchResult, Callable[[], SearchResult]]
+_WEIGHT = 0.05  # of the last query in what is known of its collection
+Check = tuple[int, SearchResult, Callable[[], SearchResult]]
 
 
 class RecallSampler:
@@ -33,21 +34,32 @@ class RecallSampler:
         self._random = random.Random()
         self._queue: queue.Queue[Check | None] = queue.Queue(maxsize=1)
         self._not_before = 0.0
+        self._known: dict[int, float] = {}  # number of a collection -> recall
         self._thread = threading.Thread(target=self._work, name="recall", daemon=True)
         if share:
             self._thread.start()
 
-    def offer(self, found: SearchResult, search_exactly: Callable[[], SearchResult]) -> None:
+    def of(self, collection: int) -> float | None:
+        """Share of the exact hits that searches of a collection found of late; None: none was checked."""
+        return self._known.get(collection)
+
+    def offer(self, found: SearchResult, search_exactly: Callable[[], SearchResult], *, of: int) -> None:
         """Takes a search for checking, or not; never waits.
 
         Args:
             found: What it found.
             search_exactly: The same search, exhaustive.
+            of: Number of the collection.
         """
-        if found.exhaustive or self._random.random() >= self._share or time.monotonic() < self._not_before:
+        if (
+            found.exhaustive
+            or found.left_out
+            or self._random.random() >= self._share
+            or time.monotonic() < self._not_before
+        ):
             return
         try:
-            self._queue.put_nowait((found, search_exactly))
+            self._queue.put_nowait((of, found, search_exactly))
         except queue.Full:
             return
 
@@ -69,7 +81,7 @@ class RecallSampler:
             ended = time.monotonic()
             self._not_before = ended + (ended - started) * (1 / _DUTY - 1)
 
-    def _check(self, found: SearchResult, search_exactly: Callable[[], SearchResult]) -> None:
+    def _check(self, of: int, found: SearchResult, search_exactly: Callable[[], SearchResult]) -> None:
         try:
             exact = search_exactly()
         except Exception as error:  # a collection that was deleted, a server that stops: the search itself was answered
@@ -82,4 +94,6 @@ class RecallSampler:
         for hits, exact_hits in zip(found.hits, exact.hits, strict=True):
             if exact_hits:
                 wanted = {hit.id for hit in exact_hits}
-                self._metrics.compared(len(wanted & {hit.id for hit in hits}) / len(wanted))
+                recall = len(wanted & {hit.id for hit in hits}) / len(wanted)
+                self._metrics.compared(recall)
+                self._known[of] = recall + (1 - _WEIGHT) * (self._known.get(of, recall) - recall)

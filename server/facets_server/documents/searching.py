@@ -39,6 +39,8 @@ class Found:
         index_kind: How it was searched.
         model: The model of the queries.
         warnings: What is odd about the filter.
+        recall: Share of the exact hits that searches of the collection found of late; None: not known, or all.
+        left_out: What could not be asked; empty: nothing.
     """
 
     hits: tuple[tuple[Hit, ...], ...]
@@ -47,6 +49,8 @@ class Found:
     index_kind: str
     model: TextModel
     warnings: tuple[FilterWarning, ...] = ()
+    recall: float | None = None
+    left_out: str = ""
 
 
 def search(
@@ -79,14 +83,17 @@ def search(
         groups = [(places, find(places)) for places in _alike(query, encoded)]
     hits: list[tuple[Hit, ...]] = [()] * len(facets)
     for places, result in groups:
-        recall.offer(result.found, result.again_exactly)
+        recall.offer(result.found, result.again_exactly, of=record.number)
         for place, found in zip(places, result.found.hits, strict=True):
             hits[place] = found
     results = [result.found for _, result in groups]
+    exhaustive = all(result.exhaustive for result in results)
     return Found(
         hits=_explained(hits, facets, served.model, query.num_words if query.evidence else 0),
         index_revision=min(result.index_revision for result in results),
-        exhaustive=all(result.exhaustive for result in results),
+        exhaustive=exhaustive,
+        recall=None if exhaustive else recall.of(record.number),
+        left_out=next((result.left_out for result in results if result.left_out), ""),
         index_kind=results[0].index_kind,
         warnings=results[0].warnings,
         model=served.model,

@@ -124,6 +124,8 @@ def _print_json(query: str, found: SearchResults) -> None:
             "index_revision": found.index_revision,
             "exhaustive": found.exhaustive,
             "index_kind": found.index_kind,
+            "recall": found.recall,
+            "left_out": found.left_out,
             "model": found.model,
             "timings": found.timings,
             "warnings": found.warnings,
@@ -143,7 +145,9 @@ def _note(found: SearchResults, num_shown: int, min_confidence: float | None) ->
     """How many hits there are, what was left out, how they were found."""
     hits = found[0].hits
     compared = "all matching documents compared" if found.exhaustive else "approximate"
-    how = f"{compared} ({found.index_kind}), {found.timings.total_ms:.0f} ms"
+    recall = "" if found.recall is None else f", recall of late {found.recall:.2f}"
+    without = f"; left out: {found.left_out}" if found.left_out else ""
+    how = f"{compared} ({found.index_kind}{recall}), {found.timings.total_ms:.0f} ms{without}"
     if hits and not num_shown:
         best = max(hit.confidence or 0.0 for hit in hits)
         surest = f"the surest of {len(hits)} has confidence {best:.2f} (--min-confidence 0 shows it)"

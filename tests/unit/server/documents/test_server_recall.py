@@ -37,13 +37,14 @@ def checks(registry, outcome):
 
 
 def test_share_of_the_exact_hits_is_counted(sampler, registry):
-    sampler.offer(result("a", "b", "x", "y"), lambda: result("a", "b", "c", "d", exhaustive=True))
+    assert sampler.of(3) is None
+    sampler.offer(result("a", "b", "x", "y"), lambda: result("a", "b", "c", "d", exhaustive=True), of=3)
     wait_until(lambda: checks(registry, "compared") == 1)
     assert registry.get_sample_value("facets_search_recall_sum") == 0.5
 
 
 def test_a_search_of_another_state_is_not_compared(sampler, registry):
-    sampler.offer(result("a"), lambda: result("b", exhaustive=True, revision=8))
+    sampler.offer(result("a"), lambda: result("b", exhaustive=True, revision=8), of=3)
     wait_until(lambda: checks(registry, "changed") == 1)
     assert checks(registry, "compared") == 0
 
@@ -54,11 +55,11 @@ def test_a_check_that_fails_is_counted_and_the_next_one_runs(registry):
     def fail():
         raise RuntimeError("the collection is gone")
 
-    sampler.offer(result("a"), fail)
+    sampler.offer(result("a"), fail, of=3)
     wait_until(lambda: checks(registry, "failed") == 1)
 
     def again():
-        sampler.offer(result("a"), lambda: result("a", exhaustive=True))
+        sampler.offer(result("a"), lambda: result("a", exhaustive=True), of=3)
         return checks(registry, "compared") == 1
 
     wait_until(again)
@@ -69,9 +70,9 @@ def test_exhaustive_searches_and_a_share_of_zero_ask_for_nothing(sampler, regist
     def forbidden():
         raise AssertionError("asked for an exact search")
 
-    sampler.offer(result("a", exhaustive=True), forbidden)
+    sampler.offer(result("a", exhaustive=True), forbidden, of=3)
     off = RecallSampler(0.0, RecallMetrics(CollectorRegistry()))
-    off.offer(result("a"), forbidden)
+    off.offer(result("a"), forbidden, of=3)
     off.close()
     sampler.close()
     assert checks(registry, "failed") == 0

@@ -1,0 +1,289 @@
+"""Where the points of a collection are: in a shard of Qdrant Edge in this process, or in a Qdrant server or cluster.
+
+Shape letters: Q queries, J facets of a query, F facets of a document, D dimensions.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, Protocol
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.errors import ConfigError, DiskFullError, IndexAwayError, StorageError
+from facets.extras import require_extra
+
+VECTOR = "facets"
+_INDEXING_KB = 2_000  # of a segment: a smaller one is compared without codes
+_TIMEOUT_S = 10
+
+Found = tuple[NDArray[np.int64], NDArray[np.float32]]
+
+
+class Points(Protocol):
+    """The points of one collection.
+
+    Every method raises IndexAwayError where nobody answers, StorageError where what is asked cannot be done.
+    """
+
+    kind: str
+
+    def rows(self, *, empty: bool) -> NDArray[np.int64]:
+        """Numbers of all points, or of those without facets."""
+
+    def upsert(self, rows: Sequence[int], facets: Sequence[NDArray[np.floating]]) -> None:
+        """Adds points: facets ``[F, D]`` of each, F may be 0."""
+
+    def delete(self, rows: Sequence[int]) -> None:
+        """Deletes points."""
+
+    def search(
+        self, query_QJD: NDArray[np.float32], limit: int, *, among: NDArray[np.int64] | None, oversampling: float
+    ) -> list[Found]:
+        """The best points of each query, best first, among these if there are any; 0 oversampling: all compared."""
+
+    def settle(self) -> None:
+        """Makes codes of what was added, and keeps it."""
+
+
+class EdgePoints:
+    """A shard of Qdrant Edge in a folder, for this process alone: half precision, and binary codes in memory.
+
+    There is no graph: one of multivectors takes 60 ms a document to build and finds half.
+    """
+
+    kind = "edge"
+
+    def __init__(self, folder: Path, dim: int) -> None:
+        """Opens the shard, or makes one; one that cannot be read is made anew, for it is derived."""
+        require_extra("edge", "qdrant_edge")
+        import qdrant_edge
+
+        self._edge, self._folder = qdrant_edge, folder
+        with self._errors():
+            try:
+                self._shard = qdrant_edge.EdgeShard.load(str(folder)) if folder.exists() else self._made(dim)
+            except Exception as error:  # whatever is wrong with it
+                if "WouldBlock" in str(error):  # another process has it
+                    raise
+                rmtree(folder)
+                self._shard = self._made(dim)
+
+    def _made(self, dim: int) -> Any:
+        edge = self._edge
+        self._folder.mkdir(parents=True)
+        vector = edge.EdgeVectorParams(
+            size=dim,
+            distance=edge.Distance.Dot,
+            multivector_config=edge.MultiVectorConfig(edge.MultiVectorComparator.MaxSim),
+            datatype=edge.VectorStorageDatatype.Float16,
+            quantization_config=edge.BinaryQuantizationConfig(memory=edge.Memory.Pinned),
+        )
+        config = edge.EdgeConfig(
+            vectors={VECTOR: vector},
+            hnsw_config=edge.HnswIndexConfig(m=0, ef_construct=4, full_scan_threshold=10**9),
+            optimizers=edge.EdgeOptimizersConfig(indexing_threshold=_INDEXING_KB),
+        )
+        return edge.EdgeShard.create(str(self._folder), config)
+
+    def rows(self, *, empty: bool) -> NDArray[np.int64]:
+        """See :class:`Points`."""
+        edge, found, offset = self._edge, list[int](), None
+        wanted = edge.Filter(must_not=[edge.HasVectorCondition(VECTOR)]) if empty else None
+        while True:
+            request = edge.ScrollRequest(offset=offset, limit=10_000, filter=wanted, with_payload=False)
+            with self._errors():
+                points, offset = self._shard.scroll(request)
+            found += (int(point.id) for point in points)
+            if offset is None:
+                return np.array(sorted(found), dtype=np.int64)
+
+    def upsert(self, rows: Sequence[int], facets: Sequence[NDArray[np.floating]]) -> None:
+        """See :class:`Points`."""
+        pairs = zip(rows, facets, strict=True)
+        points = [self._edge.Point(row, {VECTOR: own.tolist()} if len(own) else {}, {}) for row, own in pairs]
+        with self._errors():
+            self._shard.update(self._edge.UpdateOperation.upsert_points(points))
+
+    def delete(self, rows: Sequence[int]) -> None:
+        """See :class:`Points`."""
+        with self._errors():
+            self._shard.update(self._edge.UpdateOperation.delete_points(list(rows)))
+
+    def search(
+        self, query_QJD: NDArray[np.float32], limit: int, *, among: NDArray[np.int64] | None, oversampling: float
+    ) -> list[Found]:
+        """See :class:`Points`."""
+        edge = self._edge
+        codes = edge.QuantizationSearchParams(ignore=not oversampling, rescore=True, oversampling=oversampling or None)
+        wanted = None if among is None else edge.Filter(must=[edge.HasIdCondition(set(among.tolist()))])
+        parameters = edge.SearchParams(exact=not oversampling, quantization=codes)
+        found = []
+        with self._errors():
+            for query_JD in query_QJD:
+                query = edge.Query.Nearest(query_JD.tolist(), using=VECTOR)
+                request = edge.QueryRequest(query=query, limit=limit, filter=wanted, params=parameters)
+                found.append(_found(self._shard.query(request)))
+        return found
+
+    def settle(self) -> None:
+        """See :class:`Points`."""
+        with self._errors():
+            self._shard.optimize()
+            self._shard.flush()
+
+    def close(self) -> None:
+        """Keeps everything and lets go of the folder."""
+        with self._errors():
+            self._shard.flush()
+            self._shard.close()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # of Rust, without classes of their own
+            raise StorageError(f"Qdrant Edge in {self._folder}: {error}") from error
+
+
+class ServerPoints:
+    """A collection of a Qdrant server or cluster.
+
+    Args:
+        client: Connected.
+        name: Of the collection, which is made where it is not there.
+        dim: D.
+    """
+
+    kind = "qdrant"
+
+    def __init__(self, client: Any, name: str, dim: int) -> None:
+        require_extra("qdrant", "qdrant_client")
+        from qdrant_client import models
+
+        self._client, self._name, self._models = client, name, models
+        with self._errors():
+            if not client.collection_exists(name):
+                self._make(dim)
+            params = client.get_collection(name).config.params.vectors
+            held = params.get(VECTOR) if isinstance(params, dict) else None
+        if held is None or held.size != dim or held.distance != models.Distance.DOT:
+            what = "no multivector of facets" if held is None else f"{held.size} dimensions and {held.distance}"
+            raise StorageError(f"collection {name} of Qdrant has {what}, expected {dim} dimensions and Dot")
+
+    def _make(self, dim: int) -> None:
+        models = self._models
+        vector = models.VectorParams(
+            size=dim,
+            distance=models.Distance.DOT,
+            multivector_config=models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM),
+            datatype=models.Datatype.FLOAT16,
+            on_disk=True,
+            hnsw_config=models.HnswConfigDiff(m=0),
+            quantization_config=models.BinaryQuantization(binary=models.BinaryQuantizationConfig(always_ram=True)),
+        )
+        self._client.create_collection(self._name, vectors_config={VECTOR: vector})
+
+    def rows(self, *, empty: bool) -> NDArray[np.int64]:
+        """See :class:`Points`."""
+        models, found, offset = self._models, list[int](), None
+        wanted = models.Filter(must_not=[models.HasVectorCondition(has_vector=VECTOR)]) if empty else None
+        while True:
+            with self._errors():
+                points, offset = self._client.scroll(
+                    self._name, scroll_filter=wanted, limit=10_000, offset=offset, with_payload=False
+                )
+            found += (int(point.id) for point in points)
+            if offset is None:
+                return np.array(sorted(found), dtype=np.int64)
+
+    def upsert(self, rows: Sequence[int], facets: Sequence[NDArray[np.floating]]) -> None:
+        """See :class:`Points`."""
+        pairs = zip(rows, facets, strict=True)
+        points = [
+            self._models.PointStruct(id=row, vector={VECTOR: own.tolist()} if len(own) else {}, payload={})
+            for row, own in pairs
+        ]
+        with self._errors():
+            self._client.upsert(self._name, points=points, wait=True)
+
+    def delete(self, rows: Sequence[int]) -> None:
+        """See :class:`Points`."""
+        with self._errors():
+            self._client.delete(self._name, points_selector=self._models.PointIdsList(points=list(rows)), wait=True)
+
+    def search(
+        self, query_QJD: NDArray[np.float32], limit: int, *, among: NDArray[np.int64] | None, oversampling: float
+    ) -> list[Found]:
+        """See :class:`Points`."""
+        models = self._models
+        codes = models.QuantizationSearchParams(
+            ignore=not oversampling, rescore=True, oversampling=oversampling or None
+        )
+        wanted = None if among is None else models.Filter(must=[models.HasIdCondition(has_id=among.tolist())])
+        requests = [
+            models.QueryRequest(
+                query=query_JD.tolist(),
+                using=VECTOR,
+                filter=wanted,
+                params=models.SearchParams(exact=not oversampling, quantization=codes),
+                limit=limit,
+            )
+            for query_JD in query_QJD
+        ]
+        with self._errors():
+            replies = self._client.query_batch_points(self._name, requests=requests)
+        return [_found(reply.points) for reply in replies]
+
+    def settle(self) -> None:
+        """The server does it by itself."""
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return server_errors(self._name)
+
+
+@contextmanager
+def server_errors(name: str) -> Iterator[None]:
+    """What a client of Qdrant raises, as errors by cause.
+
+    Raises:
+        DiskFullError: There is no room.
+        StorageError: It refuses what is asked, or the key.
+        IndexAwayError: Nobody answers, or the answer is that of a server in trouble.
+    """
+    try:
+        yield
+    except Exception as error:
+        said = " ".join(str(error).split())[:300]
+        if "no space" in said.lower() or "disk" in said.lower():
+            raise DiskFullError(f"Qdrant has no room for collection {name}: {said}") from error
+        if getattr(error, "status_code", None) in (400, 401, 403, 404, 422):
+            raise StorageError(f"Qdrant refuses what is asked of collection {name}: {said}") from error
+        raise IndexAwayError(f"Qdrant does not answer for collection {name}: {said}") from error
+
+
+def _found(points: Sequence[Any]) -> Found:
+    rows = np.fromiter((point.id for point in points), dtype=np.int64, count=len(points))
+    return rows, np.fromiter((point.score for point in points), dtype=np.float32, count=len(points))
+
+
+def connect(url: str) -> Any:
+    """A client of the server at ``qdrant://HOST[:PORT][?api_key=KEY]``; it connects with the first call.
+
+    Raises:
+        ConfigError: That is no address.
+    """
+    from qdrant_client import QdrantClient
+
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or 6333
+    except ValueError as error:
+        raise ConfigError(f"index must be qdrant://HOST[:PORT], got {url.split('?')[0]!r}") from error
+    if not host:
+        raise ConfigError(f"index must be qdrant://HOST[:PORT], got {url.split('?')[0]!r}")
+    key = parse_qs(parts.query).get("api_key", [None])[0]
+    return QdrantClient(host=host, port=port, api_key=key, https=False, timeout=_TIMEOUT_S, check_compatibility=False)

@@ -1,0 +1,224 @@
+"""The index on Qdrant, in process and by the client of a server: the reference's ranking; away, full, foreign."""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
+from facets.errors import ConfigError, DiskFullError, IndexAwayError, StorageError
+from facets.index import qdrant_index
+from facets.index.base import FacetSource, paged
+from facets.index.config import EngineConfig as Config
+from facets.index.exact import reference_search
+from facets.index.qdrant_index import QdrantBackend
+from facets.index.qdrant_points import connect, server_errors
+
+K, DIM, N = 4, 32, 300
+URL = os.environ.get("FACETS_QDRANT_URL", "")
+KINDS = [
+    pytest.param("edge", marks=pytest.mark.skipif(find_spec("qdrant_edge") is None, reason="no extra 'edge'")),
+    pytest.param("memory", marks=pytest.mark.skipif(find_spec("qdrant_client") is None, reason="no extra 'qdrant'")),
+    pytest.param("server", marks=pytest.mark.skipif(not URL, reason="FACETS_QDRANT_URL names no Qdrant")),
+]
+rng = np.random.default_rng(5)
+FACETS = rng.standard_normal((N, K, DIM)).astype(np.float32)
+FACETS[::7, 2:] = 0  # two of four
+FACETS[::50] = 0  # none
+FACETS[8:12] = FACETS[8]  # equal ones
+NORMS = np.linalg.norm(FACETS, axis=2, keepdims=True)
+UNITS = (FACETS / np.where(NORMS > 0, NORMS, 1)).astype(np.float16)
+ROWS = np.arange(10, 10 + 3 * N, 3)
+QUERIES = rng.standard_normal((6, 3, DIM)).astype(np.float32)
+QUERIES *= (np.array([0.6, 0.3, 0.1]) / np.linalg.norm(QUERIES, axis=2))[:, :, None]
+QUERIES[3, 1:] = 0
+QUERIES[3] /= 0.6
+QUERIES[5] = -QUERIES[4]
+
+
+class Source(FacetSource):
+    num_facets, dim = K, DIM
+
+    def rows(self):
+        return ROWS
+
+    def read(self, rows):
+        kept = np.isin(ROWS, rows)
+        return ROWS[kept], UNITS[kept]
+
+
+@pytest.fixture(params=KINDS)
+def backend(request, tmp_path):
+    if request.param == "edge":
+        made = QdrantBackend(Config(index="edge")).of("facets-test-1", tmp_path)
+        yield made
+        made.close()
+        return
+    from qdrant_client import QdrantClient
+
+    client = QdrantClient(":memory:") if request.param == "memory" else connect(URL)
+    made = QdrantBackend(Config(index=URL or "qdrant://nowhere"), client).of("facets-test-1", tmp_path)
+    made.drop()
+    yield made
+    made.drop()
+
+
+@pytest.fixture
+def index(backend):
+    def chunks():
+        yield ROWS[:200], UNITS[:200]
+        yield ROWS[200:], UNITS[200:]
+
+    return backend.build(chunks, num_documents=N, num_facets=K)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.05])
+def test_everything_compared_gives_the_best_of_the_reference(index, share):
+    truth = reference_search(QUERIES, UNITS)
+    allowed = None if share == 1 else np.sort(rng.permutation(ROWS)[: int(N * share)])
+    truth[:, [] if allowed is None else ~np.isin(ROWS, allowed)] = -np.inf
+    for top_k in (1, 10, 400):
+        found = index.search(QUERIES, top_k, allowed_rows=allowed, exhaustive=True)
+        assert found.exhaustive
+        for query, line, scores in zip(truth, found.rows, found.scores, strict=True):
+            wanted = np.isfinite(query).sum() if top_k > N * share else top_k
+            best = ROWS[np.argsort(-query, kind="stable")[:wanted]]
+            held = line[line >= 0]
+            assert set(best) <= set(held) or query[np.isin(ROWS, held)].min() >= np.sort(query)[-wanted] - 2e-3
+            assert len(set(held)) == len(held) >= wanted
+            expected = query[np.searchsorted(ROWS, held)]
+            np.testing.assert_allclose(scores[: len(held)], expected, atol=index.score_error)
+
+
+def test_codes_find_nearly_all_and_filters_hold(index):
+    truth = reference_search(QUERIES, UNITS)
+    found = index.search(QUERIES, 10)
+    assert not found.exhaustive
+    hits = [len(set(ROWS[np.argsort(-one)[:10]]) & set(line)) for one, line in zip(truth, found.rows, strict=True)]
+    assert sum(hits) >= 0.95 * 60
+    some = index.search(QUERIES, 5, allowed_rows=ROWS[40:60]).rows
+    assert np.isin(some[some >= 0], ROWS[40:60]).all() and ((some >= 0).sum(axis=1) >= 5).all()
+    none = index.search(QUERIES, 5, allowed_rows=np.array([1, 2]))
+    assert none.rows.shape == (6, 0) and none.exhaustive
+
+
+def test_the_numbers_of_many_documents_do_not_go_along(index, monkeypatch):
+    allowed = ROWS[::3]
+    with_numbers = index.search(QUERIES, 10, allowed_rows=allowed, exhaustive=True)
+    monkeypatch.setattr(qdrant_index, "_MOST_IDS", 5)
+    without = index.search(QUERIES, 10, allowed_rows=allowed, exhaustive=True)
+    assert [set(line[:10]) for line in with_numbers.rows] == [set(line[:10]) for line in without.rows]
+
+
+def test_removed_documents_are_hidden_at_once_and_deleted_later(backend, index, monkeypatch):
+    best = int(index.search(QUERIES[:1], 1, exhaustive=True).rows[0, 0])
+    assert index.remove(np.array([best, 10**6])) == 1 and index.num_masked == 1
+    assert best not in index.search(QUERIES[:1], 10, exhaustive=True).rows
+    index.purge()
+    assert index.num_masked == 1 and best in backend.open(Source()).rows()  # for a search that began before
+    monkeypatch.setattr(qdrant_index, "DELETE_AFTER_S", -1.0)
+    index.purge()
+    assert index.num_masked == 0 and best not in backend.open(Source()).rows()
+    assert len(index) == N - 1 and len(index.slots) == N - 1
+
+
+def test_points_are_found_again_and_those_of_others_are_passed_over(backend, index):
+    index.settle()
+    again = backend.open(Source())
+    assert again is not None and sorted(again.rows()) == ROWS.tolist()
+    one, two = (some.search(QUERIES, 10, exhaustive=True) for some in (index, again))
+    assert [set(line) for line in one.rows] == [set(line) for line in two.rows]
+    best = QUERIES[0] / np.linalg.norm(QUERIES[0], axis=1, keepdims=True)
+    rows, places = paged(np.array([5000]), best.astype(np.float16), np.array([0, 3]), num_facets=K)
+    again.add(rows, places)
+    assert again.search(QUERIES[:1], 1, exhaustive=True).rows[0, 0] == 5000
+    assert 5000 not in index.search(QUERIES[:1], 10, exhaustive=True).rows  # another server has sent it
+
+
+def test_a_long_document_is_one_point(backend, index):
+    long = rng.standard_normal((2 * K + 1, DIM))
+    long /= np.linalg.norm(long, axis=1, keepdims=True)
+    rows, places = paged(
+        np.array([7001, 7002]), np.concatenate([long, long[:1]]).astype(np.float16), np.array([0, 9, 10]), num_facets=K
+    )
+    assert len(rows) == 4
+    index.add(rows, places)
+    assert len(index) == N + 2
+    found = index.search(long[None, 8:9].astype(np.float32), 1, exhaustive=True)
+    assert found.rows[0, 0] == 7001 and found.scores[0, 0] == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.skipif(find_spec("qdrant_client") is None, reason="no extra 'qdrant'")
+def test_another_dimension_an_odd_address_and_nobody_there_are_named(tmp_path):
+    from qdrant_client import QdrantClient
+
+    client = QdrantClient(":memory:")
+    backend = QdrantBackend(Config(index="qdrant://nowhere"), client).of("facets-x-1", tmp_path)
+    backend.build(lambda: [(ROWS, UNITS)], num_documents=N, num_facets=K)
+
+    class Wider(Source):
+        dim = 2 * DIM
+
+    with pytest.raises(StorageError, match=r"has 32 dimensions .* expected 64"):
+        backend.open(Wider())
+    for url in ("qdrant://host:port", "qdrant://"):
+        with pytest.raises(ConfigError, match=r"qdrant://HOST\[:PORT\]"):
+            connect(url)
+    with pytest.raises(ValueError, match="index"):
+        Config(index="pinecone://host")
+    away = QdrantBackend(Config(index="qdrant://127.0.0.1:1")).of("facets-x-1", tmp_path)
+    with pytest.raises(IndexAwayError, match="does not answer"):
+        away.open(Source())
+    with pytest.raises(DiskFullError, match="no room"), server_errors("x"):
+        raise RuntimeError("Service internal error: No space left on device")
+
+
+@pytest.mark.skipif(find_spec("qdrant_edge") is None, reason="no extra 'edge'")
+def test_a_damaged_shard_is_made_anew(tmp_path):
+    def engine():
+        return CollectionEngine.open(tmp_path, EngineConfig(index="edge", exact_max_facets=100, background=False))
+
+    asked = SearchRequest(facets=QUERIES[:1], top_k=5, exact=True)
+    with engine() as opened:
+        opened.create_collection("docs", model="m", model_revision="1", num_facets=K, dim=DIM)
+        opened.upsert("docs", [Document(id=str(n), text="x", facet_embeddings=FACETS[n]) for n in range(N)])
+        opened.maintain()
+        before = [hit.id for hit in opened.search("docs", asked).hits[0]]
+        assert opened.get_collection("docs").index_kind == "edge"
+    (shard,) = (tmp_path / "indexes").glob("*.edge")
+    with engine() as opened:
+        assert [hit.id for hit in opened.search("docs", asked).hits[0]] == before
+        assert opened.get_collection("docs").index_kind == "edge"  # loaded, not made anew
+    for path in Path(shard).rglob("*"):
+        if path.is_file():
+            path.write_bytes(b"damaged")
+    with engine() as opened:
+        assert [hit.id for hit in opened.search("docs", asked).hits[0]] == before
+        opened.delete_collection("docs")
+    assert not shard.exists()
+
+
+@pytest.mark.skipif(find_spec("qdrant_client") is None, reason="no extra 'qdrant'")
+def test_without_its_index_a_collection_is_written_and_searched_by_words(tmp_path):
+    settings = EngineConfig(index="qdrant://127.0.0.1:1", exact_max_facets=100, background=False)
+    with CollectionEngine.open(tmp_path, settings) as engine:
+        engine.create_collection("docs", model="m", model_revision="1", num_facets=K, dim=DIM)
+        texts = ["goat", "river", "bridge"]
+        documents = [Document(id=str(n), text=texts[n % 3], facet_embeddings=FACETS[n]) for n in range(N)]
+        assert engine.upsert("docs", documents).num_inserted == N
+        found = engine.search("docs", SearchRequest(facets=QUERIES[:1], texts=["river"], top_k=5))
+        assert {hit.text for hit in found.hits[0]} == {"river"} and found.hits[0][0].facets_score
+        assert (found.exhaustive, found.index_kind) == (False, "lexical") and "does not answer" in found.left_out
+        assert engine.search("docs", SearchRequest(texts=["river"], mode="lexical", top_k=5)).left_out == ""
+        for refused in (
+            SearchRequest(facets=QUERIES, top_k=5),
+            SearchRequest(facets=QUERIES[:1], texts=["x"], top_k=5, exact=True),
+        ):
+            with pytest.raises(IndexAwayError):
+                engine.search("docs", refused)
+        assert engine.delete("docs", ids=["1"]).num_deleted == 1
+        assert engine.count("docs").num_documents == N - 1
+    with CollectionEngine.open(tmp_path, EngineConfig(background=False)) as engine:
+        assert engine.search("docs", SearchRequest(facets=QUERIES, top_k=5)).exhaustive
