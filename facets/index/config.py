@@ -15,7 +15,6 @@ MAX_BATCH_DOCUMENTS = 10_000  # documents of one upsert; ids of one get or delet
 MAX_PAGE_SIZE = 1_000  # documents of one page of a listing
 MAX_TOP_K = 1_000  # hits of one query
 
-<<<<<<< HEAD
 
 def _check_store(store: SecretStr) -> SecretStr:
     if store.get_secret_value() != "sqlite" and not store.get_secret_value().startswith(
@@ -26,10 +25,7 @@ def _check_store(store: SecretStr) -> SecretStr:
 
 
 StoreAddress = Annotated[SecretStr, AfterValidator(_check_store)]  # never shown: it may hold a password
-BackendName = Literal["faiss", "exact"]
 
-=======
->>>>>>> a3c4fb0 (Search collections by Qdrant: a shard in the process, or a server; say in the reply what was found of late and what was left out)
 
 class EngineConfig(Settings):
     """How collections are indexed and when their indexes are saved; every default was measured.

@@ -37,13 +37,12 @@ class Combination:
     approximate: bool = True
 
 
+FAISS = {"index": "faiss", "exact_max_facets": 300}
+EDGE = {"index": "edge", "exact_max_facets": 300}
 REFERENCE = Combination(index={"exact_max_facets": 10**9}, approximate=False)
 COMBINATIONS = {
-<<<<<<< HEAD
-    "sqlite+faiss": Combination(index={"backend": "faiss", "exact_max_facets": 300}),
-    "postgres+faiss": Combination(store=postgres, index={"backend": "faiss", "exact_max_facets": 300}),
-=======
-    "sqlite+faiss": Combination(index={"index": "faiss", "exact_max_facets": 300}),
-    "sqlite+edge": Combination(index={"index": "edge", "exact_max_facets": 300}),
->>>>>>> a3c4fb0 (Search collections by Qdrant: a shard in the process, or a server; say in the reply what was found of late and what was left out)
+    "sqlite+faiss": Combination(index=FAISS),
+    "sqlite+edge": Combination(index=EDGE),
+    "postgres+faiss": Combination(store=postgres, index=FAISS),
+    "postgres+edge": Combination(store=postgres, index=EDGE),
 }
