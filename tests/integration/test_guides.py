@@ -16,6 +16,7 @@ GUIDES = [
     ROOT / "docs" / f"{page}.md"
     for page in (
         *("use/tutorial", "use/facets-or-one-vector", "run/sizing", "run/production", "run/gpu"),
+        *("use/case-tickets", "use/case-documentation", "use/case-papers", "use/case-news"),
         "change/train-your-own",
     )
 ]
@@ -40,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """A folder with what a guide may name, as in a checkout, and the four programs; its servers end with it."""
-    for name in ("examples", "samples", "models", "lab"):
+    for name in ("docs", "examples", "samples", "models", "lab"):
         if (ROOT / name).is_dir():
             (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / ".bin").mkdir()
