@@ -253,9 +253,11 @@ def _serve(config: "ServerConfig") -> None:
     from facets.documents import CollectionEngine
     from facets_server.runtime.app import create_server
     from facets_server.runtime.front import exposure
+    from facets_server.runtime.health import bound_heaps
     from facets_server.runtime.metrics import BatchMetrics
     from facets_server.runtime.rooms import load_models
 
+    bound_heaps()
     shutdown = _Shutdown(config.drain_s)
     shutdown.install()
     for warning in exposure(config):

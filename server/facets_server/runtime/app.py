@@ -20,7 +20,7 @@ from facets_server.runtime.admission import Admission
 from facets_server.runtime.calls import Calls
 from facets_server.runtime.config import SecurityConfig, ServerConfig
 from facets_server.runtime.front import Front, bind, local_address, options
-from facets_server.runtime.health import HealthBoard, HealthMonitor, probe_handlers
+from facets_server.runtime.health import HealthBoard, HealthMonitor, probe_handlers, released_when_idle
 from facets_server.runtime.keys import GatewayTrust, Keys, gateway_tokens, read_keys
 from facets_server.runtime.metrics import CallMetrics, RecallMetrics, measure_process, watch_data
 from facets_server.runtime.metrics_server import MetricsServer
@@ -169,6 +169,7 @@ def create_server(
         trust = GatewayTrust(tokens)
         calls = Calls(admission, metrics, config=config.admission, keys=keys, trust=trust, observers=observers)
         closing.callback(calls.close)
+        closing.enter_context(released_when_idle(admission.is_idle))
         front = Front(options(config))
         closing.callback(front.stop, 0.0, is_idle=admission.is_idle, last_replies_s=0.0)
         board = HealthBoard(front.loop)

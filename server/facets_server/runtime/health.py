@@ -3,13 +3,17 @@
 A service is SERVING only while it can answer: everything is NOT_SERVING until the models are warm, again while a model
 keeps failing, and from the first moment of shutting down. A model that failed is probed with a real text, so that
 health comes back by itself. Calls are answered on the event loop, beside any work, each within bounds.
+
+And memory that goes back to the system when the server has nothing to do.
 """
 
 import asyncio
+import ctypes
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import grpc
@@ -199,3 +203,45 @@ class HealthMonitor:
     def _show(self, name: str, is_serving: bool) -> None:
         self._board.set(name, is_serving)
         self._shown[name] = is_serving
+
+
+_libc = ctypes.CDLL(None)
+_M_ARENA_MAX = -8  # glibc's number for mallopt
+_RELEASE_EVERY_S = 5.0
+_WORTH_RELEASING_S = 0.5  # of processor time since the last release
+
+
+def bound_heaps() -> None:
+    """Threads share two heaps of glibc, where each of dozens would keep what its largest batch took.
+
+    Called before there are threads. Does nothing with another C library.
+    """
+    if hasattr(_libc, "mallopt"):
+        _libc.mallopt(_M_ARENA_MAX, 2)
+
+
+def release_memory() -> None:
+    """Gives memory that nobody uses back to the system; does nothing with another C library than glibc."""
+    if hasattr(_libc, "malloc_trim"):
+        _libc.malloc_trim(0)
+
+
+@contextmanager
+def released_when_idle(is_idle: Callable[[], bool]) -> Iterator[None]:
+    """Releases memory after work, inside, whenever nothing is being worked on."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        released_at = float("-inf")
+        while not ended.wait(_RELEASE_EVERY_S):
+            if is_idle() and time.process_time() - released_at > _WORTH_RELEASING_S:
+                release_memory()
+                released_at = time.process_time()
+
+    thread = threading.Thread(target=watch, name="memory", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

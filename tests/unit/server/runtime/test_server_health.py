@@ -1,4 +1,7 @@
 import asyncio
+import platform
+import subprocess
+import sys
 import threading
 
 import grpc
@@ -101,3 +104,42 @@ def test_reflection_lists_every_service(running):
     names = set(ProtoReflectionDescriptorDatabase(running.channel).get_services())
     ours = {service.full_name for service in OUR_SERVICES}
     assert names == ours | {"grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}
+
+
+# In a process of its own: heaps are for all of one. 160 MB are taken, and all but every 64th piece is let go.
+_HEAPS = """
+import ctypes, threading, sys, time
+from pathlib import Path
+from facets_server.runtime.health import bound_heaps, released_when_idle
+def resident_mib():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20
+if sys.argv[1] == "bound":
+    bound_heaps()
+kept, together = [], threading.Barrier(9)
+def work():
+    together.wait()
+    kept.append([bytes(8000) for _ in range(2500)][::64])
+    together.wait()
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads:
+    thread.start()
+together.wait(), together.wait()
+libc = ctypes.CDLL(None)
+libc.malloc_info(0, ctypes.c_void_p.in_dll(libc, "stdout"))
+libc.fflush(None)
+before, until = resident_mib(), time.monotonic() + 30
+with released_when_idle(lambda: sys.argv[2] == "idle"):
+    while resident_mib() > before - 60 and time.monotonic() < until - (sys.argv[2] != "idle") * 22:
+        time.sleep(0.1)
+print("released", before - resident_mib())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+@pytest.mark.parametrize(("heaps", "state"), [("bound", "idle"), ("free", "busy")])
+def test_heaps_are_few_and_go_back_to_the_system_when_nothing_is_worked_on(heaps, state):
+    done = subprocess.run(
+        [sys.executable, "-c", _HEAPS, heaps, state], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert (done.stdout.count("<heap nr=") <= 2) == (heaps == "bound")
+    assert (int(done.stdout.split()[-1]) >= 60) == (state == "idle")
