@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -58,7 +59,7 @@ class WordVectors:
             ValueError: The shape of the scales does not fit.
         """
         self.vocabulary = vocabulary
-        self._kept = np.ascontiguousarray(vectors, dtype=np.float32 if scales is None else np.int8)
+        self._kept: NDArray[Any] = np.ascontiguousarray(vectors, dtype=np.float32 if scales is None else np.int8)
         self._scales = scales
         vectors_VD = self.vectors
         if vectors_VD.ndim != 2 or len(vectors_VD) != len(vocabulary):
