@@ -111,7 +111,7 @@ def test_what_is_stored_is_what_the_server_would_have_encoded(spawn, command, mo
         assert sum(np.array_equal(one[name][0], two[name][0]) for name in one) > len(one) // 2
         assert len(one["book"][5]) == 4 and sum(one["book"][6]) == len(one["book"][0])
         for mode in ("hybrid", "facets", "lexical"):
-            pages = [client.search(name, ["who plays the guitar"], mode=mode).hits[0] for name in ("one", "two")]
+            pages = [client.search(name, ["who plays the guitar"], mode=mode)[0].hits for name in ("one", "two")]
             scores = [[hit.score for hit in page] for page in pages]
             assert scores[0] == pytest.approx(scores[1], abs=1e-3)
         refused = "searches the fields none, the documents were encoded with title:2"
