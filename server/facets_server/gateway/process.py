@@ -56,7 +56,9 @@ class GatewayProcess:
         self._socket = listen(config.host, config.http)
         self.port = int(self._socket.getsockname()[1])
         order = {"target": target, "token": token, "socket": self._socket.fileno()}
-        self._order = json.dumps({**order, "config": config.model_dump(mode="json")})
+        # Where documents are kept, a password among it, is none of the gateway's business.
+        known = config.model_dump(mode="json", exclude={"engine": {"store"}})
+        self._order = json.dumps({**order, "config": known})
         self._process: subprocess.Popen[str] | None = None
         self._metrics_port = 0
         self._stopping = threading.Event()
