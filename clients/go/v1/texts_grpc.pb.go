@@ -380,3 +380,90 @@ var _SummarizationService_serviceDesc = grpc.ServiceDesc{
 	Streams:  []grpc.StreamDesc{},
 	Metadata: "facets_proto/v1/texts.proto",
 }
+
+// TopicServiceClient is the client API for TopicService service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+type TopicServiceClient interface {
+	// Topics that may come next after each text of a batch: words, vectors to search with, how likely, how new. All or
+	// nothing: one bad text fails the call and is named in BadRequest.
+	SuggestTopics(ctx context.Context, in *SuggestTopicsRequest, opts ...grpc.CallOption) (*SuggestTopicsResponse, error)
+}
+
+type topicServiceClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewTopicServiceClient(cc grpc.ClientConnInterface) TopicServiceClient {
+	return &topicServiceClient{cc}
+}
+
+func (c *topicServiceClient) SuggestTopics(ctx context.Context, in *SuggestTopicsRequest, opts ...grpc.CallOption) (*SuggestTopicsResponse, error) {
+	out := new(SuggestTopicsResponse)
+	err := c.cc.Invoke(ctx, "/facets.v1.TopicService/SuggestTopics", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// TopicServiceServer is the server API for TopicService service.
+// All implementations must embed UnimplementedTopicServiceServer
+// for forward compatibility
+type TopicServiceServer interface {
+	// Topics that may come next after each text of a batch: words, vectors to search with, how likely, how new. All or
+	// nothing: one bad text fails the call and is named in BadRequest.
+	SuggestTopics(context.Context, *SuggestTopicsRequest) (*SuggestTopicsResponse, error)
+	mustEmbedUnimplementedTopicServiceServer()
+}
+
+// UnimplementedTopicServiceServer must be embedded to have forward compatible implementations.
+type UnimplementedTopicServiceServer struct {
+}
+
+func (UnimplementedTopicServiceServer) SuggestTopics(context.Context, *SuggestTopicsRequest) (*SuggestTopicsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method SuggestTopics not implemented")
+}
+func (UnimplementedTopicServiceServer) mustEmbedUnimplementedTopicServiceServer() {}
+
+// UnsafeTopicServiceServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to TopicServiceServer will
+// result in compilation errors.
+type UnsafeTopicServiceServer interface {
+	mustEmbedUnimplementedTopicServiceServer()
+}
+
+func RegisterTopicServiceServer(s *grpc.Server, srv TopicServiceServer) {
+	s.RegisterService(&_TopicService_serviceDesc, srv)
+}
+
+func _TopicService_SuggestTopics_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SuggestTopicsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TopicServiceServer).SuggestTopics(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/facets.v1.TopicService/SuggestTopics",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TopicServiceServer).SuggestTopics(ctx, req.(*SuggestTopicsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+var _TopicService_serviceDesc = grpc.ServiceDesc{
+	ServiceName: "facets.v1.TopicService",
+	HandlerType: (*TopicServiceServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "SuggestTopics",
+			Handler:    _TopicService_SuggestTopics_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "facets_proto/v1/texts.proto",
+}
