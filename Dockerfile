@@ -29,8 +29,11 @@ RUN python3 -m venv /opt/facets \
         --backend "$TORCH_BACKEND" --index-url "$TORCH_INDEX" --constraint constraints.txt
 # Each by its hashes; PyTorch, its few requirements and the tools of the build by their versions alone.
 COPY recognizer.txt requirements.lock ./
+# --build-arg FURTHER="psycopg[binary] psycopg-pool" brings the driver of PostgreSQL, by its version alone.
+ARG FURTHER=
 RUN /opt/facets/bin/pip install --no-deps --require-hashes \
         --requirement recognizer.txt --requirement requirements.lock \
+    && if [ -n "$FURTHER" ]; then /opt/facets/bin/pip install --constraint constraints.txt $FURTHER; fi \
     && /opt/facets/bin/pip uninstall --yes pip uv
 # What no server uses: others' tests, what extensions of PyTorch are compiled with, downloads from Hugging Face, and the
 # tables of symbols of these libraries, whose results were compared without them.

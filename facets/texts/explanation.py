@@ -176,8 +176,7 @@ def _explain_text(
         facets=tuple(
             FacetWords(
                 facet,
-                # Of a text without a known word, in Chinese for example, a facet says nothing about it.
-                tuple(NearestWord(word, cosine) for word, cosine in words_of_facet) if known_L.any() else (),
+                tuple(NearestWord(word, cosine) for word, cosine in words_of_facet),
                 _strongest(cosines_L, top_k),
             )
             for facet, (words_of_facet, cosines_L) in enumerate(zip(nearest, cosines_KL, strict=True))

@@ -42,6 +42,20 @@ def render(values: dict | None = None, name: str = "search") -> dict[str, dict]:
     return {f"{found['kind']}/{found['metadata']['name']}": found for found in objects}
 
 
+def test_servers_on_postgres_are_a_deployment_that_keeps_nothing() -> None:
+    found = render({"postgres": {"secretName": "database", "replicas": 3}})
+    kinds = {name.partition("/")[0] for name in found}
+    assert "Deployment" in kinds and "PodDisruptionBudget" in kinds and "StatefulSet" not in kinds
+    spec = found["Deployment/search-facets"]["spec"]
+    assert spec["replicas"] == 3 and "volumeClaimTemplates" not in spec and "serviceName" not in spec
+    pod = spec["template"]["spec"]
+    assert {"name": "data", "emptyDir": {}} in pod["volumes"]
+    reference = {"secretKeyRef": {"name": "database", "key": "url"}}
+    assert {"name": "FACETS_SERVER_ENGINE_STORE", "valueFrom": reference} in pod["containers"][0]["env"]
+    [preferred] = pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert preferred["podAffinityTerm"]["labelSelector"]["matchLabels"] == spec["selector"]["matchLabels"]
+
+
 def pod_of(objects: dict[str, dict]) -> tuple[dict, dict]:
     """The pod's specification and its container."""
     (stateful,) = (found for found in objects.values() if found["kind"] == "StatefulSet")
