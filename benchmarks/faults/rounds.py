@@ -10,12 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.faults.child import Child, Tell, call
+from benchmarks.faults.power import WAYS, Disk, played, record
 from benchmarks.faults.stores import Content, Stores
 from benchmarks.faults.work import Operation, Performer, applied, choose, empty
 from facets.errors import DiskFullError, FacetsError
 
 _OPERATIONS = 25  # of a process that is killed, at most
 _KILLS_A_DIRECTORY = 40
+_RECORDED_OPERATIONS = 40
+_MOMENTS = 100  # of a record at which the power goes
 _SEEDED_OPERATIONS = 30  # before a file is damaged
 
 
@@ -61,6 +64,8 @@ class Faults:
             count: How many.
             damages: By name.
         """
+        if not count:
+            return
         original = self._folder / "original"
         shutil.rmtree(original, ignore_errors=True)
         content = empty()
@@ -91,13 +96,44 @@ class Faults:
             else:
                 self._fail(f"full disk {number}", found, [content])
 
+    def power_losses(self, count: int) -> None:
+        """What a disk may hold when the power goes: any moment of a process that writes, see the module ``power``."""
+        while count > 0:
+            root, seed = self._folder / "power", self._rng.randrange(1 << 30)
+            shutil.rmtree(root, ignore_errors=True)
+            trace = record(root, seed, _RECORDED_OPERATIONS)
+            num_moments = sum(told is None for _, told in played(trace, root))
+            moments = set(self._rng.sample(range(num_moments), min(num_moments, _MOMENTS, count)))
+            content, pending, moment = empty(), list[Operation](), -1
+            for disk, told in played(trace, root):
+                if told is not None:
+                    pending = [told[1]] if told[0] == "begin" else []
+                    content = applied(content, told[1], told[2]) if told[0] == "done" else content
+                    continue
+                moment += 1
+                if moment in moments:
+                    candidates = [content, *(applied(content, operation) for operation in pending)]
+                    for way in WAYS:
+                        self._lose_power(disk, way, content, candidates, f"seed {seed}, {moment} in {pending}")
+            count -= len(moments)
+
+    def _lose_power(self, disk: Disk, way: str, content: Content, candidates: list[Content], when: str) -> None:
+        target = self._folder / "lost"
+        shutil.rmtree(target, ignore_errors=True)
+        disk.lose_power(target, way, self._rng)
+        found = self._read(target / "data", content)
+        if isinstance(found, dict) and found in candidates:
+            self.counts[f"power lost, {way} of what was not synced is there"] += 1
+        else:
+            self._fail(f"power lost, {way} of what was not synced is there, {when}", found, candidates)
+
     def _killed(
         self, directory: Path, content: Content, *, operations: int = _OPERATIONS, limit: int | None = None
     ) -> tuple[Content, Operation | None]:
         """Lets a process write and kills it; what was acknowledged, and the write that it was in."""
         seed, first, start = self._rng.random(), self._number, content
         self._number += operations
-        child = Child(lambda tell: _write(tell, directory, start, (seed, first, operations), limit))
+        child = Child(lambda tell: write_and_tell(tell, directory, start, (seed, first, operations), limit))
         last = self._rng.randint(1, operations) if limit is None else operations + 1
         pause_s = self._rng.choice([0.0, 0.001, 0.004, 0.02])
         pending: Operation | None = None
@@ -157,7 +193,18 @@ class Faults:
         self.failures.append(f"{what}: {_difference(found, candidates)}"[:4000])
 
 
-def _write(tell: Tell, directory: Path, content: Content, seeds: tuple[float, int, int], limit: int | None) -> None:
+def write_and_tell(
+    tell: Tell, directory: Path, content: Content, seeds: tuple[float, int, int], limit: int | None = None
+) -> None:
+    """Makes random writes, each told before and after; ends the process.
+
+    Args:
+        tell: Gets ``("begin", operation)``, and ``("done", operation, result)`` or ``("refused", operation, error)``.
+        directory: The data directory.
+        content: What it holds.
+        seeds: Of the choices; the number of the first write; how many.
+        limit: Most bytes of a file; None: as many as there are.
+    """
     seed, first, operations = seeds
     rng = random.Random(seed)
     performer = Performer(directory)

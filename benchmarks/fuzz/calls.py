@@ -31,6 +31,7 @@ VALID: dict[str, list[dict[str, Any]]] = {
     "EmbeddingService/Explain": [{"texts": ["A dog barks."], "numWords": 3}],
     "SimilarityService/Score": [{"pairs": [{"first": "A dog.", "second": "A puppy."}], "explain": True, "numWords": 2}],
     "SummarizationService/Summarize": [{"documents": [{"text": "One dog. Two cats. Three cows."}], "numSentences": 1}],
+    "TopicService/SuggestTopics": [{"texts": ["A dog barks."], "numTopics": 2, "keep": ["cat"], "avoid": ["rain"]}],
     "CollectionService/CreateCollection": [{"name": "fuzz-other"}],
     "CollectionService/GetCollection": [{"name": COLLECTION}],
     "CollectionService/ListCollections": [{"pageSize": 2}],

@@ -108,6 +108,8 @@ _ROOMS: Mapping[str, tuple[_Record | _Names, ...]] = {
         ),
         _Record("SummarySentence", "SummarySentence", "One sentence of a summary."),
         _Record("SummaryFields", "Summary", "The picked sentences of one document."),
+        _Record("Topic", "Topic"),
+        _Record("TextTopics", "TextTopics"),
     ),
     "documents": (
         _Names("SearchMode", "SearchMode"),

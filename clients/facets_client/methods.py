@@ -49,7 +49,7 @@ from facets_client.relations.types import (
 )
 from facets_client.texts.operations import TextOperations
 from facets_client.texts.results import Embeddings, Explanation, ScoreRange, Scores, Summary
-from facets_client.texts.types import Method, Order
+from facets_client.texts.types import Method, Order, TextTopics
 
 __all__ = ["AsyncMethods", "BlockingMethods", "Operations"]
 
@@ -697,6 +697,33 @@ class BlockingMethods(BlockingRunner):
         return self._run(
             self._operations.summarize(
                 documents, num_sentences=num_sentences, max_words=max_words, order=order, query=query, model=model
+            )
+        )
+
+    def suggest_topics(
+        self,
+        texts: Sequence[str],
+        *,
+        num_topics: int | None = None,
+        num_words: int | None = None,
+        keep: Sequence[str] = (),
+        avoid: Sequence[str] = (),
+        model: str = "",
+    ) -> list[TextTopics]:
+        """Topics that may come next after each text, the likeliest first.
+
+        Args:
+            texts: What is written so far; of a long text the end is read.
+            num_topics: At most so many a text; None: all that the model has.
+            num_words: Words that stand for a topic; None: the server's choice.
+            keep: What has been chosen to come, words and phrases.
+            avoid: Topics about these words and phrases are left out.
+            model: Name; empty: the server's default model of sentences.
+        """
+        check_sequences(texts=texts, keep=keep, avoid=avoid)
+        return self._run(
+            self._operations.suggest_topics(
+                texts, num_topics=num_topics, num_words=num_words, keep=keep, avoid=avoid, model=model
             )
         )
 
@@ -1360,6 +1387,33 @@ class AsyncMethods(AsyncRunner):
         return await self._run(
             self._operations.summarize(
                 documents, num_sentences=num_sentences, max_words=max_words, order=order, query=query, model=model
+            )
+        )
+
+    async def suggest_topics(
+        self,
+        texts: Sequence[str],
+        *,
+        num_topics: int | None = None,
+        num_words: int | None = None,
+        keep: Sequence[str] = (),
+        avoid: Sequence[str] = (),
+        model: str = "",
+    ) -> list[TextTopics]:
+        """Topics that may come next after each text, the likeliest first.
+
+        Args:
+            texts: What is written so far; of a long text the end is read.
+            num_topics: At most so many a text; None: all that the model has.
+            num_words: Words that stand for a topic; None: the server's choice.
+            keep: What has been chosen to come, words and phrases.
+            avoid: Topics about these words and phrases are left out.
+            model: Name; empty: the server's default model of sentences.
+        """
+        check_sequences(texts=texts, keep=keep, avoid=avoid)
+        return await self._run(
+            self._operations.suggest_topics(
+                texts, num_topics=num_topics, num_words=num_words, keep=keep, avoid=avoid, model=model
             )
         )
 

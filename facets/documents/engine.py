@@ -60,7 +60,6 @@ from facets.storage import (
     SqlDatabase,
     clear_errors,
     make_private_directory,
-    sync_directory,
 )
 
 MAX_DIM = 4096  # D of a collection
@@ -109,7 +108,6 @@ class CollectionEngine:
         with clear_errors(f"data directory {directory} cannot be created"):
             make_private_directory(directory)
             make_private_directory(snapshots)
-        sync_directory(directory.absolute().parent)
         with ExitStack() as undo:
             lock = DirectoryLock(directory)
             undo.callback(lock.close)

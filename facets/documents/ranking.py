@@ -16,7 +16,7 @@ from facets.documents.evidence import HeldFacets, answer_of, matched_words, matc
 from facets.documents.filters import Filter
 from facets.documents.passages import Passage
 from facets.documents.records import CollectionRecord
-from facets.documents.types import Combination, FacetMatch, Hit, SearchMode, Span
+from facets.documents.types import Combination, Hit, SearchMode
 from facets.documents.views import StoreView
 from facets.index.candidates import Meetings, meet
 from facets.index.lexical import LexicalFound
@@ -55,6 +55,7 @@ class SearchRequest:
         diversify: How much the hits shall differ in what they answer, in [0, 1]; above 0 they are not in the order of
             scores, see :func:`facets.documents.ranking.diversify`.
         min_revision: The read must see the writes up to this revision; 0: any.
+        reasons: Whether hits say why they were found: evidence, answer and matched words, which are most of the work.
     """
 
     top_k: int
@@ -69,6 +70,7 @@ class SearchRequest:
     min_confidence: float = 0.0
     diversify: float = 0.0
     min_revision: int = 0
+    reasons: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -177,7 +179,7 @@ def rank(
     ]
     if search.request.diversify:
         best = [_diverse(view, record, scored, search.request) for scored in best]
-    return _hits(view, record, search.facets, best, found.sides)
+    return _hits(view, record, search, best, found.sides)
 
 
 def score(
@@ -298,62 +300,52 @@ def _diverse(view: StoreView, record: CollectionRecord, scored: Scored, request:
 def _hits(
     view: StoreView,
     record: CollectionRecord,
-    query_QJD: NDArray[np.float32],
+    search: CheckedSearch,
     best: Sequence[Scored],
     sides: Sequence[LexicalSide | None],
 ) -> tuple[tuple[Hit, ...], ...]:
-    """Passages and evidence of what was chosen for each query."""
+    """What was chosen for each query, with the reasons where these are asked for."""
     rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(scored.rows for scored in best)]))
     passages = view.passages(rows)
+    hits = [[_hit(passages[row], scored, at) for at, row in enumerate(scored.rows.tolist())] for scored in best]
+    if not search.request.reasons:
+        return tuple(map(tuple, hits))
     held = view.terms(record, rows)[1] if any(sides) else []
     stored = view.facets(record, rows)
     units = stored.units.astype(np.float32)
     norms = np.linalg.norm(units, axis=1, keepdims=True)
     units /= np.where(norms > 0, norms, 1.0)
-    weights_QJ = np.linalg.norm(query_QJD.astype(np.float64), axis=2)
-    hits: list[tuple[Hit, ...]] = []
-    for query_JD, weights_J, scored, side in zip(query_QJD, weights_QJ, best, sides, strict=True):
-        found = []
+    weights_QJ = np.linalg.norm(search.facets.astype(np.float64), axis=2)
+    for query_JD, weights_J, scored, side, found in zip(search.facets, weights_QJ, best, sides, hits, strict=True):
+        terms, rarities = (None, {}) if side is None else (side.terms, side.found.rarities)
         for place, row in enumerate(scored.rows.tolist()):
             check_interrupted()
-            passage, at = passages[row], int(np.searchsorted(rows, row))
+            at = int(np.searchsorted(rows, row))
             own = slice(stored.starts[at], stored.starts[at + 1])
-            says = HeldFacets(passage.said(record.search_fields), units[own], stored.spans[at])
-            matches = matches_of(
-                weights_J,
-                shares_J=scored.met.shares[place],
-                document_facets_J=scored.met.document_facets[place],
-                held=says,
+            says = HeldFacets(passages[row].said(record.search_fields), units[own], stored.spans[at])
+            shares_J, met_J = scored.met.shares[place], scored.met.document_facets[place]
+            matches = matches_of(weights_J, shares_J=shares_J, document_facets_J=met_J, held=says)
+            found[place] = replace(
+                found[place],
+                evidence=matches,
+                answer=answer_of(says.said, matches, terms, rarities, in_text=met_in_text(query_JD, matches, says)),
+                matched_words=() if terms is None else matched_words(terms, held[at]),
             )
-            terms, rarities = (None, {}) if side is None else (side.terms, side.found.rarities)
-            answer = answer_of(says.said, matches, terms, rarities, in_text=met_in_text(query_JD, matches, says))
-            words = () if terms is None else matched_words(terms, held[at])
-            hit = _hit(passage, scored, place, evidence=matches, answer=answer, matched_words=words)
-            found.append(hit)
-        hits.append(tuple(found))
-    return tuple(hits)
+    return tuple(map(tuple, hits))
 
 
-def _hit(
-    passage: Passage,
-    scored: Scored,
-    place: int,
-    *,
-    evidence: tuple[FacetMatch, ...],
-    answer: Span | None,
-    matched_words: tuple[str, ...],
-) -> Hit:
+def _hit(passage: Passage, scored: Scored, place: int) -> Hit:
     """What was found at a place of the ranking."""
     return Hit(
         id=passage.id,
         score=float(scored.scores[place]),
         facets_score=float(scored.met.scores[place]),
         lexical_score=float(scored.lexical[place]),
-        matched_words=matched_words,
+        matched_words=(),
         text=passage.text,
         payload=passage.payload,
-        evidence=evidence,
-        answer=answer,
+        evidence=(),
+        answer=None,
         confidence=None if scored.confidences is None else float(scored.confidences[place]),
         signals=dict(zip(SIGNALS, scored.signals[place].tolist(), strict=True)),
         revision=passage.revision,

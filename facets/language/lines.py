@@ -20,7 +20,7 @@ _PREFIX_IN_COMMENT = re.compile(r"\*[ \t]+")  # between /* and */
 _BLANK = re.compile(r"(?:>[ >]*|//+|#+|\*)$")  # an empty line of a quotation, of a comment
 # What begins something new: items of lists, headings, rows of tables, fences and rules, fields ("Subject: ...").
 _BEGINS = re.compile(
-    r"[-*+\u2022\u2023\u25aa\u25e6\u2013\u2014]\s|[#|`~=<>{]|[-_*=~]{3,}|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,4})[.)]\s"
+    r"[-*+\u2022\u2023\u25aa\u25e6\u2013\u2014]\s|[#|~=<>{]|[-_*=~]{3,}|`{3}|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,4})[.)]\s"
     r"|@\w|(?:[A-Z][\w.-]*\s){0,1}[A-Z][\w.-]*:(?:\s|$)|:\w+|\*{0,2}\w+(?:, \*{0,2}\w+)* : \S"
 )
 ITEM = re.compile(r"(?:[-*+\u2022\u2023\u25aa\u25e6\u2013\u2014]|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,4})[.)])\s+")
@@ -127,6 +127,8 @@ def full_lines(block: Sequence[Line]) -> set[int]:
         and not _IS_NUMBERED.match(block[place].said)
         and not _is_cut(block[place], block[place + 1])
         and goes_on(block, place, place)
+        # A short title right above its paragraph is no line of it.
+        and not (place == 0 and block[1].said[0].isupper() and 2 * block[0].width < max(widths))
         for place in others
     )
     return found if num_short <= len(found) / 4 else set()

@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from facets.language.interruption import check_interrupted
 from facets.language.vectors import unit_rows
 from facets.model.facet_reduction import merge_alike, reduce_facets
 from facets.model.passage_checkpoint import PassageModelConfig
@@ -278,6 +279,7 @@ class PassageEncoder:
             lengths_W = np.array([len(window) for window in windows])
             owners_W = np.array([window.text for window in windows])
             for places in length_batches(lengths_W + NUM_SPECIAL, max_tokens=_BATCH_TOKENS):
+                check_interrupted()
                 batch = self._batch([texts[windows[i].text][windows[i].first : windows[i].last] for i in places])
                 found = average_states(self._network.encoder(batch), batch).cpu().numpy()
                 np.add.at(vectors_ND, owners_W[places], found * lengths_W[places, None])
@@ -355,6 +357,7 @@ class PassageEncoder:
         firsts_S = torch.from_numpy(lengths_S.cumsum() - lengths_S).to(self._device)
         states_TD: Tensor | None = None
         for places in length_batches(lengths_S, max_tokens=_BATCH_TOKENS):
+            check_interrupted()
             batch = self._batch([rows[i] for i in places])
             found_TD = self._network.encoder(batch)
             if len(places) == len(rows) and (np.diff(places) == 1).all():

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError, NotFoundError, StorageError
+from facets.language.interruption import interrupted_by
 from facets.papers.fitting import VectorFitter
 from facets.papers.model import PaperModel
 from facets.papers.records import AddResult, CandidateKind, NewAuthor, Paper, check_papers
@@ -117,8 +118,9 @@ class Additions:
             memberships=[(CandidateKind.AUTHORS, key, paper_id) for key, paper_id in sorted(change.given)],
         )
         self._is_behind = True  # until all of it is shown
-        self._added.apply(change)
-        self._show(change, concerned, vectors, documents)
+        with interrupted_by(lambda: None):  # what is stored is shown, also when its caller has gone
+            self._added.apply(change)
+            self._show(change, concerned, vectors, documents)
         self._is_behind = False
         num_authors = sum(vector.kind is CandidateKind.AUTHORS for vector in vectors)
         return num_authors, len(vectors) - num_authors

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError
+from facets.language.interruption import check_interrupted
 from facets.model.loading import load
 from facets.papers.additions import Additions
 from facets.papers.candidates import CandidateIndex, allowed_mask, allowed_papers, example_bonus, row_of, without
@@ -154,6 +155,7 @@ class PaperEngine:
         examples = example_bonus(table, options)
         step = max(1, _SCORES_AT_A_TIME // max(1, len(allowed)))
         for first in range(0, len(encoded) if width else 0, step):
+            check_interrupted()
             part = slice(first, first + step)
             total = self._scores(state, kind, encoded.part(part), options, allowed).total
             if examples is not None:
@@ -252,6 +254,7 @@ class PaperEngine:
         )
         result = []
         for number in range(len(encoded)):
+            check_interrupted()
             one = encoded.part(slice(number, number + 1))
             own = () if isinstance(papers, PaperFacets) else papers[number].excluded_ids
             excluded = table.rows(own)

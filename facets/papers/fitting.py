@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.language.interruption import check_interrupted
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperFacets
 from facets.papers.store import AddedPapers, AddedVector, Change
@@ -112,6 +113,7 @@ class VectorFitter:
             for group in _groups({key: own for key, own in papers.items() if own}):
                 self._encode([paper_id for own in group.values() for paper_id in own], added, change)
                 for key, own in group.items():
+                    check_interrupted()
                     vector = self._fitted(kind, own)
                     result.append(AddedVector(kind, key, name(kind, key), vector))
         return result

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from facets.errors import CheckpointError, InvalidInputError
+from facets.language.interruption import check_interrupted
 from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors
 from facets.model.base import CheckpointModel
@@ -132,6 +133,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         order = np.argsort(-lengths, kind="stable")
         start = 0
         while start < len(order):
+            check_interrupted()
             width = max(1, int(lengths[order[start]]))
             batch = order[start : start + max(1, _BATCH_TOKENS // (width + 1))]
             rows_BL = np.zeros((len(batch), width), dtype=np.int64)

@@ -92,6 +92,8 @@ class Database:
         """Refuses what SQLite would take for an empty file, or cut to what it understands of its log."""
         path, log = self._path, self._path.with_name(f"{self._path.name}-wal")
         size = path.stat().st_size if path.exists() else None
+        if size and path.with_name(f"{path.name}-journal").exists():
+            return  # the power went while the log was begun: a reader cannot roll that back; counted after opening
         if size:
             with closing(self._connect("ro")) as connection:
                 self._check_count(connection)

@@ -62,12 +62,15 @@ def make_private_file(path: Path) -> None:
 
 
 def make_private_directory(path: Path) -> None:
-    """Makes a directory that nobody but this user may look into, and those above it as usual.
+    """Makes a directory that nobody but this user may look into, and those above it as usual; all survive a power loss.
 
     One that is there stays as it is: who made it has said who may.
     """
+    made = [folder for folder in path.absolute().parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.mkdir(mode=0o700, exist_ok=True)
+    for folder in (path.absolute(), *made):  # else the first file in it is synced, and cannot be found
+        sync_directory(folder.parent)
 
 
 def read_fitted(file: Path, revision: str, parse: Callable[[Mapping[str, Any]], ReadT]) -> ReadT | None:

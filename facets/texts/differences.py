@@ -92,7 +92,8 @@ def find_differences(alignment: Alignment) -> tuple[Difference, ...]:
         *roles,
         *_opposites(alignment),
         *_negations(alignment),
-        *_values(alignment),
+        # "The red one is heavier" says what "the blue one is lighter" says.
+        *(found for found in _values(alignment) if not explained or found.kind is not DifferenceKind.ANTONYM),
         *(() if explained else _prepositions(alignment)),
         *_quantifiers(alignment),
     ]
@@ -242,10 +243,10 @@ def _are_compared(alignment: Alignment, met: dict[int, int]) -> bool:
         [i for i, word in enumerate(side.words) if word.preposition == "than"]
         for side in (alignment.first, alignment.second)
     )
-    if len(first) != 1 or len(second) != 1:
-        return False
     back = {other: one for one, other in met.items()}
-    return met.get(first[0], second[0]) < second[0] and back.get(second[0], first[0]) < first[0]
+    return any(met[i] < second[0] for i in first if i in met and second) and any(
+        back[j] < first[0] for j in second if j in back
+    )
 
 
 def _is_exchanged(met: dict[int, int], first: tuple[int, int], second: tuple[int, int]) -> bool:
@@ -289,7 +290,7 @@ def _head(words: Sequence[Word], phrase: Sequence[int]) -> int:
     """The last of the words that stand next to each other; -1 of none."""
     head = -1
     for i in phrase:
-        if head >= 0 and words[i].place != words[head].place + 1:
+        if head >= 0 and (words[i].place != words[head].place + 1 or words[i].weak):  # "lent Tom her bicycle"
             break
         head = i
     return head

@@ -176,7 +176,8 @@ def _explain_text(
         facets=tuple(
             FacetWords(
                 facet,
-                tuple(NearestWord(word, cosine) for word, cosine in words_of_facet),
+                # Of a text without a known word, in Chinese for example, a facet says nothing about it.
+                tuple(NearestWord(word, cosine) for word, cosine in words_of_facet) if known_L.any() else (),
                 _strongest(cosines_L, top_k),
             )
             for facet, (words_of_facet, cosines_L) in enumerate(zip(nearest, cosines_KL, strict=True))

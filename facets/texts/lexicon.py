@@ -178,6 +178,7 @@ OPPOSITES = {
         *("increase fall", "increase drop", "rise drop", "rise sink", "grow shrink", "up down", "approve reject"),
         *("cancel confirm", "hire fire", "allow forbid", "permit prohibit", "agree disagree", "agree refuse"),
         *("employ dismiss", "sit stand", "sleep wake", "awake asleep", "guilty innocent", "deny confirm", "deny admit"),
+        *("praise criticize", "praise complain", "free taken", "free occupied", "vacant taken", "late punctual"),
     )
 }
 OPPOSITE_PREPOSITIONS = {

@@ -16,6 +16,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.language.markup import WIDE
 from facets.language.sentences import Sentence
 from facets.language.terms import terms
 from facets.language.tokenizer import Tokenizer
@@ -49,6 +50,7 @@ _ELSEWHERE = re.compile(
     r"|found this (?:helpful|useful)|this review helpful|still have questions|pull requests? (?:are|is) welcome"
     r"|^(?:present|attend(?:ees|ance)|apologies|chair|agenda|minutes (?:taken )?by|recorded by)\b.{0,3}:"
     r"|(?:meeting (?:was )?(?:opened|closed|adjourned|began|started|ended))|(?:opened|closed) the meeting"
+    r"|\bwelcomed (?:every|all\b|the new|the members)"
     r"|minutes (?:taken|of the last)|next meeting|wrote:$|^(?:reply|response|answer) from\b",
     re.IGNORECASE,
 )
@@ -165,7 +167,7 @@ def _may_stand(
     fewest, under_legal_heading = 1 if are_given else _FEWEST_WORDS, False
     kinds = []
     for text, is_said, is_heading in zip(said, says, headings, strict=True):
-        words = sum(any(map(str.isalpha, word)) for word in text.split())
+        words = sum(any(map(str.isalpha, word)) for word in text.split()) + len(WIDE.findall(text))
         if is_heading:
             under_legal_heading = _LEGAL_HEADING.fullmatch(text) is not None
         is_prose = is_said and not under_legal_heading and words >= fewest and not is_boilerplate(text)

@@ -202,7 +202,7 @@ def _without_prefix(form: str, words: WordNet) -> tuple[str, bool]:
 
 
 def _cues(forms: Sequence[str], tokens: Sequence[Token]) -> list[tuple[range, Cue]]:
-    """Cues with the places that they turn."""
+    """Cues with the places that they turn; those of "no room without a balcony" turn nothing."""
     found = []
     for place, form in enumerate(forms):
         following = forms[place + 1] if place + 1 < len(forms) else ""
@@ -213,6 +213,10 @@ def _cues(forms: Sequence[str], tokens: Sequence[Token]) -> list[tuple[range, Cu
             if form == "nor" and "neither" in forms[:place]:
                 continue
             end = _phrase_end(forms, place) if form == "without" else _clause_end(forms, place)
+            outer = [one for one in found if place in one[0] and one[1].text in lexicon.WHOLE_CLAUSE]
+            if form == "without" and outer:
+                found = [one for one in found if one not in outer]
+                continue
             found.append((range(place + 1, end), cue))
         elif form in lexicon.NEGATIVE_IMPLICATIVES and _has_complement(form, following):
             found.append((range(place + 1, _clause_end(forms, place)), cue))

@@ -1,7 +1,6 @@
 """A real ``facets-server`` process for the tests, on a free port of localhost."""
 
 import json
-import multiprocessing
 import os
 import signal
 import socket
@@ -10,12 +9,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from multiprocessing import forkserver
 from pathlib import Path
 
 import grpc
 import numpy as np
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from benchmarks.forked_server import ForkedServer
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED_MODEL = ROOT / "models" / "facets-en"
@@ -25,77 +25,6 @@ TOY_WORDS = (
     "wheel road river sea water boat ship music song guitar piano bread cheese wine table chair house city king "
     "queen war peace sun moon star tree forest mountain book paper school teacher student science physics energy . , ?"
 ).split()
-# What a server imports before it opens anything: most of the seconds of its start.
-_IMPORTED = (
-    *("torch", "faiss", "spacy", "scipy.optimize", "tokenizers", "safetensors.torch", "ahocorasick_rs"),
-    *("facets.documents", "facets.relations.model", "facets.papers.model", "facets.model.passage_model"),
-    *(
-        "facets_server.__main__",
-        "facets_server.runtime.app",
-        "facets_server.runtime.rooms",
-        "facets_server.runtime.upkeep",
-    ),
-    *("facets_server.texts.room", "facets_server.documents.room", "facets_server.relations.room"),
-    *("facets_server.papers.room", "facets_server.gateway.process"),
-)
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(list(_IMPORTED))
-
-
-class ForkedServer:
-    """A server forked from a process that has imported everything; what tests ask of a ``subprocess.Popen``."""
-
-    def __init__(
-        self, arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path | None = None
-    ) -> None:
-        # The first one starts the process that forks, with the environment of now.
-        own = os.environ.copy()
-        os.environ.update(environment)
-        try:
-            forkserver.ensure_running()
-        finally:
-            os.environ.clear()
-            os.environ.update(own)
-        self._process = _FORKS.Process(
-            target=_serve, args=(list(arguments), dict(environment), output, errors or output), daemon=True
-        )
-        self._process.start()
-        assert self._process.pid is not None
-        self.pid = self._process.pid
-
-    def poll(self) -> int | None:
-        """The exit code, or None while it runs."""
-        return self._process.exitcode
-
-    def wait(self, timeout: float | None = None) -> int:
-        """The exit code, once it has ended."""
-        self._process.join(timeout)
-        code = self._process.exitcode
-        if code is None:
-            raise subprocess.TimeoutExpired("facets-server", timeout or 0.0)
-        return code
-
-    def send_signal(self, number: int) -> None:
-        """Does nothing where it has ended."""
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def kill(self) -> None:
-        """SIGKILL."""
-        self.send_signal(signal.SIGKILL)
-
-
-def _serve(arguments: list[str], environment: dict[str, str], output: Path, errors: Path) -> None:
-    """The child: its environment, output and arguments are those of ``python -m facets_server``."""
-    os.environ.clear()
-    os.environ.update(environment)
-    for path, stream in ((output, sys.stdout), (errors, sys.stderr)):
-        with path.open("ab") as file:
-            os.dup2(file.fileno(), stream.fileno())
-    from facets_server.__main__ import main
-
-    sys.argv = ["facets-server", *arguments]
-    sys.exit(main(arguments))
 
 
 class ServerProcess:

@@ -3,19 +3,22 @@
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_nothing_is_lost_in_silence() -> None:
+def run_faults(*arguments: str) -> dict[str, object]:
+    """The report of the command, which found nothing lost."""
     seed = random.SystemRandom().randrange(1_000_000)
-    command = [sys.executable, "-m", "benchmarks.faults", "--kills", "10", "--damages", "20", "--full-disks", "2"]
-    path = os.pathsep.join(str(ROOT / folder) for folder in ("", "proto", "server", "clients"))
+    path = os.pathsep.join(str(ROOT / folder) for folder in ("", "proto", "server", "clients", "lab", "tests"))
     done = subprocess.run(  # forks, which a process with threads must not
-        [*command, "--seed", str(seed)],
+        [sys.executable, "-m", "benchmarks.faults", *arguments, "--seed", str(seed)],
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -23,4 +26,25 @@ def test_nothing_is_lost_in_silence() -> None:
         check=False,
     )
     assert done.returncode == 0, f"seed {seed}: {done.stderr}"
-    assert json.loads(done.stdout)["documents_compared"] > 0
+    report = json.loads(done.stdout)
+    assert isinstance(report, dict)
+    return report
+
+
+def test_nothing_is_lost_in_silence() -> None:
+    assert run_faults("--kills", "10", "--damages", "20", "--full-disks", "2")["documents_compared"]
+
+
+NOTHING = ("--kills", "0", "--damages", "0", "--full-disks", "0")
+
+
+@pytest.mark.slow
+def test_nothing_acknowledged_by_a_killed_server_is_lost_and_calls_have_one_order() -> None:
+    rpcs = run_faults(*NOTHING, "--rpc-kills", "20")["rpcs"]
+    assert isinstance(rpcs, dict) and rpcs["killed"] == 20 and rpcs["calls_whose_order_was_checked"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_nothing_acknowledged_is_lost_with_the_power() -> None:
+    assert run_faults(*NOTHING, "--power-losses", "20")["documents_compared"]

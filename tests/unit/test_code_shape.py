@@ -21,6 +21,7 @@ COMMANDS = (
     "clients/facets_client/cli/",
     "lab/facets_lab/training/",
     "lab/facets_lab/evaluation/",
+    "lab/facets_lab/heads/__main__",
 )
 
 

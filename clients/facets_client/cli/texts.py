@@ -1,4 +1,4 @@
-"""``facets embed``, ``explain``, ``similarity``, ``summarize``."""
+"""``facets embed``, ``explain``, ``similarity``, ``summarize``, ``topics``."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -231,6 +231,44 @@ def summarize(
     stdout().print(Text(note, style="dim"))
 
 
+def topics(
+    context: typer.Context,
+    text: Annotated[str | None, typer.Argument(help="What is written so far.", show_default=False)] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", help="The text's file (UTF-8); - reads standard input.")
+    ] = None,
+    number: Annotated[int | None, typer.Option("--topics", help="At most this many.", min=1)] = None,
+    words: Annotated[int | None, typer.Option(help="Words of a topic.", min=1)] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="What is to come; repeatable.")] = None,
+    avoid: Annotated[list[str] | None, typer.Option(help="What is not to come; repeatable.")] = None,
+    model: ModelOption = "",
+) -> None:
+    """Suggest what a text may go on about, the likeliest first.
+
+    \b
+    Examples:
+      facets topics "Barack Obama writes a new book."
+      facets topics --file draft.txt --keep election --avoid religion
+    """
+    settings = settings_of(context)
+    document = _document(text, file)
+    with settings.connect() as client:
+        found = client.suggest_topics(
+            [document], num_topics=number, num_words=words, keep=keep or (), avoid=avoid or (), model=model
+        )[0]
+    if settings.json:
+        print_json(found)
+        return
+    if not found.topics:
+        stdout().print(Text("no topic left: avoid less", style="yellow"))
+        return
+    shown = table("topic", "likely", "new", right=("likely", "new"))
+    for topic in found.topics:
+        likely = "" if topic.likelihood is None else f"{topic.likelihood:.2f}"
+        add_row(shown, ", ".join(word.word for word in topic.words), likely, f"{topic.novelty:.2f}")
+    stdout().print(shown)
+
+
 def _document(text: str | None, file: str | None) -> str:
     """The text of the command line or of a file; a name of a file is no text."""
     if (text is None) == (file is None):
@@ -238,7 +276,7 @@ def _document(text: str | None, file: str | None) -> str:
     if text is None:
         return text_of_file(file or "-")
     if os.path.isfile(text):  # no name of a file is too long for it, as for Path.is_file
-        raise typer.BadParameter(f"{text!r} is a file: summarize it with --file {text}")
+        raise typer.BadParameter(f"{text!r} is a file: give it as --file {text}")
     return text
 
 
@@ -363,4 +401,5 @@ COMMANDS = {
     "explain": explain,
     "similarity": similarity,
     "summarize": summarize,
+    "topics": topics,
 }

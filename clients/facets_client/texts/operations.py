@@ -1,4 +1,4 @@
-"""What the clients do with texts: embed, explain, score, summarize (see ``core/operations.py``)."""
+"""What the clients do with texts: embed, explain, score, summarize, suggest topics (see ``core/operations.py``)."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from facets_client.core.types import DTypeName
 from facets_client.core.values import FacetsArray, enum_name, unsigned
 from facets_client.errors import FacetsClientError
 from facets_client.texts.results import Embeddings, Explanation, PairScore, ScoreRange, Scores, Summary
-from facets_client.texts.types import Difference, Method, Order
+from facets_client.texts.types import Difference, Method, Order, TextTopics
 
 # Requests of an embedding stream that are under way at the same time.
 _STREAM_WINDOW = 4
@@ -36,7 +36,7 @@ _RANGES: dict[str, texts_pb2.ScoreRange] = {
 
 
 class TextOperations(RoomOperations):
-    """EmbeddingService, SimilarityService, SummarizationService."""
+    """EmbeddingService, SimilarityService, SummarizationService, TopicService."""
 
     def embed(
         self,
@@ -241,6 +241,39 @@ class TextOperations(RoomOperations):
             model=model,
         )
         return [from_message(item, Summary) for part in parts for item in part.summaries]
+
+    def suggest_topics(
+        self,
+        texts: Sequence[str],
+        *,
+        num_topics: int | None = None,
+        num_words: int | None = None,
+        keep: Sequence[str] = (),
+        avoid: Sequence[str] = (),
+        model: str = "",
+    ) -> Operation[list[TextTopics]]:
+        """Topics that may come next after each text, the likeliest first.
+
+        Args:
+            texts: What is written so far; of a long text the end is read.
+            num_topics: At most so many a text; None: all that the model has.
+            num_words: Words that stand for a topic; None: the server's choice.
+            keep: What has been chosen to come, words and phrases.
+            avoid: Topics about these words and phrases are left out.
+            model: Name; empty: the server's default model of sentences.
+        """
+        most_topics, most_words = unsigned(num_topics, "num_topics"), unsigned(num_words, "num_words")
+        parts = yield from self._requests.call_parts(
+            "texts",
+            [text_bytes(text) for text in texts],
+            lambda part: texts_pb2.SuggestTopicsRequest(
+                texts=texts[part], model=model, num_topics=most_topics, num_words=most_words, keep=keep, avoid=avoid
+            ),
+            texts_pb2.SuggestTopicsResponse,
+            max_items=lambda limits: limits.max_texts_per_request,
+            model=model,
+        )
+        return [from_message(item, TextTopics) for part in parts for item in part.texts]
 
 
 def _to_pair(item: texts_pb2.PairScore) -> PairScore:

@@ -6,7 +6,7 @@ Not to be edited: change the message in the proto, or the table in ``generate.py
 from dataclasses import dataclass
 from typing import Literal
 
-from facets_client.core.types import FacetWords, ModelVersion, Span, Timings, TokenAttention, TokenStats
+from facets_client.core.types import FacetWords, ModelVersion, NearestWord, Span, Timings, TokenAttention, TokenStats
 from facets_client.core.values import FacetsArray
 
 Method = Literal[
@@ -115,3 +115,33 @@ class SummaryFields:
     num_sentences_in_document: int
     num_words: int
     has_prose: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """Something that a text may go on about.
+
+    Attributes:
+        words: Nearest words of the vocabulary, closest first.
+        likelihood: How likely the next 25 words that are no stop words have one about it, in [0, 1]; not set where
+            the model does not know.
+        novelty: 1 less the cosine of the closest word of the text, in [0, 1].
+    """
+
+    words: tuple[NearestWord, ...]
+    likelihood: float | None
+    novelty: float
+
+
+@dataclass(frozen=True, slots=True)
+class TextTopics:
+    """What one text may go on about.
+
+    Attributes:
+        topics: The likeliest first; fewer than asked for, or none, where facets are alike or avoided.
+        vectors: Of each topic the mean of its words at unit length, shape [topics, dim]: facets of a query to
+            collections of the model's space.
+    """
+
+    topics: tuple[Topic, ...]
+    vectors: FacetsArray

@@ -208,15 +208,17 @@ class IndexedCollection:
     num_facets: float
 
     def search(
-        self, texts: Sequence[str], modes: Sequence[SearchMode], *, top_k: int
+        self, texts: Sequence[str], modes: Sequence[SearchMode], *, top_k: int, reasons: bool = False
     ) -> dict[SearchMode, list[tuple[Hit, ...]]]:
-        """Hits of every query by mode; queries are encoded once."""
+        """Hits of every query by mode, with evidence and answer where these are wanted; queries are encoded once."""
         found: dict[SearchMode, list[tuple[Hit, ...]]] = {mode: [] for mode in modes}
         for start in range(0, len(texts), _QUERY_BATCH):
             batch = texts[start : start + _QUERY_BATCH]
             query_QJD, weights_QJ = _encode_queries(self.model, batch)
             for mode in modes:
-                request = SearchRequest(facets=query_QJD, weights=weights_QJ, texts=batch, mode=mode, top_k=top_k)
+                request = SearchRequest(
+                    facets=query_QJD, weights=weights_QJ, texts=batch, mode=mode, top_k=top_k, reasons=reasons
+                )
                 found[mode] += self.engine.search(_COLLECTION, request).hits
         return found
 

@@ -118,6 +118,48 @@ def summary_rules(file: DataFile, models: Models = None, baselines: Baselines = 
     JUDGED_SUMMARIES.print_report(file, models, baselines=baselines, num_resamples=0)
 
 
+def topics(
+    file: DataFile,
+    models: Models = None,
+    limit: Annotated[int, typer.Option(min=1, help="Prompts; the texts after them are LDA's.")] = 200,
+) -> None:
+    """Topics of what comes next, beside those of the prompt and of all words: JSON lines with text or sentences.
+
+    Example: facets-eval topics bbc-dev.jsonl.xz --model facets-en
+    """
+    from facets.model.facet_model import FacetModel
+    from facets.model.loading import load
+    from facets_lab.evaluation.comparison import print_report
+    from facets_lab.texts.topics import read_texts, report
+
+    loaded = [load(name) for name in models or ["facets-en"]]
+    print_report(report([one for one in loaded if isinstance(one, FacetModel)], read_texts(file), limit=limit))
+
+
+def fit_topics(
+    file: DataFile,
+    model: Annotated[Path, typer.Option(metavar="PATH", help="Folder of the model.")],
+    source: Annotated[str, typer.Option(help="What FILE is, for readers.")],
+    dry_run: DryRun = False,
+) -> None:
+    """Fit how likely a topic is on one half of the texts, measure on the other, store the fit with the model.
+
+    Example: facets-eval fit-topics wikipedia.jsonl --model models/facets-en --source Wikipedia
+    """
+    from facets.model.facet_model import FacetModel
+    from facets.model.loading import load
+    from facets.model.score_curves import write_score_curves
+    from facets.texts.topics import CURVE
+    from facets_lab.evaluation.comparison import print_report
+    from facets_lab.texts.topics import fit_likelihood, read_texts
+
+    loaded = load(model, FacetModel)
+    curve_2N, figures = fit_likelihood(loaded, read_texts(file))
+    if not dry_run:
+        write_score_curves(model, loaded.revision, {**loaded.score_curves, CURVE: curve_2N}, source=source)
+    print_report({"points": curve_2N.shape[1], **figures})
+
+
 def calibrate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Pairs to fit on, scores 0 to 5; .gz and .xz open too.")],
     test: Annotated[
@@ -405,6 +447,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "phrase-choice": phrase_choice,
     "summarization": summarization,
     "summary-rules": summary_rules,
+    "topics": topics,
+    "fit-topics": fit_topics,
     "relations": relations,
     "entailment": entailment,
     "recommendation": recommendation,

@@ -131,7 +131,7 @@ def calibrate_model(
     fitted = tuple(methods) or available_methods(model)
     curves = fit_curves(model, train, fitted)
     if not dry_run:
-        write_score_curves(folder, model.revision, curves, source=source)
+        write_score_curves(folder, model.revision, {**model.score_curves, **curves}, source=source)
     report: dict[str, object] = {name: {"points": curve_2N.shape[1]} for name, curve_2N in curves.items()}
     if tested is not None:
         mean = float(train.gold.mean())

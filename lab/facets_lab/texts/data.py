@@ -28,7 +28,9 @@ class SentenceTrainingConfig(TrainingConfig):
     words: str  # folder of word vectors, same vocabulary as the corpus
     name: str = "facets-en"
     inputs: Literal["sentences", "phrases"] = "sentences"  # phrases: one to three words, targets from five around
+    targets: Literal["around", "next"] = "around"  # words of the sentences before and after, or of what follows alone
     loss: Literal["sparse_coding", "kmeans"] = "sparse_coding"  # kmeans is the ablation
+    start_from: str = ""  # checkpoint folder whose weights to begin with; "": by chance
     l1_weight: NonNegative = 0.4  # lambda of eq. 3.1
     num_steps: AtLeastOne = 12_000
     batch_size: BatchSize = 256  # sentences a step
@@ -95,6 +97,8 @@ class SentenceStream:
         self._document_of = np.repeat(np.arange(num_documents), np.diff(offsets))
         is_validation = held_out_documents(corpus, config)[self._document_of]
         alone = np.diff(offsets)[self._document_of] < 2
+        if config.targets == "next":  # nothing follows the last sentence of a document
+            alone |= np.append(self._document_of[1:] != self._document_of[:-1], True)
         self.training_sentences = np.flatnonzero(~is_validation & ~alone)
         self.validation_sentences = np.flatnonzero(is_validation & ~alone)
         for name, sentences in (
@@ -172,11 +176,13 @@ class SentenceStream:
     def _draw_targets(
         self, sentences: NDArray[np.int64], ends: NDArray[np.int64], rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Up to ``max_targets`` non-stop words of the sentences before and after, at random, ``[B, N]``."""
+        """Up to ``max_targets`` non-stop words of the sentences around or of what follows, at random, ``[B, N]``."""
         offsets = self.corpus.sentence_offsets
         documents = self._document_of[sentences]
-        first = np.maximum(sentences - 1, self.corpus.document_offsets[documents])
-        last = np.minimum(ends + 1, self.corpus.document_offsets[documents + 1])
+        only_next = self.config.targets == "next"
+        first = sentences if only_next else np.maximum(sentences - 1, self.corpus.document_offsets[documents])
+        after_next = self.corpus.document_offsets[documents + 1]
+        last = after_next if only_next else np.minimum(ends + 1, after_next)
         num_before = np.minimum(offsets[sentences] - offsets[first], _MAX_NEIGHBOUR_TOKENS)
         num_after = np.minimum(offsets[last] - offsets[ends], _MAX_NEIGHBOUR_TOKENS)
         before, before_mask = gather(self.corpus.tokens, offsets[sentences] - num_before, num_before)

@@ -77,6 +77,10 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
         torch.manual_seed(config.seed)
         word_vectors_VD = torch.from_numpy(words.unit_vectors)
         self.network = FacetNetwork(config.model, word_vectors_VD).to(self.device)
+        if config.start_from:
+            begun = load(config.start_from, FacetModel)
+            config.require("start_from", begun.config.model == config.model, "must be of the same [model]")
+            self.network.load_state_dict(begun.network.state_dict())
         self._targets_VD = word_vectors_VD.to(self.device)
         encoder = self.network.encoder
         self._piece_table = (

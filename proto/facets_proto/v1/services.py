@@ -9,4 +9,5 @@ SERVICES: tuple[str, ...] = (
     "facets.v1.EmbeddingService",
     "facets.v1.SimilarityService",
     "facets.v1.SummarizationService",
+    "facets.v1.TopicService",
 )

@@ -323,3 +323,47 @@ class SummarySentence(_message.Message):
     selection: int
     gain: float
     def __init__(self, text: _Optional[str] = ..., sentence: _Optional[int] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., selection: _Optional[int] = ..., gain: _Optional[float] = ...) -> None: ...
+
+class SuggestTopicsRequest(_message.Message):
+    __slots__ = ("texts", "model", "num_topics", "num_words", "keep", "avoid")
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    NUM_TOPICS_FIELD_NUMBER: _ClassVar[int]
+    NUM_WORDS_FIELD_NUMBER: _ClassVar[int]
+    KEEP_FIELD_NUMBER: _ClassVar[int]
+    AVOID_FIELD_NUMBER: _ClassVar[int]
+    texts: _containers.RepeatedScalarFieldContainer[str]
+    model: str
+    num_topics: int
+    num_words: int
+    keep: _containers.RepeatedScalarFieldContainer[str]
+    avoid: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, texts: _Optional[_Iterable[str]] = ..., model: _Optional[str] = ..., num_topics: _Optional[int] = ..., num_words: _Optional[int] = ..., keep: _Optional[_Iterable[str]] = ..., avoid: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class SuggestTopicsResponse(_message.Message):
+    __slots__ = ("texts", "model", "timings")
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    TIMINGS_FIELD_NUMBER: _ClassVar[int]
+    texts: _containers.RepeatedCompositeFieldContainer[TextTopics]
+    model: _common_pb2.ModelVersion
+    timings: _common_pb2.Timings
+    def __init__(self, texts: _Optional[_Iterable[_Union[TextTopics, _Mapping]]] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
+
+class TextTopics(_message.Message):
+    __slots__ = ("topics", "vectors")
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    VECTORS_FIELD_NUMBER: _ClassVar[int]
+    topics: _containers.RepeatedCompositeFieldContainer[Topic]
+    vectors: _common_pb2.FacetArray
+    def __init__(self, topics: _Optional[_Iterable[_Union[Topic, _Mapping]]] = ..., vectors: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ...) -> None: ...
+
+class Topic(_message.Message):
+    __slots__ = ("words", "likelihood", "novelty")
+    WORDS_FIELD_NUMBER: _ClassVar[int]
+    LIKELIHOOD_FIELD_NUMBER: _ClassVar[int]
+    NOVELTY_FIELD_NUMBER: _ClassVar[int]
+    words: _containers.RepeatedCompositeFieldContainer[_common_pb2.NearestWord]
+    likelihood: float
+    novelty: float
+    def __init__(self, words: _Optional[_Iterable[_Union[_common_pb2.NearestWord, _Mapping]]] = ..., likelihood: _Optional[float] = ..., novelty: _Optional[float] = ...) -> None: ...

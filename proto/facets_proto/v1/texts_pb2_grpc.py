@@ -341,3 +341,80 @@ class SummarizationService:
             timeout,
             metadata,
             _registered_method=True)
+
+
+class TopicServiceStub:
+    """Suggests what a text may go on about.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.SuggestTopics = channel.unary_unary(
+                '/facets.v1.TopicService/SuggestTopics',
+                request_serializer=facets__proto_dot_v1_dot_texts__pb2.SuggestTopicsRequest.SerializeToString,
+                response_deserializer=facets__proto_dot_v1_dot_texts__pb2.SuggestTopicsResponse.FromString,
+                _registered_method=True)
+
+
+class TopicServiceServicer:
+    """Suggests what a text may go on about.
+    """
+
+    def SuggestTopics(self, request, context):
+        """Topics that may come next after each text of a batch: words, vectors to search with, how likely, how new. All or
+        nothing: one bad text fails the call and is named in BadRequest.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_TopicServiceServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'SuggestTopics': grpc.unary_unary_rpc_method_handler(
+                    servicer.SuggestTopics,
+                    request_deserializer=facets__proto_dot_v1_dot_texts__pb2.SuggestTopicsRequest.FromString,
+                    response_serializer=facets__proto_dot_v1_dot_texts__pb2.SuggestTopicsResponse.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'facets.v1.TopicService', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('facets.v1.TopicService', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class TopicService:
+    """Suggests what a text may go on about.
+    """
+
+    @staticmethod
+    def SuggestTopics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/facets.v1.TopicService/SuggestTopics',
+            facets__proto_dot_v1_dot_texts__pb2.SuggestTopicsRequest.SerializeToString,
+            facets__proto_dot_v1_dot_texts__pb2.SuggestTopicsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)

@@ -106,8 +106,12 @@ class Calls:
         self._keys = keys
         self._trust = trust
         self._observers = observers
-        most = config.max_silent_calls
-        self._first = WaitLimit("a message", most=most, timeout_s=config.message_timeout_s)
+        self._first = WaitLimit(
+            "a message",
+            most=config.max_silent_calls,
+            timeout_s=config.message_timeout_s,
+            most_slow=config.max_slow_calls,
+        )
         self._next = WaitLimit("a message", most=config.max_streams, timeout_s=config.stream_idle_s)
         self._workers = ThreadPoolExecutor(config.max_concurrent_requests, thread_name_prefix="call")
         self._stream_workers = ThreadPoolExecutor(config.max_streams, thread_name_prefix="stream")

@@ -56,15 +56,16 @@ class AdmissionConfig(Settings):
 
     max_concurrent_requests: AtLeastOne = 96
     max_queued_requests: NonNegativeInt = 192
-    max_streams: AtLeastOne = 32
+    max_streams: AtLeastOne = 16  # each may hold a message that has half come
     max_stream_window: AtLeastOne = 8  # requests of one stream read ahead
     max_stream_bytes: AtLeastOne = 8_388_608  # of these; one alone may have more
     max_requests_per_caller: AtLeastOne = 144  # worked on and waiting, of one key (else address) beside others
-    max_streams_per_caller: AtLeastOne = 24
+    max_streams_per_caller: AtLeastOne = 12
     max_request_bytes: AtLeastOne = 268_435_456  # of all requests worked on and waiting; one alone may have more
     message_timeout_s: Positive = 30.0  # how long a call may take to send its message, a stream its first
     stream_idle_s: Positive = 600.0  # how long an open stream may be silent
     max_silent_calls: AtLeastOne = 512  # calls whose message has not come; one more, and the oldest is ended
+    max_slow_calls: AtLeastOne = 16  # the same of those that have waited a quarter of a second: each may hold a message
     max_calls_per_connection: AtLeastOne = 320  # open at once; clients hold further ones back, or HTTP/2 refuses them
 
 

@@ -27,6 +27,7 @@ from facets_server.runtime.errors import CallCancelledError, DeadlineExceededErr
 
 _RETRY_AFTER_S = 1.0
 _END_S = 0.02
+_MOMENT_S = 0.25  # what comes with its headers has come by then, on a machine that is not overloaded ten times
 
 Context = Any  # grpc.aio.ServicerContext
 ValueT = TypeVar("ValueT")
@@ -38,20 +39,23 @@ Work = TypeVar("Work")
 class WaitLimit:
     """Bounds waits of one kind; used by one event loop."""
 
-    def __init__(self, what: str, *, most: int, timeout_s: float | None) -> None:
+    def __init__(self, what: str, *, most: int, timeout_s: float | None, most_slow: int | None = None) -> None:
         """Nobody waits yet.
 
         Args:
             what: What is waited for, for messages: ``"a message"``.
             most: How many may wait at once.
             timeout_s: How long each may wait, in seconds; None: without end.
+            most_slow: How many may wait for more than a moment; None: all of them.
         """
         self._what = what
         self._most = most
         self._timeout_s = timeout_s
-        self._waiting: dict[asyncio.Task[object], float] = {}  # until when; the oldest first
+        self._most_slow = most if most_slow is None else most_slow
+        self._waiting: dict[asyncio.Task[object], float] = {}  # since when; the oldest first
         self._given_up: dict[asyncio.Task[object], Exception] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._slow_timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -80,21 +84,33 @@ class WaitLimit:
 
     def _begin(self, task: "asyncio.Task[object]") -> None:
         loop = asyncio.get_running_loop()
-        self._waiting[task] = loop.time() + (self._timeout_s or 0.0)
+        self._waiting[task] = loop.time()
         if len(self._waiting) > self._most:
-            message = f"the server waits for {self._what} of {self._most} other calls"
-            self._give_up(next(iter(self._waiting)), OverloadedError(message, retry_after_s=_RETRY_AFTER_S))
+            self._give_way(next(iter(self._waiting)), self._most)
+        if self._most_slow < self._most and self._slow_timer is None:
+            self._slow_timer = loop.call_later(_MOMENT_S, self._look_at_slow)
         if self._timeout_s is not None and self._timer is None:
             self._timer = loop.call_later(self._timeout_s, self._look)
 
     def _look(self) -> None:
         loop = asyncio.get_running_loop()
         self._timer = None
-        for task, until in list(self._waiting.items()):
-            if until > loop.time():
+        for task, since in list(self._waiting.items()):
+            if (until := since + (self._timeout_s or 0.0)) > loop.time():
                 self._timer = loop.call_at(until, self._look)
                 return
             self._give_up(task, DeadlineExceededError(f"{self._what} did not come within {self._timeout_s:g} s"))
+
+    def _look_at_slow(self) -> None:
+        loop = asyncio.get_running_loop()
+        slow = [task for task, since in self._waiting.items() if since <= loop.time() - _MOMENT_S]
+        for task in slow[: max(0, len(slow) - self._most_slow)]:
+            self._give_way(task, self._most_slow)
+        self._slow_timer = loop.call_later(_MOMENT_S, self._look_at_slow) if self._waiting else None
+
+    def _give_way(self, task: "asyncio.Task[object]", most: int) -> None:
+        message = f"the server waits for {self._what} of {most} other calls"
+        self._give_up(task, OverloadedError(message, retry_after_s=_RETRY_AFTER_S))
 
     def _give_up(self, task: "asyncio.Task[object]", error: Exception) -> None:
         del self._waiting[task]

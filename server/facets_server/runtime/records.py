@@ -92,7 +92,10 @@ def as_data_type(array: NDArray[np.floating], data_type: int) -> NDArray[np.floa
 
 
 def num_words_of(
-    request: documents_pb2.SearchRequest | texts_pb2.ExplainRequest | texts_pb2.ScoreRequest,
+    request: documents_pb2.SearchRequest
+    | texts_pb2.ExplainRequest
+    | texts_pb2.ScoreRequest
+    | texts_pb2.SuggestTopicsRequest,
     limits: LimitsConfig,
 ) -> int:
     """How many nearest words a request asks for.

@@ -28,6 +28,7 @@ RIGHTS = {
         "EmbeddingService": {"Embed": _READ, "EmbedStream": _READ, "Explain": _READ},
         "SimilarityService": {"Score": _READ},
         "SummarizationService": {"Summarize": _READ},
+        "TopicService": {"SuggestTopics": _READ},
         "CollectionService": {
             "CreateCollection": _ADMIN,
             "GetCollection": _READ,

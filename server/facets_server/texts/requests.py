@@ -81,6 +81,35 @@ def summarizing_of(request: texts_pb2.SummarizeRequest, limits: LimitsConfig) ->
     return query
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TopicsQuery:
+    """A checked request."""
+
+    texts: tuple[str, ...]
+    num_topics: int | None
+    num_words: int
+    keep: tuple[str, ...]
+    avoid: tuple[str, ...]
+
+
+_MOST_CONDITIONS = 16
+
+
+def topics_of(request: texts_pb2.SuggestTopicsRequest, limits: LimitsConfig) -> TopicsQuery:
+    """A request as a checked query.
+
+    Raises:
+        InvalidInputError: A rule of the request is broken; ``path`` says where.
+    """
+    check_count(request.texts, ("texts",), limits.max_texts_per_request)
+    check_texts(((("texts", i), text) for i, text in enumerate(request.texts)), max_bytes=limits.max_long_text_bytes)
+    for name, phrases in (("keep", request.keep), ("avoid", request.avoid)):
+        if len(phrases) > _MOST_CONDITIONS:
+            raise InvalidInputError(f"must be at most {_MOST_CONDITIONS}, got {len(phrases)}", path=name)
+        check_texts((((name, i), phrase) for i, phrase in enumerate(phrases)), max_bytes=limits.max_text_bytes)
+    return record_of(request, TopicsQuery, num_words=num_words_of(request, limits))
+
+
 def _raw(documents: Sequence[str | tuple[str, ...]]) -> Iterator[tuple[ErrorPath, str]]:
     for i, document in enumerate(documents):
         if isinstance(document, str):

@@ -11,7 +11,7 @@ from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.rooms import Room, ServerParts
 from facets_server.texts.passages import ServedPassages
 from facets_server.texts.served import ServedSentences, ServedTexts, text_models
-from facets_server.texts.service import EmbeddingService, SimilarityService, SummarizationService
+from facets_server.texts.service import EmbeddingService, SimilarityService, SummarizationService, TopicService
 
 
 def _serve_sentences(folder: Path, config: ServerConfig, metrics: BatchMetrics) -> ServedTexts:
@@ -31,6 +31,7 @@ def _servicers(parts: ServerParts) -> list[object]:
         EmbeddingService(models["sentences"], parts.admission, limits, parts.config.admission.max_stream_window),
         SimilarityService(models, limits),
         SummarizationService(models["sentences"], limits),
+        TopicService(text_models(parts.models, "sentences"), limits),
     ]
 
 

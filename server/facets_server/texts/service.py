@@ -11,6 +11,7 @@ from facets.texts.explanation import explain_encoded
 from facets.texts.similarity import PairScores, score_pairs
 from facets.texts.similarity_methods import default_method
 from facets.texts.summarization import Summary, summarize
+from facets.texts.topics import TextTopics, suggest_topics
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.calls import PendingReply
@@ -19,7 +20,14 @@ from facets_server.runtime.limits import LimitsConfig, check_count, check_num_se
 from facets_server.runtime.messages import read_ahead
 from facets_server.runtime.records import num_words_of
 from facets_server.texts.replies import embeddings_to_message, scores_to_message
-from facets_server.texts.requests import ScoringQuery, SummarizingQuery, scoring_of, summarizing_of
+from facets_server.texts.requests import (
+    ScoringQuery,
+    SummarizingQuery,
+    TopicsQuery,
+    scoring_of,
+    summarizing_of,
+    topics_of,
+)
 from facets_server.texts.served import CallEncoder, Encoded, PendingTexts, ServedTexts, TextModels
 
 
@@ -197,5 +205,35 @@ def _summarize(query: SummarizingQuery, served: ServedTexts, call: CallContext) 
         max_words=query.max_words,
         order=query.order,
         query=query.query,
+        encoder=CallEncoder(served, call),
+    )
+
+
+class TopicService(texts_pb2_grpc.TopicServiceServicer):
+    """Suggests what texts may go on about."""
+
+    def __init__(self, models: TextModels, limits: LimitsConfig) -> None:
+        self._models = models
+        self._limits = limits
+
+    def SuggestTopics(
+        self, request: texts_pb2.SuggestTopicsRequest, call: CallContext
+    ) -> texts_pb2.SuggestTopicsResponse:
+        """Topics that may come next after each text of a batch."""
+        served = self._models.get(request.model)
+        query = topics_of(request, self._limits)
+        call.num_items = len(query.texts)
+        topics = _suggest(query, served, call)
+        return message_of(texts_pb2.SuggestTopicsResponse, texts=topics, model=served.model, timings=call)
+
+
+def _suggest(query: TopicsQuery, served: ServedTexts, call: CallContext) -> list[TextTopics]:
+    return suggest_topics(
+        served.model,
+        query.texts,
+        num_topics=query.num_topics,
+        num_words=query.num_words,
+        keep=query.keep,
+        avoid=query.avoid,
         encoder=CallEncoder(served, call),
     )

@@ -46,7 +46,7 @@ CELLS = [(what, place, cell) for what, cells in table().items() for place, cell 
 
 
 def test_every_listener_has_a_cell_in_every_row():
-    assert len(table()) == 9 and all(len(cells) == 3 and all(cells) for cells in table().values())
+    assert len(table()) == 10 and all(len(cells) == 3 and all(cells) for cells in table().values())
 
 
 @pytest.mark.parametrize(("what", "place", "cell"), CELLS, ids=[f"{what}-{place}" for what, place, _ in CELLS])

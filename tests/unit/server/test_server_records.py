@@ -10,7 +10,7 @@ from facets_server.documents.requests import DocumentQuery
 from facets_server.documents.searching import Found
 from facets_server.relations.requests import ExtractionQuery, PatternQuery, SlotQuery
 from facets_server.runtime.limits import LimitsConfig
-from facets_server.texts.requests import ScoringQuery, SummarizingQuery
+from facets_server.texts.requests import ScoringQuery, SummarizingQuery, TopicsQuery
 from facets_server.texts.served import TokenStats
 
 from facets import documents
@@ -68,6 +68,7 @@ READ: list[tuple[Any, Any, set[str]]] = [
     (DocumentQuery, documents_pb2.SearchRequest, {"facets", "weights", "texts"}),
     (ScoringQuery, texts_pb2.ScoreRequest, set()),
     (SummarizingQuery, texts_pb2.SummarizeRequest, set()),
+    (TopicsQuery, texts_pb2.SuggestTopicsRequest, set()),
     (entities.EntitySpan, relations_pb2.EntitySpan, {"clauses", "is_adjunct"}),
     (patterns.PairLimits, relations_pb2.PairLimits, set()),
     (ExtractionQuery, relations_pb2.ExtractRelationsRequest, {"entities"}),

@@ -123,6 +123,7 @@ def test_embed_standard_input(facets):
         (["embed", "--file", "blank.txt"], "blank.txt: expected at least one line with text"),
         (["similarity", "a", "b", "--method", "nope"], "'nope' is not one of"),
         (["summarize"], "expected one text"),
+        (["topics"], "expected one text"),
         (["summarize", "a", "--sentences", "1", "--words", "1"], "exclude"),
         (["summarize", "a", "--sentences", "0"], "--sentences"),
         (["models", "nope"], "'nope' does not exist"),
@@ -202,6 +203,15 @@ def test_summarize(facets, tmp_path):
     found = json.loads(facets("--json", "summarize", "One. Two.").stdout)
     assert [sentence["text"] for sentence in found["sentences"]] == ["One.", "Two."]
     assert facets("summarize", "--file", "-", stdin="One. Two.").stdout.count(".") >= 2
+
+
+def test_topics(facets):
+    out = facets("topics", "cats and dogs", "--avoid", "and", "--topics", "2").stdout
+    assert "cats" in out
+    assert "0.50" in out
+    assert " and" not in out
+    assert json.loads(facets("--json", "topics", "cats").stdout)["topics"][0]["novelty"] == 0.25
+    assert "avoid less" in facets("topics", "cats", "--avoid", "cats").stdout
 
 
 def test_summarize_says_where_there_is_no_prose(facets, tmp_path):

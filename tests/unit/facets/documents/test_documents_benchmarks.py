@@ -3,8 +3,9 @@
 import json
 
 import pytest
+from source_tree import ROOT
 
-from benchmarks import gpu, hybrid, index, peers, scale, search
+from benchmarks import cluster, gpu, hybrid, index, peers, scale, search
 
 
 def test_search_benchmark_reports_ratios_and_recall(capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,6 +34,15 @@ def test_hybrid_benchmark_reports_both_sides_long_documents_and_size(capsys: pyt
         report["figures"].keys() == report["times_faster"].keys() >= {"hybrid", "lexical", "hybrid, 8 facets", "bm25s"}
     )
     assert 12 * 384 < report["bytes_per_document"]["store_beside_text"] < 16 * 1024
+
+
+def test_cluster_benchmark_reports_each_index_and_the_sizes_that_the_page_says() -> None:
+    found = cluster.measure("faiss", (400, 2, 32), 3)
+    assert found["index_kind"] == "faiss-ivf-fp16" and found["all"]["recall_10"] >= 0.9  # type: ignore[index]
+    sizes = cluster.sizing()
+    page = (ROOT / "docs" / "run" / "cluster.md").read_text(encoding="utf-8")
+    said = (f"{sizes['vectors']:g} GB", f"{sizes['codes']:g} GB", f"{sizes['ids']:g} GB", f"{sizes['truth']:g} GB")
+    assert all(size in page for size in (*said, f"{sizes['memory_a_node']:g} GB", f"{sizes['nodes']} nodes"))
 
 
 @pytest.mark.slow

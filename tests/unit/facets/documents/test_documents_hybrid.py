@@ -201,3 +201,12 @@ def test_scores_of_sentence_spaces_are_absolute(open_engine: OpenEngine) -> None
     assert 0 < covered < 1 and share_of("all-MiniLM-L6-v2", 0.0) > share > share_of("all-MiniLM-L6-v2", 1.0)
     fused = share * same.facets_score + (1 - share) * same.signals["saturation"]
     assert same.score == pytest.approx(fused, abs=1e-5)
+
+
+@pytest.mark.parametrize("options", [{}, {"diversify": 0.5}])
+def test_hits_without_reasons_are_the_same_but_for_these(engine: CollectionEngine, options: dict[str, float]) -> None:
+    request = SearchRequest(facets=query_facets(4), texts=["pump question"], top_k=4, **options)  # type: ignore[arg-type]
+    with_reasons = engine.search("docs", request).hits
+    bare = tuple(replace(hit, evidence=(), answer=None, matched_words=()) for hit in with_reasons[0])
+    assert with_reasons[0][0].evidence and with_reasons[0][0].matched_words
+    assert engine.search("docs", replace(request, reasons=False)).hits == (bare,)

@@ -186,3 +186,19 @@ UNWRAPPED = [
 @pytest.mark.parametrize("text", UNWRAPPED)
 def test_lines_of_text_that_is_not_wrapped_stay_lines(text: str) -> None:
     assert [s.text for s in sentences_of(text)] == [line.strip() for line in text.split("\n") if line.strip()]
+
+
+def test_a_title_right_above_a_short_paragraph_does_not_unwrap_it() -> None:
+    text = (
+        "Item 3: Zebra crossing\nThe town has refused a zebra crossing in front of the school. The parents\n"
+        "resolved to collect signatures, and Mr Boone will write to the newspaper.\n"
+    )
+    assert sentences_of(text)[-1].said.startswith("The parents resolved to collect signatures")
+
+
+def test_a_line_that_begins_with_code_goes_on() -> None:
+    text = (
+        "Version 2.3 did not have the problem. The colour seems to be set in\n"
+        "`editor.css`, where the last line says so for all themes of the editor.\n"
+    )
+    assert sentences_of(text)[-1].said.startswith("The colour seems to be set in editor.css, where")

@@ -1,13 +1,17 @@
 """Papers and authors added to a tiny trained model."""
 
 import copy
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from numpy.testing import assert_allclose
 
 from facets.errors import InvalidInputError, NotFoundError, StorageError
+from facets.language.interruption import interrupted_by
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.records import Author, CandidateKind, NewAuthor, Paper, PaperOptions
@@ -127,3 +131,57 @@ def test_vectors_are_fitted_again_for_another_revision_of_the_model(model: Paper
     for name in ("New One", "speech A"):
         assert_allclose(fitted.vectors[fitted.row_of_id[name]], 2 * known.vectors[known.row_of_id[name]], rtol=1e-4)
     again.close()
+
+
+class GoneError(Exception):
+    pass
+
+
+def after_looks(number: int, work: Callable[[], object]) -> int:
+    """Runs work whose caller goes at its n-th look; how often it looked."""
+    looks = 0
+
+    def look() -> None:
+        nonlocal looks
+        looks += 1
+        if looks > number:
+            raise GoneError
+
+    with suppress(GoneError), interrupted_by(look):
+        work()
+    return looks
+
+
+def test_work_on_papers_ends_soon_after_its_caller_has_gone(sentence_model: PaperModel, tmp_path: Path) -> None:
+    engine = PaperEngine(sentence_model, data_dir=tmp_path)
+    papers = [Paper(f"camera depth of scene {number}", "prosody of a voice " * number) for number in range(30)]
+    for work in (
+        lambda: engine.recommend_authors(papers, PaperOptions(evidence=True)),
+        lambda: engine.recommend_citations(papers),
+        lambda: engine.recommend_bulk(AUTHORS, papers),
+    ):
+        assert after_looks(1, work) == 2, "no look is left out once the caller has gone"
+    assert after_looks(10**6, lambda: engine.recommend_authors(papers)) > len(papers)
+    engine.close()
+
+
+def known(engine: PaperEngine) -> list[bool]:
+    return [f"New {n}" in engine.state.tables[AUTHORS].row_of_id for n in range(3)]
+
+
+def test_addition_whose_caller_goes_is_stored_and_shown_or_neither(model: PaperModel, tmp_path: Path) -> None:
+    for number in range(40):
+        engine = PaperEngine(model, data_dir=tmp_path / str(number))
+        new = [NewAuthor(Author(f"New {n}"), (Paper("prosody of a voice"),)) for n in range(3)]
+        looks = after_looks(number, partial(engine.add_authors, new))
+        shown = known(engine)
+        engine.close()
+        again = PaperEngine(model, data_dir=tmp_path / str(number))
+        stored = known(again)
+        again.close()
+        assert shown == stored == [looks <= number] * 3
+        if looks <= number:
+            break
+    else:
+        pytest.fail("never done")
+    assert number > 2

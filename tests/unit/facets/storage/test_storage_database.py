@@ -1,8 +1,10 @@
 """SQLite files: versions, migrations, whose file it is, and errors by their cause."""
 
 import resource
+import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -137,3 +139,21 @@ def test_too_many_open_files_are_no_missing_right(tmp_path: Path) -> None:
             Database(tmp_path / "words", ONE)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_store_whose_log_was_begun_when_the_power_went_is_opened(tmp_path: Path) -> None:
+    """As a backup that was put back is: SQLite has another kind of log then, with what the file held before."""
+    fill(tmp_path / "words", "kept")
+    (tmp_path / "left").mkdir()
+    with closing(sqlite3.connect(tmp_path / "words", isolation_level=None)) as writer:
+        writer.execute("PRAGMA journal_mode = DELETE")
+        writer.execute("PRAGMA cache_size = 1")
+        writer.execute("BEGIN")
+        writer.executemany("INSERT INTO words VALUES (?)", [(f"{number} {'x' * 2000}",) for number in range(50)])
+        for name in ("words", "words-journal"):
+            shutil.copy(tmp_path / name, tmp_path / "left")
+        writer.execute("ROLLBACK")
+    again = Database(tmp_path / "left" / "words", ONE)
+    with again.read() as connection:
+        assert connection.execute("SELECT word FROM words").fetchall() == [("kept",)]
+    again.close()

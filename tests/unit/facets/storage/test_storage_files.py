@@ -1,12 +1,13 @@
 """One atomic write: whole or not at all."""
 
+import os
 import resource
 from pathlib import Path
 
 import pytest
 
 from facets.errors import DiskFullError, StorageError
-from facets.storage import write_atomically
+from facets.storage import make_private_directory, write_atomically
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -42,3 +43,10 @@ def test_no_room_is_told_from_other_failures(tmp_path: Path) -> None:
     assert target.read_text() == "old"
     with pytest.raises(StorageError, match="cannot write"), write_atomically(tmp_path / "no" / "x", durable=True) as p:
         p.write_text("x")
+
+
+def test_new_folders_have_their_names_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")))
+    make_private_directory(tmp_path / "one" / "two" / "three")
+    assert set(synced) == {str(tmp_path), str(tmp_path / "one"), str(tmp_path / "one" / "two")}

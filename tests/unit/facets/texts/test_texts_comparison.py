@@ -27,7 +27,9 @@ def compared(model: PassageModel, first: str, second: str) -> Comparison:
     return comparison
 
 
-@pytest.mark.parametrize(("file", "least"), [("similarity-dev.tsv", 0.9), ("similarity-held-back.tsv", 0.85)])
+@pytest.mark.parametrize(
+    ("file", "least"), [("similarity-dev.tsv", 0.9), ("similarity-held-back.tsv", 0.87), ("similarity-fresh.tsv", 0.8)]
+)
 def test_paraphrases_stand_above_contradictions(model: PassageModel, file: str, least: float) -> None:
     with (ANSWERS / file).open(encoding="utf-8") as lines:
         rows = list(csv.reader(lines, delimiter="\t"))
@@ -58,6 +60,8 @@ def test_paraphrases_stand_above_contradictions(model: PassageModel, file: str, 
         ("Gold is heavier than tin.", "Tin is heavier than gold.", DifferenceKind.ROLES, ("gold", "tin")),
         ("I have 3 dogs and 2 cats.", "I have 2 dogs and 3 cats.", DifferenceKind.NUMBER, ("3", "2")),
         ("Apple bought Beats.", "Apple was bought by Beats.", DifferenceKind.ROLES, ("apple", "beats")),
+        ("Tom lent Anna his bicycle.", "Anna lent Tom her bicycle.", DifferenceKind.ROLES, ("tom", "anna")),
+        ("It fell on the fourth of May.", "It fell on the fifth of May.", DifferenceKind.DATE, ("fourth", "fifth")),
     ],
 )
 def test_what_differs_is_said_by_its_kind(
@@ -83,6 +87,8 @@ def test_what_differs_is_said_by_its_kind(
         ("The box weighs two kilograms.", "The box weighs 2,000 g."),
         ("She arrived before him.", "He arrived after her."),
         ("All the students passed.", "No student failed."),
+        ("Every room has a balcony.", "There is no room without a balcony."),
+        ("The red box is heavier than the blue one.", "The blue box is lighter than the red one."),
     ],
 )
 def test_other_words_for_the_same_are_no_difference(model: PassageModel, first: str, second: str) -> None:

@@ -68,3 +68,8 @@ def test_explained_tokens_are_words_and_stand_where_the_text_has_them(sentences:
     assert [round(token.attention, 3) for token in wrapped.tokens] == [
         round(token.attention, 3) for token in plain.tokens
     ]
+
+
+def test_facets_of_a_text_without_a_known_word_have_no_words(sentences: FacetModel) -> None:
+    (explanation,) = explain(sentences, ["\u732b\u304c\u72ac\u3092\u8ffd\u3046"])
+    assert [facet.words for facet in explanation.facets] == [()] * len(explanation.facets)

@@ -50,7 +50,7 @@ def shown_by_modes(in_parts: bool) -> dict[SearchMode, list[Shown]]:
         name="long", document_ids=FILES, documents=tuple(TEXTS.values()), query_ids=(), queries=(), judgements={}
     )
     with indexed(load_searched("facets-passages-small-en"), data, in_parts=in_parts) as collection:
-        found = collection.search(QUESTIONS, MODES, top_k=5)
+        found = collection.search(QUESTIONS, MODES, top_k=5, reasons=True)
     shown: dict[SearchMode, list[Shown]] = {mode: [] for mode in MODES}
     for mode, results in found.items():
         for best, *_ in results:

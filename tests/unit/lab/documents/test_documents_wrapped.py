@@ -51,7 +51,7 @@ def answers(width: int | None) -> dict[SearchMode, list[str]]:
         name="wrapped", document_ids=names, documents=documents, query_ids=(), queries=(), judgements={}
     )
     with indexed(load_searched("facets-passages-small-en"), data) as collection:
-        found = collection.search([case["question"] for case in CASES], MODES, top_k=1)
+        found = collection.search([case["question"] for case in CASES], MODES, top_k=1, reasons=True)
     return {
         mode: [
             said(hits[0].answer.text, case["prefix"]) if hits and hits[0].id == case["kind"] and hits[0].answer else ""

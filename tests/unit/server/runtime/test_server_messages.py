@@ -86,6 +86,24 @@ def test_the_oldest_wait_gives_way_to_the_newest():
     asyncio.run(run())
 
 
+def test_of_those_who_are_slow_only_some_may_wait():
+    async def run():
+        waits = WaitLimit("a message", most=9, most_slow=2, timeout_s=None)
+        tasks = [asyncio.ensure_future(waits.wait(asyncio.Event().wait())) for _ in range(6)]
+        assert not (await asyncio.wait(tasks, timeout=0.05))[0], "a moment is theirs"
+        while sum(task.done() for task in tasks) < 4:
+            await asyncio.wait([task for task in tasks if not task.done()], return_when=asyncio.FIRST_COMPLETED)
+        assert [task.done() for task in tasks] == [True] * 4 + [False] * 2, "the oldest give way"
+        assert all(isinstance(task.exception(), OverloadedError) for task in tasks[:4])
+        await asyncio.sleep(0.6)
+        assert not any(task.done() for task in tasks[4:])
+        for task in tasks[4:]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(run())
+
+
 def test_a_wait_ends_after_its_time():
     async def run():
         waits = WaitLimit("a message", most=9, timeout_s=0.02)

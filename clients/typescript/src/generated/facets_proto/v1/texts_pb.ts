@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { DataType, FacetArray, FacetMatch, FacetWords, ModelVersion, Span, Timings, TokenAttention, TokenStats } from "./common_pb.js";
+import type { DataType, FacetArray, FacetMatch, FacetWords, ModelVersion, NearestWord, Span, Timings, TokenAttention, TokenStats } from "./common_pb.js";
 import { file_facets_proto_v1_common } from "./common_pb.js";
 import type { Status } from "../../google/rpc/status_pb.js";
 import { file_google_rpc_status } from "../../google/rpc/status_pb.js";
@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file facets_proto/v1/texts.proto.
  */
 export const file_facets_proto_v1_texts: GenFile = /*@__PURE__*/
-  fileDesc("ChtmYWNldHNfcHJvdG8vdjEvdGV4dHMucHJvdG8SCWZhY2V0cy52MSKpAQoMRW1iZWRSZXF1ZXN0Eg0KBXRleHRzGAEgAygJEg0KBW1vZGVsGAIgASgJEhEKCW5vcm1hbGl6ZRgDIAEoCBIiCgVkdHlwZRgEIAEoDjITLmZhY2V0cy52MS5EYXRhVHlwZRIVCg1pbmNsdWRlX3NwYW5zGAUgASgIEhcKD2luY2x1ZGVfdmVjdG9ycxgGIAEoCBIUCgx2ZWN0b3JzX29ubHkYByABKAgijQIKDUVtYmVkUmVzcG9uc2USLwoQZmFjZXRfZW1iZWRkaW5ncxgBIAEoCzIVLmZhY2V0cy52MS5GYWNldEFycmF5EioKC3Rva2VuX3N0YXRzGAIgAygLMhUuZmFjZXRzLnYxLlRva2VuU3RhdHMSJgoFbW9kZWwYAyABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYBCABKAsyEi5mYWNldHMudjEuVGltaW5ncxIqCgtmYWNldF9zcGFucxgFIAMoCzIVLmZhY2V0cy52MS5GYWNldFNwYW5zEiYKB3ZlY3RvcnMYBiABKAsyFS5mYWNldHMudjEuRmFjZXRBcnJheSIsCgpGYWNldFNwYW5zEh4KBXNwYW5zGAEgAygLMg8uZmFjZXRzLnYxLlNwYW4iUAoSRW1iZWRTdHJlYW1SZXF1ZXN0EhAKCHNlcXVlbmNlGAEgASgEEigKB3JlcXVlc3QYAiABKAsyFy5mYWNldHMudjEuRW1iZWRSZXF1ZXN0IoUBChNFbWJlZFN0cmVhbVJlc3BvbnNlEhAKCHNlcXVlbmNlGAEgASgEEiwKCHJlc3BvbnNlGAIgASgLMhguZmFjZXRzLnYxLkVtYmVkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSJUCg5FeHBsYWluUmVxdWVzdBINCgV0ZXh0cxgBIAMoCRINCgVtb2RlbBgCIAEoCRIWCgludW1fd29yZHMYAyABKA1IAIgBAUIMCgpfbnVtX3dvcmRzIpABCg9FeHBsYWluUmVzcG9uc2USMAoMZXhwbGFuYXRpb25zGAEgAygLMhouZmFjZXRzLnYxLlRleHRFeHBsYW5hdGlvbhImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIo8BCg9UZXh0RXhwbGFuYXRpb24SKQoGdG9rZW5zGAEgAygLMhkuZmFjZXRzLnYxLlRva2VuQXR0ZW50aW9uEiUKBmZhY2V0cxgCIAMoCzIVLmZhY2V0cy52MS5GYWNldFdvcmRzEioKC3Rva2VuX3N0YXRzGAMgASgLMhUuZmFjZXRzLnYxLlRva2VuU3RhdHMi+AEKDFNjb3JlUmVxdWVzdBIiCgVwYWlycxgBIAMoCzITLmZhY2V0cy52MS5UZXh0UGFpchINCgVtb2RlbBgCIAEoCRIrCgZtZXRob2QYAyABKA4yGy5mYWNldHMudjEuU2ltaWxhcml0eU1ldGhvZBIRCglhdHRlbnRpb24YBCABKAgSDwoHZXhwbGFpbhgFIAEoCBISCgpjYWxpYnJhdGVkGAYgASgIEhYKCW51bV93b3JkcxgHIAEoDUgAiAEBEioKC3Njb3JlX3JhbmdlGAggASgOMhUuZmFjZXRzLnYxLlNjb3JlUmFuZ2VCDAoKX251bV93b3JkcyIpCghUZXh0UGFpchINCgVmaXJzdBgBIAEoCRIOCgZzZWNvbmQYAiABKAkiwgEKDVNjb3JlUmVzcG9uc2USJAoGc2NvcmVzGAEgAygLMhQuZmFjZXRzLnYxLlBhaXJTY29yZRIrCgZtZXRob2QYAiABKA4yGy5mYWNldHMudjEuU2ltaWxhcml0eU1ldGhvZBIRCglhdHRlbnRpb24YAyABKAgSJgoFbW9kZWwYBCABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYBSABKAsyEi5mYWNldHMudjEuVGltaW5ncyLVAQoJUGFpclNjb3JlEg0KBXNjb3JlGAEgASgBEh0KEGNhbGlicmF0ZWRfc2NvcmUYAiABKAFIAIgBARIvCgtleHBsYW5hdGlvbhgDIAEoCzIaLmZhY2V0cy52MS5QYWlyRXhwbGFuYXRpb24SKAoFbGFiZWwYBCABKA4yGS5mYWNldHMudjEuSW5mZXJlbmNlTGFiZWwSKgoLZGlmZmVyZW5jZXMYBSADKAsyFS5mYWNldHMudjEuRGlmZmVyZW5jZUITChFfY2FsaWJyYXRlZF9zY29yZSK2AQoKRGlmZmVyZW5jZRInCgRraW5kGAEgASgOMhkuZmFjZXRzLnYxLkRpZmZlcmVuY2VLaW5kEg0KBWZpcnN0GAIgASgJEg4KBnNlY29uZBgDIAEoCRITCgtmaXJzdF9zdGFydBgEIAEoBRIRCglmaXJzdF9lbmQYBSABKAUSFAoMc2Vjb25kX3N0YXJ0GAYgASgFEhIKCnNlY29uZF9lbmQYByABKAUSDgoGd2VpZ2h0GAggASgBIpwBCg9QYWlyRXhwbGFuYXRpb24SJgoHbWF0Y2hlcxgBIAMoCzIVLmZhY2V0cy52MS5GYWNldE1hdGNoEi8KDGZpcnN0X3Rva2VucxgCIAMoCzIZLmZhY2V0cy52MS5Ub2tlbkF0dGVudGlvbhIwCg1zZWNvbmRfdG9rZW5zGAMgAygLMhkuZmFjZXRzLnYxLlRva2VuQXR0ZW50aW9uIr8BChBTdW1tYXJpemVSZXF1ZXN0Ei0KCWRvY3VtZW50cxgBIAMoCzIaLmZhY2V0cy52MS5TdW1tYXJ5RG9jdW1lbnQSDQoFbW9kZWwYAiABKAkSFwoNbnVtX3NlbnRlbmNlcxgDIAEoDUgAEhMKCW1heF93b3JkcxgEIAEoDUgAEiYKBW9yZGVyGAUgASgOMhcuZmFjZXRzLnYxLlN1bW1hcnlPcmRlchINCgVxdWVyeRgGIAEoCUIICgZidWRnZXQiWQoPU3VtbWFyeURvY3VtZW50Eg4KBHRleHQYASABKAlIABIsCglzZW50ZW5jZXMYAiABKAsyFy5mYWNldHMudjEuU2VudGVuY2VMaXN0SABCCAoGc291cmNlIiEKDFNlbnRlbmNlTGlzdBIRCglzZW50ZW5jZXMYASADKAkihwEKEVN1bW1hcml6ZVJlc3BvbnNlEiUKCXN1bW1hcmllcxgBIAMoCzISLmZhY2V0cy52MS5TdW1tYXJ5EiYKBW1vZGVsGAIgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAMgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MigQEKB1N1bW1hcnkSLQoJc2VudGVuY2VzGAEgAygLMhouZmFjZXRzLnYxLlN1bW1hcnlTZW50ZW5jZRIhChludW1fc2VudGVuY2VzX2luX2RvY3VtZW50GAIgASgNEhEKCW51bV93b3JkcxgDIAEoDRIRCgloYXNfcHJvc2UYBCABKAgibgoPU3VtbWFyeVNlbnRlbmNlEgwKBHRleHQYASABKAkSEAoIc2VudGVuY2UYAiABKA0SDQoFc3RhcnQYAyABKA0SCwoDZW5kGAQgASgNEhEKCXNlbGVjdGlvbhgFIAEoDRIMCgRnYWluGAYgASgBKt0CChBTaW1pbGFyaXR5TWV0aG9kEiEKHVNJTUlMQVJJVFlfTUVUSE9EX1VOU1BFQ0lGSUVEEAASHgoaU0lNSUxBUklUWV9NRVRIT0RfQ09ERUJPT0sQARIfChtTSU1JTEFSSVRZX01FVEhPRF9NQVhfRkFDRVQQAhIdChlTSU1JTEFSSVRZX01FVEhPRF9BVkVSQUdFEAMSKQolU0lNSUxBUklUWV9NRVRIT0RfUFJPQkFCSUxJVFlfQVZFUkFHRRAEEhkKFVNJTUlMQVJJVFlfTUVUSE9EX1NJRhAFEhkKFVNJTUlMQVJJVFlfTUVUSE9EX1dNRBAGEiUKIVNJTUlMQVJJVFlfTUVUSE9EX1BST0JBQklMSVRZX1dNRBAHEh0KGVNJTUlMQVJJVFlfTUVUSE9EX0VOQ09ERVIQCBIfChtTSU1JTEFSSVRZX01FVEhPRF9BTElHTk1FTlQQCSqMAQoOSW5mZXJlbmNlTGFiZWwSHwobSU5GRVJFTkNFX0xBQkVMX1VOU1BFQ0lGSUVEEAASGwoXSU5GRVJFTkNFX0xBQkVMX0VOVEFJTFMQARIbChdJTkZFUkVOQ0VfTEFCRUxfTkVVVFJBTBACEh8KG0lORkVSRU5DRV9MQUJFTF9DT05UUkFESUNUUxADKpkCCg5EaWZmZXJlbmNlS2luZBIfChtESUZGRVJFTkNFX0tJTkRfVU5TUEVDSUZJRUQQABIcChhESUZGRVJFTkNFX0tJTkRfTkVHQVRJT04QARIbChdESUZGRVJFTkNFX0tJTkRfQU5UT05ZTRACEhkKFURJRkZFUkVOQ0VfS0lORF9ST0xFUxADEhoKFkRJRkZFUkVOQ0VfS0lORF9OVU1CRVIQBBIYChRESUZGRVJFTkNFX0tJTkRfREFURRAFEh4KGkRJRkZFUkVOQ0VfS0lORF9RVUFOVElGSUVSEAYSHwobRElGRkVSRU5DRV9LSU5EX1BSRVBPU0lUSU9OEAcSGQoVRElGRkVSRU5DRV9LSU5EX01PREFMEAgqZAoKU2NvcmVSYW5nZRIbChdTQ09SRV9SQU5HRV9VTlNQRUNJRklFRBAAEhsKF1NDT1JFX1JBTkdFX1pFUk9fVE9fT05FEAESHAoYU0NPUkVfUkFOR0VfWkVST19UT19GSVZFEAIqZgoMU3VtbWFyeU9yZGVyEh0KGVNVTU1BUllfT1JERVJfVU5TUEVDSUZJRUQQABIaChZTVU1NQVJZX09SREVSX09SSUdJTkFMEAESGwoXU1VNTUFSWV9PUkRFUl9TRUxFQ1RJT04QAjLiAQoQRW1iZWRkaW5nU2VydmljZRI6CgVFbWJlZBIXLmZhY2V0cy52MS5FbWJlZFJlcXVlc3QaGC5mYWNldHMudjEuRW1iZWRSZXNwb25zZRJQCgtFbWJlZFN0cmVhbRIdLmZhY2V0cy52MS5FbWJlZFN0cmVhbVJlcXVlc3QaHi5mYWNldHMudjEuRW1iZWRTdHJlYW1SZXNwb25zZSgBMAESQAoHRXhwbGFpbhIZLmZhY2V0cy52MS5FeHBsYWluUmVxdWVzdBoaLmZhY2V0cy52MS5FeHBsYWluUmVzcG9uc2UyTwoRU2ltaWxhcml0eVNlcnZpY2USOgoFU2NvcmUSFy5mYWNldHMudjEuU2NvcmVSZXF1ZXN0GhguZmFjZXRzLnYxLlNjb3JlUmVzcG9uc2UyXgoUU3VtbWFyaXphdGlvblNlcnZpY2USRgoJU3VtbWFyaXplEhsuZmFjZXRzLnYxLlN1bW1hcml6ZVJlcXVlc3QaHC5mYWNldHMudjEuU3VtbWFyaXplUmVzcG9uc2ViBnByb3RvMw", [file_facets_proto_v1_common, file_google_rpc_status]);
+  fileDesc("ChtmYWNldHNfcHJvdG8vdjEvdGV4dHMucHJvdG8SCWZhY2V0cy52MSKpAQoMRW1iZWRSZXF1ZXN0Eg0KBXRleHRzGAEgAygJEg0KBW1vZGVsGAIgASgJEhEKCW5vcm1hbGl6ZRgDIAEoCBIiCgVkdHlwZRgEIAEoDjITLmZhY2V0cy52MS5EYXRhVHlwZRIVCg1pbmNsdWRlX3NwYW5zGAUgASgIEhcKD2luY2x1ZGVfdmVjdG9ycxgGIAEoCBIUCgx2ZWN0b3JzX29ubHkYByABKAgijQIKDUVtYmVkUmVzcG9uc2USLwoQZmFjZXRfZW1iZWRkaW5ncxgBIAEoCzIVLmZhY2V0cy52MS5GYWNldEFycmF5EioKC3Rva2VuX3N0YXRzGAIgAygLMhUuZmFjZXRzLnYxLlRva2VuU3RhdHMSJgoFbW9kZWwYAyABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYBCABKAsyEi5mYWNldHMudjEuVGltaW5ncxIqCgtmYWNldF9zcGFucxgFIAMoCzIVLmZhY2V0cy52MS5GYWNldFNwYW5zEiYKB3ZlY3RvcnMYBiABKAsyFS5mYWNldHMudjEuRmFjZXRBcnJheSIsCgpGYWNldFNwYW5zEh4KBXNwYW5zGAEgAygLMg8uZmFjZXRzLnYxLlNwYW4iUAoSRW1iZWRTdHJlYW1SZXF1ZXN0EhAKCHNlcXVlbmNlGAEgASgEEigKB3JlcXVlc3QYAiABKAsyFy5mYWNldHMudjEuRW1iZWRSZXF1ZXN0IoUBChNFbWJlZFN0cmVhbVJlc3BvbnNlEhAKCHNlcXVlbmNlGAEgASgEEiwKCHJlc3BvbnNlGAIgASgLMhguZmFjZXRzLnYxLkVtYmVkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSJUCg5FeHBsYWluUmVxdWVzdBINCgV0ZXh0cxgBIAMoCRINCgVtb2RlbBgCIAEoCRIWCgludW1fd29yZHMYAyABKA1IAIgBAUIMCgpfbnVtX3dvcmRzIpABCg9FeHBsYWluUmVzcG9uc2USMAoMZXhwbGFuYXRpb25zGAEgAygLMhouZmFjZXRzLnYxLlRleHRFeHBsYW5hdGlvbhImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIo8BCg9UZXh0RXhwbGFuYXRpb24SKQoGdG9rZW5zGAEgAygLMhkuZmFjZXRzLnYxLlRva2VuQXR0ZW50aW9uEiUKBmZhY2V0cxgCIAMoCzIVLmZhY2V0cy52MS5GYWNldFdvcmRzEioKC3Rva2VuX3N0YXRzGAMgASgLMhUuZmFjZXRzLnYxLlRva2VuU3RhdHMi+AEKDFNjb3JlUmVxdWVzdBIiCgVwYWlycxgBIAMoCzITLmZhY2V0cy52MS5UZXh0UGFpchINCgVtb2RlbBgCIAEoCRIrCgZtZXRob2QYAyABKA4yGy5mYWNldHMudjEuU2ltaWxhcml0eU1ldGhvZBIRCglhdHRlbnRpb24YBCABKAgSDwoHZXhwbGFpbhgFIAEoCBISCgpjYWxpYnJhdGVkGAYgASgIEhYKCW51bV93b3JkcxgHIAEoDUgAiAEBEioKC3Njb3JlX3JhbmdlGAggASgOMhUuZmFjZXRzLnYxLlNjb3JlUmFuZ2VCDAoKX251bV93b3JkcyIpCghUZXh0UGFpchINCgVmaXJzdBgBIAEoCRIOCgZzZWNvbmQYAiABKAkiwgEKDVNjb3JlUmVzcG9uc2USJAoGc2NvcmVzGAEgAygLMhQuZmFjZXRzLnYxLlBhaXJTY29yZRIrCgZtZXRob2QYAiABKA4yGy5mYWNldHMudjEuU2ltaWxhcml0eU1ldGhvZBIRCglhdHRlbnRpb24YAyABKAgSJgoFbW9kZWwYBCABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYBSABKAsyEi5mYWNldHMudjEuVGltaW5ncyLVAQoJUGFpclNjb3JlEg0KBXNjb3JlGAEgASgBEh0KEGNhbGlicmF0ZWRfc2NvcmUYAiABKAFIAIgBARIvCgtleHBsYW5hdGlvbhgDIAEoCzIaLmZhY2V0cy52MS5QYWlyRXhwbGFuYXRpb24SKAoFbGFiZWwYBCABKA4yGS5mYWNldHMudjEuSW5mZXJlbmNlTGFiZWwSKgoLZGlmZmVyZW5jZXMYBSADKAsyFS5mYWNldHMudjEuRGlmZmVyZW5jZUITChFfY2FsaWJyYXRlZF9zY29yZSK2AQoKRGlmZmVyZW5jZRInCgRraW5kGAEgASgOMhkuZmFjZXRzLnYxLkRpZmZlcmVuY2VLaW5kEg0KBWZpcnN0GAIgASgJEg4KBnNlY29uZBgDIAEoCRITCgtmaXJzdF9zdGFydBgEIAEoBRIRCglmaXJzdF9lbmQYBSABKAUSFAoMc2Vjb25kX3N0YXJ0GAYgASgFEhIKCnNlY29uZF9lbmQYByABKAUSDgoGd2VpZ2h0GAggASgBIpwBCg9QYWlyRXhwbGFuYXRpb24SJgoHbWF0Y2hlcxgBIAMoCzIVLmZhY2V0cy52MS5GYWNldE1hdGNoEi8KDGZpcnN0X3Rva2VucxgCIAMoCzIZLmZhY2V0cy52MS5Ub2tlbkF0dGVudGlvbhIwCg1zZWNvbmRfdG9rZW5zGAMgAygLMhkuZmFjZXRzLnYxLlRva2VuQXR0ZW50aW9uIr8BChBTdW1tYXJpemVSZXF1ZXN0Ei0KCWRvY3VtZW50cxgBIAMoCzIaLmZhY2V0cy52MS5TdW1tYXJ5RG9jdW1lbnQSDQoFbW9kZWwYAiABKAkSFwoNbnVtX3NlbnRlbmNlcxgDIAEoDUgAEhMKCW1heF93b3JkcxgEIAEoDUgAEiYKBW9yZGVyGAUgASgOMhcuZmFjZXRzLnYxLlN1bW1hcnlPcmRlchINCgVxdWVyeRgGIAEoCUIICgZidWRnZXQiWQoPU3VtbWFyeURvY3VtZW50Eg4KBHRleHQYASABKAlIABIsCglzZW50ZW5jZXMYAiABKAsyFy5mYWNldHMudjEuU2VudGVuY2VMaXN0SABCCAoGc291cmNlIiEKDFNlbnRlbmNlTGlzdBIRCglzZW50ZW5jZXMYASADKAkihwEKEVN1bW1hcml6ZVJlc3BvbnNlEiUKCXN1bW1hcmllcxgBIAMoCzISLmZhY2V0cy52MS5TdW1tYXJ5EiYKBW1vZGVsGAIgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAMgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MigQEKB1N1bW1hcnkSLQoJc2VudGVuY2VzGAEgAygLMhouZmFjZXRzLnYxLlN1bW1hcnlTZW50ZW5jZRIhChludW1fc2VudGVuY2VzX2luX2RvY3VtZW50GAIgASgNEhEKCW51bV93b3JkcxgDIAEoDRIRCgloYXNfcHJvc2UYBCABKAgibgoPU3VtbWFyeVNlbnRlbmNlEgwKBHRleHQYASABKAkSEAoIc2VudGVuY2UYAiABKA0SDQoFc3RhcnQYAyABKA0SCwoDZW5kGAQgASgNEhEKCXNlbGVjdGlvbhgFIAEoDRIMCgRnYWluGAYgASgBIp8BChRTdWdnZXN0VG9waWNzUmVxdWVzdBINCgV0ZXh0cxgBIAMoCRINCgVtb2RlbBgCIAEoCRIXCgpudW1fdG9waWNzGAMgASgNSACIAQESFgoJbnVtX3dvcmRzGAQgASgNSAGIAQESDAoEa2VlcBgFIAMoCRINCgVhdm9pZBgGIAMoCUINCgtfbnVtX3RvcGljc0IMCgpfbnVtX3dvcmRzIooBChVTdWdnZXN0VG9waWNzUmVzcG9uc2USJAoFdGV4dHMYASADKAsyFS5mYWNldHMudjEuVGV4dFRvcGljcxImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIlYKClRleHRUb3BpY3MSIAoGdG9waWNzGAEgAygLMhAuZmFjZXRzLnYxLlRvcGljEiYKB3ZlY3RvcnMYAiABKAsyFS5mYWNldHMudjEuRmFjZXRBcnJheSJnCgVUb3BpYxIlCgV3b3JkcxgBIAMoCzIWLmZhY2V0cy52MS5OZWFyZXN0V29yZBIXCgpsaWtlbGlob29kGAIgASgBSACIAQESDwoHbm92ZWx0eRgDIAEoAUINCgtfbGlrZWxpaG9vZCrdAgoQU2ltaWxhcml0eU1ldGhvZBIhCh1TSU1JTEFSSVRZX01FVEhPRF9VTlNQRUNJRklFRBAAEh4KGlNJTUlMQVJJVFlfTUVUSE9EX0NPREVCT09LEAESHwobU0lNSUxBUklUWV9NRVRIT0RfTUFYX0ZBQ0VUEAISHQoZU0lNSUxBUklUWV9NRVRIT0RfQVZFUkFHRRADEikKJVNJTUlMQVJJVFlfTUVUSE9EX1BST0JBQklMSVRZX0FWRVJBR0UQBBIZChVTSU1JTEFSSVRZX01FVEhPRF9TSUYQBRIZChVTSU1JTEFSSVRZX01FVEhPRF9XTUQQBhIlCiFTSU1JTEFSSVRZX01FVEhPRF9QUk9CQUJJTElUWV9XTUQQBxIdChlTSU1JTEFSSVRZX01FVEhPRF9FTkNPREVSEAgSHwobU0lNSUxBUklUWV9NRVRIT0RfQUxJR05NRU5UEAkqjAEKDkluZmVyZW5jZUxhYmVsEh8KG0lORkVSRU5DRV9MQUJFTF9VTlNQRUNJRklFRBAAEhsKF0lORkVSRU5DRV9MQUJFTF9FTlRBSUxTEAESGwoXSU5GRVJFTkNFX0xBQkVMX05FVVRSQUwQAhIfChtJTkZFUkVOQ0VfTEFCRUxfQ09OVFJBRElDVFMQAyqZAgoORGlmZmVyZW5jZUtpbmQSHwobRElGRkVSRU5DRV9LSU5EX1VOU1BFQ0lGSUVEEAASHAoYRElGRkVSRU5DRV9LSU5EX05FR0FUSU9OEAESGwoXRElGRkVSRU5DRV9LSU5EX0FOVE9OWU0QAhIZChVESUZGRVJFTkNFX0tJTkRfUk9MRVMQAxIaChZESUZGRVJFTkNFX0tJTkRfTlVNQkVSEAQSGAoURElGRkVSRU5DRV9LSU5EX0RBVEUQBRIeChpESUZGRVJFTkNFX0tJTkRfUVVBTlRJRklFUhAGEh8KG0RJRkZFUkVOQ0VfS0lORF9QUkVQT1NJVElPThAHEhkKFURJRkZFUkVOQ0VfS0lORF9NT0RBTBAIKmQKClNjb3JlUmFuZ2USGwoXU0NPUkVfUkFOR0VfVU5TUEVDSUZJRUQQABIbChdTQ09SRV9SQU5HRV9aRVJPX1RPX09ORRABEhwKGFNDT1JFX1JBTkdFX1pFUk9fVE9fRklWRRACKmYKDFN1bW1hcnlPcmRlchIdChlTVU1NQVJZX09SREVSX1VOU1BFQ0lGSUVEEAASGgoWU1VNTUFSWV9PUkRFUl9PUklHSU5BTBABEhsKF1NVTU1BUllfT1JERVJfU0VMRUNUSU9OEAIy4gEKEEVtYmVkZGluZ1NlcnZpY2USOgoFRW1iZWQSFy5mYWNldHMudjEuRW1iZWRSZXF1ZXN0GhguZmFjZXRzLnYxLkVtYmVkUmVzcG9uc2USUAoLRW1iZWRTdHJlYW0SHS5mYWNldHMudjEuRW1iZWRTdHJlYW1SZXF1ZXN0Gh4uZmFjZXRzLnYxLkVtYmVkU3RyZWFtUmVzcG9uc2UoATABEkAKB0V4cGxhaW4SGS5mYWNldHMudjEuRXhwbGFpblJlcXVlc3QaGi5mYWNldHMudjEuRXhwbGFpblJlc3BvbnNlMk8KEVNpbWlsYXJpdHlTZXJ2aWNlEjoKBVNjb3JlEhcuZmFjZXRzLnYxLlNjb3JlUmVxdWVzdBoYLmZhY2V0cy52MS5TY29yZVJlc3BvbnNlMl4KFFN1bW1hcml6YXRpb25TZXJ2aWNlEkYKCVN1bW1hcml6ZRIbLmZhY2V0cy52MS5TdW1tYXJpemVSZXF1ZXN0GhwuZmFjZXRzLnYxLlN1bW1hcml6ZVJlc3BvbnNlMmIKDFRvcGljU2VydmljZRJSCg1TdWdnZXN0VG9waWNzEh8uZmFjZXRzLnYxLlN1Z2dlc3RUb3BpY3NSZXF1ZXN0GiAuZmFjZXRzLnYxLlN1Z2dlc3RUb3BpY3NSZXNwb25zZWIGcHJvdG8z", [file_facets_proto_v1_common, file_google_rpc_status]);
 
 /**
  * @generated from message facets.v1.EmbedRequest
@@ -862,6 +862,159 @@ export const SummarySentenceSchema: GenMessage<SummarySentence> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_texts, 19);
 
 /**
+ * @generated from message facets.v1.SuggestTopicsRequest
+ */
+export type SuggestTopicsRequest = Message<"facets.v1.SuggestTopicsRequest"> & {
+  /**
+   * Texts so far, 1 to Limits.max_texts_per_request, each 1 to Limits.max_long_text_bytes bytes; of a long one the end
+   * is read.
+   *
+   * @generated from field: repeated string texts = 1;
+   */
+  texts: string[];
+
+  /**
+   * Model name, of sentences; empty: the server's default model of sentences.
+   *
+   * @generated from field: string model = 2;
+   */
+  model: string;
+
+  /**
+   * At most so many topics a text, >= 1; not set: all that the model has.
+   *
+   * @generated from field: optional uint32 num_topics = 3;
+   */
+  numTopics?: number | undefined;
+
+  /**
+   * Words that stand for a topic, 1 to Limits.max_nearest_words; not set: 3.
+   *
+   * @generated from field: optional uint32 num_words = 4;
+   */
+  numWords?: number | undefined;
+
+  /**
+   * What has been chosen to come, words and phrases, at most 16: read as if they ended each text.
+   *
+   * @generated from field: repeated string keep = 5;
+   */
+  keep: string[];
+
+  /**
+   * Topics about these words and phrases are left out, at most 16; none of them may be in keep.
+   *
+   * @generated from field: repeated string avoid = 6;
+   */
+  avoid: string[];
+};
+
+/**
+ * Describes the message facets.v1.SuggestTopicsRequest.
+ * Use `create(SuggestTopicsRequestSchema)` to create a new message.
+ */
+export const SuggestTopicsRequestSchema: GenMessage<SuggestTopicsRequest> = /*@__PURE__*/
+  messageDesc(file_facets_proto_v1_texts, 20);
+
+/**
+ * @generated from message facets.v1.SuggestTopicsResponse
+ */
+export type SuggestTopicsResponse = Message<"facets.v1.SuggestTopicsResponse"> & {
+  /**
+   * Entry i belongs to texts[i].
+   *
+   * @generated from field: repeated facets.v1.TextTopics texts = 1;
+   */
+  texts: TextTopics[];
+
+  /**
+   * The model that answered.
+   *
+   * @generated from field: facets.v1.ModelVersion model = 2;
+   */
+  model?: ModelVersion | undefined;
+
+  /**
+   * Where the time went.
+   *
+   * @generated from field: facets.v1.Timings timings = 3;
+   */
+  timings?: Timings | undefined;
+};
+
+/**
+ * Describes the message facets.v1.SuggestTopicsResponse.
+ * Use `create(SuggestTopicsResponseSchema)` to create a new message.
+ */
+export const SuggestTopicsResponseSchema: GenMessage<SuggestTopicsResponse> = /*@__PURE__*/
+  messageDesc(file_facets_proto_v1_texts, 21);
+
+/**
+ * What one text may go on about.
+ *
+ * @generated from message facets.v1.TextTopics
+ */
+export type TextTopics = Message<"facets.v1.TextTopics"> & {
+  /**
+   * The likeliest first; fewer than asked for, or none, where facets are alike or avoided.
+   *
+   * @generated from field: repeated facets.v1.Topic topics = 1;
+   */
+  topics: Topic[];
+
+  /**
+   * Of each topic the mean of its words at unit length, shape [topics, dim]: facets of a query to collections of the
+   * model's space.
+   *
+   * @generated from field: facets.v1.FacetArray vectors = 2;
+   */
+  vectors?: FacetArray | undefined;
+};
+
+/**
+ * Describes the message facets.v1.TextTopics.
+ * Use `create(TextTopicsSchema)` to create a new message.
+ */
+export const TextTopicsSchema: GenMessage<TextTopics> = /*@__PURE__*/
+  messageDesc(file_facets_proto_v1_texts, 22);
+
+/**
+ * Something that a text may go on about.
+ *
+ * @generated from message facets.v1.Topic
+ */
+export type Topic = Message<"facets.v1.Topic"> & {
+  /**
+   * Nearest words of the vocabulary, closest first.
+   *
+   * @generated from field: repeated facets.v1.NearestWord words = 1;
+   */
+  words: NearestWord[];
+
+  /**
+   * How likely the next 25 words that are no stop words have one about it, in [0, 1]; not set where the model does not
+   * know.
+   *
+   * @generated from field: optional double likelihood = 2;
+   */
+  likelihood?: number | undefined;
+
+  /**
+   * 1 less the cosine of the closest word of the text, in [0, 1].
+   *
+   * @generated from field: double novelty = 3;
+   */
+  novelty: number;
+};
+
+/**
+ * Describes the message facets.v1.Topic.
+ * Use `create(TopicSchema)` to create a new message.
+ */
+export const TopicSchema: GenMessage<Topic> = /*@__PURE__*/
+  messageDesc(file_facets_proto_v1_texts, 23);
+
+/**
  * How a pair is scored. Every method is symmetric; higher is more alike. The methods from AVERAGE to PROBABILITY_WMD look at the known
  * words of a text, without punctuation; a text that has none is no more like one text than another.
  *
@@ -1209,4 +1362,24 @@ export const SummarizationService: GenService<{
   },
 }> = /*@__PURE__*/
   serviceDesc(file_facets_proto_v1_texts, 2);
+
+/**
+ * Suggests what a text may go on about.
+ *
+ * @generated from service facets.v1.TopicService
+ */
+export const TopicService: GenService<{
+  /**
+   * Topics that may come next after each text of a batch: words, vectors to search with, how likely, how new. All or
+   * nothing: one bad text fails the call and is named in BadRequest.
+   *
+   * @generated from rpc facets.v1.TopicService.SuggestTopics
+   */
+  suggestTopics: {
+    methodKind: "unary";
+    input: typeof SuggestTopicsRequestSchema;
+    output: typeof SuggestTopicsResponseSchema;
+  },
+}> = /*@__PURE__*/
+  serviceDesc(file_facets_proto_v1_texts, 3);
 

@@ -1,0 +1,210 @@
+"""What a text may go on about: its facets, the predicted centres of the words around it, as topics.
+
+Shape suffixes: T texts, K topics of a text, M words of a topic, W words of a text, D dimensions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.errors import InvalidInputError
+from facets.language.reading import read
+from facets.language.tokenizer import check_text
+from facets.language.vectors import WordVectors, unit_rows
+from facets.model.contract import TextModel
+from facets.model.score_curves import apply_curve
+from facets.texts.explanation import NearestWord
+
+CURVE = "topic"  # among the curves of a model: what the cohesion of a topic's words says of how likely it is
+_SAME = 0.9  # cosine above which two topics are one
+_ABOUT = 0.55  # cosine with a word above which a topic is about it
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """Something that a text may go on about.
+
+    Attributes:
+        words: Nearest words of the vocabulary, closest first.
+        likelihood: How likely the next 25 words that are no stop words have one about it, in ``[0, 1]``; None where
+            the model does not know.
+        novelty: 1 less the cosine of the closest word of the text, in ``[0, 1]``.
+    """
+
+    words: tuple[NearestWord, ...]
+    likelihood: float | None
+    novelty: float
+
+
+@dataclass(frozen=True, slots=True)
+class TextTopics:
+    """What one text may go on about.
+
+    Attributes:
+        topics: The likeliest first.
+        vectors: Of each topic the mean of its words, weighted by their cosines with the facet, at unit length
+            (eq. 4.1), ``[K, D]``: facets of a query to collections of the same word space.
+    """
+
+    topics: tuple[Topic, ...]
+    vectors: NDArray[np.float32]
+
+
+class TopicEncoder(Protocol):
+    """Encodes texts, in a queue where there is one."""
+
+    def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """``[T, K, D]``."""
+        ...
+
+
+def suggest_topics(
+    model: TextModel,
+    texts: Sequence[str],
+    *,
+    num_topics: int | None = None,
+    num_words: int = 3,
+    keep: Sequence[str] = (),
+    avoid: Sequence[str] = (),
+    encoder: TopicEncoder | None = None,
+) -> list[TextTopics]:
+    """Topics that may come next, the likeliest first.
+
+    A long text is read from as far before its end as the model reaches.
+
+    Args:
+        model: The model.
+        texts: What is written so far, each.
+        num_topics: At most so many a text; None: all K. Facets that say the same are one topic.
+        num_words: Words that stand for a topic, >= 1.
+        keep: What has been chosen to come: words and phrases that are read as if they ended the text.
+        avoid: Words and phrases; topics about them are left out.
+        encoder: Encodes the texts; None: the model itself.
+
+    Returns:
+        Topics of each text, in order; fewer than asked for, or none, where facets are alike or avoided.
+
+    Raises:
+        InvalidInputError: A text is blank or has no word, a number is below 1, or ``keep`` and ``avoid`` name the
+            same, or what the model has no word for; ``path`` says where.
+        TypeError: ``texts`` is one ``str``.
+
+    References:
+        Chang 2022, section 4.2.1.
+    """
+    if isinstance(texts, str):
+        raise TypeError(f"texts must be a sequence of str, got one str: try suggest_topics(model, [{texts[:20]!r}])")
+    for position, text in enumerate(texts):
+        check_text(text, ("texts", position))
+    for name, number in (("num_topics", 1 if num_topics is None else num_topics), ("num_words", num_words)):
+        if number < 1:
+            raise InvalidInputError(f"must be >= 1, got {number}", path=name)
+    kept_ND, avoided_ND = (
+        _vectors_of(model.words, model, phrases, name) for name, phrases in (("keep", keep), ("avoid", avoid))
+    )
+    _check_apart(kept_ND, avoided_ND, keep, avoid)
+    ends = [_end_of(model, text, keep) for text in texts]
+    facets_TKD = (encoder or model).encode(ends) if ends else np.empty((0, 0, model.dim), np.float32)
+    return [
+        _topics(model, facets_KD, _words_of(model, end), avoided_ND, limits=(num_topics, num_words))
+        for facets_KD, end in zip(facets_TKD, ends, strict=True)
+    ]
+
+
+def _end_of(model: TextModel, text: str, keep: Sequence[str]) -> str:
+    """The last sentences of a text that the model reads whole, with what is to come behind them."""
+    room = model.max_tokens - sum(len(words) for words in model.tokenizer.words(keep))
+    sentences = [sentence.text for sentence in model.tokenizer.sentences(read(text).text)] or [text]
+    taken: list[str] = []
+    for sentence in reversed(sentences):
+        room -= len(model.tokenizer.words([sentence])[0])
+        if room < 0 and taken:
+            break
+        taken.append(sentence)
+    return " ".join([*reversed(taken), *keep])
+
+
+def _words_of(model: TextModel, text: str) -> NDArray[np.float32]:
+    """Unit vectors of the words of a text that are no stop words, ``[W, D]``."""
+    vocabulary = model.words.vocabulary
+    rows = vocabulary.rows(model.tokenizer.words([text])[0])
+    return model.words.unit_vectors[rows[~vocabulary.is_stop[rows]]]
+
+
+def _vectors_of(words: WordVectors, model: TextModel, phrases: Sequence[str], name: str) -> NDArray[np.float32]:
+    """Mean word of each phrase, ``[N, D]`` at unit length."""
+    means = np.zeros((len(phrases), words.dim), np.float32)
+    for place, phrase in enumerate(phrases):
+        check_text(phrase, (name, place))
+        vectors_WD = _words_of(model, phrase)
+        if not len(vectors_WD):
+            raise InvalidInputError(f"expected words that the model knows, got {phrase[:40]!r}", path=(name, place))
+        means[place] = vectors_WD.mean(axis=0)
+    return unit_rows(means)
+
+
+def _check_apart(
+    kept_ND: NDArray[np.float32], avoided_ND: NDArray[np.float32], keep: Sequence[str], avoid: Sequence[str]
+) -> None:
+    if kept_ND.size and avoided_ND.size:
+        kept, avoided = divmod(int((kept_ND @ avoided_ND.T).argmax()), len(avoid))
+        if kept_ND[kept] @ avoided_ND[avoided] > _SAME:
+            message = f"expected other words than in keep, got {avoid[avoided]!r}, which is {keep[kept]!r} there"
+            raise InvalidInputError(message, path=("avoid", avoided))
+
+
+def cohesion(facets_KD: NDArray[np.floating], topics_KD: NDArray[np.floating]) -> NDArray[np.float32]:
+    """How close the words of each topic stand to their facet, cosine, ``[K]``; what its likelihood is told by."""
+    cosines_K: NDArray[np.float32] = (unit_rows(facets_KD) * topics_KD).sum(axis=1)
+    return cosines_K
+
+
+def topic_vectors(words: WordVectors, found: Sequence[Sequence[tuple[str, float]]]) -> NDArray[np.float32]:
+    """Mean of the nearest words of each facet, weighted by their cosines, at unit length, ``[K, D]`` (eq. 4.1)."""
+    vectors = [
+        np.array([cosine for _, cosine in nearest], np.float32)
+        @ words.unit_vectors[words.vocabulary.rows([word for word, _ in nearest])]
+        for nearest in found
+    ]
+    return unit_rows(np.stack(vectors)) if vectors else np.empty((0, words.dim), np.float32)
+
+
+def _topics(
+    model: TextModel,
+    facets_KD: NDArray[np.float32],
+    text_WD: NDArray[np.float32],
+    avoided_ND: NDArray[np.float32],
+    *,
+    limits: tuple[int | None, int],
+) -> TextTopics:
+    facets_KD = facets_KD[np.linalg.norm(facets_KD, axis=1) > 0]
+    found = model.words.nearest(facets_KD, limits[1], exclude_stop_words=True)
+    # Years and amounts follow many texts, and tell nobody what to write about.
+    are_words_K = [any(map(str.isalpha, nearest[0][0])) for nearest in found]
+    facets_KD, found = (
+        facets_KD[are_words_K],
+        [nearest for nearest, is_one in zip(found, are_words_K, strict=True) if is_one],
+    )
+    topics_KD = topic_vectors(model.words, found)
+    cohesion_K = cohesion(facets_KD, topics_KD)
+    closest_K = (topics_KD @ text_WD.T).max(axis=1, initial=0.0)
+    curve_2N = model.score_curves.get(CURVE)
+    likelihood_K = None if curve_2N is None else apply_curve(curve_2N, cohesion_K)
+    chosen: list[int] = []
+    for place in np.argsort(-cohesion_K, kind="stable").tolist():
+        is_avoided = avoided_ND.size and float((avoided_ND @ topics_KD[place]).max()) > _ABOUT
+        if not is_avoided and all(float(topics_KD[place] @ topics_KD[other]) <= _SAME for other in chosen):
+            chosen.append(place)
+    chosen = chosen[: limits[0]]
+    topics = tuple(
+        Topic(
+            tuple(NearestWord(word, cosine) for word, cosine in found[place]),
+            None if likelihood_K is None else float(likelihood_K[place]),
+            float(np.clip(1.0 - closest_K[place], 0.0, 1.0)),
+        )
+        for place in chosen
+    )
+    return TextTopics(topics, topics_KD[chosen])

@@ -1,0 +1,154 @@
+# ruff: noqa: N802 (gRPC names the methods)
+"""The fake server's services about texts."""
+
+import threading
+
+import grpc
+import numpy as np
+from facets_proto.v1 import common_pb2, texts_pb2, texts_pb2_grpc
+from fake_world import (
+    MODEL,
+    NUM_FACETS,
+    bad_text,
+    check_texts,
+    facet_array,
+    fake_facets,
+    fake_match,
+    status_of,
+)
+
+
+class Embedding(texts_pb2_grpc.EmbeddingServiceServicer):
+    def __init__(self, world):
+        self.world = world
+
+    def reply(self, request):
+        arrays = np.stack([fake_facets(text) for text in request.texts])
+        return texts_pb2.EmbedResponse(
+            facet_embeddings=facet_array(arrays, request.dtype),
+            token_stats=[common_pb2.TokenStats(num_tokens=len(text.split())) for text in request.texts],
+            model=MODEL,
+            timings=common_pb2.Timings(total_ms=1.0),
+        )
+
+    def Embed(self, request, context):
+        self.world.enter("Embed", request, context)
+        check_texts(request.texts, self.world, context)
+        return self.reply(request)
+
+    def EmbedStream(self, requests, context):
+        self.world.enter("EmbedStream", None, context)
+        for item in requests:
+            self.world.calls.append(("EmbedStream.request", item))
+            if self.world.silent:
+                threading.Event().wait(5)
+            problems = [(i, bad_text(text, self.world)) for i, text in enumerate(item.request.texts)]
+            bad = next(((i, problem) for i, problem in problems if problem), None)
+            if bad:
+                status = status_of(
+                    grpc.StatusCode.INVALID_ARGUMENT, f"texts[{bad[0]}] {bad[1]}", field=f"texts[{bad[0]}]"
+                )
+                yield texts_pb2.EmbedStreamResponse(sequence=item.sequence, error=status)
+            else:
+                yield texts_pb2.EmbedStreamResponse(sequence=item.sequence, response=self.reply(item.request))
+
+    def Explain(self, request, context):
+        self.world.enter("Explain", request, context)
+        check_texts(request.texts, self.world, context)
+        explanations = []
+        for text in request.texts:
+            tokens, start = [], 0
+            for word in text.split():
+                start = text.index(word, start)
+                tokens.append(
+                    common_pb2.TokenAttention(
+                        text=word, start=start, end=start + len(word), attention=len(word) / 4, known=True
+                    )
+                )
+            words = [common_pb2.NearestWord(word="dog", cosine=0.9)] * (request.num_words or 5)
+            attended = [common_pb2.AttendedToken(token=len(tokens) - 1, cosine=0.5)]
+            facets = [common_pb2.FacetWords(facet=k, words=words, tokens=attended) for k in range(NUM_FACETS)]
+            stats = common_pb2.TokenStats(num_tokens=len(tokens), num_unknown_tokens=1, truncated=True)
+            explanations.append(texts_pb2.TextExplanation(tokens=tokens, facets=facets, token_stats=stats))
+        return texts_pb2.ExplainResponse(explanations=explanations, model=MODEL)
+
+
+class Similarity(texts_pb2_grpc.SimilarityServiceServicer):
+    def __init__(self, world):
+        self.world = world
+
+    def Score(self, request, context):
+        self.world.enter("Score", request, context)
+        scores = []
+        for pair in request.pairs:
+            one, other = fake_facets(pair.first).ravel(), fake_facets(pair.second).ravel()
+            cosine = float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+            score = texts_pb2.PairScore(score=cosine)
+            if request.calibrated:
+                is_five = request.score_range == texts_pb2.SCORE_RANGE_ZERO_TO_FIVE
+                score.calibrated_score = (cosine + 1) / 2 * (5 if is_five else 1)
+            if request.explain:
+                score.explanation.matches.append(fake_match(self.world))
+                score.explanation.first_tokens.add(text=pair.first, attention=1.0, known=True)
+                score.explanation.second_tokens.add(text=pair.second, attention=0.0)
+            scores.append(score)
+        return texts_pb2.ScoreResponse(
+            scores=scores,
+            method=request.method or texts_pb2.SIMILARITY_METHOD_CODEBOOK,
+            attention=request.attention,
+            model=MODEL,
+            timings=common_pb2.Timings(total_ms=1.0),
+        )
+
+
+class Summarization(texts_pb2_grpc.SummarizationServiceServicer):
+    def __init__(self, world):
+        self.world = world
+
+    def Summarize(self, request, context):
+        self.world.enter("Summarize", request, context)
+        summaries = []
+        for document in request.documents:
+            if document.WhichOneof("source") == "text":
+                sentences = [part.strip() + "." for part in document.text.split(".") if part.strip()]
+            else:
+                sentences = list(document.sentences.sentences)
+            kept = sentences[: request.num_sentences or 3]
+            summaries.append(
+                texts_pb2.Summary(
+                    sentences=[
+                        texts_pb2.SummarySentence(text=text, sentence=i, selection=i, gain=1 / (i + 1))
+                        for i, text in enumerate(kept)
+                    ],
+                    num_sentences_in_document=len(sentences),
+                    num_words=len(" ".join(kept).split()),
+                    has_prose=any(" " in text for text in kept),
+                )
+            )
+        return texts_pb2.SummarizeResponse(summaries=summaries, model=MODEL)
+
+
+class Topics(texts_pb2_grpc.TopicServiceServicer):
+    """The words of a text that are neither kept nor avoided, each a topic."""
+
+    def __init__(self, world):
+        self.world = world
+
+    def SuggestTopics(self, request, context):
+        self.world.enter("SuggestTopics", request, context)
+        texts = []
+        for text in request.texts:
+            words = [word for word in text.split() if word not in request.avoid]
+            words = words[: request.num_topics] if request.HasField("num_topics") else words
+            texts.append(
+                texts_pb2.TextTopics(
+                    topics=[
+                        texts_pb2.Topic(
+                            words=[common_pb2.NearestWord(word=word, cosine=1.0)], likelihood=0.5, novelty=0.25
+                        )
+                        for word in words
+                    ],
+                    vectors=facet_array(np.ones((len(words), 4), np.float32)),
+                )
+            )
+        return texts_pb2.SuggestTopicsResponse(texts=texts, model=MODEL)

@@ -1,0 +1,94 @@
+"""The checker of histories says yes and no as trying out all orders does."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain, combinations, permutations
+
+import pytest
+
+from benchmarks.faults.linearizability import Access, is_linearizable
+
+
+def write(began: float, ended: float, value: str | None, *, certain: bool = True) -> Access:
+    return Access(began, ended, value, is_write=True, certain=certain)
+
+
+def read(began: float, ended: float, value: str | None) -> Access:
+    return Access(began, ended, value, is_write=False)
+
+
+@pytest.mark.parametrize(
+    ("history", "expected"),
+    [
+        ([], True),
+        ([read(0, 1, None)], True),
+        ([read(0, 1, "a")], False),
+        ([write(0, 1, "a"), read(2, 3, "a")], True),
+        ([write(0, 1, "a"), read(2, 3, None)], False),  # a stale read
+        ([write(0, 5, "a"), read(1, 2, None), read(3, 4, "a")], True),  # it took effect between the reads
+        ([write(0, 5, "a"), read(1, 2, "a"), read(3, 4, None)], False),  # and cannot be undone
+        ([write(0, 1, "a"), write(2, 6, "b"), write(3, 7, "c"), read(8, 9, "b")], True),
+        ([write(0, 1, "a"), write(2, 6, "b"), write(3, 7, "c"), read(8, 9, "a")], False),  # a lost write
+        # Two readers disagree on the order of two writes.
+        ([write(0, 9, "a"), write(0, 9, "b"), read(1, 2, "a"), read(3, 4, "b"), read(5, 6, "a")], False),
+        # The server was killed at 2: the write happened before that, or never.
+        ([write(0, 2, "a", certain=False), read(3, 4, "a"), read(5, 6, "a")], True),
+        ([write(0, 2, "a", certain=False), read(3, 4, None), read(5, 6, None)], True),
+        ([write(0, 2, "a", certain=False), read(3, 4, None), read(5, 6, "a")], False),
+        ([write(0, 2, "a", certain=False), read(1, 4, None), read(5, 6, "a")], True),
+        ([write(0, 1, "a"), write(2, 3, None), read(4, 5, None)], True),  # None: deleted
+    ],
+)
+def test_known_histories(history: list[Access], expected: bool) -> None:
+    assert is_linearizable(history) is expected
+    assert is_linearizable(history[::-1]) is expected
+    assert by_all_orders(history) is expected
+
+
+def by_all_orders(history: Sequence[Access]) -> bool:
+    certain, others = [c for c in history if c.certain], [c for c in history if not c.certain]
+    kept = chain.from_iterable(combinations(others, number) for number in range(len(others) + 1))
+    return any(is_valid(order) for some in kept for order in permutations([*certain, *some]))
+
+
+def is_valid(order: Sequence[Access]) -> bool:
+    value = None
+    for place, call in enumerate(order):
+        if any(later.ended < call.began for later in order[place + 1 :]):
+            return False
+        if call.is_write:
+            value = call.value
+        elif call.value != value:
+            return False
+    return True
+
+
+def test_random_histories_are_judged_as_by_all_orders() -> None:
+    rng = random.Random(7)
+    verdicts = []
+    for _ in range(1500):
+        history = []
+        for _ in range(rng.randint(1, 6)):
+            began = rng.uniform(0, 10)
+            is_write = rng.random() < 0.5
+            call = Access(began, began + rng.uniform(0, 6), rng.choice(["a", "b", None]), is_write)
+            history.append(replace(call, certain=not is_write or rng.random() < 0.7))
+        verdicts.append(is_linearizable(history))
+        assert verdicts[-1] is by_all_orders(history), history
+    assert 300 < sum(verdicts) < 1200
+
+
+def test_long_histories_of_a_real_register() -> None:
+    rng, value, history = random.Random(3), None, []
+    for moment in range(3000):  # when each takes effect
+        began, ended = moment - rng.uniform(0, 6), moment + rng.uniform(0, 6)
+        is_write = rng.random() < 0.4
+        happens = rng.random() < 0.9 or not is_write
+        if is_write and happens:
+            value = f"v{moment}"
+        history.append(Access(began, ended, f"v{moment}" if is_write else value, is_write, certain=happens))
+    assert is_linearizable(history)
+    place = next(place for place in range(2900, 3000) if not history[place].is_write)
+    history[place] = replace(history[place], value="v10")
+    assert not is_linearizable(history)
