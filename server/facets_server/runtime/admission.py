@@ -28,6 +28,7 @@ from facets_server.runtime.limits import AdmissionConfig
 _SMOOTHING = 0.1  # weight of the newest call in the running mean of how long a call takes
 _SHORTEST_RETRY_S = 0.05
 _LONGEST_RETRY_S = 10.0
+_REFUSED_SHARE = 1 / 4  # of a caller's calls: as many more are answered, or the server would do nothing but refuse
 _RESERVED = 1 / 8  # of the permits and of the bytes: for callers who have less than that
 
 
@@ -68,6 +69,7 @@ class Admission:
         self._requests: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
         self._mean_call_s = 0.05
+        self._back_at: dict[str, float] = {}  # when the last call that was refused for its caller's share comes again
         self._draining = False
         self._drain_listeners: list[Callable[[], None]] = []
 
@@ -148,7 +150,7 @@ class Admission:
         """
         with self._lock:
             if self._has_share(call.caller):
-                raise OverloadedError(self._share_taken(), retry_after_s=self._retry_after_s())
+                raise OverloadedError(self._share_taken(), retry_after_s=self._retry_in_turn_s(call.caller))
         if not self._permits.has_place(call, self._config.max_queued_requests):
             raise self._overloaded()
 
@@ -212,8 +214,8 @@ class Admission:
             allowed = most_bytes if own <= most_bytes * _RESERVED else most_bytes * (1 - _RESERVED)
             taken = self._bytes.total()
             if self._has_share(caller):
-                problem = self._share_taken()
-            elif taken and taken + num_bytes > allowed:
+                raise OverloadedError(self._share_taken(), retry_after_s=self._retry_in_turn_s(caller))
+            if taken and taken + num_bytes > allowed:
                 problem = f"requests of {taken} bytes are worked on or wait, the limit is {most_bytes}"
             else:
                 self._requests[caller] += 1
@@ -232,6 +234,8 @@ class Admission:
     def _give_share(self, caller: str, num_bytes: int) -> None:
         with self._lock:
             _count_down(self._requests, caller)
+            if caller not in self._requests:
+                self._back_at.pop(caller, None)
             _count_down(self._bytes, caller, num_bytes)
 
     def _leave(self, call: CallContext, took_s: float) -> None:
@@ -251,6 +255,14 @@ class Admission:
         ahead = self.num_waiting + self.num_running
         seconds = self._mean_call_s * ahead / self._config.max_concurrent_requests
         return min(max(seconds, _SHORTEST_RETRY_S), _LONGEST_RETRY_S)
+
+    def _retry_in_turn_s(self, caller: str) -> float:
+        """The same for one of many calls of a caller: one after the other, or all of them come again at once."""
+        now, soonest_s = time.monotonic(), self._retry_after_s()
+        gap_s = self._mean_call_s / self._config.max_concurrent_requests / _REFUSED_SHARE
+        back_at = max(now + soonest_s, self._back_at.get(caller, now) + gap_s)
+        self._back_at[caller] = min(back_at, now + _LONGEST_RETRY_S)
+        return self._back_at[caller] - now
 
 
 def _count_down(counter: Counter[str], caller: str, by: int = 1) -> None:

@@ -1,6 +1,7 @@
 """Who is let in, and who is refused."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 from facets_server.runtime.admission import Admission
@@ -29,6 +30,26 @@ def test_one_caller_has_its_share_beside_others_and_everything_alone():
     for permit in held:
         permit.release()
     assert admission.is_idle()
+
+
+def test_calls_that_are_refused_for_a_share_come_back_one_after_the_other():
+    admission = Admission(AdmissionConfig(max_requests_per_caller=2, max_concurrent_requests=2))
+    held = [admit(admission, "b"), admit(admission), admit(admission)]
+
+    def told(caller):
+        with pytest.raises(OverloadedError) as raised:
+            admission.check_room(CallContext(caller=caller))
+        return raised.value.retry_after_s
+
+    waits = [told("a") for _ in range(300)]
+    gaps = [later - earlier for earlier, later in pairwise(waits[:20])]
+    assert min(gaps) > 0.05 and waits[-1] == pytest.approx(10.0, abs=0.1), "a quarter of what is answered meanwhile"
+    for permit in held:
+        permit.release()
+    held = [admit(admission, "b"), admit(admission), admit(admission)]
+    assert told("a") < 1.0, "nothing is remembered of who has nothing"
+    for permit in held:
+        permit.release()
 
 
 def test_one_caller_leaves_places_and_bytes_to_whoever_comes():
