@@ -33,7 +33,7 @@ def test_one_caller_has_its_share_beside_others_and_everything_alone():
 
 
 def test_calls_that_are_refused_for_a_share_come_back_one_after_the_other():
-    admission = Admission(AdmissionConfig(max_requests_per_caller=2, max_concurrent_requests=2))
+    admission = Admission(AdmissionConfig(max_requests_per_caller=2, max_concurrent_requests=3))
     held = [admit(admission, "b"), admit(admission), admit(admission)]
 
     def told(caller):
