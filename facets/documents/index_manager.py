@@ -361,9 +361,8 @@ class IndexManager:
 
     def _load(self, record: CollectionRecord) -> LiveIndex:
         source, backend = CollectionSource(self._store, record, self.quarantine), self._backend_of(record)
-        base = backend.open(source)
-        if base is None:
-            base = load_snapshot(self._path(record), self._identity(record), backend, source)
+        kept = backend.open(source)
+        base = load_snapshot(self._path(record), self._identity(record), backend, source) if kept is None else kept
         with source.one_state() as record:
             live = LiveIndex(source, backend, self._config, base=base, revision=record.revision)
             live.catch_up()

@@ -37,7 +37,7 @@ def test_hybrid_benchmark_reports_both_sides_long_documents_and_size(capsys: pyt
 
 
 def test_cluster_benchmark_reports_each_index_and_the_sizes_that_the_page_says() -> None:
-    found = cluster.measure("faiss", (400, 2, 32), 3)
+    found = cluster.measure("faiss", (400, 3, 32), 3)
     assert found["index_kind"] == "faiss-ivf-fp16" and found["all"]["recall_10"] >= 0.9  # type: ignore[index]
     sizes = cluster.sizing()
     page = (ROOT / "docs" / "run" / "cluster.md").read_text(encoding="utf-8")
