@@ -422,8 +422,7 @@ def _remove(path: Path) -> None:
 def _return_free_memory() -> None:
     """Gives what training freed back to the system; glibc would keep it: 580 MB after 60,000 documents."""
     if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # absent in other C libraries
-        if trim is not None:
+        if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # absent in other C libraries
             trim(0)
 
 
