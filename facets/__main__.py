@@ -11,11 +11,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from facets import load
 from facets.documents.fields import DEFAULT_SEARCH_FIELDS, check_search_fields, searched_parts
 from facets.documents.parts import Reading, from_readings, split_text
 from facets.documents.types import Document, JsonValue
 from facets.errors import FacetsError
+from facets.model import load
 from facets.model.passage_model import PassageModel
 
 _TEXTS_AT_A_TIME = 128  # read by the model

@@ -28,7 +28,7 @@ from facets.index.qdrant_points import EdgePoints, Found, Points, ServerPoints, 
 
 DELETE_AFTER_S = 600.0  # the longest search
 _BATCH = 256  # points of one request
-_MOST_IDS = 20_000  # documents that pass a filter whose numbers are sent with a query; of more, more are asked for
+MOST_IDS = 20_000  # documents that pass a filter whose numbers are sent with a query; of more, more are asked for
 _OVERSAMPLING = (16.0, 32.0)  # of binary codes, without and with a filter: see docs/run/cluster.md
 _CODE_BITS = 128  # shorter codes say less
 
@@ -136,7 +136,7 @@ class QdrantIndex(FacetIndex):
             none = np.empty((len(query_QJD), 0))
             return Candidates(rows=none.astype(np.int64), scores=none.astype(np.float32), exhaustive=True)
         empty = np.intersect1d(allowed, self._empty, assume_unique=True)
-        among = allowed if share < 1 and len(allowed) <= _MOST_IDS else None
+        among = allowed if share < 1 and len(allowed) <= MOST_IDS else None
         oversampling = 0.0 if exhaustive else _OVERSAMPLING[share < 1] * max(1.0, _CODE_BITS / self.dim)
         limit = int(2 * top_k * (1 if among is not None else 1 / share)) + 1
         wanted = min(top_k, len(allowed) - len(empty))

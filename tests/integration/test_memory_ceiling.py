@@ -92,7 +92,8 @@ class HttpAttacker(threading.Thread):
             connections = [socket.create_connection(("127.0.0.1", self._port)) for _ in range(8)]
             for connection in connections:
                 connection.sendall(head.encode() + b'{"texts":[' + b'"a",' * (4 * MB - 10))
-            time.sleep(max(0.0, self._until - time.monotonic()))
+            while time.monotonic() < self._until:
+                time.sleep(0.1)
 
 
 def memory_of(pid: int) -> int:

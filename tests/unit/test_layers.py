@@ -48,7 +48,7 @@ LIBRARY_ROOMS = {
     "index": _BASE,
     **dict.fromkeys(TASK_ROOMS, _SHARED),
     "documents": _BASE | {"language", "index", "diagnose"},
-    "__main__": {"", "documents", "errors", "model"},  # the worker of bulk loads
+    "__main__": {"documents", "errors", "model"},  # the worker of bulk loads
     "papers": _SHARED | {"index"},
 }
 

@@ -150,18 +150,12 @@ def create_server(
     keys, tokens = _keys(config.security), gateway_tokens(config.http)
     served = ModelRegistry(models)
     with ExitStack() as closing:  # when one room fails, what the others opened is closed
-        metrics = _call_metrics(registry, admission)
-        table = services(
-            ServerParts(
-                models=served,
-                engine=engine,
-                admission=admission,
-                config=config,
-                closing=closing,
-                metrics=metrics,
-                recall=RecallMetrics(registry),
-            )
-        )
+        metrics, recall = _call_metrics(registry, admission), RecallMetrics(registry)
+        parts = ServerParts(
+            models=served, engine=engine, admission=admission, config=config,
+            closing=closing, metrics=metrics, recall=recall,
+        )  # fmt: skip
+        table = services(parts)
         _measure(registry, engine, config)
         observers = make_observers(config.observability, registry, tracing)
         if observers is not None:

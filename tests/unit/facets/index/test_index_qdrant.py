@@ -107,7 +107,7 @@ def test_codes_find_nearly_all_and_filters_hold(index):
 def test_the_numbers_of_many_documents_do_not_go_along(index, monkeypatch):
     allowed = ROWS[::3]
     with_numbers = index.search(QUERIES, 10, allowed_rows=allowed, exhaustive=True)
-    monkeypatch.setattr(qdrant_index, "_MOST_IDS", 5)
+    monkeypatch.setattr(qdrant_index, "MOST_IDS", 5)
     without = index.search(QUERIES, 10, allowed_rows=allowed, exhaustive=True)
     assert [set(line[:10]) for line in with_numbers.rows] == [set(line[:10]) for line in without.rows]
 
