@@ -155,7 +155,7 @@ $(VENV)/.installed-all: $(VENV)/.made $(PINS)
 	@echo "installing everything for development and tests (once)"
 	@$(INSTALL_TORCH) -c constraints.txt
 	@$(INSTALL_RECOGNIZER)
-	@$(PIP) -c constraints.txt -e ./clients -e ./server -e ./lab -e '.[all]'
+	@$(PIP) -c constraints.txt -e './clients[parquet]' -e ./server -e ./lab -e '.[all]'
 	@touch $@ $(VENV)/.installed-server
 
 # Tools of releases know other versions of what the product uses: an environment of their own.

@@ -81,6 +81,16 @@ _MOVERS = (
     "import facets; from facets.texts import score_pairs; "
     "print(score_pairs(facets.load(), [('A dog barks.', 'A puppy barks.')], method='wmd').scores)"
 )
+_OPEN_EDGE = (
+    "import tempfile; from facets.documents import CollectionEngine, EngineConfig; "
+    "CollectionEngine.open(tempfile.mkdtemp(), EngineConfig(index='edge')).close(); print('open')"
+)
+_REFUSED_POSTGRES = (
+    "import tempfile\nfrom facets.documents import CollectionEngine, EngineConfig\n"
+    "from facets.errors import FacetsError\n"
+    "try: CollectionEngine.open(tempfile.mkdtemp(), EngineConfig(store='postgres://127.0.0.1:1/none'))\n"
+    "except FacetsError as error: print('refused', error)"
+)
 _TRAINING = ("sentences", "relations", "papers")
 _MODEL = [_python(_ENCODE.format(""), "(1, 10, 256)")]
 _SHIPPED = (
@@ -93,9 +103,11 @@ PARTS = {
     "client": Part("multifacet-client"),
     "plot": Part("multifacet-client[plot]", "client"),
     "files": Part("multifacet-client[files]", "client"),
+    "ray": Part("multifacet-client[ray]", "client"),
     "library": Part("multifacet"),
     "model": Part("multifacet[model]", torch=True),
     "models": Part("multifacet[models]", "model"),
+    **{extra: Part(f"multifacet[{extra}]", "model") for extra in ("edge", "postgres")},
     **{extra: Part(f"multifacet[{extra}]", "models") for extra in ("server", "train", "entities", "backbone", "wmd")},
     "gateway": Part("multifacet[gateway]", "server"),
     "tracing": Part("multifacet[tracing]", "server"),
@@ -109,6 +121,12 @@ CHECKS: dict[str, list[Check]] = {
     ],
     "plot": [_python("import matplotlib, facets_client.texts.picture"), Check(("facets", "--help"), "Usage")],
     "files": [_python("import lxml, pypdf"), Check(("facets", "index", "--help"), "Parquet")],
+    "ray": [
+        _python("import ray, facets_client; print(ray.__version__)"),
+        Check(("facets", "encode", "--help"), "--ray"),
+    ],
+    "edge": [_python(_OPEN_EDGE, "open")],
+    "postgres": [_python(_REFUSED_POSTGRES, "refused")],
     "library": [
         _python("import facets; facets.load()", "multifacet[model]", None),
     ],

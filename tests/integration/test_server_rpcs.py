@@ -54,7 +54,7 @@ def test_reflection_and_health_know_every_service(channel):
     ours = {name for name in names if name.startswith("facets.v1.")}
     of_texts = {
         f"facets.v1.{name}Service"
-        for name in ("Embedding", "Similarity", "Summarization", "Collection", "Document", "Model")
+        for name in ("Embedding", "Similarity", "Summarization", "Topic", "Collection", "Document", "Model")
     }
     of_other_tasks = {"relations": "facets.v1.RelationService", "papers": "facets.v1.RecommendationService"}
     assert ours == of_texts | set(of_other_tasks.values())

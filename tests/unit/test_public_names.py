@@ -26,6 +26,8 @@ _ABSENT = {
     for extra, module in ADAPTED.items()
     if importlib.util.find_spec(module) is None
 }
+if "facets_client.adapters.parquet" in _ABSENT:  # which it writes its parts with
+    _ABSENT.add("facets_client.adapters.encoded")
 HEAVY = {"torch", "faiss", "spacy", "scipy", "sentence_transformers", "transformers"}
 LIGHT = ["facets", "facets.errors", "facets_client", "facets_client.client", "facets_client.cli"]
 

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
+from facets_client.adapters import require
 from facets_client.adapters.exported import whole
 from facets_client.adapters.parquet import read_parquet, write_parquet
 from facets_client.documents.encoding import EncodedBy
@@ -23,6 +22,10 @@ from facets_client.load.batches import Place
 from facets_client.load.formats import InputFile
 from facets_client.load.records import Record, Rejection
 from facets_client.load.source import InputError
+
+require("parquet")
+import pyarrow as pa  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
 
 _VERSION = 1
 _MANIFEST = "encoding.json"

@@ -65,7 +65,7 @@ WRITTEN: list[tuple[Any, Any, set[str]]] = [
 ]
 # Record <- message, and the fields of the record that are made from others of the message.
 READ: list[tuple[Any, Any, set[str]]] = [
-    (DocumentQuery, documents_pb2.SearchRequest, {"facets", "weights", "texts"}),
+    (DocumentQuery, documents_pb2.SearchRequest, {"facets", "weights", "texts", "reasons"}),
     (ScoringQuery, texts_pb2.ScoreRequest, set()),
     (SummarizingQuery, texts_pb2.SummarizeRequest, set()),
     (TopicsQuery, texts_pb2.SuggestTopicsRequest, set()),
