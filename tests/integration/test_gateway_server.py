@@ -132,7 +132,7 @@ def test_request_ids_are_those_of_the_caller_and_callers_are_known_by_their_addr
     reply = served.client.post(EMBED, json={"texts": [""]}, headers={"x-request-id": "r-17"})
     assert reply.headers["x-request-id"] == "r-17"
     assert reply.json()["details"][0]["debug"]["metadata"] == {"request_id": "r-17"}
-    assert f"r-17 HTTP {EMBED} 400" in served.server.log()
+    wait_until(lambda: f"r-17 HTTP {EMBED} 400" in served.server.log(), timeout_s=5)  # written behind the reply
 
 
 def test_metrics_of_the_server_hold_those_of_the_gateway(served: Served) -> None:

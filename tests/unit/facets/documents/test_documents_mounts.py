@@ -60,8 +60,8 @@ while stored < 10_000:  # until what the log may still use is used
         break
     stored += 1
 tell(lambda: relations.add(AddedRelation("x" * 5000, ("$ARG1 knows $ARG2",), 0.5)))
-other = AddedRelationStore(folder / "data" / "relations" / "other")
-tell(lambda: other.add(AddedRelation("y", ("$ARG1 is $ARG2",), 0.5)))
+other = folder / "data" / "relations" / "other"
+tell(lambda: AddedRelationStore(other).add(AddedRelation("y", ("$ARG1 is $ARG2",), 0.5)))
 engine.close()
 engine = CollectionEngine.open(folder / "data", config)
 assert engine.count("docs").num_documents == stored
