@@ -117,6 +117,6 @@ def _to_document(row: dict[str, Any], facets: NDArray[np.float32] | None) -> Doc
         payload=from_json(row["payload"]),
         facet_embeddings=facets,
         facet_spans=to_spans(row["spans"]),
-        part_facets=row["part_facets"],
+        part_facets=tuple(row["part_facets"]),
         token_stats=None if row["tokens"] is None else token_stats(*row["tokens"]),
     )
