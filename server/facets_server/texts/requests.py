@@ -93,6 +93,7 @@ class TopicsQuery:
 
 
 _MOST_CONDITIONS = 16
+_WORDS_OF_A_TOPIC = 3
 
 
 def topics_of(request: texts_pb2.SuggestTopicsRequest, limits: LimitsConfig) -> TopicsQuery:
@@ -107,7 +108,8 @@ def topics_of(request: texts_pb2.SuggestTopicsRequest, limits: LimitsConfig) -> 
         if len(phrases) > _MOST_CONDITIONS:
             raise InvalidInputError(f"must be at most {_MOST_CONDITIONS}, got {len(phrases)}", path=name)
         check_texts((((name, i), phrase) for i, phrase in enumerate(phrases)), max_bytes=limits.max_text_bytes)
-    return record_of(request, TopicsQuery, num_words=num_words_of(request, limits))
+    num_words = num_words_of(request, limits) if request.HasField("num_words") else _WORDS_OF_A_TOPIC
+    return record_of(request, TopicsQuery, num_words=num_words)
 
 
 def _raw(documents: Sequence[str | tuple[str, ...]]) -> Iterator[tuple[ErrorPath, str]]:

@@ -24,6 +24,8 @@ def test_topics_are_the_librarys(running, suggest):
         np.testing.assert_allclose(array_from_message(found.vectors), one.vectors, atol=1e-6)
         assert not any(topic.HasField("likelihood") for topic in found.topics)
     assert reply.model.name == running.model.name
+    [by_default] = suggest(texts_pb2.SuggestTopicsRequest(texts=texts[:1]), timeout=60).texts
+    assert {len(topic.words) for topic in by_default.topics} == {3}
 
 
 @pytest.mark.parametrize(
