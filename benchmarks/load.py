@@ -18,17 +18,14 @@ from pathlib import Path
 
 import grpc
 import numpy as np
-from facets_proto.v1 import documents_pb2, documents_pb2_grpc, texts_pb2
+from facets_proto.v1 import documents_pb2, documents_pb2_grpc
 
-from benchmarks.callers import Load, call_all
+from benchmarks.callers import Load, Watched, call_all, watching
 from benchmarks.measuring import percentiles, print_report
-from benchmarks.server import Server, make_untrained, serving
-from benchmarks.watcher import Watched, watching
+from benchmarks.server import EMBED, WORDS, Server, embed_request, make_untrained, serving
 
 _FACTORS = (0.5, 1.0, 2.0, 10.0)
-_EMBED = "/facets.v1.EmbeddingService/Embed"
 _CALLERS = 32
-_WORDS = "the river ran past an old stone house where a man played the piano and nobody listened to him".split()
 _BULK_DOCUMENTS = 64  # of one Upsert
 _BULK_WORDS = 120
 _REFUSED_STREAM = "RST_STREAM with error code 7"
@@ -59,15 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print_report(report)
 
 
-def request(number: int) -> bytes:
-    """A text of some words, a different one for each of many numbers."""
-    words = np.random.default_rng(number).choice(_WORDS, 12)
-    return texts_pb2.EmbedRequest(texts=[" ".join(words)]).SerializeToString()
-
-
 def capacity_of(server: Server, num_calls: int) -> float:
     """Calls a second when callers wait for each answer."""
-    load = Load(target=server.target, method=_EMBED, requests=list(map(request, range(num_calls))), callers=_CALLERS)
+    load = Load(
+        target=server.target, method=EMBED, requests=list(map(embed_request, range(num_calls))), callers=_CALLERS
+    )
     call_all(load)  # words are read for the first time once
     return num_calls / call_all(load)[0].seconds
 
@@ -132,10 +125,10 @@ def offered(server: Server, rate: float, *, seconds: float, timeout_s: float, co
         connections: Among which the calls are shared.
     """
     seen = Seen(num_calls=round(rate * seconds))
-    requests = list(map(request, range(512)))
+    requests = list(map(embed_request, range(512)))
     with ExitStack() as stack:
         seen.watched = stack.enter_context(watching(server.target, server.pid))
-        calls = [stack.enter_context(_connection(server)).unary_unary(_EMBED) for _ in range(connections)]
+        calls = [stack.enter_context(_connection(server)).unary_unary(EMBED) for _ in range(connections)]
         begun = time.perf_counter()
         for number in range(seen.num_calls):
             wait = number / rate - (time.perf_counter() - begun)
@@ -160,10 +153,10 @@ def beside_bulk(server: Server, seconds: float) -> dict[str, object]:
     collections = server.channel.unary_unary("/facets.v1.CollectionService/CreateCollection")
     collections(documents_pb2.CreateCollectionRequest(name="bulk").SerializeToString(), timeout=60)
     stub.Upsert(_documents(0), timeout=60)
-    embed = server.channel.unary_unary(_EMBED)
+    embed = server.channel.unary_unary(EMBED)
     search = documents_pb2.SearchRequest(collection="bulk", queries=[{"text": "who played the piano"}], top_k=3)
     calls: dict[str, Callable[[], object]] = {
-        "embed": lambda: embed(request(1), timeout=60),
+        "embed": lambda: embed(embed_request(1), timeout=60),
         "search": lambda: stub.Search(search, timeout=60),
     }
     alone = {name: percentiles(_one_by_one(call, seconds)) for name, call in calls.items()}
@@ -196,7 +189,7 @@ def _one_by_one(call: Callable[[], object], seconds: float) -> list[float]:
 def _documents(number: int) -> documents_pb2.UpsertRequest:
     random = np.random.default_rng(number)
     documents = [
-        documents_pb2.Document(id=f"{number}-{n}", text=" ".join(random.choice(_WORDS, _BULK_WORDS)))
+        documents_pb2.Document(id=f"{number}-{n}", text=" ".join(random.choice(WORDS, _BULK_WORDS)))
         for n in range(_BULK_DOCUMENTS)
     ]
     return documents_pb2.UpsertRequest(collection="bulk", documents=documents)

@@ -19,9 +19,9 @@ from pathlib import Path
 from facets_client import Document, FacetsClient
 from facets_client.errors import FacetsClientError
 
+from benchmarks.callers import watching
 from benchmarks.measuring import print_report
 from benchmarks.server import Server, serving
-from benchmarks.watcher import watching
 
 _PAGE_CHARS = 2500
 _TIMEOUT_S = 3600.0
@@ -111,10 +111,10 @@ def killed(server: Server, client: FacetsClient, book: str, is_time: Callable[[f
 
 def lived(server: Server, client: FacetsClient, book: str, places: Sequence[int]) -> dict[str, object]:
     """Stores the book, finds its parts, reads and deletes it."""
-    report: dict[str, object] = {"memory_mb_at_start": peak_mb(server)}
+    report: dict[str, object] = {"memory_mb_at_start": int(server.peak_mib())}
     with watching(server.target, server.pid) as watched:
         report["upsert_s"] = seconds_of(lambda: client.upsert("books", [Document("book", book)]))
-    report |= {"memory_mb_upsert": peak_mb(server), "health_ms_most": round(max(watched.health_ms))}
+    report |= {"memory_mb_upsert": int(server.peak_mib()), "health_ms_most": round(max(watched.health_ms))}
     answers: dict[str, object] = {}
     for mode in ("hybrid", "facets", "lexical"):
         started = time.perf_counter()
@@ -132,7 +132,7 @@ def lived(server: Server, client: FacetsClient, book: str, places: Sequence[int]
     report |= {"parts": len(found.parts), "is_what_was_stored": found.text == book}
     report["delete_s"] = seconds_of(lambda: client.delete_documents("books", ["book"]))
     report["left"] = [document.id for document in client.list_documents("books")]
-    return {**report, "memory_mb_most": peak_mb(server)}
+    return {**report, "memory_mb_most": int(server.peak_mib())}
 
 
 def seconds_of(work: Callable[[], object]) -> float:
@@ -140,12 +140,6 @@ def seconds_of(work: Callable[[], object]) -> float:
     started = time.perf_counter()
     work()
     return round(time.perf_counter() - started, 1)
-
-
-def peak_mb(server: Server) -> int:
-    """The most memory that the server has had."""
-    lines = Path(f"/proc/{server.pid}/status").read_text(encoding="ascii").splitlines()
-    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) // 1024
 
 
 if __name__ == "__main__":

@@ -12,11 +12,11 @@ import itertools
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -24,64 +24,40 @@ from facets_client import FacetsClient, FacetsClientError
 from facets_lab.training.corpus import expand_files, read_documents
 
 from benchmarks.measuring import percentiles, print_report
+from benchmarks.server import free_port, serving
 
 _COLLECTION = "paragraphs"
-_START_S = 600.0
 # Shorter paragraphs are list items and captions.
 _MIN_WORDS = 15
 
 
-class Server:
-    """A real ``facets-server`` process on one port and data directory."""
+class RestartedServer:
+    """A server process that is stopped, or killed, and started again on the same port and data directory."""
 
     def __init__(self, work_dir: Path, model: str | None) -> None:
-        self._data_dir = work_dir / "data"
-        self._log = (work_dir / "server.log").open("ab")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self._model = ["--model", model] if model else []
-        self.process: subprocess.Popen[bytes] | None = None
+        self._model, self._data_dir, self._port = model, work_dir / "data", free_port()
+        self._held = ExitStack()
         self.peak_memory_mib = 0.0
-
-    def start(self) -> float:
-        """Starts it and waits until it serves; returns the seconds that took."""
-        command = [sys.executable, "-m", "facets_server", "--host", "127.0.0.1", "--port", str(self.port)]
-        started = time.monotonic()
-        self.process = subprocess.Popen(
-            [*command, "--data-dir", str(self._data_dir), *self._model], stdout=self._log, stderr=self._log
-        )
-        while time.monotonic() - started < _START_S:
-            if self.process.poll() is not None:
-                raise RuntimeError(f"the server ended with exit code {self.process.returncode}, see server.log")
-            try:
-                with FacetsClient(self.target, timeout_s=2.0) as client:
-                    if set(client.health().values()) == {"SERVING"}:
-                        return time.monotonic() - started
-            except FacetsClientError:
-                pass
-            time.sleep(0.2)
-        raise RuntimeError(f"the server did not serve within {_START_S} s, see server.log")
-
-    def stop(self, number: signal.Signals) -> float:
-        """Sends a signal and waits for the end; returns the seconds that took."""
-        assert self.process is not None
-        self._note_memory()
-        started = time.monotonic()
-        self.process.send_signal(number)
-        self.process.wait()
-        return time.monotonic() - started
 
     @property
     def target(self) -> str:
         """Where clients connect."""
-        return f"127.0.0.1:{self.port}"
+        return f"127.0.0.1:{self._port}"
 
-    def _note_memory(self) -> None:
-        assert self.process is not None
-        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
-        peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-        self.peak_memory_mib = max(self.peak_memory_mib, int(peak.split()[1]) / 1024)
+    def start(self) -> float:
+        """Starts it and waits until it serves; returns the seconds that took."""
+        started = time.monotonic()
+        self._server = self._held.enter_context(serving(self._model, self._data_dir, port=self._port))
+        return time.monotonic() - started
+
+    def stop(self, *, kill: bool = False) -> float:
+        """Stops it and waits for the end; returns the seconds that took."""
+        self.peak_memory_mib = max(self.peak_memory_mib, self._server.peak_mib())
+        started = time.monotonic()
+        if kill:
+            os.kill(self._server.pid, signal.SIGKILL)
+        self._held.close()
+        return time.monotonic() - started
 
 
 def main() -> None:
@@ -96,18 +72,18 @@ def main() -> None:
     options.work_dir.mkdir(parents=True, exist_ok=True)
     records = options.work_dir / "paragraphs.jsonl"
     ids = write_records(options.corpus, options.documents, records)
-    server = Server(options.work_dir, options.model)
+    server = RestartedServer(options.work_dir, options.model)
     report: dict[str, object] = {"benchmark": "main_job", "documents": len(ids), "input_mib": _mib(records)}
     report["first_start_s"] = round(server.start(), 1)
     report |= index_with_crashes(server, records, len(ids), options.work_dir)
     report["all_documents_stored_once"] = stored_ids(server.target) == sorted(ids)
     report["disk_mib"] = round(sum(_mib(file) for file in (options.work_dir / "data").rglob("*") if file.is_file()), 1)
-    report["stop_s"] = round(server.stop(signal.SIGTERM), 1)
+    report["stop_s"] = round(server.stop(), 1)
     report["restart_after_stop_s"] = round(server.start(), 1)
     report["search"] = search(server.target, records, options.queries)
-    server.stop(signal.SIGKILL)
+    server.stop(kill=True)
     report["restart_after_sigkill_s"] = round(server.start(), 1)
-    server.stop(signal.SIGTERM)
+    server.stop()
     report["server_peak_memory_mib"] = round(server.peak_memory_mib)
     print_report(report)
 
@@ -129,7 +105,7 @@ def _paragraphs(patterns: list[str]) -> Iterator[str]:
             yield from (text for text in document if len(text.split()) >= _MIN_WORDS)
 
 
-def index_with_crashes(server: Server, records: Path, count: int, work_dir: Path) -> dict[str, object]:
+def index_with_crashes(server: RestartedServer, records: Path, count: int, work_dir: Path) -> dict[str, object]:
     """Indexes through the CLI; kills the server once and the CLI once."""
     started = time.monotonic()
     command = [sys.executable, "-c", "from facets_client.cli import main; main()", "--target", server.target]
@@ -137,7 +113,7 @@ def index_with_crashes(server: Server, records: Path, count: int, work_dir: Path
     command += ["--state", str(work_dir / "state.json")]
     cli = subprocess.Popen(command)
     before_crash = _wait_for_count(server.target, 0.3 * count, cli)
-    server.stop(signal.SIGKILL)
+    server.stop(kill=True)
     restart_s = server.start()
     with FacetsClient(server.target, timeout_s=60.0) as client:
         after_crash = client.count_documents(_COLLECTION)

@@ -16,9 +16,8 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.index import make_batch
 from benchmarks.measuring import in_child, make_facets, percentiles, print_report, resident_bytes
-from facets.documents import CollectionEngine, EngineConfig, SearchRequest
+from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
 from facets.index.backends import make_backend
 
 _BATCH = 512
@@ -43,6 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         figures |= in_child(_use, Path(directory), options)
     report = {"benchmark": "scale", "vectors": options.documents * options.facets, **figures}
     print_report(report | {"parameters": vars(options)})
+
+
+def make_batch(first: int, count: int, num_facets: int, dim: int) -> list[Document]:
+    """Documents ``first`` to ``first + count``."""
+    facets = make_facets(count, num_facets, dim, seed=1 + first)
+    text = "a text of some words " * 10
+    return [
+        Document(id=f"{first + n:08}", text=text, facet_embeddings=facets[n], payload={"n": n}) for n in range(count)
+    ]
 
 
 def _config(options: argparse.Namespace) -> EngineConfig:

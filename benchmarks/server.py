@@ -38,6 +38,8 @@ _VOCABULARY = 50_000
 _SOME = 16  # texts of a call between one and a batch
 _PROCESSES = 2  # of callers
 _LETTERS = "etaoinshrdlucmfw"
+EMBED = "/facets.v1.EmbeddingService/Embed"
+WORDS = "the river ran past an old stone house where a man played the piano and nobody listened to him".split()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -129,7 +131,7 @@ def called(server: "Server", calls: Sequence[Sequence[str]], callers: int) -> di
     """Makes the calls from processes of their own; texts a second, latencies, what a text costs on either side."""
     load = Load(
         target=server.target,
-        method="/facets.v1.EmbeddingService/Embed",
+        method=EMBED,
         requests=[texts_pb2.EmbedRequest(texts=part).SerializeToString() for part in calls],
         callers=callers,
         processes=min(callers, _PROCESSES),
@@ -175,13 +177,25 @@ class Server:
         fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def peak_mib(self) -> float:
+        """The most memory that the process has had."""
+        lines = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
 
-@contextlib.contextmanager
-def serving(model: str | None, data_dir: Path, settings: Mapping[str, str] | None = None) -> Iterator[Server]:
-    """A server process of our own, with settings as variables of the environment."""
+
+def free_port() -> int:
+    """One that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def serving(
+    model: str | None, data_dir: Path, settings: Mapping[str, str] | None = None, *, port: int | None = None
+) -> Iterator[Server]:
+    """A server process of our own, with settings as variables of the environment; on any free port."""
+    port = port or free_port()
     command = [sys.executable, "-m", "facets_server", "--port", str(port), "--data-dir", str(data_dir)]
     command += ["--log-level", "WARNING", *(("--model", model) if model else ())]
     environment = {**os.environ, **(settings or {}), "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -211,6 +225,13 @@ def wait_until_serving(channel: grpc.Channel, process: "subprocess.Popen[bytes]"
                 return
         time.sleep(0.2)
     raise RuntimeError(f"the server was not SERVING within {_START_S:.0f} s")
+
+
+def embed_request(number: int, *, num_texts: int = 1) -> bytes:
+    """Texts of some words, different ones for each of many numbers."""
+    random = np.random.default_rng(number)
+    texts = [" ".join(random.choice(WORDS, 12)) for _ in range(num_texts)]
+    return texts_pb2.EmbedRequest(texts=texts).SerializeToString()
 
 
 def read_texts(file: Path | None, model: FacetModel, count: int, num_words: int) -> list[str]:

@@ -18,14 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
-import numpy as np
-from facets_proto.v1 import texts_pb2
 
 from benchmarks.measuring import percentiles, print_report
-from benchmarks.server import make_untrained, serving
+from benchmarks.server import EMBED, embed_request, make_untrained, serving
 
-_EMBED = "/facets.v1.EmbeddingService/Embed"
-_WORDS = "the river ran past an old stone house where a man played the piano and nobody listened to him".split()
 _NUM_TENANTS = 10
 _CHANNELS = 4  # a connection has room for 320 calls
 _WARM_UP_S = 1.5  # until the callers have all begun; not counted
@@ -104,7 +100,7 @@ async def _call_all(
         channels = [
             await stack.enter_async_context(grpc.aio.insecure_channel(target, options)) for _ in range(_CHANNELS)
         ]
-        calls = [channel.unary_unary(_EMBED) for channel in channels]
+        calls = [channel.unary_unary(EMBED) for channel in channels]
         await asyncio.gather(*(channel.channel_ready() for channel in channels))
         await asyncio.sleep(max(0.0, begin - time.time()))
         counted_from = time.perf_counter() + _WARM_UP_S
@@ -112,7 +108,10 @@ async def _call_all(
 
         async def work(place: int, number: int) -> None:
             tenant = tenants[place]
-            request, metadata = _request(number, tenant.texts), (("authorization", f"Bearer {tenant.key}"),)
+            request, metadata = (
+                embed_request(number, num_texts=tenant.texts),
+                (("authorization", f"Bearer {tenant.key}"),),
+            )
             await asyncio.sleep(_WARM_UP_S * number / tenant.callers)
             while (started := time.perf_counter()) < until:
                 try:
@@ -130,12 +129,6 @@ async def _call_all(
             *(work(place, number) for place, tenant in enumerate(tenants) for number in range(tenant.callers))
         )
     return [(tenant.texts * len(found), found) for tenant, found in zip(tenants, latencies, strict=True)]
-
-
-def _request(number: int, num_texts: int) -> bytes:
-    random = np.random.default_rng(number)
-    texts = [" ".join(random.choice(_WORDS, 12)) for _ in range(num_texts)]
-    return texts_pb2.EmbedRequest(texts=texts).SerializeToString()
 
 
 def _pause_s(error: grpc.aio.AioRpcError) -> float:

@@ -5,7 +5,7 @@ import json
 import pytest
 from source_tree import ROOT
 
-from benchmarks import cluster, gpu, hybrid, index, peers, scale, search
+from benchmarks import cluster, gpu, hybrid, peers, scale, search
 
 
 def test_search_benchmark_reports_ratios_and_recall(capsys: pytest.CaptureFixture[str]) -> None:
@@ -15,14 +15,6 @@ def test_search_benchmark_reports_ratios_and_recall(capsys: pytest.CaptureFixtur
     assert report["figures"]["ours"]["recall"] == 1.0
     assert report["times_ours"]["ours"] == 1.0
     assert {"numpy_loop", "flat_faiss", "single_vector"} <= report["times_ours"].keys()
-
-
-def test_index_benchmark_reports_speed_size_and_restart(capsys: pytest.CaptureFixture[str]) -> None:
-    index.main(["--documents", "400", "--facets", "2", "--dim", "32", "--batch", "100"])
-    report = json.loads(capsys.readouterr().out)
-    assert report["documents_per_s"]["ours"] > 0
-    assert report["ratio"].keys() == {"single_writes", "flat_faiss_memory"}
-    assert report["bytes_per_document"]["store"] > 2 * 32 * 2
 
 
 def test_hybrid_benchmark_reports_both_sides_long_documents_and_size(capsys: pytest.CaptureFixture[str]) -> None:
