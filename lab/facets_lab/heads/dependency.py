@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional
 
 from facets.errors import InvalidInputError
 from facets.language.vectors import WordVectors
@@ -91,7 +89,7 @@ class Ambiguous:
     """Contexts after which either of two words may come, as often.
 
     Attributes:
-        learned: ``[B, L + 1]`` of words 1 to V; the last one is what came, 0 fills the front of shorter ones.
+        learned: ``[B, L + 1]``; the last is the word that came, negative ones were read, 0 fills the front.
         held_out: The same with pairs of words that are never together in ``learned``.
         vectors: ``[V, D]`` of all words; row 0 is padding.
     """
@@ -139,11 +137,11 @@ def _filled(
             rows = [filled.get(token, int(words.vocabulary.row(token))) for token in template.split()]
             context = [number[row] for row in rows if row in number]
             for answer in (first, second):
-                yield [0] * (length - 1 - len(context)) + [*context, number[int(answer)]]
+                yield [0] * (length - 1 - len(context)) + [*(-word for word in context), number[int(answer)]]
 
 
 class TemplateTrainer(SequenceTrainer):
-    """Follows the last word alone, with vectors of words that stay as they are."""
+    """Follows contexts with vectors of words that stay as they are."""
 
     def __init__(self, config: NetworkTrainingConfig, contexts: Ambiguous) -> None:
         config.require("dim", config.dim == contexts.vectors.shape[1], "must be the width of the word vectors")
@@ -151,14 +149,6 @@ class TemplateTrainer(SequenceTrainer):
         with torch.no_grad():
             self.network.words.weight.copy_(torch.from_numpy(contexts.vectors))
         self.network.words.weight.requires_grad_(False)
-
-    def _total(self, sequences: NDArray[np.int64]) -> tuple[Tensor, int]:
-        tensor_BL = self.tensor(sequences)
-        with self.autocast():
-            states = self.network.states(tensor_BL[:, :-1])
-            log_probabilities_BV = self.network.head(states, tensor_BL[:, :-1])[:, -1]
-        total = functional.nll_loss(log_probabilities_BV.float(), tensor_BL[:, -1], reduction="sum")
-        return total, len(sequences)
 
 
 def measure_templates(contexts: Ambiguous, config: NetworkTrainingConfig, folder: Path) -> dict[str, float]:

@@ -8,7 +8,7 @@ Shape suffixes: B sequences, L positions, V words (word 0 is padding and is neve
 Q dimensions of the input of the projections, S softmaxes, R the words of one reranker, G gates.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -26,6 +26,7 @@ _MIXTAPE_GATES = 3  # of four facets, a tree of two levels (Parthiban 2020, eq. 
 _MIXTAPE_SHARE = 4  # of the hidden dimensions go into a gate
 _PLIF_REACH = 20.0  # products beyond +- this go on with the outermost slope
 _PLIF_PIECES = 64
+ReadAgain = Callable[[Tensor, Tensor], Tensor]
 _NEVER = -1e9  # product of padding until the end: -inf would make the gradient of a mixture NaN
 
 
@@ -45,6 +46,7 @@ class HeadConfig:
         context: Words that were read have a facet of their own (C).
         local: Words that were read are also compared with the states that read them (L).
         rerankers: Sizes of the most likely words that have a facet of their own, ascending (R).
+        second_stage: How many of the likeliest words the network reads again behind the context; 0: none (Rs2).
     """
 
     num_softmaxes: int = 1
@@ -57,16 +59,16 @@ class HeadConfig:
     context: bool = False
     local: bool = False
     rerankers: tuple[int, ...] = ()
+    second_stage: int = 0
 
     def __post_init__(self) -> None:
         if self.mixture == "words" and self.num_softmaxes != _MIXTAPE_GATES + 1:
             raise ConfigError(f"weights of each word need {_MIXTAPE_GATES + 1} softmaxes, got {self.num_softmaxes}")
         if list(self.rerankers) != sorted(set(self.rerankers)) or any(size < 1 for size in self.rerankers):
             raise ConfigError(f"rerankers are sizes in ascending order, got {self.rerankers}")
-        if min(self.num_softmaxes, self.num_partitions) < 1:
-            raise ConfigError(
-                f"a layer has a softmax and a partition at least, got {self.num_softmaxes} and {self.num_partitions}"
-            )
+        if min(self.num_softmaxes, self.num_partitions, self.second_stage + 1) < 1:
+            counts = f"{self.num_softmaxes}, {self.num_partitions} and {self.second_stage}"
+            raise ConfigError(f"expected a softmax and a partition at least and no fewer words than 0, got {counts}")
 
 
 HEADS: Mapping[str, HeadConfig] = MappingProxyType(
@@ -89,6 +91,8 @@ HEADS: Mapping[str, HeadConfig] = MappingProxyType(
         "r": HeadConfig(rerankers=(20, 100)),
         "clr": HeadConfig(context=True, local=True, rerankers=(20, 100)),
         "clr-multi-input": HeadConfig(source="block", context=True, local=True, rerankers=(20, 100)),
+        "rs2": HeadConfig(second_stage=20),
+        "clr-rs2": HeadConfig(context=True, local=True, rerankers=(20, 100), second_stage=20),
     }
 )
 
@@ -119,8 +123,9 @@ class Head(nn.Module):
     def __init__(self, words_VH: Tensor, config: HeadConfig, *, num_layers: int) -> None:
         super().__init__()
         num_words, dim = words_VH.shape
-        if config.rerankers and config.rerankers[-1] >= num_words:
-            raise ConfigError(f"a reranker of {config.rerankers[-1]} words needs more than these {num_words - 1}")
+        widest = max(0, config.second_stage, *config.rerankers)
+        if widest >= num_words:
+            raise ConfigError(f"a reranker of {widest} words needs more than these {num_words - 1}")
         if config.source == "layers" and num_layers < config.num_softmaxes:
             raise ConfigError(f"{config.num_softmaxes} facets of a layer each need as many layers, got {num_layers}")
         self.words_VH = words_VH
@@ -135,6 +140,8 @@ class Head(nn.Module):
         self.local_query = nn.Linear(query, dim) if config.local else None
         self.local_words = nn.Linear(query, dim) if config.local else None
         self.rerankers = nn.ModuleList(nn.Linear(query, dim) for _ in config.rerankers)
+        self.again_query = nn.Linear(query, dim) if config.second_stage else None
+        self.again_words = nn.Linear(dim, dim) if config.second_stage else None
         self.gates = _WordGates(num_words, query) if config.mixture == "words" else None
         self.slopes = nn.Parameter(torch.full((_PLIF_PIECES,), 0.5413)) if config.curve == "plif" else None  # slope 1
         self._start_as_softmax()
@@ -142,21 +149,22 @@ class Head(nn.Module):
     def _start_as_softmax(self) -> None:
         """The first facet is the state itself; the other softmaxes begin by chance, or they would stay equal."""
         with torch.no_grad():
-            for linear in (self.facets[0], *self.partitions, self.context, *self.rerankers):
+            for linear in (self.facets[0], *self.partitions, self.context, *self.rerankers, self.again_query):
                 if linear is not None:
                     nn.init.eye_(linear.weight)
                     nn.init.zeros_(linear.bias)
-            for linear in (self.local_query, self.local_words):
+            for linear in (self.local_query, self.local_words, self.again_words):
                 if linear is not None:
                     nn.init.eye_(linear.weight).mul_(_TINY_WEIGHT)
                     nn.init.zeros_(linear.bias)
 
-    def forward(self, states: Sequence[Tensor], inputs_BL: Tensor) -> Tensor:
+    def forward(self, states: Sequence[Tensor], inputs_BL: Tensor, read_again: ReadAgain | None = None) -> Tensor:
         """Log-probabilities of the word after each position.
 
         Args:
             states: ``[B, L, H]`` of each layer of the network below, the last layer last; causal.
             inputs_BL: Words that were read, int64, 0 where there is none.
+            read_again: Of the network below, for a second stage: the states of ``[B, L, R]`` candidates behind a facet.
 
         Returns:
             ``[B, L, V]``; padding has ``-inf``.
@@ -167,7 +175,8 @@ class Head(nn.Module):
             weights_BLS = self._prior(query_BLQ).softmax(dim=-1)
             mean_BLH = torch.stack(facets, dim=-1) @ weights_BLS.unsqueeze(-1)  # [B, L, H, S] @ [B, L, S, 1]
             facets = [mean_BLH.squeeze(-1)]
-        products = [self._first_products(facets[0], query_BLQ, inputs_BL)]
+        first_BLV = self._first_products(facets[0], query_BLQ, inputs_BL)
+        products = [self._curved(self._second_stage(first_BLV, query_BLQ, read_again))]
         products += [self._curved(_without_padding(facet_BLH @ self.words_VH.T)) for facet_BLH in facets[1:]]
         return _without_padding(self._mixed(products, query_BLQ), float("-inf"))
 
@@ -203,7 +212,18 @@ class Head(nn.Module):
         if self.context is not None or self.local_query is not None:
             read_BLH = facet_BLH if self.context is None else self.context(query_BLQ)
             products_BLV = self._of_words_read(products_BLV, read_BLH, query_BLQ=query_BLQ, inputs_BL=inputs_BL)
-        return self._curved(products_BLV)
+        return products_BLV
+
+    def _second_stage(self, products_BLV: Tensor, query_BLQ: Tensor, read_again: ReadAgain | None) -> Tensor:
+        """Section 2.4.1.3: the likeliest words by embeddings of their own in this context."""
+        if self.again_query is None or self.again_words is None:
+            return products_BLV
+        assert read_again is not None, "a second stage needs the network below"
+        facet_BLH = self.again_query(query_BLQ)
+        best_BLR = products_BLV.detach().topk(self.config.second_stage, dim=-1).indices
+        words_BLRH = self.words_VH[best_BLR] + self.again_words(read_again(facet_BLH, best_BLR))
+        again_BLR = (words_BLRH @ facet_BLH.unsqueeze(-1)).squeeze(-1)
+        return products_BLV.scatter(-1, best_BLR, again_BLR.to(products_BLV.dtype))
 
     def _reranked(self, products_BLV: Tensor, query_BLQ: Tensor) -> Tensor:
         """Eq. 2.8: the widest reranker first, a narrower one sees what the wider one made of the products."""

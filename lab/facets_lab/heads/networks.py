@@ -4,6 +4,7 @@ Shape suffixes: N sequences, B sequences of a batch, L positions, V words, H hid
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
@@ -49,12 +50,14 @@ class SequenceNetwork(nn.Module):
         super().__init__()
         if config.encoder == "transformer" and config.dim % config.num_attention_heads:
             raise ConfigError(f"dim {config.dim} is no multiple of {config.num_attention_heads} attention heads")
+        if config.encoder == "lstm" and head_config(config.head).second_stage:
+            raise ConfigError(f"{config.head} reads twice: expected a transformer or a gru, got an lstm")
         self.words = nn.Embedding(num_words, config.dim, padding_idx=PADDING)
         nn.init.normal_(self.words.weight, std=config.dim**-0.5)
         self.dropout = nn.Dropout(config.dropout)
         self.is_transformer = config.encoder == "transformer"
         if self.is_transformer:
-            self.places = nn.Embedding(config.max_length, config.dim)
+            self.places = nn.Embedding(config.max_length + 2, config.dim)  # two for what is read in a second stage
             nn.init.normal_(self.places.weight, std=config.dim**-0.5)
         self.layers = nn.ModuleList(_layer(config) for _ in range(config.num_layers))
         self.norm = nn.LayerNorm(config.dim)
@@ -62,12 +65,15 @@ class SequenceNetwork(nn.Module):
 
     def states(self, inputs_BL: Tensor) -> list[Tensor]:
         """``[B, L, H]`` of each layer, the last one last."""
-        state_BLH = self.words(inputs_BL)
+        return self.states_of(self.words(inputs_BL))
+
+    def states_of(self, state_BLH: Tensor) -> list[Tensor]:
+        """The same of vectors ``[B, L, H]`` in the place of words."""
         causal_LL = None
         if self.is_transformer:
-            length = inputs_BL.shape[1]
+            length = state_BLH.shape[1]
             state_BLH = state_BLH + self.places.weight[:length]
-            causal_LL = nn.Transformer.generate_square_subsequent_mask(length, device=inputs_BL.device)
+            causal_LL = nn.Transformer.generate_square_subsequent_mask(length, device=state_BLH.device)
         state_BLH = self.dropout(state_BLH)
         states = []
         for layer in self.layers:
@@ -80,8 +86,44 @@ class SequenceNetwork(nn.Module):
 
     def forward(self, inputs_BL: Tensor) -> Tensor:
         """Log-probabilities of what follows each position, ``[B, L, V]``."""
-        log_probabilities_BLV: Tensor = self.head(self.states(inputs_BL), inputs_BL)
+        log_probabilities_BLV: Tensor = self.head(
+            self.states(inputs_BL), inputs_BL, partial(self.read_again, inputs_BL)
+        )
         return log_probabilities_BLV
+
+    def read_again(self, inputs_BL: Tensor, facet_BLH: Tensor, candidates_BLR: Tensor) -> Tensor:
+        """States of words that are appended, behind a facet, to what was read at each position, ``[B, L, R, H]``.
+
+        What is appended at one position sees all of it in a transformer; a GRU reads each candidate alone.
+
+        References:
+            Chang 2022, section 2.4.1.3 and figure 2.6.
+        """
+        state_BLH, words_BLRH = self.words(inputs_BL), self.words(candidates_BLR)
+        batch, length, num_candidates, dim = words_BLRH.shape
+        if not self.is_transformer:
+            # What was read up to each position, then the facet, then each candidate: three inputs of every layer.
+            inputs = [state_BLH, facet_BLH.reshape(-1, 1, dim), words_BLRH.view(-1, 1, dim)]
+            for layer in self.layers:
+                read = layer(inputs[0])[0]
+                behind = layer(inputs[1], read.reshape(1, -1, dim))[0]
+                again = layer(inputs[2], behind.repeat_interleave(num_candidates, 0).transpose(0, 1).contiguous())[0]
+                inputs = [x + self.dropout(y) for x, y in zip(inputs, (read, behind, again), strict=True)]
+            return self.norm(inputs[2]).view(batch, length, num_candidates, dim)
+        places = self.places.weight
+        facet_BL1H = (facet_BLH + places[1 : length + 1]).unsqueeze(2)
+        groups_BLGH = torch.cat((facet_BL1H, words_BLRH + places[2 : length + 2].unsqueeze(1)), dim=2)
+        whole = self.dropout(torch.cat((state_BLH + places[:length], groups_BLGH.flatten(1, 2)), dim=1))
+        of_read = torch.arange(length, device=whole.device)
+        of_groups = of_read.repeat_interleave(num_candidates + 1)
+        position = torch.cat((of_read, of_groups))  # what was read up to there is seen, and one's own group
+        is_group = torch.cat((torch.zeros_like(of_read), torch.ones_like(of_groups))).bool()
+        seen = (~is_group & (position <= position[:, None])) | (
+            is_group[:, None] & is_group & (position == position[:, None])
+        )
+        for layer in self.layers:
+            whole = layer(whole, src_mask=~seen)
+        return self.norm(whole[:, length:]).view(batch, length, num_candidates + 1, dim)[:, :, 1:]
 
 
 def _layer(config: NetworkTrainingConfig) -> nn.Module:
@@ -104,7 +146,7 @@ class SequenceTrainer(Trainer[NetworkTrainingConfig, NDArray[np.int64]]):
 
     Args:
         config: The settings.
-        sequences: ``[N, L + 1]`` int64 to learn from, 0 after the end.
+        sequences: ``[N, L + 1]`` int64 to learn from, 0 where nothing is; ``-n`` is word n, read but not asked for.
         held_out: The same to validate on.
         num_words: V, padding counted.
     """
@@ -123,15 +165,18 @@ class SequenceTrainer(Trainer[NetworkTrainingConfig, NDArray[np.int64]]):
         self._sequences, self._held_out = sequences, held_out
 
     def batches(self, start_step: int) -> Iterator[NDArray[np.int64]]:
-        """Sequences in an order of their own each round; what does not fill a batch waits for another round."""
+        """Sequences as long as each other, by chance each round; what does not fill a batch waits for another round."""
+        lengths = (self._sequences != PADDING).sum(axis=1)
         size = min(self.config.batch_size, len(self._sequences))
         a_round = len(self._sequences) // size
         step = start_step
         while True:
             number, within = divmod(step, a_round)
-            order = np.random.default_rng((self.config.seed, number)).permutation(len(self._sequences))
-            for start in range(within * size, a_round * size, size):
-                yield self._sequences[order[start : start + size]]
+            random = np.random.default_rng((self.config.seed, number))
+            order = random.permutation(len(self._sequences))[: a_round * size]
+            order = order[np.argsort(lengths[order], kind="stable")].reshape(a_round, size)
+            for rows in random.permutation(order)[within:]:
+                yield self._sequences[rows]
                 step += 1
 
     def step(self, batch: NDArray[np.int64], number: int) -> dict[str, Tensor]:
@@ -151,8 +196,10 @@ class SequenceTrainer(Trainer[NetworkTrainingConfig, NDArray[np.int64]]):
     def _total(self, sequences: NDArray[np.int64]) -> tuple[Tensor, int]:
         """Negative log-probability of all words that follow another, and how many they are."""
         tensor_BL = self.tensor(sequences)
-        inputs_BL, targets_BL = tensor_BL[:, :-1], tensor_BL[:, 1:]
-        used = max(int((targets_BL != PADDING).any(dim=0).sum()), 1)  # positions beyond the longest cost time alone
+        inputs_BL, targets_BL = tensor_BL[:, :-1].abs(), tensor_BL[:, 1:].clamp_min(PADDING)
+        used = (
+            int((targets_BL != PADDING).any(dim=0).nonzero().max()) + 1
+        )  # positions beyond the longest cost time alone
         with self.autocast():
             log_probabilities_BLV = self.network(inputs_BL[:, :used])
         targets = targets_BL[:, :used].reshape(-1)

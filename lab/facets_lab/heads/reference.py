@@ -4,19 +4,22 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from facets_lab.heads.layers import PADDING, Head, piecewise_linear
+from facets_lab.heads.layers import PADDING, Head, ReadAgain, piecewise_linear
 
 
-def reference_head(head: Head, states: list[Tensor], inputs_BL: Tensor) -> Tensor:
-    """What ``head(states, inputs_BL)`` is, ``[B, L, V]``; padding has ``-inf``."""
+def reference_head(head: Head, states: list[Tensor], inputs_BL: Tensor, read_again: ReadAgain) -> Tensor:
+    """What ``head(states, inputs_BL, read_again)`` is, ``[B, L, V]``; padding has ``-inf``."""
+    places = range(inputs_BL.shape[1])
     rows = [
-        torch.stack([_position(head, states, inputs_BL[b], at=(b, t)) for t in range(inputs_BL.shape[1])])
+        torch.stack([_position(head, states, inputs_BL[b], at=(b, t), read_again=read_again) for t in places])
         for b in range(len(inputs_BL))
     ]
     return torch.stack(rows)
 
 
-def _position(head: Head, states: list[Tensor], inputs_L: Tensor, *, at: tuple[int, int]) -> Tensor:
+def _position(
+    head: Head, states: list[Tensor], inputs_L: Tensor, *, at: tuple[int, int], read_again: ReadAgain
+) -> Tensor:
     """Log-probabilities of all words at one position, ``[V]``."""
     config = head.config
     words = range(PADDING + 1, len(head.words_VH))
@@ -30,6 +33,7 @@ def _position(head: Head, states: list[Tensor], inputs_L: Tensor, *, at: tuple[i
         facets, prior_S = [sum(prior_S[k] * facet for k, facet in enumerate(facets))], torch.ones(1).to(query_Q)
     logits = [[facet @ head.words_VH[x] for x in words] for facet in facets]
     logits[0] = _first(head, facets[0], query_Q, read=(states, inputs_L, at))
+    logits[0] = _second(head, logits[0], query_Q, at=(*at, len(inputs_L)), read_again=read_again)
     logits = [[_curve(head, logit) for logit in row] for row in logits]
     if config.mixture == "words":
         gates_VS = _gates(head, query_Q)
@@ -77,6 +81,24 @@ def _first(
             places = [head.local_words(_query(head, states, b, i)) for i, word in enumerate(context) if word == x]
             logits[x] = logits[x] + head.local_query(query_Q) @ torch.stack(places).mean(dim=0)
     return [logits[x] for x in numbers]
+
+
+def _second(
+    head: Head, logits: list[Tensor], query_Q: Tensor, *, at: tuple[int, int, int], read_again: ReadAgain
+) -> list[Tensor]:
+    """Section 2.4.1.3: the likeliest words once more, their vectors updated by the states that read them."""
+    if head.again_query is None or head.again_words is None:
+        return logits
+    facet_H = head.again_query(query_Q)
+    best = sorted(range(len(logits)), key=lambda i: -float(logits[i].detach()))[: head.config.second_stage]
+    candidates = torch.tensor([i + PADDING + 1 for i in best])
+    b, t, length = at
+    facets = torch.stack([facet_H] * (b + 1) * length).view(b + 1, length, -1)  # the network is asked at (b, t) alone
+    states_RH = read_again(facets, candidates.expand(b + 1, length, -1))[b, t]
+    logits = list(logits)
+    for i, state_H in zip(best, states_RH, strict=True):
+        logits[i] = (head.words_VH[i + PADDING + 1] + head.again_words(state_H)) @ facet_H
+    return logits
 
 
 def _curve(head: Head, logit: Tensor) -> Tensor:

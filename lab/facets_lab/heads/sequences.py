@@ -51,7 +51,9 @@ def read_sequences(path: Path) -> Sequences:
     for place, line in read_lines(path):
         _, items = fields_of(line, ("user", "items"), place)
         users.append(np.array([numbers.setdefault(item, len(numbers) + 1) for item in items.split()], np.int64))
-    long_enough = [items for items in users if len(items) >= 3]
+    long_enough = sorted(
+        (items for items in users if len(items) >= 3), key=len
+    )  # those of a length cost least together
     if not long_enough:
         raise InvalidInputError(f"{path}: expected a user with three items or more, got none in {len(users)} lines")
     return Sequences(long_enough, len(numbers) + 1)
@@ -71,6 +73,12 @@ def windows(users: Sequence[NDArray[np.int64]], length: int) -> NDArray[np.int64
     return result
 
 
+def learned_and_held_out(data: Sequences, length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Windows of all but the last two items; and the last but one, with what was read before it negative."""
+    before = [np.append(-items[:-2], items[-2])[-length - 1 :] for items in data.users]
+    return windows([items[:-2] for items in data.users], length), windows(before, length)
+
+
 def measure_network(data: Sequences, config: NetworkTrainingConfig, folder: Path) -> dict[str, float]:
     """Trains on all but each user's last two items, and asks for the last one.
 
@@ -81,10 +89,10 @@ def measure_network(data: Sequences, config: NetworkTrainingConfig, folder: Path
 
     Returns:
         Figures of ``ranking_figures``; ``unreachable``, the share of items that no state whatever ranks first
-        (of a plain softmax alone; Demeter et al. 2020); ``seconds`` of training.
+        (of a plain softmax alone; Demeter et al. 2020);
+        ``validation_loss``, of the last item but one; ``seconds`` of training.
     """
-    sequences = windows([items[:-2] for items in data.users], config.max_length)
-    held_out = windows([items[:-1][-config.max_length - 1 :] for items in data.users], config.max_length)
+    sequences, held_out = learned_and_held_out(data, config.max_length)
     trainer, result = train(
         lambda: SequenceTrainer(config, sequences, held_out, num_words=data.num_items),
         folder,
@@ -96,7 +104,7 @@ def measure_network(data: Sequences, config: NetworkTrainingConfig, folder: Path
     if config.head == "softmax":
         rows = network.words.weight[1:].detach().cpu().numpy()
         figures["unreachable"] = float((certify(rows, budget_s=60.0).reach == Reach.INTERIOR).mean())
-    return figures | {"seconds": result.seconds}
+    return figures | {"seconds": result.seconds, "validation_loss": result.validation_loss or 0.0}
 
 
 @torch.no_grad()

@@ -7,11 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from facets_lab.heads.__main__ import main
 from facets_lab.heads.dependency import ambiguous_contexts, dependency_ratios, measure_templates, read_analogies
 from facets_lab.heads.language_models import effective_rank, read_corpus
-from facets_lab.heads.networks import NetworkTrainingConfig
-from facets_lab.heads.sequences import Sequences, measure_baselines, ranking_figures, read_sequences, windows
+from facets_lab.heads.networks import NetworkTrainingConfig, SequenceTrainer
+from facets_lab.heads.sequences import (
+    Sequences,
+    learned_and_held_out,
+    measure_baselines,
+    ranking_figures,
+    read_sequences,
+    windows,
+)
 from scipy.optimize import linprog
 
 from facets.errors import ConfigError, InvalidInputError
@@ -59,6 +67,23 @@ def test_windows_hold_every_step_once() -> None:
     steps = {(a, b) for row in pieces.tolist() for a, b in itertools.pairwise(row) if b}
     assert steps == set(zip(items.tolist(), items[1:].tolist(), strict=False))
     assert sum(int((row[1:] != 0).sum()) for row in pieces) == len(items) - 1
+
+
+def test_held_out_steps_are_not_learned(shelf: Path, tmp_path: Path) -> None:
+    """Its loss is that of each user's last item but one alone, which no learned sequence holds."""
+    data = read_sequences(shelf)
+    learned, held_out = learned_and_held_out(data, 5)
+    assert not {tuple(row[row > 0].tolist()) for row in held_out} - {(int(items[-2]),) for items in data.users}
+    assert int((held_out > 0).sum()) == len(data.users)
+    assert int((learned[:, 1:] > 0).sum()) == sum(len(items) - 3 for items in data.users)
+    trainer = SequenceTrainer(config(max_length=5), learned, held_out, num_words=data.num_items)
+    trainer.network.eval()
+    inputs = torch.from_numpy(np.abs(held_out[:, :-1]))
+    expected = [
+        -float(trainer.network(row[None])[0, -1, target].detach())
+        for row, target in zip(inputs, held_out[:, -1].tolist(), strict=True)
+    ]
+    assert trainer.mean_loss(held_out) == pytest.approx(np.mean(expected), rel=1e-2)
 
 
 def test_ranking_counts_from_one_and_leaves_out_what_was_seen() -> None:
@@ -154,7 +179,7 @@ def test_held_out_pairs_are_never_learned(tmp_path: Path) -> None:
     contexts = ambiguous_contexts(words, rows, kind="diagonal", num_contexts=500)
 
     def pairs(sequences: np.ndarray) -> set[frozenset[int]]:
-        return {frozenset(row[row > 0].tolist()) for row in sequences}
+        return {frozenset(np.abs(row[row != 0]).tolist()) for row in sequences}
 
     assert not pairs(contexts.learned) & pairs(contexts.held_out)
     figures = measure_templates(
@@ -202,6 +227,7 @@ def separable(above: np.ndarray, below: np.ndarray) -> bool:
         (["--head", "soft"], "unknown layer 'soft'"),
         (["--encoder", "rnn"], "encoder"),
         (["--head", "clr"], "reranker of 100 words needs more than these 30"),
+        (["--head", "rs2", "--encoder", "lstm"], "reads twice"),
         (["--dim", "15"], "no multiple of 2"),
     ],
 )

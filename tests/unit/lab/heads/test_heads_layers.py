@@ -1,8 +1,11 @@
 """Output layers: each row of the table against its equations, values and gradients."""
 
+from functools import partial
+
 import pytest
 import torch
 from facets_lab.heads.layers import HEADS, Head, HeadConfig, head_config, piecewise_linear
+from facets_lab.heads.networks import NetworkTrainingConfig, SequenceNetwork
 from facets_lab.heads.reference import reference_head
 from torch import Tensor, nn
 
@@ -14,7 +17,8 @@ _NUM_WORDS, _DIM, _LAYERS = 13, 6, 3
 def small(config: HeadConfig) -> HeadConfig:
     """The same layer for a vocabulary of a dozen words."""
     values = {name: getattr(config, name) for name in HeadConfig.__slots__}
-    return HeadConfig(**values | {"rerankers": (2, 5) if config.rerankers else ()})
+    widths = {"rerankers": (2, 5) if config.rerankers else (), "second_stage": 4 if config.second_stage else 0}
+    return HeadConfig(**values | widths)
 
 
 def made(config: HeadConfig) -> tuple[Head, list[Tensor], Tensor]:
@@ -29,14 +33,20 @@ def made(config: HeadConfig) -> tuple[Head, list[Tensor], Tensor]:
     return head, states, inputs_BL
 
 
+def read_again(facet_BLH: Tensor, candidates_BLR: Tensor) -> Tensor:
+    """A network below in a sentence: what a candidate's state is depends on the facet, the word and its place."""
+    places = torch.arange(facet_BLH.shape[1], dtype=torch.float64)[:, None, None]
+    return (facet_BLH.unsqueeze(2) * (candidates_BLR.unsqueeze(-1) + 0.1 * places)).sin()
+
+
 @pytest.mark.parametrize("name", HEADS)
 def test_a_layer_and_its_gradients_are_those_of_the_equations(name: str) -> None:
     head, states, inputs_BL = made(HEADS[name])
     weights = torch.rand(2, 7, _NUM_WORDS - 1, dtype=torch.float64)
     leaves = [*states, *head.parameters()]
     results, gradients = [], []
-    for of in (head, lambda s, i: reference_head(head, s, i)):
-        log_probabilities = of(states, inputs_BL)
+    for of in (head, partial(reference_head, head)):
+        log_probabilities = of(states, inputs_BL, read_again)
         results.append(log_probabilities)
         total = (log_probabilities[..., 1:] * weights).sum()
         gradients.append(torch.autograd.grad(total, leaves, allow_unused=True))
@@ -50,7 +60,7 @@ def test_a_layer_and_its_gradients_are_those_of_the_equations(name: str) -> None
 @pytest.mark.parametrize("name", HEADS)
 def test_probabilities_sum_to_one_and_padding_has_none(name: str) -> None:
     head, states, inputs_BL = made(HEADS[name])
-    probabilities = head(states, inputs_BL).exp()
+    probabilities = head(states, inputs_BL, read_again).exp()
     assert float(probabilities[..., 0].detach().abs().max()) == 0.0
     torch.testing.assert_close(probabilities.sum(dim=-1), torch.ones(2, 7, dtype=torch.float64))
 
@@ -61,7 +71,8 @@ def test_no_position_sees_a_later_one(name: str) -> None:
     later = inputs_BL.clone()
     later[:, 4:] = 11
     changed = [torch.cat((state[:, :4], state[:, 4:] + 1.0), dim=1) for state in states]
-    torch.testing.assert_close(head(changed, later)[:, :4], head(states, inputs_BL)[:, :4])
+    before = head(states, inputs_BL, read_again)
+    torch.testing.assert_close(head(changed, later, read_again)[:, :4], before[:, :4])
 
 
 @pytest.mark.parametrize("name", [name for name, c in HEADS.items() if c.num_softmaxes == 1 and c.curve != "gss"])
@@ -70,9 +81,38 @@ def test_a_layer_with_one_softmax_begins_near_it(name: str) -> None:
     words_VH = nn.Parameter(torch.randn(_NUM_WORDS, _DIM))
     _, states, inputs_BL = made(config)
     states = [state.detach().float() for state in states]
-    begun = Head(words_VH, config, num_layers=_LAYERS)(states, inputs_BL)
+    begun = Head(words_VH, config, num_layers=_LAYERS)(states, inputs_BL, lambda *_: torch.ones(_DIM))
     plain = Head(words_VH, HEADS["softmax"], num_layers=_LAYERS)(states, inputs_BL)
     torch.testing.assert_close(begun, plain, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("encoder", ["transformer", "gru"])
+def test_a_second_stage_reads_the_context_the_facet_and_the_candidates(encoder: str) -> None:
+    """Chang 2022, figure 2.6, one position and, for a GRU, one candidate at a time."""
+    torch.manual_seed(5)
+    config = NetworkTrainingConfig(
+        name="toy", num_steps=1, batch_size=2, encoder=encoder, dim=8, max_length=5, head="rs2"
+    )
+    network = SequenceNetwork(config, 30).double().eval()
+    inputs_BL = torch.tensor([[3, 5, 3, 12, 5], [4, 4, 2, 0, 0]])
+    facet_BLH = torch.randn(2, 5, 8, dtype=torch.float64)
+    candidates_BLR = torch.randint(1, 30, (2, 5, 3))
+    again = network.read_again(inputs_BL, facet_BLH, candidates_BLR)
+    for b, t in ((0, 0), (0, 4), (1, 2)):
+        facet_1H, words_RH = facet_BLH[b, t : t + 1], network.words(candidates_BLR[b, t])
+        read = network.words(inputs_BL[b, : t + 1])
+        if encoder == "transformer":
+            row = torch.cat((read, facet_1H, words_RH)) + network.places.weight[[*range(t + 2), *[t + 2] * 3]]
+            seen = torch.ones(t + 5, t + 5).tril().bool()
+            seen[t + 1 :] = True  # what is appended sees all of it
+            for layer in network.layers:
+                row = layer(row[None], src_mask=~seen)[0]
+            expected = network.norm(row[t + 2 :])
+        else:
+            expected = torch.stack(
+                [network.states_of(torch.cat((read, facet_1H, word_H[None]))[None])[-1][0, -1] for word_H in words_RH]
+            )
+        torch.testing.assert_close(again[b, t], expected)
 
 
 def test_sigsoftmax_is_exponential_times_sigmoid() -> None:
@@ -113,6 +153,7 @@ def test_pieces_join_and_rise() -> None:
         (lambda: HeadConfig(mixture="words", num_softmaxes=3), "4 softmaxes, got 3"),
         (lambda: HeadConfig(rerankers=(100, 20)), "ascending"),
         (lambda: HeadConfig(num_softmaxes=0), "at least"),
+        (lambda: HeadConfig(second_stage=-1), "at least"),
         (lambda: Head(nn.Parameter(torch.zeros(2, 4)), HEADS["clr"], num_layers=1), "reranker of 100 words"),
         (lambda: Head(nn.Parameter(torch.zeros(9, 4)), HEADS["doc"], num_layers=2), "as many layers, got 2"),
     ],
