@@ -13,8 +13,9 @@ class FacetsClient(BlockingMethods):
     """Talks to a Facets server; safe to share between threads, closed by ``with`` or ``close()``.
 
     Every request has a timeout. UNAVAILABLE and RESOURCE_EXHAUSTED are tried again with growing pauses, at
-    most five times and never beyond the timeout. Inputs of any length are cut into requests within the
-    server's limits; results come in the order of the inputs. The first call opens the connection.
+    most five times and never beyond the timeout; of a stream its opening alone. Inputs of any length are cut
+    into requests within the server's limits; results come in the order of the inputs. The first call opens
+    the connection.
 
     Args:
         target: ``HOST:PORT`` (50051 when there is no port), or another name that gRPC resolves.

@@ -4,7 +4,9 @@ import importlib.metadata
 import io
 import itertools
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -235,8 +237,19 @@ _add_commands({"models": server.models, "health": server.health, "status": serve
 app.command("serve", context_settings=server.FOREIGN_OPTIONS)(server.serve)
 
 
+def interrupt_again(dropped: Any) -> None:
+    """Hook for exceptions that nobody can catch: an interrupt that hit a finalizer is sent again, else it is lost."""
+    if issubclass(dropped.exc_type, KeyboardInterrupt):
+        again = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+        again.daemon = True
+        again.start()
+    else:
+        sys.__unraisablehook__(dropped)
+
+
 def main() -> None:
     """Entry point of the console script."""
+    sys.unraisablehook = interrupt_again
     if sys.stdout is None:  # started with it closed
         sentence = "standard output is closed, expected somewhere to write to"
         closed = Failure(sentence=sentence, exit_code=ExitCode.USAGE, code="INVALID_ARGUMENT")

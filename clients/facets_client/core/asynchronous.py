@@ -15,6 +15,7 @@ from facets_client.core.commands import (
     HalfClose,
     Open,
     Operation,
+    Pause,
     Receive,
     Send,
     StreamOperation,
@@ -31,7 +32,7 @@ class AsyncRunner:
 
     def __init__(self, target: str, *, timeout_s: float | None, api_key: str | None, tls: bool | TlsConfig) -> None:
         self._connection = Connection.of(target, timeout_s=timeout_s, api_key=api_key, tls=tls)
-        self._opened: grpc.aio.Channel | None = None
+        self._opened: dict[bool, grpc.aio.Channel] = {}
 
     @property
     def target(self) -> str:
@@ -40,20 +41,20 @@ class AsyncRunner:
 
     async def close(self) -> None:
         """Closes the connection; calls under way are cancelled."""
-        if self._opened:
-            await self._opened.close()
+        for channel in self._opened.values():
+            await channel.close()
 
-    @property
-    def _channel(self) -> grpc.aio.Channel:
-        """The channel; made by the first call, because it belongs to the running event loop."""
-        if self._opened is None:
+    def _channel(self, *, retried: bool) -> grpc.aio.Channel:
+        """A channel, made by its first call, because it belongs to the running event loop."""
+        if retried not in self._opened:
             tls = self._connection.tls
-            options = channel_options(tls)
-            if tls:
-                self._opened = grpc.aio.secure_channel(self.target, credentials(tls), options)
-            else:
-                self._opened = grpc.aio.insecure_channel(self.target, options)
-        return self._opened
+            options = channel_options(tls, retried=retried)
+            self._opened[retried] = (
+                grpc.aio.secure_channel(self.target, credentials(tls), options)
+                if tls
+                else grpc.aio.insecure_channel(self.target, options)
+            )
+        return self._opened[retried]
 
     async def _run(self, operation: Operation[T]) -> T:
         """Runs a unary operation to its result."""
@@ -74,25 +75,31 @@ class AsyncRunner:
         source: AsyncIterator[Any] | None = None
         stream: AsyncStream | None = None
         answer: object = None
+        failed: FacetsClientError | None = None
         try:
             while True:
                 try:
-                    command = operation.send(answer)
+                    command = operation.throw(failed) if failed else operation.send(answer)
                 except StopIteration:
                     return
-                answer = None
+                answer = failed = None
+                try:
+                    if isinstance(command, Call):
+                        answer = await self._call(command)
+                    elif isinstance(command, TakeInput):
+                        source = source or _iterator(command.items)
+                        answer = await _take(source, command.num_items)
+                    elif isinstance(command, Pause):
+                        await asyncio.sleep(command.seconds)
+                    elif isinstance(command, Open):
+                        stream = self._open(command.rpc)
+                    elif not isinstance(command, Emit):
+                        assert stream is not None
+                        answer = await stream.step(command)
+                except FacetsClientError as error:
+                    failed = error
                 if isinstance(command, Emit):
                     yield command.item
-                elif isinstance(command, Call):
-                    answer = await self._call(command)
-                elif isinstance(command, TakeInput):
-                    source = source or _iterator(command.items)
-                    answer = await _take(source, command.num_items)
-                elif isinstance(command, Open):
-                    stream = self._open(command.rpc)
-                else:
-                    assert stream is not None
-                    answer = await stream.step(command)
         finally:
             if stream:
                 stream.close()
@@ -100,7 +107,7 @@ class AsyncRunner:
     async def _call(self, command: Call[Any, Any]) -> Message:
         """One unary call."""
         rpc = command.rpc
-        method = self._channel.unary_unary(
+        method = self._channel(retried=True).unary_unary(
             rpc.path,
             request_serializer=rpc.request.SerializeToString,
             response_deserializer=rpc.response.FromString,
@@ -114,7 +121,7 @@ class AsyncRunner:
             raise client_error(error) from error
 
     def _open(self, rpc: Rpc[Any, Any]) -> "AsyncStream":
-        method = self._channel.stream_stream(
+        method = self._channel(retried=False).stream_stream(
             rpc.path,
             request_serializer=rpc.request.SerializeToString,
             response_deserializer=rpc.response.FromString,

@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar, cast
@@ -16,6 +17,7 @@ from facets_client.core.commands import (
     HalfClose,
     Open,
     Operation,
+    Pause,
     Receive,
     Send,
     StreamOperation,
@@ -24,6 +26,7 @@ from facets_client.core.commands import (
 from facets_client.errors import DeadlineExceededError, FacetsClientError
 
 T = TypeVar("T")
+_STEP_S = 0.5
 
 
 class BlockingRunner:
@@ -31,11 +34,14 @@ class BlockingRunner:
 
     def __init__(self, target: str, *, timeout_s: float | None, api_key: str | None, tls: bool | TlsConfig) -> None:
         self._connection = Connection.of(target, timeout_s=timeout_s, api_key=api_key, tls=tls)
-        options = channel_options(self._connection.tls)
-        if self._connection.tls:
-            self._channel = grpc.secure_channel(self.target, credentials(self._connection.tls), options)
-        else:
-            self._channel = grpc.insecure_channel(self.target, options)
+        self._channel, self._stream_channel = self._connect(retried=True), self._connect(retried=False)
+
+    def _connect(self, *, retried: bool) -> grpc.Channel:
+        config = self._connection.tls
+        options = channel_options(config, retried=retried)
+        if config:
+            return grpc.secure_channel(self.target, credentials(config), options)
+        return grpc.insecure_channel(self.target, options)
 
     @property
     def target(self) -> str:
@@ -44,6 +50,7 @@ class BlockingRunner:
 
     def close(self) -> None:
         """Closes the connection; calls under way are cancelled."""
+        self._stream_channel.close()
         self._channel.close()
 
     def _run(self, operation: Operation[T]) -> T:
@@ -65,25 +72,31 @@ class BlockingRunner:
         source: Iterator[Any] | None = None
         stream: BlockingStream | None = None
         answer: object = None
+        failed: FacetsClientError | None = None
         try:
             while True:
                 try:
-                    command = operation.send(answer)
+                    command = operation.throw(failed) if failed else operation.send(answer)
                 except StopIteration:
                     return
-                answer = None
+                answer = failed = None
+                try:
+                    if isinstance(command, Call):
+                        answer = self._call(command)
+                    elif isinstance(command, TakeInput):
+                        source = source or iter(cast(Iterable[Any], command.items))
+                        answer = list(islice(source, command.num_items))
+                    elif isinstance(command, Pause):
+                        time.sleep(command.seconds)
+                    elif isinstance(command, Open):
+                        stream = self._open(command.rpc)
+                    elif not isinstance(command, Emit):
+                        assert stream is not None
+                        answer = stream.step(command)
+                except FacetsClientError as error:
+                    failed = error
                 if isinstance(command, Emit):
                     yield command.item
-                elif isinstance(command, Call):
-                    answer = self._call(command)
-                elif isinstance(command, TakeInput):
-                    source = source or iter(cast(Iterable[Any], command.items))
-                    answer = list(islice(source, command.num_items))
-                elif isinstance(command, Open):
-                    stream = self._open(command.rpc)
-                else:
-                    assert stream is not None
-                    answer = stream.step(command)
         finally:
             if stream:
                 stream.close()
@@ -103,19 +116,24 @@ class BlockingRunner:
             raise client_error(error) from error
 
     def _open(self, rpc: Rpc[Any, Any]) -> "BlockingStream":
-        method = self._channel.stream_stream(
-            rpc.path,
-            request_serializer=rpc.request.SerializeToString,
-            response_deserializer=rpc.response.FromString,
-        )
-        metadata = self._connection.call_metadata()
-        return BlockingStream(
-            lambda messages: method(messages, metadata=metadata), timeout_s=self._connection.timeout_of(rpc)
-        )
+        metadata = self._connection.call_metadata()  # of the trace that this thread is in
+
+        def start(messages: Iterator[Message]) -> Any:
+            method = self._stream_channel.stream_stream(
+                rpc.path,
+                request_serializer=rpc.request.SerializeToString,
+                response_deserializer=rpc.response.FromString,
+            )
+            return method(messages, metadata=metadata)
+
+        return BlockingStream(start, timeout_s=self._connection.timeout_of(rpc))
 
 
 class BlockingStream:
     """A bidirectional stream.
+
+    All that gRPC does for it is done in threads of its own. Ctrl-C raises in the main thread, at any place; raised
+    within gRPC's code it leaves a lock behind, for which the closing of the channel would wait for ever.
 
     Args:
         start: Opens the stream for an iterator of messages to send.
@@ -124,9 +142,12 @@ class BlockingStream:
 
     def __init__(self, start: Callable[[Iterator[Message]], Any], *, timeout_s: float) -> None:
         self._outgoing: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        self._incoming: queue.SimpleQueue[Message | Exception | None] = queue.SimpleQueue()
         self._timeout_s = timeout_s
-        self._timed_out = False
-        self._call = start(iter(self._outgoing.get, None))
+        self._call: Any = None
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._read, args=(start,), name="facets-stream", daemon=True)
+        self._thread.start()
 
     def step(self, command: Send | Receive | HalfClose) -> Message | None:
         """One step of an operation."""
@@ -148,27 +169,45 @@ class BlockingStream:
 
     def receive(self) -> Message | None:
         """The next message; None at the end of the stream."""
-        timer = threading.Timer(self._timeout_s, self._give_up)
-        timer.daemon = True
-        timer.start()
-        try:
-            return cast(Message, next(self._call))
-        except StopIteration:
+        found = self._next(time.monotonic() + self._timeout_s)
+        if isinstance(found, Message):
+            return found
+        self._incoming.put(found)  # whoever asks again is told the same
+        if found is None:
             return None
-        except grpc.RpcError as error:
-            if self._timed_out:
-                raise DeadlineExceededError(
-                    grpc.StatusCode.DEADLINE_EXCEEDED, f"no answer on the stream for {self._timeout_s:g} s"
-                ) from error
-            raise client_error(error) from error
-        finally:
-            timer.cancel()
+        raise found
+
+    def _next(self, until: float) -> Message | Exception | None:
+        """What comes next, waited for in short steps: not on every system an interrupt ends a wait."""
+        while True:
+            try:
+                return self._incoming.get(timeout=max(0.0, min(_STEP_S, until - time.monotonic())))
+            except queue.Empty:
+                if time.monotonic() >= until:
+                    self.close()
+                    raise DeadlineExceededError(
+                        grpc.StatusCode.DEADLINE_EXCEEDED, f"no answer on the stream for {self._timeout_s:g} s"
+                    ) from None
 
     def close(self) -> None:
         """Cancels what is under way; nothing happens after a regular end."""
+        self._is_closed = True
         self._outgoing.put(None)
-        self._call.cancel()
+        if self._call is not None and self._thread.is_alive():
+            threading.Thread(target=self._call.cancel, name="facets-cancel", daemon=True).start()
 
-    def _give_up(self) -> None:
-        self._timed_out = True
-        self._call.cancel()
+    def _read(self, start: Callable[[Iterator[Message]], Any]) -> None:
+        """Opens the stream and queues what comes: messages, then how it ended."""
+        try:
+            self._call = start(iter(self._outgoing.get, None))
+            if self._is_closed:
+                self._call.cancel()
+            for message in self._call:
+                self._incoming.put(message)
+            self._incoming.put(None)
+        except grpc.RpcError as error:
+            failure = client_error(error)
+            failure.__cause__ = error
+            self._incoming.put(failure)
+        except Exception as error:  # such as that of a closed channel: for whoever waits
+            self._incoming.put(error)

@@ -6,9 +6,10 @@ alone and stands in the file of its service, so the class of the request is enou
 
 import functools
 import json
+import random
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -188,17 +189,33 @@ class TlsConfig:
             raise ValueError("private_key and certificate_chain belong together, got one of them")
 
 
-def channel_options(tls: TlsConfig | None) -> list[tuple[str, str | int]]:
-    """Options of the channel, the retry policy among them."""
-    service_config = {
-        "methodConfig": [{"name": [{"service": service} for service in SERVICES], "retryPolicy": RETRY_POLICY}]
-    }
+def retry_pauses() -> Iterator[float]:
+    """Seconds before each further attempt, as the policy has them."""
+    first, longest = (float(str(RETRY_POLICY[name])[:-1]) for name in ("initialBackoff", "maxBackoff"))
+    for attempt in range(int(str(RETRY_POLICY["maxAttempts"])) - 1):
+        yield min(first * float(str(RETRY_POLICY["backoffMultiplier"])) ** attempt, longest) * random.uniform(0.8, 1.2)
+
+
+def channel_options(tls: TlsConfig | None, *, retried: bool) -> list[tuple[str, str | int]]:
+    """Options of a channel.
+
+    Args:
+        tls: Certificates.
+        retried: Whether gRPC tries failed calls again. It must not where messages follow each other on a stream: it
+            may send the second one while it still sends the first one again, and ends the process by that
+            (https://github.com/grpc/grpc/issues/40283).
+    """
     options: list[tuple[str, str | int]] = [
         ("grpc.max_receive_message_length", MAX_REPLY_BYTES),
-        ("grpc.per_rpc_retry_buffer_size", MAX_RETRY_BYTES),
-        ("grpc.service_config", json.dumps(service_config)),
         ("grpc.primary_user_agent", "facets-client"),
     ]
+    if retried:
+        names = [{"service": service} for service in SERVICES]
+        service_config = {"methodConfig": [{"name": names, "retryPolicy": RETRY_POLICY}]}
+        options.append(("grpc.service_config", json.dumps(service_config)))
+        options.append(("grpc.per_rpc_retry_buffer_size", MAX_RETRY_BYTES))
+    else:
+        options.append(("grpc.enable_retries", 0))
     if tls and tls.server_name:
         options.append(("grpc.ssl_target_name_override", tls.server_name))
     return options

@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from facets_client.core.channel import RequestT, ResponseT, Rpc, rpc_of
-from facets_client.errors import FacetsClientError, FieldViolation, UnavailableError
+from facets_client.core.channel import RequestT, ResponseT, Rpc, retry_pauses, rpc_of
+from facets_client.errors import FacetsClientError, FieldViolation, OverloadedError, UnavailableError
 
 T = TypeVar("T")
 # Input of a stream; the blocking client takes an iterable alone.
@@ -61,6 +61,13 @@ class TakeInput:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait for so many seconds; nothing to answer."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Emit(Generic[T]):
     """Hand an item to the caller; nothing to answer."""
 
@@ -69,7 +76,7 @@ class Emit(Generic[T]):
 
 # A unary operation returns its result; a stream operation emits items.
 Operation = Generator[Call[Any, Any], Any, T]
-Command = Call[Any, Any] | Open | Send | Receive | HalfClose | TakeInput
+Command = Call[Any, Any] | Open | Send | Receive | HalfClose | TakeInput | Pause
 StreamOperation = Generator[Command | Emit[T], Any, None]
 
 
@@ -131,6 +138,22 @@ def index_of(step: str, field: str) -> int | None:
     """3 for the step ``texts[3]`` of a path, when the field is ``texts``."""
     number = step.removeprefix(f"{field}[").removesuffix("]")
     return int(number) if step == f"{field}[{number}]" and number.isdecimal() else None
+
+
+def open_stream(rpc: Rpc[Any, Any], first: Message) -> Generator[Command, Any, Any]:
+    """Opens a stream with its first message, and returns the answer; tried again as unary calls are."""
+    pauses = retry_pauses()
+    while True:
+        yield Open(rpc)
+        try:
+            yield Send(first)
+            return (yield from receive())
+        except (UnavailableError, OverloadedError) as error:
+            pause_s = next(pauses, None)
+            # A server that is full for long, as its disk, does not say when to come again.
+            if pause_s is None or (isinstance(error, OverloadedError) and error.retry_after_s is None):
+                raise
+            yield Pause(max(pause_s, error.retry_after_s or 0.0))
 
 
 def receive() -> Generator[Receive, Any, Any]:

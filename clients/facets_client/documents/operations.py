@@ -14,13 +14,13 @@ from facets_client.core.commands import (
     Emit,
     HalfClose,
     Items,
-    Open,
     Operation,
     Send,
     StreamOperation,
     TakeInput,
     call,
     call_pages,
+    open_stream,
     receive,
 )
 from facets_client.core.operations import (
@@ -177,9 +177,7 @@ class DocumentOperations(RoomOperations):
         """
         limits = yield from self._requests.limits()
         batch_size = min(batch_size, limits.max_documents_per_upsert or batch_size)
-        yield Open(UPSERT_STREAM)
-        yield Send(opening(collection, resume_token, encoded_by))
-        opened = (yield from receive()).opened
+        opened = (yield from open_stream(UPSERT_STREAM, opening(collection, resume_token, encoded_by))).opened
         window = opened.max_unacked_batches or 1
         sequence = opened.last_acked_sequence
         num_under_way = 0

@@ -12,12 +12,12 @@ from facets_client.core.commands import (
     Emit,
     HalfClose,
     Items,
-    Open,
     Operation,
     Send,
     StreamOperation,
     TakeInput,
     move_indices,
+    open_stream,
     receive,
 )
 from facets_client.core.operations import RoomOperations, join, slices, text_bytes
@@ -29,6 +29,7 @@ from facets_client.texts.types import Difference, Method, Order, TextTopics
 
 # Requests of an embedding stream that are under way at the same time.
 _STREAM_WINDOW = 4
+_EMBED_STREAM = rpc_of(texts_pb2.EmbedStreamRequest, texts_pb2.EmbedStreamResponse)
 _RANGES: dict[str, texts_pb2.ScoreRange] = {
     "0..1": texts_pb2.SCORE_RANGE_ZERO_TO_ONE,
     "0..5": texts_pb2.SCORE_RANGE_ZERO_TO_FIVE,
@@ -101,7 +102,7 @@ class TextOperations(RoomOperations):
         window = min(_STREAM_WINDOW, limits.max_stream_window or _STREAM_WINDOW)
         under_way: deque[int] = deque()  # place of the first text of each request
         num_taken = 0
-        yield Open(rpc_of(texts_pb2.EmbedStreamRequest, texts_pb2.EmbedStreamResponse))
+        reply = None  # to the request that opened the stream
         more = True
         while more or under_way:
             while more and len(under_way) < window:
@@ -113,13 +114,18 @@ class TextOperations(RoomOperations):
                         texts=batch[part], model=model, normalize=normalize, dtype=proto_dtype
                     )
                     offset = num_taken + part.start
-                    yield Send(texts_pb2.EmbedStreamRequest(sequence=offset, request=request))
+                    message = texts_pb2.EmbedStreamRequest(sequence=offset, request=request)
+                    if offset:
+                        yield Send(message)
+                    else:
+                        reply = yield from open_stream(_EMBED_STREAM, message)
                     under_way.append(offset)
                 num_taken += len(batch)
-                if not more:
+                if num_taken and not more:
                     yield HalfClose()
             if under_way:
-                reply = yield from receive()
+                if reply is None:
+                    reply = yield from receive()
                 try:
                     if reply.WhichOneof("outcome") == "error":
                         raise status_error(reply.error)
@@ -127,7 +133,8 @@ class TextOperations(RoomOperations):
                     move_indices(error, "texts", under_way[0])
                     raise
                 under_way.popleft()
-                for array in array_from_message(reply.response.facet_embeddings):
+                arrays, reply = array_from_message(reply.response.facet_embeddings), None
+                for array in arrays:
                     yield Emit(array)
 
     def explain(

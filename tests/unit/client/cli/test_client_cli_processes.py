@@ -8,8 +8,10 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
+from facets_client.cli.main import interrupt_again
 from fake_server import FakeServer
 from fake_world import Pace
 from waiting import wait_until
@@ -110,6 +112,17 @@ def test_restart_and_changed_inputs_start_over(start, world, tmp_path):
     assert code == 0
     assert "changed since the interrupted run" in err
     assert "201 records: 201 stored" in out
+
+
+def test_an_interrupt_that_hits_a_finalizer_is_not_lost(monkeypatch):
+    class Dropped:
+        def __del__(self):
+            raise KeyboardInterrupt  # as the handler of Ctrl-C does, wherever Python is; nobody can catch it here
+
+    monkeypatch.setattr(sys, "unraisablehook", interrupt_again)
+    with pytest.raises(KeyboardInterrupt):
+        Dropped()
+        threading.Event().wait(10)
 
 
 def test_standard_input_goes_on_when_fed_again(start, world):

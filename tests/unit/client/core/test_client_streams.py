@@ -1,0 +1,145 @@
+"""Streams of both clients: how they are opened, how they break, and what an interrupt may meet."""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+
+import grpc
+import pytest
+from facets_client import Document, FacetsClient, OverloadedError, UnavailableError
+from facets_client.core.asynchronous import AsyncStream
+from facets_client.core.commands import Send
+from facets_client.documents.streams import from_document
+from facets_client.errors import ServerError
+from facets_proto.v1 import documents_pb2
+from fake_world import Pace, status_of
+
+FULL = status_of(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", retry_after_s=0.02)
+DISK_FULL = status_of(grpc.StatusCode.RESOURCE_EXHAUSTED, "no room", reason="DISK_FULL")
+STARTING = status_of(grpc.StatusCode.UNAVAILABLE, "starting")
+
+
+class BrokenStream:
+    """A stream whose writes fail as grpc.aio's do when the server ends the call at that moment."""
+
+    def __init__(self, trailing: grpc.aio.Metadata) -> None:
+        self._trailing = trailing
+
+    async def write(self, _message: object) -> None:
+        code = grpc.StatusCode.INTERNAL
+        raise grpc.aio.AioRpcError(code, grpc.aio.Metadata(), self._trailing, details="Internal error from Core")
+
+
+def send(trailing: grpc.aio.Metadata) -> None:
+    message = documents_pb2.UpsertStreamRequest()
+    asyncio.run(AsyncStream(BrokenStream(trailing), timeout_s=5.0).step(Send(message)))  # type: ignore[arg-type]
+
+
+def test_a_write_that_breaks_with_the_connection_may_be_retried() -> None:
+    with pytest.raises(UnavailableError, match="broke"):
+        send(grpc.aio.Metadata())
+
+
+def test_the_servers_own_internal_error_stays_one() -> None:
+    with pytest.raises(ServerError):
+        send(grpc.aio.Metadata(("request-id", "1")))
+
+
+@pytest.fixture
+def blocking(server):
+    with FacetsClient(server.target, timeout_s=10) as made:
+        yield made
+
+
+def test_grpc_itself_never_opens_a_stream_again(blocking, world):
+    """It would abort the process: it may send the second message while it repeats the first one."""
+    world.faults["UpsertStream"].extend([FULL] * 3)
+    for number in (1, 2, 3):
+        with pytest.raises(OverloadedError, match="full"):
+            blocking.open_upsert_session("news")
+        assert world.count("UpsertStream") == number
+    blocking.open_upsert_session("news").close()
+
+
+@pytest.mark.parametrize("status", [FULL, STARTING])
+def test_a_stream_that_cannot_be_opened_yet_is_tried_again(client, world, status):
+    world.faults["UpsertStream"].extend([status] * 4)
+    world.faults["EmbedStream"].extend([status] * 4)
+    assert len(list(client.embed_stream([f"text {i}" for i in range(9)], batch_size=2))) == 9
+    acks = list(client.upsert_stream("news", [Document(f"d{i}", "text") for i in range(9)], batch_size=2))
+    assert [ack.sequence for ack in acks] == [1, 2, 3, 4, 5]
+    assert (world.count("EmbedStream"), world.count("UpsertStream")) == (5, 5)
+
+
+def test_trying_to_open_a_stream_ends(client, world):
+    world.faults["EmbedStream"].extend([STARTING] * 9)
+    with pytest.raises(UnavailableError, match="starting"):
+        list(client.embed_stream(["text"]))
+    assert world.count("EmbedStream") == 5
+    world.faults["UpsertStream"].append(DISK_FULL)
+    with pytest.raises(OverloadedError, match="no room"):
+        list(client.upsert_stream("news", [Document("d", "text")]))
+    assert world.count("UpsertStream") == 1
+
+
+def test_no_code_of_grpc_runs_where_an_interrupt_is_raised(blocking):
+    """An interrupt within it leaves a lock behind, and closing the client waits for that lock for ever."""
+    batch = [from_document(Document("d", "text"))]
+    entered = []
+
+    def note(frame, event, _argument):
+        if event == "call" and f"{os.sep}grpc{os.sep}" in frame.f_code.co_filename:
+            entered.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
+
+    blocking.model()
+    before = sys.getprofile()
+    sys.setprofile(note)  # of this thread, which is the main one
+    try:
+        session = blocking.open_upsert_session("news")
+        for _ in range(3):
+            session.send(batch)
+            session.receive_ack()
+        session.finish()
+        session.close()
+        blocking.open_upsert_session("news").close()
+    finally:
+        sys.setprofile(before)
+    assert entered == []
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.02, 0.1])
+def test_interrupted_streams_close(server, world, after_s):
+    world.pace = Pace(2)
+
+    def interrupt():
+        world.pace.wait_until_used_up()
+        threading.Event().wait(after_s)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with FacetsClient(server.target, timeout_s=60) as client:
+        session = client.open_upsert_session("news")
+        threading.Thread(target=interrupt, daemon=True).start()
+        with pytest.raises(KeyboardInterrupt):
+            while True:
+                session.send([from_document(Document("d", "text"))])
+                session.receive_ack()
+        session.close()
+    world.pace.release(100)
+
+
+def test_a_stream_of_a_closed_client_says_so(server):
+    client = FacetsClient(server.target, timeout_s=10)
+    client.close()
+    with pytest.raises(ValueError, match="closed"):
+        client.open_upsert_session("news")
+
+
+def test_how_a_stream_ended_is_said_again(blocking, world):
+    world.break_after_acks.append(0)
+    session = blocking.open_upsert_session("news")
+    session.send([from_document(Document("d", "text"))])
+    for _ in range(2):
+        with pytest.raises(UnavailableError, match="stopping"):
+            session.receive_ack()
