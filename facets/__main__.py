@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from facets.documents.fields import DEFAULT_SEARCH_FIELDS, check_search_fields, searched_parts
-from facets.documents.parts import Reading, from_readings, split_text
+from facets.documents.parts import EncodedText, from_encoded, split_text
 from facets.documents.types import Document, JsonValue
 from facets.errors import FacetsError
 from facets.model import load
@@ -47,22 +47,22 @@ def encode(model: PassageModel, documents: Sequence[Sent], search_fields: Mappin
         for part in one
         if not (problem or model.problem(part.read))
     ]
-    read, nothing = _readings(model, wanted), Reading.of_nothing(model.num_facets, model.dim)
+    read, nothing = _readings(model, wanted), EncodedText.of_nothing(model.num_facets, model.dim)
     answers: list[Answer] = []
     for document, own, one, problem in zip(documents, parts, said, problems, strict=True):
         if problem:
             answers.append(problem)
             continue
-        readings = [nothing if model.problem(part.read) else next(read) for part in one]
-        answers.append(_answer(from_readings(*document, parts=own, said=one, readings=readings)))
+        encoded = [nothing if model.problem(part.read) else next(read) for part in one]
+        answers.append(_answer(from_encoded(*document, parts=own, said=one, encoded=encoded)))
     return answers
 
 
-def _readings(model: PassageModel, texts: Sequence[str]) -> Iterator[Reading]:
+def _readings(model: PassageModel, texts: Sequence[str]) -> Iterator[EncodedText]:
     for start in range(0, len(texts), _TEXTS_AT_A_TIME):
         found = model.encode_passages(texts[start : start + _TEXTS_AT_A_TIME])
         for row in range(len(found.facets)):
-            yield Reading(*found.document(row), int(found.num_tokens[row]), int(found.num_read[row]))
+            yield EncodedText(*found.document(row), int(found.num_tokens[row]), int(found.num_read[row]))
 
 
 def _answer(made: Document) -> dict[str, object]:

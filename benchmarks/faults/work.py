@@ -8,7 +8,8 @@ from pathlib import Path
 
 from benchmarks.faults.stores import DIM, NUM_FACETS, Content, Stores, facets_of
 from facets.documents import Document
-from facets.documents.reindexing import EncodedTexts, TargetModel
+from facets.documents.parts import EncodedText
+from facets.documents.reindexing import TargetModel
 from facets.papers.records import Paper
 from facets.relations.additions import AddedRelation
 from facets.storage import back_up
@@ -124,7 +125,7 @@ class Performer:  # its public methods are the kinds of operations
             revision=str(number),
             num_facets=NUM_FACETS,
             dim=DIM,
-            encode=lambda texts: EncodedTexts(facets=[facets_of(text) for text in texts]),
+            encode=lambda texts: [EncodedText(facets_of(text)) for text in texts],
         )
         self.stores.engine.reindex(name, model)
 

@@ -5,9 +5,10 @@ from facets.documents.diagnosis import MAX_DIAGNOSE_QUERIES, CollectionDiagnosis
 from facets.documents.encoding import check_facets
 from facets.documents.engine import CollectionEngine
 from facets.documents.filters import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range
+from facets.documents.parts import EncodedText
 from facets.documents.ranking import SearchRequest
 from facets.documents.records import CollectionRecord
-from facets.documents.reindexing import EncodedTexts, ReindexStep, TargetModel
+from facets.documents.reindexing import ReindexStep, TargetModel
 from facets.documents.reranking import RankedText, rerank
 from facets.documents.search import check_search
 from facets.documents.types import (
@@ -45,7 +46,7 @@ __all__ = [
     "DeleteResult",
     "Document",
     "DocumentPage",
-    "EncodedTexts",
+    "EncodedText",
     "EngineConfig",
     "Equals",
     "Exists",

@@ -108,35 +108,35 @@ def with_parts(document: Document, parts: tuple[Part, ...], *, num_facets: int) 
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class EncodedText:
     """What a model made of one text: a document's, or that of a part.
 
     Attributes:
         facets: ``[K, D]`` or more, magnitudes kept.
         spans: Where each stands in what was read, ``[K, 2]``; None: the model does not say.
-        num_tokens: Tokens of the text.
+        num_tokens: Tokens of the text; None: the model does not say.
         num_read: How many of them the model has read.
     """
 
     facets: NDArray[np.floating]
-    spans: NDArray[np.integer] | None
-    num_tokens: int
-    num_read: int
+    spans: NDArray[np.integer] | None = None
+    num_tokens: int | None = None
+    num_read: int | None = None
 
     @classmethod
-    def of_nothing(cls, num_facets: int, dim: int) -> "Reading":
-        """Of a part without words."""
+    def of_nothing(cls, num_facets: int, dim: int) -> "EncodedText":
+        """Of a text without words."""
         return cls(np.zeros((num_facets, dim), dtype=np.float16), np.zeros((num_facets, 2), dtype=np.int32), 0, 0)
 
 
-def from_readings(
+def from_encoded(
     id: str,
     text: str,
     payload: Mapping[str, JsonValue],
     *,
     parts: tuple[Part, ...],
     said: Sequence[SearchedText],
-    readings: Sequence[Reading],
+    encoded: Sequence[EncodedText],
 ) -> Document:
     """A document to store, of what a model made of its parts.
 
@@ -146,20 +146,21 @@ def from_readings(
         payload: Its payload.
         parts: Those of the text; none where it is one.
         said: What each says.
-        readings: What the model made of each.
+        encoded: What the model made of each.
     """
-    pairs = zip(said, readings, strict=True)
+    pairs = zip(said, encoded, strict=True)
     spans = [one.in_document(one.kept_spans(read.spans)) for one, read in pairs if read.spans is not None]
+    num_tokens, num_read = ([getattr(one, name) for one in encoded] for name in ("num_tokens", "num_read"))
     return Document(
         id=id,
         text=text,
         payload=payload,
-        facet_embeddings=np.concatenate([one.facets for one in readings]),
-        facet_spans=np.concatenate(spans) if len(spans) == len(readings) else None,
-        num_tokens=sum(one.num_tokens for one in readings),
-        num_read=sum(one.num_read for one in readings),
+        facet_embeddings=np.concatenate([one.facets for one in encoded]),
+        facet_spans=np.concatenate(spans) if len(spans) == len(encoded) else None,
+        num_tokens=None if None in num_tokens else sum(num_tokens),
+        num_read=None if None in num_read else sum(num_read),
         parts=parts,
-        part_facets=[len(one.facets) for one in readings],
+        part_facets=[len(one.facets) for one in encoded],
     )
 
 

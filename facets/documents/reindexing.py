@@ -11,73 +11,23 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.encoding import EncodedBatch, encode_documents
-from facets.documents.fields import SearchedText, check_search_fields
+from facets.documents.fields import check_search_fields
 from facets.documents.index_manager import IndexManager
+from facets.documents.parts import EncodedText, from_encoded
 from facets.documents.records import CollectionRecord, StoreWrite, own_space
 from facets.documents.store import DocumentStore
-from facets.documents.types import Document, StoredDocument
 
 _BATCH = 64  # documents encoded and stored at a time
 _BATCH_BYTES = 2 * 1024 * 1024  # of their texts; one alone may have more
 _TEXTS_AT_A_TIME = 128  # read by the model, some seconds: what it has read is kept when the time is up
 _LAST_BATCH = 256  # so many may be encoded while writes to the collection wait
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EncodedTexts:
-    """What a model made of texts: of documents, or of their parts.
-
-    Attributes:
-        facets: ``[K, D]`` of each text, magnitudes kept; of a long one more than K.
-        spans: ``[K, 2]`` of each, see :class:`facets.documents.Document`; None: the model does not say.
-        num_tokens: ``[N]``, tokens of each text; None: the model does not say.
-        num_read: ``[N]``, how many of them it has read.
-    """
-
-    facets: Sequence[NDArray[np.floating]]
-    spans: Sequence[NDArray[np.integer]] | None = None
-    num_tokens: NDArray[np.integer] | None = None
-    num_read: NDArray[np.integer] | None = None
-
-    def document(self, place: int, of: StoredDocument, said: Sequence[SearchedText]) -> Document:
-        """A stored document with the facets of what its parts say, which begin at ``place``."""
-        own = slice(place, place + len(said))
-        spans = None
-        if self.spans is not None:
-            pairs = zip(said, self.spans[own], strict=True)
-            spans = np.concatenate([part.in_document(part.kept_spans(read)) for part, read in pairs])
-        return Document(
-            id=of.id,
-            text=of.text,
-            payload=of.payload,
-            facet_embeddings=np.concatenate(self.facets[own]),
-            facet_spans=spans,
-            num_tokens=None if self.num_tokens is None else int(self.num_tokens[own].sum()),
-            num_read=None if self.num_read is None else int(self.num_read[own].sum()),
-            parts=of.parts,
-            part_facets=[len(facets) for facets in self.facets[own]],
-        )
-
-    @classmethod
-    def joined(cls, some: Sequence["EncodedTexts"]) -> "EncodedTexts":
-        """What was made of texts some at a time, in their order."""
-        if len(some) == 1:
-            return some[0]
-        spans = [one.spans for one in some if one.spans is not None]
-        tokens = [one.num_tokens for one in some if one.num_tokens is not None]
-        read = [one.num_read for one in some if one.num_read is not None]
-        return cls(
-            facets=[facets for one in some for facets in one.facets],
-            spans=[of_text for of_some in spans for of_text in of_some] if spans else None,
-            num_tokens=np.concatenate(tokens) if tokens else None,
-            num_read=np.concatenate(read) if read else None,
-        )
 
 
 class WroteOf(Protocol):
@@ -94,7 +44,7 @@ class WroteOf(Protocol):
         """Repeats it in the indexes, see :meth:`facets.documents.index_manager.IndexManager.apply`."""
 
 
-Encode = Callable[[Sequence[str]], EncodedTexts]
+Encode = Callable[[Sequence[str]], Sequence[EncodedText]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +56,7 @@ class TargetModel:
         revision: Of the model.
         num_facets: K of one document.
         dim: D.
-        encode: Texts -> facets.
+        encode: What the model makes of each text; of one that it cannot read, nothing.
         space: Of the model; empty: its own.
         search_fields: Fields of payloads that are searched from then on; None: those that the collection has.
     """
@@ -161,7 +111,7 @@ class Reindexer:
         self._lock = threading.Lock()
         self._passed: dict[int, int] = {}  # number of a copy -> rows up to this one are copied or gone
         # Of which copy and rows the model has read the first texts, and what it made of them.
-        self._begun: tuple[tuple[int, ...], list[EncodedTexts]] = ((), [])
+        self._begun: tuple[tuple[int, ...], list[EncodedText]] = ((), [])
 
     def step(self, name: str, target: TargetModel, *, budget_s: float | None) -> ReindexStep:
         """Encodes documents until all are, or the time is up; then the next step goes on.
@@ -261,8 +211,13 @@ class Reindexer:
             encoded = self._encoded(texts, target, of=(copy.number, *rows.tolist()), ends=ends)
             if encoded is None:
                 return True
-            places = np.cumsum([0, *map(len, said)]).tolist()
-            found = [encoded.document(*one) for one in zip(places, originals, said, strict=False)]
+            rest = iter(encoded)
+            found = [
+                from_encoded(
+                    one.id, one.text, one.payload, parts=one.parts, said=own, encoded=[*islice(rest, len(own))]
+                )
+                for one, own in zip(originals, said, strict=True)
+            ]
             batch = encode_documents(found, copy)
             with self._indexes.write_lock:
                 write, kept = self._store.add_copies(copy, rows, batch)
@@ -272,21 +227,20 @@ class Reindexer:
 
     def _encoded(
         self, texts: Sequence[str], target: TargetModel, *, of: tuple[int, ...], ends: float | None
-    ) -> EncodedTexts | None:
+    ) -> Sequence[EncodedText] | None:
         """What the model makes of all texts of a batch; None: the time was up, and the next step goes on."""
         if self._begun[0] != of:
             self._begun = (of, [])
-        done = self._begun[1]
-        first = len(done) * _TEXTS_AT_A_TIME
+        done, first = self._begun[1], len(self._begun[1])
         for start in range(first, len(texts), _TEXTS_AT_A_TIME):
             if start > first and ends is not None and time.monotonic() >= ends:
                 return None
             some = target.encode(texts[start : start + _TEXTS_AT_A_TIME])
             if len(texts) > _TEXTS_AT_A_TIME:  # those of a book are many
-                some = replace(some, facets=[facets.astype(np.float16) for facets in some.facets])
-            done.append(some)
+                some = [replace(one, facets=one.facets.astype(np.float16)) for one in some]
+            done += some
         self._begun = ((), [])
-        return EncodedTexts.joined(done)
+        return done
 
     def _finish(
         self, record: CollectionRecord, copy: CollectionRecord, target: TargetModel, *, ends: float | None

@@ -43,7 +43,7 @@ class NearNames:
         return self._prepared.names[place]
 
     def find(self, text: str, *, top_k: int) -> list[int]:
-        """Places of the names most like a text, best first, ties in the order of the names; what is unlike is left."""
+        """Places of the names most like a text, best first, ties in their order; what is unlike is left out."""
         wanted = _plain(text)
         if not wanted:
             return []
@@ -53,8 +53,9 @@ class NearNames:
             for likeness in (fuzz.token_sort_ratio, fuzz.token_set_ratio)
             for _, _, place in process.extract(wanted, plain, scorer=likeness, limit=_POOL + top_k)
         }
-        scored = sorted((-_likeness(wanted, plain[place]), place) for place in pool)
-        return [place for score, place in scored[:top_k] if -score >= _MIN_LIKENESS]
+        # Of the same words those in the same order come first.
+        scored = sorted((-_likeness(wanted, plain[place]), -fuzz.ratio(wanted, plain[place]), place) for place in pool)
+        return [place for likeness, _, place in scored[:top_k] if -likeness >= _MIN_LIKENESS]
 
 
 class _PreparedNames:

@@ -13,7 +13,7 @@ from congruence.corpus import DIM, K, facets_of, said
 from facets.documents import (
     CollectionEngine,
     Document,
-    EncodedTexts,
+    EncodedText,
     EngineConfig,
     Equals,
     Filter,
@@ -149,10 +149,10 @@ def target(name: str, num_facets: int, *, write: object = None) -> TargetModel:
     """A model that reads the length of a text; it does something else once, between two of its batches."""
     todo = [write]
 
-    def encode(texts: Sequence[str]) -> EncodedTexts:
+    def encode(texts: Sequence[str]) -> list[EncodedText]:
         if callable(act := todo.pop() if todo else None):
             act()
-        return EncodedTexts(facets=[facets_of(len(text) * 31 + ord(text[0]), num_facets) for text in texts])
+        return [EncodedText(facets_of(len(text) * 31 + ord(text[0]), num_facets)) for text in texts]
 
     return TargetModel(name=name, revision="1", num_facets=num_facets, dim=DIM, encode=encode)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, CollectionRecord, Document, JsonValue, Part, UpsertResult, check_facets
 from facets.documents.fields import SearchedText
-from facets.documents.parts import LONGEST_WHOLE_CHARS, Reading, from_readings, split_text, with_parts
+from facets.documents.parts import LONGEST_WHOLE_CHARS, EncodedText, from_encoded, split_text, with_parts
 from facets.documents.types import MAX_PAYLOAD_BYTES
 from facets.errors import ErrorPath, InvalidInputError
 from facets_server.runtime.call_context import CallContext
@@ -264,32 +264,33 @@ class Ingest:
                 documents.append((position, self._as_encoded(document, parts, read)))
         return documents
 
-    def _read(self, batch: PreparedBatch) -> Iterator[Reading]:
+    def _read(self, batch: PreparedBatch) -> Iterator[EncodedText]:
         """What the model made of the texts of a batch, one by one, in their order."""
         if batch.pending is None:
             return
         encoded, num_texts = batch.pending.result(), len(batch.pending.rows.rows)
-        yield from (_reading(encoded, row) for row in range(num_texts))
+        yield from (encoded_text(encoded, row) for row in range(num_texts))
         for start in range(0, len(batch.waiting), TEXTS_AT_A_TIME):
             texts = batch.waiting[start : start + TEXTS_AT_A_TIME]
             encoded = self.served.encode(texts, batch.call)
             for row in range(len(texts)):
-                one = _reading(encoded, row)  # of the many texts of a book: in half precision
+                one = encoded_text(encoded, row)  # of the many texts of a book: in half precision
                 yield replace(one, facets=one.facets.astype(np.float16))
 
-    def _as_encoded(self, document: IncomingDocument, parts: tuple[Part, ...], read: Iterator[Reading]) -> Document:
-        nothing = Reading.of_nothing(self._record.num_facets, self._record.dim)
+    def _as_encoded(self, document: IncomingDocument, parts: tuple[Part, ...], read: Iterator[EncodedText]) -> Document:
+        nothing = EncodedText.of_nothing(self._record.num_facets, self._record.dim)
         said = self._record.said(document.text, document.payload, parts)
-        readings = [nothing if parts and self.served.problem(one.read) else next(read) for one in said]
-        return from_readings(document.id, document.text, document.payload, parts=parts, said=said, readings=readings)
+        encoded = [nothing if parts and self.served.problem(one.read) else next(read) for one in said]
+        return from_encoded(document.id, document.text, document.payload, parts=parts, said=said, encoded=encoded)
 
     def _said(self, document: IncomingDocument) -> SearchedText:
         return self._record.said(document.text, document.payload)[0]
 
 
-def _reading(encoded: Encoded, row: int) -> Reading:
+def encoded_text(encoded: Encoded, row: int) -> EncodedText:
+    """What the model made of one of the texts."""
     stats = encoded.stats[row]
-    return Reading(*encoded.document(row), stats.num_tokens_in_text, stats.num_tokens)
+    return EncodedText(*encoded.document(row), stats.num_tokens_in_text, stats.num_tokens)
 
 
 def _as_given(

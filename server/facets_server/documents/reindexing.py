@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from facets.documents import EncodedTexts, TargetModel
+from facets.documents import EncodedText, TargetModel
+from facets_server.documents.ingest import encoded_text
 from facets_server.runtime.call_context import CallContext
 from facets_server.texts.served import ServedTexts
 
@@ -22,15 +21,14 @@ def target_of(served: ServedTexts, search_fields: Mapping[str, float] | None, ca
     """The model, encoding on behalf of the call, and the fields that are searched; None: as they are."""
     model = served.model
 
-    def encode(texts: Sequence[str]) -> EncodedTexts:
-        encoded = served.encode(texts, call)
-        documents = [encoded.document(place) for place in range(len(texts))]
-        return EncodedTexts(
-            facets=[facets for facets, _ in documents],
-            spans=None if encoded.spans is None else [spans for _, spans in documents if spans is not None],
-            num_tokens=np.array([stats.num_tokens_in_text for stats in encoded.stats]),
-            num_read=np.array([stats.num_tokens for stats in encoded.stats]),
-        )
+    def encode(texts: Sequence[str]) -> list[EncodedText]:
+        known = [place for place, text in enumerate(texts) if not served.problem(text)]
+        found = [EncodedText.of_nothing(model.num_facets, model.dim)] * len(texts)
+        if known:
+            encoded = served.encode([texts[place] for place in known], call)
+            for row, place in enumerate(known):
+                found[place] = encoded_text(encoded, row)
+        return found
 
     return TargetModel(
         name=model.name,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document, EncodedTexts, SearchRequest, TargetModel
+from facets.documents import CollectionEngine, Document, EncodedText, SearchRequest, TargetModel
 from facets.documents.fields import SearchedText, searched_text
 from facets.documents.types import Hit, Part
 from facets.errors import InvalidInputError
@@ -162,9 +162,9 @@ def test_reindex_encodes_fields_and_may_change_them(empty_engine: CollectionEngi
     empty_engine.upsert("docs", [Document(id="a", text=BODY, payload={"title": TITLE}, facet_embeddings=np.eye(2, 4))])
     read: list[str] = []
 
-    def encode(texts: object) -> EncodedTexts:
+    def encode(texts: object) -> list[EncodedText]:
         read.extend(texts)  # type: ignore[arg-type]
-        return EncodedTexts(facets=[np.eye(2, 4)], spans=[np.array([[0, 5], [24, 26]])])
+        return [EncodedText(np.eye(2, 4), np.array([[0, 5], [24, 26]]))]
 
     target = TargetModel(name="m", revision="1", num_facets=2, dim=4, encode=encode, search_fields={"title": 3.0})
     assert empty_engine.reindex("docs", target).done

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document, EncodedTexts, Equals, SearchMode, SearchRequest, TargetModel
+from facets.documents import CollectionEngine, Document, EncodedText, Equals, SearchMode, SearchRequest, TargetModel
 from facets.documents.ranking import fuse, share_of
 from facets.errors import FacetsError, InvalidInputError
 from facets.language.interruption import interrupted_by
@@ -166,7 +166,7 @@ def test_words_move_with_a_reindexed_collection(engine: CollectionEngine) -> Non
         revision="2",
         num_facets=1,
         dim=16,
-        encode=lambda texts: EncodedTexts(facets=np.ones((len(texts), 1, 16), np.float32)),
+        encode=lambda texts: [EncodedText(np.ones((1, 16), np.float32)) for _ in texts],
     )
     engine.reindex("docs", target)
     assert found(engine, "cats") == ["cat"]

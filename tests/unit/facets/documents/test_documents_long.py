@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document, EncodedTexts, SearchRequest, TargetModel
+from facets.documents import CollectionEngine, Document, EncodedText, SearchRequest, TargetModel
 from facets.documents.types import MAX_NUM_FACETS
 from facets.errors import InvalidInputError
 from facets.index.exact import reference_search
@@ -160,12 +160,9 @@ def test_long_documents_move_to_another_model(open_engine: OpenEngine) -> None:
     turned = {document.id: np.roll(document.facet_embeddings, 1, axis=1) for document in documents}
     at = iter(documents)
 
-    def encode(texts: list[str]) -> EncodedTexts:
+    def encode(texts: list[str]) -> list[EncodedText]:
         own = [next(at) for _ in texts]
-        return EncodedTexts(
-            facets=[turned[one.id] for one in own],
-            spans=[one.facet_spans for one in own if one.facet_spans is not None],
-        )
+        return [EncodedText(turned[one.id], one.facet_spans) for one in own]
 
     target = TargetModel(name="new", revision="2", num_facets=3, dim=DIM, encode=encode)  # type: ignore[arg-type]
     assert engine.reindex("docs", target).done

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from facets.documents import (
     CollectionEngine,
     Document,
-    EncodedTexts,
+    EncodedText,
     Equals,
     Part,
     SearchMode,
@@ -263,16 +263,12 @@ def test_damaged_terms_of_a_part_are_counted_anew(
 def test_reindexing_keeps_the_parts(books: CollectionEngine) -> None:
     seen: list[str] = []
 
-    def encode(texts: list[str]) -> EncodedTexts:
+    def encode(texts: list[str]) -> list[EncodedText]:
         seen.extend(texts)
         own = [len(text.split("\n\n")[-1]) for text in texts]  # behind the headings
         facets = [np.full((2, 16), len(text), dtype=np.float32) + np.arange(16) for text in texts]
-        return EncodedTexts(
-            facets=facets,
-            spans=[len(text) - n + np.array([[0, 2], [0, n]]) for text, n in zip(texts, own, strict=True)],
-            num_tokens=np.array(own),
-            num_read=np.array(own),
-        )
+        spans = [len(text) - n + np.array([[0, 2], [0, n]]) for text, n in zip(texts, own, strict=True)]
+        return [EncodedText(*one) for one in zip(facets, spans, own, own, strict=True)]
 
     target = TargetModel(name="other", revision="1", num_facets=2, dim=16, encode=encode)  # type: ignore[arg-type]  # any sequence
     assert books.reindex("docs", target).done
@@ -292,11 +288,11 @@ def test_reindexing_a_long_document_goes_on_where_a_call_ended(books: Collection
     books.upsert("docs", [book("long", texts)])
     sizes: list[int] = []
 
-    def encode(texts: list[str]) -> EncodedTexts:
+    def encode(texts: list[str]) -> list[EncodedText]:
         sizes.append(len(texts))
         if len(sizes) == 2:
             raise TimeoutError
-        return EncodedTexts(facets=[np.full((2, 16), len(text), dtype=np.float32) for text in texts])
+        return [EncodedText(np.full((2, 16), len(text), dtype=np.float32)) for text in texts]
 
     target = TargetModel(name="other", revision="1", num_facets=2, dim=16, encode=encode)  # type: ignore[arg-type]  # any sequence
     assert not books.reindex("docs", target, budget_s=0.0).done

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document, EncodedTexts, EngineConfig, Equals, SearchRequest, TargetModel
+from facets.documents import CollectionEngine, Document, EncodedText, EngineConfig, Equals, SearchRequest, TargetModel
 from facets.documents.index_manager import IndexManager
 from facets.documents.store import SCHEMA, DocumentStore
 from facets.errors import NotFoundError, NotReadyError
@@ -40,7 +40,7 @@ def target(encode: Callable[[Sequence[str]], NDArray[np.float32]] = vectors, rev
         revision=revision,
         num_facets=NUM_FACETS,
         dim=DIM,
-        encode=lambda texts: EncodedTexts(facets=encode(texts)),
+        encode=lambda texts: [EncodedText(facets) for facets in encode(texts)],
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from facets.documents import CollectionEngine, Document, EncodedTexts, TargetModel
+from facets.documents import CollectionEngine, Document, EncodedText, TargetModel
 from facets.errors import InvalidInputError
 
 OpenEngine = Callable[..., CollectionEngine]
@@ -70,13 +70,9 @@ def test_a_collection_remembers_its_space(engine: CollectionEngine, open_engine:
 def test_a_moved_collection_has_the_space_spans_and_counts_of_the_new_model(engine: CollectionEngine) -> None:
     engine.upsert("docs", [document()])
 
-    def encode(texts: object) -> EncodedTexts:
-        return EncodedTexts(
-            facets=np.ones((1, 3, 16), dtype=np.float32),
-            spans=np.array([[[0, 3], [3, 5], [0, 0]]]),
-            num_tokens=np.array([11]),
-            num_read=np.array([10]),
-        )
+    def encode(texts: object) -> list[EncodedText]:
+        facets = np.ones((3, 16), dtype=np.float32)
+        return [EncodedText(facets, np.array([[0, 3], [3, 5], [0, 0]]), num_tokens=11, num_read=10)]
 
     target = TargetModel(name="n", revision="2", space="s", num_facets=3, dim=16, encode=encode)
     assert engine.reindex("docs", target).done

@@ -25,6 +25,12 @@ def test_the_meant_name_comes_first(text: str, expected: str) -> None:
     assert NAMES[NEAR.find(text, top_k=3)[0]] == expected
 
 
+def test_among_names_of_the_same_words_the_one_in_that_order_comes_first() -> None:
+    near = NearNames(["author 1-2", "Author 2-1", "author 1-2"])
+    assert near.find("author 2-1", top_k=3) == [1, 0, 2]
+    assert near.find("author 1-2", top_k=3) == [0, 2, 1]
+
+
 @pytest.mark.parametrize("text", ["", "  ", "!?", "zzzz", "qwxv 17"])
 def test_nothing_is_like_nothing(text: str) -> None:
     assert NEAR.find(text, top_k=3) == []

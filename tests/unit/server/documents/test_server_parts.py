@@ -114,3 +114,14 @@ def test_parts_without_words_and_more_parts_than_are_read_at_once(stub, monkeypa
     facets = np.frombuffer(document.facet_embeddings.data, dtype=np.float32).reshape(document.facet_embeddings.shape)
     assert np.isfinite(facets).all() and len(document.facet_spans) == len(facets)
     assert document.facet_embeddings.dtype == common_pb2.DATA_TYPE_FLOAT32
+
+
+def test_a_part_without_words_has_no_facets_and_moves_with_its_document(stub):
+    hidden = MUSIC * 120 + "\n\n" + "\u200b \u2060" * 1200 + "\n\n" + WEIGHTS * 80
+    upsert(stub, documents_pb2.Document(id="book", text=hidden))
+    request = documents_pb2.ReindexCollectionRequest(name="news", search_fields=documents_pb2.SearchFields())
+    request.search_fields.fields.add(name="topic", weight=1.0)
+    moved = stub.collections.ReindexCollection(request, timeout=60)
+    assert moved.done and [one.name for one in moved.collection.search_fields] == ["topic"]
+    assert "garage" in search(stub, "garage")[0].text
+    assert read(stub, "book").text == hidden
