@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from facets.errors import ConflictError, InvalidInputError, NotFoundError
 from facets.language.near_names import NearNames
 from facets.language.vectors import unit_rows
-from facets.relations.model import PatternEncoder
+from facets.relations.model import RelationModel
 from facets.relations.patterns import tokenize_patterns
 from facets.relations.results import Relation
 from facets.relations.scoring import RelationFacets
@@ -130,7 +130,7 @@ class Additions:
         StorageError: ``data_dir`` cannot be read or is damaged.
     """
 
-    def __init__(self, model: PatternEncoder, data_dir: Path | None) -> None:
+    def __init__(self, model: RelationModel, data_dir: Path | None) -> None:
         self._model = model
         self._lock = threading.Lock()
         self._store = None if data_dir is None else AddedRelationStore(data_dir)

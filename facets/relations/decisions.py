@@ -14,7 +14,7 @@ from torch import Tensor
 
 from facets.language.vectors import unit_rows
 from facets.relations.assertion import Assertion, AssertionStatus
-from facets.relations.model import PatternEncoder
+from facets.relations.model import RelationModel
 from facets.relations.results import (
     FacetMeeting,
     FacetRelations,
@@ -38,7 +38,7 @@ class TrainingPatterns:
         model: Encodes them, and holds their texts.
     """
 
-    def __init__(self, model: PatternEncoder) -> None:
+    def __init__(self, model: RelationModel) -> None:
         self._model = model
         self._texts = tuple(model.table.rows)
         self._lock = threading.Lock()

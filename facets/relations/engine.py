@@ -21,7 +21,7 @@ from facets.relations.entailment import Entailment, background_facets, detect_en
 from facets.relations.entailment_features import PairFeatures
 from facets.relations.entities import EntityFinder, EntitySpan, EntityType
 from facets.relations.extraction import PairMention, group_tails, head_spans, pair_mentions, resolve_spans
-from facets.relations.model import PatternEncoder, RelationModel
+from facets.relations.model import RelationModel
 from facets.relations.patterns import PairLimits, mirrored, tokenize_patterns
 from facets.relations.results import EntityPair, PatternScore, RankedTail, Relation
 from facets.relations.scoring import PatternCache, RelationFacets, ScoreArrays, score_arrays
@@ -42,7 +42,7 @@ class RelationEngine:
         StorageError: ``data_dir`` cannot be read or is damaged.
     """
 
-    def __init__(self, model: PatternEncoder, *, data_dir: str | Path | None = None) -> None:
+    def __init__(self, model: RelationModel, *, data_dir: str | Path | None = None) -> None:
         if model.task != "relations":
             raise InvalidInputError(f"{model.name}: expected a model for relations, got one for {model.task}")
         self.model = model

@@ -21,7 +21,7 @@ from facets.language.wordnet import wordnet
 from facets.relations.assertion import negation_cue
 from facets.relations.entailment_features import PairFeatures, pair_features, word_reason
 from facets.relations.frames import frames
-from facets.relations.model import PatternEncoder
+from facets.relations.model import RelationModel
 from facets.relations.patterns import tokenize_patterns
 from facets.relations.thresholds import CONSTANT, FEATURES, PARAPHRASE_FEATURES, EntailmentWeights
 from facets.relations.wording import Wording, read_wording
@@ -86,7 +86,7 @@ class Entailment:
 
 
 @torch.inference_mode()
-def background_facets(model: PatternEncoder) -> Tensor:
+def background_facets(model: RelationModel) -> Tensor:
     """Unit facets of the patterns that the model saw with most entity pairs, ``[M, D]``."""
     order = np.argsort(-model.table.counts, kind="stable")[:_BACKGROUND_PATTERNS]
     patterns = list(model.table.rows)
@@ -95,7 +95,7 @@ def background_facets(model: PatternEncoder) -> Tensor:
 
 
 def detect_entailment(
-    model: PatternEncoder, premises: Sequence[str], hypotheses: Sequence[str], background_MD: Tensor
+    model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str], background_MD: Tensor
 ) -> list[Entailment]:
     """Whether each premise entails the hypothesis beside it, and the other way round.
 
@@ -133,7 +133,7 @@ def detect_entailment(
 
 
 def entailment_features(
-    model: PatternEncoder, premises: Sequence[str], hypotheses: Sequence[str], background_MD: Tensor
+    model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str], background_MD: Tensor
 ) -> PairFeatures:
     """What ``detect_entailment`` decides by.
 
@@ -164,7 +164,7 @@ def label_probabilities(features: PairFeatures, weights: EntailmentWeights) -> N
 
 
 def _tokenized(
-    model: PatternEncoder, premises: Sequence[str], hypotheses: Sequence[str]
+    model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str]
 ) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     first = tokenize_patterns(premises, model.tokenizer, path=("premises",))
     second = tokenize_patterns(hypotheses, model.tokenizer, path=("hypotheses",))

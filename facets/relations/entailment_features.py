@@ -17,7 +17,7 @@ from torch import Tensor
 from facets.language.interruption import check_interrupted
 from facets.language.wordnet import WordNet, wordnet
 from facets.relations.frames import Frames, frames
-from facets.relations.model import PatternEncoder
+from facets.relations.model import RelationModel
 from facets.relations.scoring import asymmetric_score, generality_score
 from facets.relations.thresholds import FEATURES
 from facets.relations.wording import Wording, read_wording
@@ -54,7 +54,7 @@ class PairFeatures:
 
 @torch.inference_mode()
 def pair_features(
-    model: PatternEncoder,
+    model: RelationModel,
     premises: Sequence[tuple[str, ...]],
     hypotheses: Sequence[tuple[str, ...]],
     background_MD: Tensor,

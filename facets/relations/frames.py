@@ -26,6 +26,7 @@ _NEAR_MODIFIER = 0.8
 Key = tuple[str, ...]
 # A relation, and whether its arguments are exchanged.
 Node = tuple[str, bool]
+Row = tuple[str, list[str], list[str], list[str]]  # name, expressions, what follows, what was before
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,7 @@ class Frames:
         for name, expressions, _, _ in rows:
             for expression in expressions:
                 self._add(name, expression)
-        self._reached = _closure(rows)
-        self._excluded = _exclusions(rows)
+        self._reached, self._excluded = _closure(rows)
         self.readings = lru_cache(_CACHED)(self._find_readings)
 
     def compare(self, premise: Wording, hypothesis: Wording) -> Finding:
@@ -267,7 +267,7 @@ def _skipped(key: Key, words: Sequence[tuple[str, ...]]) -> list[str] | None:
     return [word for word in skipped if word not in LINKS] if place == len(key) else None
 
 
-def _row(line: str) -> tuple[str, list[str], list[str], list[str]]:
+def _row(line: str) -> Row:
     columns = [column.strip() for column in line.split("|")]
     if not 2 <= len(columns) <= _COLUMNS:
         raise ValueError(f"expected name | expressions | what follows | what was before, got {line.strip()!r}")
@@ -276,34 +276,26 @@ def _row(line: str) -> tuple[str, list[str], list[str], list[str]]:
     return columns[0], expressions, follows, before
 
 
-def _exclusions(rows: Sequence[tuple[str, list[str], list[str], list[str]]]) -> dict[str, dict[Node, bool]]:
-    """What each relation excludes, and whether it is only over: behind an exclamation mark."""
-    names = {name for name, *_ in rows}
-    found: dict[str, dict[Node, bool]] = {}
-    for name, _, follows, before in rows:
-        for targets, is_ended in ((follows, False), (before, True)):
-            for target in (target.removeprefix("!") for target in targets if target.startswith("!")):
-                node = (target.removeprefix("~"), target.startswith("~"))
-                if node[0] not in names:
-                    raise ValueError(f"{name}: expected a relation of the table, got {node[0]!r}")
-                found.setdefault(name, {})[node] = is_ended
-    return found
+def _closure(rows: Sequence[Row]) -> tuple[dict[str, dict[Node, Step]], dict[str, dict[Node, bool]]]:
+    """What follows from each relation, by the fewest steps, what holds still before what was; and what each excludes.
 
-
-def _closure(rows: Sequence[tuple[str, list[str], list[str], list[str]]]) -> Mapping[str, Mapping[Node, Step]]:
-    """Everything that follows from each relation, by the fewest steps; what holds still before what was."""
+    What is excluded stands behind an exclamation mark; its value is whether it is only over.
+    """
     edges: dict[str, list[tuple[Node, bool]]] = {name: [] for name, *_ in rows}
+    excluded: dict[str, dict[Node, bool]] = {name: {} for name in edges}
     for name, expressions, follows, before in rows:
-        for targets, was_before in ((follows, False), (before, True)):
-            for target in (target for target in targets if not target.startswith("!")):
-                node = (target.removeprefix("~"), target.startswith("~"))
-                if node[0] not in edges:
-                    raise ValueError(f"{name}: expected a relation of the table, got {node[0]!r}")
+        for target, was_before in (*((t, False) for t in follows), *((t, True) for t in before)):
+            plain = target.removeprefix("!")
+            node = (plain.removeprefix("~"), plain.startswith("~"))
+            if node[0] not in edges:
+                raise ValueError(f"{name}: expected a relation of the table, got {node[0]!r}")
+            if plain != target:
+                excluded[name][node] = was_before
+            else:
                 edges[name].append((node, was_before))
-        plain = {expression for expression in expressions if not expression.startswith("~")}
-        if any(e.startswith("~") and e[1:] in plain for e in expressions):
+        if any(e.startswith("~") and e[1:] in expressions for e in expressions):
             edges[name].append(((name, True), False))  # symmetric
-    return {name: _reached_from(name, edges) for name in edges}
+    return {name: _reached_from(name, edges) for name in edges}, excluded
 
 
 def _reached_from(start: str, edges: Mapping[str, Sequence[tuple[Node, bool]]]) -> dict[Node, Step]:

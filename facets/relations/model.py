@@ -13,7 +13,7 @@ Shape suffixes: B patterns, V word pieces, W width of the encoder.
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -28,7 +28,6 @@ from facets.language.interruption import check_interrupted
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.base import CheckpointModel
 from facets.model.checkpoint import FilesRead, fit_weights, read_config, write_parts
-from facets.model.contract import Model
 from facets.model.passage_checkpoint import (
     PASSAGE_FILES,
     PassageModelConfig,
@@ -79,33 +78,6 @@ class RelationModelConfig(Settings):
     def max_tokens(self) -> int:
         """Word pieces of a pattern that are read, two special ones included; a longer one loses its middle."""
         return self.network.max_tokens
-
-
-class PatternEncoder(Model, Protocol):
-    """A model of patterns."""
-
-    @property
-    def num_relation_facets(self) -> int:
-        """K_rel of a relation."""
-        ...
-
-    @property
-    def relations(self) -> RelationTable:
-        """Relations and their facets."""
-        ...
-
-    @property
-    def table(self) -> PatternTable:
-        """The look-up of seen patterns (universal schema)."""
-        ...
-
-    def encode_patterns(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.float32]:
-        """Facets ``[len(patterns), K, D]`` of tokenized patterns."""
-        ...
-
-    def pattern_vectors(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.float32]:
-        """One unit vector a tokenized pattern, ``[len(patterns), V]``; cosines say how alike patterns are."""
-        ...
 
 
 class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):

@@ -99,31 +99,24 @@ def tokenize_patterns(
     """
     if isinstance(patterns, str):
         raise TypeError(f"{path_text(path)} must be a sequence of str, got one str: try [{patterns[:20]!r}]")
-    pieces: list[str] = []
-    counts: list[int] = []
+    split: list[list[str]] = []
     for position, pattern in enumerate(patterns):
+        where = (*path, position)
         if not isinstance(pattern, str):
-            raise TypeError(f"{path_text((*path, position))} must be a str, got {type(pattern).__name__}")
-        parts = _PLACEHOLDER.split(pattern)
+            raise TypeError(f"{path_text(where)} must be a str, got {type(pattern).__name__}")
+        parts = _PLACEHOLDER.split(pattern)  # every other one is a placeholder
         for argument in (ARG1, ARG2):
             found = parts[1::2].count(argument)
             if found != 1:
-                where = (*path, position)
                 raise InvalidInputError(
                     f"must hold {argument} exactly once, got it {found} times in {pattern[:80]!r}", path=where
                 )
-        pieces += parts
-        counts.append(len(parts))
-    words = tokenizer.words([piece if place % 2 == 0 else "" for place, piece in _numbered(pieces, counts)])
-    result = []
-    start = 0
-    for count in counts:
-        tokens: list[str] = []
-        for place in range(start, start + count):
-            tokens += words[place] if (place - start) % 2 == 0 else [pieces[place]]
-        result.append(tuple(tokens))
-        start += count
-    return result
+        split.append(parts)
+    words = iter(tokenizer.words([piece for parts in split for piece in parts[::2]]))
+    return [
+        tuple(token for place, part in enumerate(parts) for token in ([part] if place % 2 else next(words)))
+        for parts in split
+    ]
 
 
 def sentence_patterns(
@@ -244,10 +237,3 @@ def sentence_groups(
 def mirrored(tokens: Sequence[str]) -> tuple[str, ...]:
     """The same pattern with its arguments exchanged."""
     return tuple(_MIRROR.get(token, token) for token in tokens)
-
-
-def _numbered(pieces: Sequence[str], counts: Sequence[int]) -> Iterator[tuple[int, str]]:
-    start = 0
-    for count in counts:
-        yield from enumerate(pieces[start : start + count])
-        start += count

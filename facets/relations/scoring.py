@@ -16,7 +16,8 @@ from torch import Tensor
 
 from facets.language.interruption import check_interrupted
 from facets.relations.entities import EntityType
-from facets.relations.model import PatternEncoder
+from facets.relations.model import RelationModel
+from facets.relations.tables import RelationTable
 from facets.relations.thresholds import Confidence
 from facets.scoring.facets import unit_facets
 
@@ -212,7 +213,7 @@ class ScoreArrays:
 
 @torch.inference_mode()
 def score_arrays(
-    model: PatternEncoder,
+    model: RelationModel,
     patterns: Sequence[Sequence[str]],
     relations: RelationFacets,
     *,
@@ -235,8 +236,9 @@ def score_arrays(
     confidence = model.relations.confidence
     scores_PR = combined_scores(asymmetric_PR if confidence.use_asymmetric else symmetric_PR, schema_PR, confidence)
     if types is not None:
-        scores_PR = np.clip(scores_PR + confidence.type_weight * _type_scores(model, types, relations), -1.0, 1.0)
-        scores_PR[_refused(model, types, relations)] = -1.0
+        penalties_PR, refused_PR = _type_scores(model.relations, types, relations)
+        scores_PR = np.clip(scores_PR + confidence.type_weight * penalties_PR, -1.0, 1.0)
+        scores_PR[refused_PR] = -1.0
     distances_PR = scores_PR - relations.thresholds
     gaps_PR = scores_PR - scores_PR.max(axis=1, keepdims=True, initial=-1.0)
     logits_PR = confidence.slope * distances_PR + confidence.gap_slope * gaps_PR + confidence.offset
@@ -261,35 +263,22 @@ def combined_scores(
 
 
 def _type_scores(
-    model: PatternEncoder, types: Sequence[tuple[EntityType, EntityType]], relations: RelationFacets
-) -> NDArray[np.float32]:
-    """What the types of both arguments say against relations, ``[P, R]``, at most 0; nothing against added ones."""
-    heads_P, tails_P = _columns(types)
-    penalties_2RT = model.relations.type_penalties[:, np.maximum(relations.rows, 0)]
-    penalties_RP = penalties_2RT[0][:, heads_P] + penalties_2RT[1][:, tails_P]
-    scores_PR: NDArray[np.float32] = penalties_RP.T * (relations.rows >= 0)
-    return scores_PR
+    table: RelationTable, types: Sequence[tuple[EntityType, EntityType]], relations: RelationFacets
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """What the types of both arguments say against relations, ``[P, R]``, at most 0, and which do not take them.
 
-
-def _refused(
-    model: PatternEncoder, types: Sequence[tuple[EntityType, EntityType]], relations: RelationFacets
-) -> NDArray[np.bool_]:
-    """Relations that do not take what the arguments are, ``[P, R]``; added ones take anything."""
-    heads_P, tails_P = _columns(types)
-    refused_2RT = model.relations.refused_types[:, np.maximum(relations.rows, 0)]
-    refused_RP = refused_2RT[0][:, heads_P] | refused_2RT[1][:, tails_P]
-    return refused_RP.T & (relations.rows >= 0)
-
-
-def _columns(types: Sequence[tuple[EntityType, EntityType]]) -> NDArray[np.int64]:
-    """Columns of the types of heads and of tails, ``[2, P]``."""
+    Nothing is said against added relations: they take anything.
+    """
     columns = {type_: column for column, type_ in enumerate(EntityType)}
-    return np.array([[columns[head], columns[tail]] for head, tail in types], dtype=np.int64).reshape(-1, 2).T
+    heads_P, tails_P = ([columns[pair[side]] for pair in types] for side in range(2))
+    rows, is_own_R = np.maximum(relations.rows, 0), relations.rows >= 0
+    penalties_2RT, refused_2RT = table.type_penalties[:, rows], table.refused_types[:, rows]
+    penalties_RP = penalties_2RT[0][:, heads_P] + penalties_2RT[1][:, tails_P]
+    refused_RP = refused_2RT[0][:, heads_P] | refused_2RT[1][:, tails_P]
+    return penalties_RP.T * is_own_R, refused_RP.T & is_own_R
 
 
-def _look_up(
-    model: PatternEncoder, patterns: Sequence[Sequence[str]], relations: RelationFacets
-) -> NDArray[np.float32]:
+def _look_up(model: RelationModel, patterns: Sequence[Sequence[str]], relations: RelationFacets) -> NDArray[np.float32]:
     """Cosines of the rows of the factorized matrix."""
     schema_PR = np.full((len(patterns), len(relations.names)), np.nan, dtype=np.float32)
     rows_P = model.table.find(patterns)
@@ -308,14 +297,14 @@ class PatternCache:
         size: Patterns kept.
     """
 
-    def __init__(self, model: PatternEncoder, *, size: int = _KEPT) -> None:
+    def __init__(self, model: RelationModel, *, size: int = _KEPT) -> None:
         self._model = model
         self._size = size
         self._lock = threading.Lock()
         self._facets: OrderedDict[tuple[str, ...], NDArray[np.float32]] = OrderedDict()
 
     def encode(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.float32]:
-        """See ``PatternEncoder.encode_patterns``."""
+        """See ``RelationModel.encode_patterns``."""
         if not 0 < len(patterns) < _BULK:
             return self._model.encode_patterns(patterns)
         keys = [tuple(pattern) for pattern in patterns]

@@ -32,52 +32,20 @@ _CONFIDENCE = "calibration"  # its name in files
 # As what a recognizer (spaCy's small English pipeline) takes names of each kind: 2,500 openings of Wikipedia articles,
 # 3,000 names of known kinds. What is left to 1 is not known.
 _TAKEN_FOR = {
-    EntityType.PERSON: {EntityType.PERSON: 0.70, EntityType.ORGANIZATION: 0.12, EntityType.PLACE: 0.04},
-    EntityType.ORGANIZATION: {
-        EntityType.ORGANIZATION: 0.69,
-        EntityType.PLACE: 0.08,
-        EntityType.PERSON: 0.06,
-        EntityType.WORK: 0.06,
-        EntityType.GROUP: 0.03,
-    },
-    EntityType.PLACE: {EntityType.PLACE: 0.74, EntityType.ORGANIZATION: 0.11, EntityType.PERSON: 0.09},
-    EntityType.WORK: {
-        EntityType.WORK: 0.56,
-        EntityType.ORGANIZATION: 0.14,
-        EntityType.PLACE: 0.14,
-        EntityType.PERSON: 0.07,
-    },
-    EntityType.EVENT: {
-        EntityType.EVENT: 0.32,
-        EntityType.ORGANIZATION: 0.22,
-        EntityType.PLACE: 0.18,
-        EntityType.WORK: 0.09,
-        EntityType.PERSON: 0.08,
-    },
-    EntityType.GROUP: {EntityType.GROUP: 0.33, EntityType.ORGANIZATION: 0.35, EntityType.PERSON: 0.09},
-    EntityType.THING: {
-        EntityType.GROUP: 0.54,
-        EntityType.ORGANIZATION: 0.11,
-        EntityType.WORK: 0.08,
-        EntityType.PERSON: 0.07,
-        EntityType.PLACE: 0.06,
-        EntityType.THING: 0.02,
-    },
-    EntityType.DATE: {EntityType.DATE: 1.0},
-    EntityType.NUMBER: {EntityType.NUMBER: 1.0},
+    "person": dict(person=0.70, organization=0.12, place=0.04),
+    "organization": dict(organization=0.69, place=0.08, person=0.06, work=0.06, group=0.03),
+    "place": dict(place=0.74, organization=0.11, person=0.09),
+    "work": dict(work=0.56, organization=0.14, place=0.14, person=0.07),
+    "event": dict(event=0.32, organization=0.22, place=0.18, work=0.09, person=0.08),
+    "group": dict(group=0.33, organization=0.35, person=0.09),
+    "thing": dict(group=0.54, organization=0.11, work=0.08, person=0.07, place=0.06, thing=0.02),
+    "date": dict(date=1.0),
+    "number": dict(number=1.0),
 }
 # Kinds of entities in general, in the same openings.
-_SHARES = {
-    EntityType.PERSON: 0.22,
-    EntityType.ORGANIZATION: 0.12,
-    EntityType.PLACE: 0.40,
-    EntityType.WORK: 0.06,
-    EntityType.EVENT: 0.04,
-    EntityType.GROUP: 0.02,
-    EntityType.THING: 0.08,
-    EntityType.DATE: 0.04,
-    EntityType.NUMBER: 0.02,
-}
+_SHARES = dict(
+    person=0.22, organization=0.12, place=0.40, work=0.06, event=0.04, group=0.02, thing=0.08, date=0.04, number=0.02
+)
 _DOUBT = 0.1  # of a relation's own pairs, which may be of kinds not seen in training
 
 

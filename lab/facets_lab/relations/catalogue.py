@@ -54,19 +54,6 @@ class CatalogueEntry(Settings):
         self.require("example", marks == [1, 1, 1, 1], "a sentence with one [head] and one {tail}")
         return self
 
-    @property
-    def example_sentence(self) -> str:
-        """The example without the marks of its arguments."""
-        return self.example.translate(str.maketrans("", "", "[]{}"))
-
-
-@dataclass(frozen=True, slots=True)
-class CanonicalName:
-    """What a name means: the canonical relation, head and tail exchanged where it is an inverse."""
-
-    name: str
-    is_inverse: bool = False
-
 
 class RelationCatalogue(Settings):
     """All relations of a catalogue (``lab/configs/relations-en.toml``); every name and alias stands there once.
@@ -75,7 +62,7 @@ class RelationCatalogue(Settings):
         >>> entry = {"name": "capital", "inverse_aliases": ["capitalOf"], "head": ["place"], "tail": ["place"]}
         >>> entry |= {"example": "{Paris} is the capital of [France].", "description": "Where a government is."}
         >>> RelationCatalogue.from_dict({"relation": [entry]}).canonical("capitalOf")
-        CanonicalName(name='capital', is_inverse=True)
+        ('capital', True)
     """
 
     relation: Annotated[list[CatalogueEntry], Field(min_length=1)]
@@ -98,25 +85,25 @@ class RelationCatalogue(Settings):
         """
         return cls.from_toml(path)
 
-    def names(self) -> Mapping[str, CanonicalName]:
-        """What each name and alias means."""
-        meanings: dict[str, CanonicalName] = {}
+    def meanings(self) -> dict[str, tuple[str, bool]]:
+        """The canonical relation behind each name and alias, and whether head and tail are exchanged."""
+        meanings: dict[str, tuple[str, bool]] = {}
         for entry in self.relation:
-            meanings |= dict.fromkeys([entry.name, *entry.aliases], CanonicalName(entry.name))
-            meanings |= dict.fromkeys(entry.inverse_aliases, CanonicalName(entry.name, is_inverse=True))
+            meanings |= dict.fromkeys([entry.name, *entry.aliases], (entry.name, False))
+            meanings |= dict.fromkeys(entry.inverse_aliases, (entry.name, True))
         return meanings
 
-    def canonical(self, name: str) -> CanonicalName:
-        """What a name means; unknown names mean themselves."""
-        return self.names().get(name, CanonicalName(name))
+    def canonical(self, name: str) -> tuple[str, bool]:
+        """As ``meanings`` of one name; unknown names mean themselves."""
+        return self.meanings().get(name, (name, False))
 
     def canonical_triples(self, triples: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
         """Triples head, tail, relation under canonical names, each once; symmetric ones as they are given."""
-        meanings = self.names()
+        meanings = self.meanings()
         result = []
         for head, tail, name in triples:
-            meaning = meanings.get(name, CanonicalName(name))
-            result.append((tail, head, meaning.name) if meaning.is_inverse else (head, tail, meaning.name))
+            relation, is_inverse = meanings.get(name, (name, False))
+            result.append((tail, head, relation) if is_inverse else (head, tail, relation))
         return list(dict.fromkeys(result))
 
 

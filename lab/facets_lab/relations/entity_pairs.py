@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
+from operator import itemgetter
 from pathlib import Path
 
 from facets.language.files import read_lines
@@ -175,7 +176,7 @@ class DocumentMiner:
         found += [(m.start(), -m.end(), _iso_date(m)) for m in _DATE.finditer(text)]
         if aliases is not None:
             found += [(m.start(), -m.end(), subject) for m in aliases.finditer(text)]
-        return list(_longest([*found, *more]))
+        return _longest([*found, *more])
 
 
 def _is_list(tokens: Sequence[str]) -> bool:
@@ -183,10 +184,13 @@ def _is_list(tokens: Sequence[str]) -> bool:
     return ENTITY in tokens and all(token in _LIST_TOKENS for token in tokens)
 
 
-def _longest(found: list[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
-    numbered = [(start, end, place) for place, (start, end, _) in enumerate(found)]
-    for start, end, place in longest_from_left(numbered):
-        yield start, end, found[place][2]
+def _longest(found: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Start, negative end and name in any order -> start, end and name without overlap, the longest from the left."""
+    chosen: list[tuple[int, int, str]] = []
+    for start, negative_end, name in sorted(found, key=itemgetter(0, 1)):
+        if not chosen or start >= chosen[-1][1]:
+            chosen.append((start, -negative_end, name))
+    return chosen
 
 
 def _subject_aliases(subject: str, opening: str) -> "re.Pattern[str] | None":
@@ -287,13 +291,3 @@ def document_blocks(files: Sequence[Path], max_chars: int) -> Iterator[list[tupl
                 block, num_chars = [], 0
     if block:
         yield block
-
-
-def longest_from_left(found: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
-    """``(start, -end, tag)`` in any order -> ``(start, end, tag)`` that do not overlap, the longest from the left."""
-    found.sort()
-    border = 0
-    for start, negative_end, tag in found:
-        if start >= border:
-            border = -negative_end
-            yield start, border, tag

@@ -21,10 +21,9 @@ from facets.relations.model import RelationModel
 from facets.relations.patterns import ARG1, ARG2
 from facets.relations.scoring import combined_scores
 from facets_lab.evaluation.comparison import EvaluationTask, if_installed, load_systems, minilm
-from facets_lab.evaluation.files import read_lines
 from facets_lab.evaluation.statistics import Metrics, with_intervals
+from facets_lab.relations.data import KB_PREFIX, read_cells
 
-KB_PREFIX = "kb:"
 _ARGUMENT = re.compile(r"\$ARG[12](?![A-Za-z0-9])")
 _NO_SCORE = -1e9
 MARGINS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 2.0)
@@ -140,20 +139,10 @@ def read_pairs(path: Path) -> PairData:
     """
     pairs: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
     num_rows = 0
-    for where, line in read_lines(path):
-        if not line.strip():
-            continue
+    for head, tail, said, _ in read_cells(path):
         num_rows += 1
-        parts = line.split("\t")
-        if len(parts) != 4 or not all(parts) or not (parts[3].isascii() and parts[3].isdigit()):
-            raise InvalidInputError(
-                f"{where}: expected entity<TAB>entity<TAB>pattern or kb:relation<TAB>count, got {line[:80]!r}"
-            )
-        own = pairs.setdefault((parts[0], parts[1]), ([], []))
-        if parts[2].startswith(KB_PREFIX):
-            own[1].append(parts[2].removeprefix(KB_PREFIX))
-        else:
-            own[0].append(parts[2])
+        own = pairs.setdefault((head, tail), ([], []))
+        own[said.startswith(KB_PREFIX)].append(said.removeprefix(KB_PREFIX))
     complete = [own for own in pairs.values() if own[0] and own[1]]
     if not complete:
         raise InvalidInputError(f"{path} must have a pair with a pattern and a relation, got none in {num_rows} rows")

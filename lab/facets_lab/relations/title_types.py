@@ -8,111 +8,13 @@ for the rest.
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from facets.errors import InvalidInputError
 from facets.language.files import read_lines
 from facets.relations.entities import EntityFinder, EntityType
 from facets_lab.relations.entity_pairs import bare_name
-
-_NOUNS = {
-    EntityType.PERSON: (
-        "actor actress artist author writer novelist poet playwright composer musician singer songwriter rapper "
-        "pianist guitarist drummer violinist painter sculptor architect engineer scientist physicist chemist "
-        "biologist mathematician astronomer philosopher economist historian politician statesman president king "
-        "queen emperor empress prince princess duke duchess pharaoh monarch sultan tsar ruler general admiral "
-        "officer soldier commander leader revolutionary activist lawyer judge jurist physician psychologist "
-        "psychiatrist psychoanalyst theologian priest bishop saint pope cardinal monk missionary rabbi prophet "
-        "explorer navigator inventor businessman businesswoman entrepreneur industrialist banker journalist "
-        "broadcaster editor critic comedian director filmmaker producer screenwriter cartoonist animator dancer "
-        "choreographer conductor model footballer player cricketer golfer boxer wrestler swimmer cyclist driver "
-        "athlete sprinter jockey coach manager astronaut cosmonaut pilot aviator spy criminal outlaw murderer "
-        "pirate nobleman aristocrat earl count baron baroness lord lady chancellor governor senator diplomat "
-        "ambassador minister programmer linguist anthropologist sociologist archaeologist geologist botanist "
-        "zoologist naturalist geographer educator teacher scholar academic professor mystic orator rhetorician "
-        "scribe translator humanist reformer abolitionist feminist suffragist nurse man woman member character "
-        "deity god goddess hero figure nymph titan giant wizard superhero villain daughter son wife husband "
-        "brother sister mother father designer photographer illustrator performer entertainer magician personality "
-        "host presenter chef skater skier gymnast pitcher quarterback goaltender outfielder baseman lyricist "
-        "bassist keyboardist saxophonist trumpeter organist cellist virtuoso soprano tenor baritone logician "
-        "statistician cryptographer meteorologist paleontologist virologist microbiologist biochemist neurologist "
-        "surgeon pharmacist essayist satirist dramatist biographer chronicler engraver printer publisher patron "
-        "founder mercenary warlord nationalist anarchist communist dictator pretender heir consort noble knight "
-        "samurai shogun"
-    ),
-    EntityType.ORGANIZATION: (
-        "company corporation organization organisation band group team club university college school institute "
-        "agency party bank airline manufacturer brewery conglomerate firm label orchestra church denomination "
-        "order union association federation league army navy force regiment brigade division battalion corps "
-        "parliament legislature senate court government ministry department commission council committee "
-        "institution foundation charity society network station broadcaster channel newspaper magazine publisher "
-        "retailer chain developer studio cooperative duo trio quartet ensemble choir franchise militia gang "
-        "syndicate bureau authority academy gymnasium seminary alliance confederation coalition movement faction "
-        "cartel congregation consortium subsidiary operator supplier provider automaker carmaker shipbuilder brand "
-        "sorority fraternity lodge museum library hospital organisations"
-    ),
-    EntityType.PLACE: (
-        "city town village municipality commune capital country nation state province region county district "
-        "borough republic kingdom empire island islands archipelago peninsula continent mountain mountains range "
-        "peak hill volcano river lake sea ocean bay gulf strait desert forest valley canyon plain plateau coast "
-        "beach park reserve territory colony settlement suburb neighborhood neighbourhood area parish prefecture "
-        "oblast canton department arrondissement township hamlet community place port harbour harbor airport "
-        "station bridge tunnel road street highway motorway canal dam castle palace fortress fort cathedral abbey "
-        "monastery temple mosque synagogue shrine tower building skyscraper house stadium arena theatre theater "
-        "hall monument cemetery tomb pyramid ruin ruins site zoo garden gardens square island-country principality "
-        "duchy dependency possession dynasty caliphate sultanate emirate seat resort location metropolis waterway "
-        "stream creek tributary glacier cave crater moon planet star galaxy constellation nebula asteroid cluster "
-        "railway railroad line venue observatory laboratory prison camp base spaceport aqueduct wall gate pier "
-        "lighthouse mansion villa estate isthmus cape headland reef atoll lagoon wetland marsh steppe basin "
-        "rainforest savanna oasis fjord enclave exclave homeland land lands polity city-state condominium "
-        "protectorate mandate subdivision division bioregion"
-    ),
-    EntityType.WORK: (
-        "film movie novel book play opera symphony song album single poem epic painting sculpture series show "
-        "sitcom drama musical ballet novella story trilogy anthology collection essay treatise manuscript comic "
-        "manga anime game videogame soundtrack cantata concerto oratorio hymn anthem fresco journal encyclopedia "
-        "dictionary text scripture gospel codex constitution act law treaty charter document declaration memoir "
-        "autobiography documentary soap program programme cartoon sketch fable ballad suite sonata quartets mass "
-        "requiem textbook"
-    ),
-    EntityType.EVENT: (
-        "war battle siege revolution rebellion revolt uprising conflict massacre festival holiday championship "
-        "tournament olympics games competition race election referendum disaster earthquake eruption hurricane "
-        "cyclone famine epidemic pandemic explosion accident crash assassination coup conference summit campaign "
-        "operation invasion crusade genocide trial scandal crisis ceremony event period era epoch age mission "
-        "expedition feast celebration match cup season strike riot protest incident attack bombing raid mutiny "
-        "purge fire flood"
-    ),
-    EntityType.GROUP: (
-        "language languages dialect dialects people peoples tribe tribes ethnicity religion sect nationality "
-        "pidgin creole"
-    ),
-    EntityType.DATE: ("year day month decade century millennium date week"),
-    EntityType.NUMBER: ("number integer prime constant"),
-    EntityType.THING: (
-        "species genus family breed plant tree animal bird fish insect mammal reptile dinosaur fungus bacterium "
-        "virus disease disorder syndrome condition cancer infection drug medication compound element metal mineral "
-        "rock acid substance chemical gas alloy material protein enzyme hormone vitamin molecule particle fruit "
-        "vegetable spice herb dish soup sauce cheese bread dessert cake beverage drink beer wine whisky liquor "
-        "cocktail food cuisine instrument device machine tool weapon rifle pistol gun tank missile bomb aircraft "
-        "airplane helicopter fighter bomber rocket spacecraft satellite ship submarine battleship cruiser "
-        "destroyer carrier vessel car automobile vehicle motorcycle bicycle locomotive train engine computer "
-        "processor microprocessor console software language program system protocol standard format algorithm "
-        "theorem equation theory hypothesis law principle concept idea doctrine ideology philosophy field branch "
-        "discipline science study method technique process procedure practice sport martial dance music genre "
-        "style movement award prize medal decoration title rank profession occupation office currency coin unit "
-        "measure symbol letter alphabet font typeface word term phrase name surname color colour fabric textile "
-        "garment clothing hat shoe toy flower grass shrub crop grain nut seed oil reaction phenomenon effect force "
-        "energy wave light radiation property quantity function set group structure tissue organ bone muscle cell "
-        "gene therapy treatment operation test technology product model type form kind class variety cultivar "
-        "subspecies order phylum myth legend belief ritual sacrament meditation position state act skill art"
-    ),
-}
-# A word in several rows has the kind of the first (``language`` of people, ``law`` of parliaments).
-_KIND_OF_NOUN: dict[str, EntityType] = {}
-for _kind, _words in _NOUNS.items():
-    for _word in _words.split():
-        _KIND_OF_NOUN.setdefault(_word, _kind)
 
 _MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
 _COPULA = re.compile(r"\b(?:is|was|are|were|refers to|is considered|became)\s+(?:(?:an?|the|one of the|any)\s+)?")
@@ -137,6 +39,19 @@ _OPENING_CHARS = 600
 _PHRASE_CHARS = 120
 _MAX_SEGMENTS = 4
 _MAX_ASKED = 20_000  # titles that a recogniser is asked about
+
+
+@cache
+def _kind_of_noun() -> dict[str, EntityType]:
+    """The kind that each noun tells; a word in several rows has that of the first (``law`` is of parliaments)."""
+    kinds: dict[str, EntityType] = {}
+    kind = EntityType.UNKNOWN
+    for line in Path(__file__).with_name("title_nouns.txt").read_text(encoding="ascii").splitlines():
+        if line.startswith("["):
+            kind = EntityType(line.strip("[]"))
+        elif not line.startswith("#"):
+            kinds = dict.fromkeys(line.split(), kind) | kinds
+    return kinds
 
 
 def type_of_opening(title: str, opening: str) -> EntityType:
@@ -169,8 +84,8 @@ def type_of_opening(title: str, opening: str) -> EntityType:
     marked = _PARENTHESIS.search(title)
     for words in (marked.group(1) if marked else "", bare_name(title).partition(" of ")[0]):
         found = _WORD.findall(words.lower())
-        if found and found[-1] in _KIND_OF_NOUN and (marked or " " in title):
-            return _KIND_OF_NOUN[found[-1]]
+        if found and found[-1] in _kind_of_noun() and (marked or " " in title):
+            return _kind_of_noun()[found[-1]]
     return EntityType.UNKNOWN
 
 
@@ -184,8 +99,8 @@ def _kind_of_phrase(text: str) -> EntityType:
         while len(words) > 1 and words[-1].endswith(("ing", "ed", "ly")):  # ``a sovereign state comprising``
             words.pop()
         for form in (words[-1], words[-1].removesuffix("s"), words[-1].rpartition("-")[2]) if words else ():
-            if form in _KIND_OF_NOUN:
-                return _KIND_OF_NOUN[form]
+            if form in _kind_of_noun():
+                return _kind_of_noun()[form]
         if end is not None:
             break
     return EntityType.UNKNOWN

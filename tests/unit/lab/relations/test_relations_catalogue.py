@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from facets_lab.relations.catalogue import CanonicalName, RelationCatalogue, read_phrases
+from facets_lab.relations.catalogue import RelationCatalogue, read_phrases
 
 from facets.errors import ConfigError, InvalidInputError
 from facets.relations import EntityType
@@ -20,10 +20,9 @@ CAPITAL = {
 
 def test_names_aliases_and_inverses_lead_to_the_canonical_relation() -> None:
     catalogue = RelationCatalogue.from_dict({"relation": [CAPITAL]})
-    assert catalogue.canonical("capitalCity") == CanonicalName("capital")
-    assert catalogue.canonical("capitalOf") == CanonicalName("capital", is_inverse=True)
-    assert catalogue.canonical("somethingElse") == CanonicalName("somethingElse")
-    assert catalogue.relation[0].example_sentence == "Paris is the capital of France."
+    assert catalogue.canonical("capitalCity") == ("capital", False)
+    assert catalogue.canonical("capitalOf") == ("capital", True)
+    assert catalogue.canonical("somethingElse") == ("somethingElse", False)
 
 
 def test_canonical_triples_are_turned_round_and_come_once() -> None:
@@ -58,7 +57,7 @@ def test_shipped_catalogue_names_the_relations_people_try_and_has_phrases_for_al
     assert set(phrases) == {entry.name for entry in catalogue.relation}
     tried = "birthPlace deathPlace capital spouse founder employer location director author isPartOf"
     assert all(len(phrases[name]) >= 15 for name in tried.split())
-    assert catalogue.canonical("authorOf") == CanonicalName("author", is_inverse=True)
+    assert catalogue.canonical("authorOf") == ("author", True)
     assert next(e for e in catalogue.relation if e.name == "spouse").symmetric
     assert catalogue.relation[0].head == [EntityType.PERSON]
 
