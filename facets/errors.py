@@ -137,6 +137,10 @@ class StoreGoneError(StorageError):
     """The files were deleted, moved or replaced while they were open. Stop, put them back, and start again."""
 
 
+class WritesLostError(StorageError):
+    """Acknowledged writes are gone: a standby without them was promoted, or a backup restored. Write them again."""
+
+
 class StoreInUseError(StorageError):
     """Another process has the store open. Stop that process or choose another directory."""
 

@@ -12,6 +12,10 @@ documents, streams and their tokens, collections made, moved and deleted, added 
 backups beside them that are killed too, and clocks of servers that are five years ahead or behind. What three of the
 callers saw of the same documents, also with ``min_revision``, must be linearizable, over all kills of a directory.
 
+``--failovers`` do it to two servers on one PostgreSQL and to its primary, whose synchronous standby is promoted:
+callers write through either server and read through both, writes go on within 10 seconds, and meanwhile calls fail
+with UNAVAILABLE alone.
+
 JSON on standard output; exit code 1 and a line each for whatever was lost in silence.
 """
 
@@ -25,6 +29,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.faults.damage import damages
+from benchmarks.faults.failovers import FailoverFaults
 from benchmarks.faults.rounds import Faults
 from benchmarks.faults.rpcs import RpcFaults
 
@@ -32,8 +37,11 @@ from benchmarks.faults.rpcs import RpcFaults
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the faults; 1 when something was lost in silence."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__.splitlines()[0])
-    for name, default in (("kills", 100), ("rpc-kills", 0), ("damages", 100), ("full-disks", 100), ("power-losses", 0)):
-        parser.add_argument(f"--{name}", type=int, default=default, help=f"how many (default {default})")
+    defaults = {"kills": 100, "damages": 100, "full_disks": 100, "power_losses": 0, "rpc_kills": 0, "failovers": 0}
+    for name, default in defaults.items():
+        parser.add_argument(
+            f"--{name.replace('_', '-')}", type=int, default=default, help=f"how many (default {default})"
+        )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--work-dir", type=Path, help="keeps the last directories (default: a temporary folder)")
     given = parser.parse_args(argv)
@@ -45,15 +53,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         faults.full_disks(given.full_disks)
         faults.power_losses(given.power_losses)
         # Last: calls need threads, and a process with threads must not fork.
-        rpcs = RpcFaults(Path(temporary) / "rpcs", given.seed) if given.rpc_kills else None
-        if rpcs is not None:
-            rpcs.kills(given.rpc_kills)
-            faults.failures += rpcs.failures
+        asked = (("rpcs", RpcFaults, given.rpc_kills), ("failovers", FailoverFaults, given.failovers))
+        called = {name: kind(Path(temporary) / name, given.seed) for name, kind, count in asked if count}
+        for name, _, count in asked:
+            if count:
+                called[name].kills(count)
+                faults.failures += called[name].failures
     report = {
-        **{"benchmark": "faults", "kills": given.kills, "damages": given.damages, "full_disks": given.full_disks},
-        **{"power_losses": given.power_losses, "rpc_kills": given.rpc_kills},
+        **{"benchmark": "faults", **{name: getattr(given, name) for name in defaults}},
         **{"seed": given.seed, "documents_compared": faults.num_documents, "failures": len(faults.failures)},
-        **{"rpcs": None if rpcs is None else rpcs.report(), "outcomes": dict(sorted(faults.counts.items()))},
+        **{name: run.report() for name, run in called.items()},
+        **{"outcomes": dict(sorted(faults.counts.items()))},
         **{"load": [round(one, 1) for one in os.getloadavg()], "seconds": round(time.perf_counter() - start, 1)},
     }
     print(json.dumps(report, indent=2))

@@ -8,6 +8,7 @@ things, so what each finds afterwards is judged by itself; only those of the reg
 
 import copy
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 from facets_proto.v1 import (
     documents_pb2,
     documents_pb2_grpc,
+    filters_pb2,
     papers_pb2,
     papers_pb2_grpc,
     relations_pb2,
@@ -35,6 +37,7 @@ WORDS = "the cat and a dog ran to an old house by the river where music was on a
 _IDS = 40  # of a collection
 _SAME = 0.98  # cosine of a facet that was stored and the same one made again
 Held = dict[str, Any]  # plain values
+_NEWEST_LOCK = threading.Lock()
 
 
 class Caller:
@@ -243,44 +246,51 @@ class RegisterCaller(Caller):
         rng: His choices.
         number: His.
         histories: By register, what all of them saw; shared.
+        newest: The latest revision that any of them heard of; shared.
     """
 
     name = "registers"
     NUM_REGISTERS = 3
 
-    def __init__(self, rng: random.Random, number: int, histories: list[list[Access]]) -> None:
+    def __init__(self, rng: random.Random, number: int, histories: list[list[Access]], newest: list[int]) -> None:
         super().__init__(rng, {})
-        self._number, self._histories, self._revision = number, histories, 0
+        self._number, self._histories, self._newest = number, histories, newest
 
     def step(self, channel: grpc.Channel) -> None:
         """One write or one read of one register."""
         stub = documents_pb2_grpc.DocumentServiceStub(channel)
         register = self.rng.randrange(self.NUM_REGISTERS)
         ids, began = [f"r{register}-{place}" for place in range(2)], time.monotonic()
-        kind = self.rng.choices(["write", "delete", "read", "read yours"], [4, 1, 3, 3])[0]
+        kind = self.rng.choices(["write", "delete", "read", "search"], [4, 1, 4, 3])[0]
+        history = self._histories[register]
         if kind in ("write", "delete"):
             value = self.text() if kind == "write" else None
             call, request = (
-                (stub.Upsert, _upsert(self.name, dict.fromkeys(ids, value)))
+                (stub.Upsert, _upsert(self.name, dict.fromkeys(ids, value), register=register))
                 if value is not None
                 else (stub.DeleteDocuments, documents_pb2.DeleteDocumentsRequest(collection=self.name, ids=ids))
             )
-            history = self._histories[register]
-            place = len(history)
             history.append(pending := Access(began, float("inf"), value, is_write=True, certain=False))
             reply = call(request, timeout=_TIMEOUT_S)
-            place = history.index(pending)
-            history[place] = Access(began, time.monotonic(), value, is_write=True)
-        else:
-            least = self._revision if kind == "read yours" else 0
-            request = documents_pb2.GetDocumentsRequest(collection=self.name, ids=ids, min_revision=least)
+            self._heard(reply.index_revision)
+            history[history.index(pending)] = Access(began, time.monotonic(), value, is_write=True)
+            return
+        if kind == "read":
+            request = documents_pb2.GetDocumentsRequest(collection=self.name, ids=ids)
             reply = stub.GetDocuments(request, timeout=_TIMEOUT_S)
-            found = {document.text for document in reply.documents}
-            value = None if not found else found.pop() if len(found) == 1 and len(reply.documents) == 2 else "torn"
-            self._histories[register].append(Access(began, time.monotonic(), value, is_write=False))
+            texts = [document.text for document in reply.documents]
+        else:  # by the index, which has to have all that was acknowledged to anybody
+            least = self._newest[0]
+            reply = stub.Search(_register_search(self.name, register, least), timeout=_TIMEOUT_S)
+            texts = [hit.text for hit in reply.results[0].hits]
             if reply.index_revision < least:
                 raise AssertionError(f"min_revision {least} was answered at {reply.index_revision}")
-        self._revision = max(self._revision, reply.index_revision)
+        value = None if not texts else texts[0] if len(texts) == 2 and len(set(texts)) == 1 else "torn"
+        history.append(Access(began, time.monotonic(), value, is_write=False))
+
+    def _heard(self, revision: int) -> None:
+        with _NEWEST_LOCK:
+            self._newest[0] = max(self._newest[0], revision)
 
     def judge(self, channel: grpc.Channel) -> str:
         """Nothing: the order of all calls is judged at the end."""
@@ -308,7 +318,9 @@ def found_in(channel: grpc.Channel, name: str) -> Held:
         _check_facets(channel, model, page.documents)
         for id, text in list(texts.items())[:: max(1, len(texts) // 4)]:
             query = documents_pb2.SearchQuery(text=text.split()[-1])
-            request = documents_pb2.SearchRequest(collection=name, queries=[query], top_k=1, mode="SEARCH_MODE_LEXICAL")
+            request = documents_pb2.SearchRequest(
+                collection=name, queries=[query], top_k=1, mode="SEARCH_MODE_LEXICAL", min_revision=page.index_revision
+            )
             hits = documents.Search(request, timeout=_TIMEOUT_S).results[0].hits
             assert [hit.id for hit in hits] == [id], f"{name}: the last word of {id} finds {hits}"
     return {"model": model, "documents": texts}
@@ -328,5 +340,16 @@ def _documents(batch: dict[str, str]) -> list[documents_pb2.Document]:
     return [documents_pb2.Document(id=id, text=text) for id, text in batch.items()]
 
 
-def _upsert(name: str, batch: dict[str, str]) -> documents_pb2.UpsertRequest:
-    return documents_pb2.UpsertRequest(collection=name, documents=_documents(batch))
+def _upsert(name: str, batch: dict[str, str], **payload: int) -> documents_pb2.UpsertRequest:
+    documents = _documents(batch)
+    for document in documents:
+        document.payload.update(payload)
+    return documents_pb2.UpsertRequest(collection=name, documents=documents)
+
+
+def _register_search(name: str, register: int, least: int) -> documents_pb2.SearchRequest:
+    its = filters_pb2.Filter(field=filters_pb2.FieldCondition(field="register", equals={"number_value": register}))
+    query = documents_pb2.SearchQuery(text="cat")
+    return documents_pb2.SearchRequest(
+        collection=name, queries=[query], filter=its, mode="SEARCH_MODE_FACETS", exact=True, min_revision=least
+    )

@@ -114,7 +114,8 @@ class _Directory:
         self.remove()
         self.histories: list[list[Access]] = [[] for _ in range(RegisterCaller.NUM_REGISTERS)]
         seeds = iter(lambda: random.Random(rng.random()), None)
-        registers = [RegisterCaller(next(seeds), number, self.histories) for number in range(3)]
+        newest = [0]
+        registers = [RegisterCaller(next(seeds), number, self.histories, newest) for number in range(3)]
         self._callers: list[Caller] = [
             *(CollectionCaller(next(seeds)), StreamCaller(next(seeds)), AdditionCaller(next(seeds)), *registers)
         ]
@@ -211,16 +212,16 @@ class _Directory:
         arguments = ["--port", str(port), "--data-dir", str(self._path), "--log-level", "WARNING"]
         for model in self._models:
             arguments += ["--model", str(model)]
-        return ForkedServer(arguments, _environment(shift_s), self._path.with_name("server.log"))
+        return ForkedServer(arguments, environment(shift_s), self._path.with_name("server.log"))
 
     @contextmanager
     def _serving(self, shift_s: int) -> Iterator[tuple[ForkedServer, grpc.Channel]]:
-        port = _free_port()
+        port = free_port()
         server = self._started(shift_s, port)
         options = [("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool", 1)]
         try:
             with grpc.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
-                _wait_until_serving(server, channel, self._path.with_name("server.log"))
+                wait_until_serving(server, channel, self._path.with_name("server.log"))
                 yield server, channel
         finally:
             server.kill()
@@ -247,7 +248,7 @@ class _Backups:
         self._number += 1
         destination = folder / f"backup{self._number}"
         arguments = ["backup", str(destination), "--data-dir", str(self._data)]
-        process = ForkedServer(arguments, _environment(0), self._data.with_name("backup.log"))
+        process = ForkedServer(arguments, environment(0), self._data.with_name("backup.log"))
         if self._rng.random() < 0.5:
             is_over.wait(self._rng.uniform(0, 1.0))
             process.kill()
@@ -303,18 +304,25 @@ def make_models(folder: Path) -> list[Path]:
     return [*(folder / name for name in MODELS), folder / "papers" / "run" / "model", folder / "relations"]
 
 
-def _environment(shift_s: int) -> Mapping[str, str]:
+def environment(shift_s: int) -> Mapping[str, str]:
+    """Of a server whose clock is so many seconds wrong."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
     return {**inherited, **_SETTINGS, "PYTHONPATH": os.pathsep.join(sys.path), CLOCK: str(shift_s)}
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def _wait_until_serving(server: ForkedServer, channel: grpc.Channel, log: Path) -> None:
+def wait_until_serving(server: ForkedServer, channel: grpc.Channel, log: Path) -> None:
+    """Waits until health says SERVING.
+
+    Raises:
+        StorageError: It ended, or does not say it in time.
+    """
     stub, deadline = health_pb2_grpc.HealthStub(channel), time.monotonic() + _START_S
     while time.monotonic() < deadline:
         if server.poll() is not None:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,3 +212,18 @@ def facets_checksum(norms: bytes, units: bytes, spans: bytes | None) -> int:
 def placed(checksum: int, *place: int) -> int:
     """A checksum that covers where its line belongs, too."""
     return row_checksum(checksum, *place)
+
+
+class FacetLine(NamedTuple):
+    """The facets of a document as they stand in the tables, whatever became of them."""
+
+    row: int
+    checksum: int
+    norms: bytes
+    spans: bytes | None
+    codes: bytes
+
+    def is_whole(self, num_facets: int) -> bool:
+        """Whether they are what was written, where it was written: at least so many."""
+        said = placed(facets_checksum(self.norms, self.codes, self.spans), self.row)
+        return len(self.norms) >= 4 * num_facets and self.checksum == said

@@ -29,7 +29,10 @@ from facets.documents.filters import (
 )
 from facets.storage import PostgresSchema
 
-KEPT_WRITES = 10_000  # a server that is further behind compares all rows
+KEPT_WRITES = 20_000  # a server that is further behind compares all rows
+# So far on goes the count of writes, and that of rows, where a standby is promoted: no number of a write that it does
+# not have is ever given again.
+_SKIPPED_WRITES, _SKIPPED_ROWS = 10_000, 10_000_000
 Sql = tuple[str, Parameters]
 
 
@@ -227,14 +230,22 @@ CREATE TABLE facet_parts (part bigint PRIMARY KEY, units bytea NOT NULL);
 CREATE TABLE terms (row bigint PRIMARY KEY, terms bytea NOT NULL);
 CREATE TABLE writes (revision bigint PRIMARY KEY, collection bigint NOT NULL, added bytea NOT NULL,
     removed bytea NOT NULL);
+CREATE TABLE promotions (revision bigint PRIMARY KEY, after bigint NOT NULL);
 CREATE TABLE streams (token text PRIMARY KEY, collection text NOT NULL, collection_created text NOT NULL,
     last_sequence bigint NOT NULL, generation bigint NOT NULL, updated double precision NOT NULL);
 INSERT INTO row_sequence VALUES ('documents', 0);
 INSERT INTO meta VALUES ('revision', '0')
 """
+_RENEWAL = (
+    f"INSERT INTO promotions SELECT value::bigint + {_SKIPPED_WRITES}, value::bigint FROM meta WHERE key = 'revision'",
+    f"UPDATE meta SET value = (value::bigint + {_SKIPPED_WRITES})::text WHERE key = 'revision'",
+    f"UPDATE row_sequence SET seq = seq + {_SKIPPED_ROWS}",
+    "SELECT setval(pg_get_serial_sequence('collections', 'number'), "
+    f"nextval(pg_get_serial_sequence('collections', 'number')) + {_SKIPPED_WRITES})",
+)
 
 
 def postgres_schema() -> PostgresSchema:
     """The tables of a document store, with a name of its own should they be made."""
     statements = [*_TABLES.split(";\n"), f"INSERT INTO meta VALUES ('store_id', '{uuid.uuid4().hex}')"]
-    return PostgresSchema(title="document store", tables=statements, version=1)
+    return PostgresSchema(title="document store", tables=statements, version=1, renewal=_RENEWAL)

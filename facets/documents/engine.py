@@ -28,7 +28,7 @@ from facets.documents.following import Follower
 from facets.documents.index_manager import IndexManager
 from facets.documents.opening import open_store
 from facets.documents.ranking import SearchRequest
-from facets.documents.reading import Reader, check_revision, info_of
+from facets.documents.reading import Reader, info_of
 from facets.documents.records import CollectionRecord, own_space
 from facets.documents.reindexing import Reindexer, ReindexStep, TargetModel
 from facets.documents.search import Searcher, check_search
@@ -382,8 +382,7 @@ class CollectionEngine:
         search = check_search(request, dim=record.dim, curve=curve)
         attempt, left_out = 0, set[int]()
         while attempt < _SEARCH_ATTEMPTS:
-            revision = self.revision
-            check_revision(revision, request.min_revision)
+            revision = self._follower.check(request.min_revision)
             last = attempt == _SEARCH_ATTEMPTS - 1
             try:
                 with self._follower.held(record) if last else nullcontext():

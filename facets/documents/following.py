@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from facets.documents.encoding import EncodedBatch
 from facets.documents.index_manager import IndexManager
-from facets.documents.records import CollectionRecord, CollectionState, StoreWrite
+from facets.documents.records import CollectionRecord, CollectionState, LostRevisions, StoreWrite, check_revision
 from facets.documents.store import DocumentStore
 from facets.errors import FacetsError
 
@@ -39,6 +39,7 @@ class Follower:
         self._store = store
         self._indexes = indexes
         self._records: dict[str, CollectionRecord] | None = None  # live ones of a shared store, at the revision
+        self._lost: LostRevisions = ()
         self._closing = False
         self._thread: threading.Thread | None = None
         self.revision = revision
@@ -62,6 +63,10 @@ class Follower:
             return 0
         with self._store.view() as view:
             return max(0, view.revision() - self.revision)
+
+    def check(self, min_revision: int | None) -> int:
+        """The revision, see :func:`facets.documents.records.check_revision`."""
+        return check_revision(self.revision, min_revision, self._lost)
 
     def record(self, name: str, *, number: int | None, min_revision: int) -> CollectionRecord | None:
         """The live collection of that name in a shared store, as the indexes have it.
@@ -90,7 +95,7 @@ class Follower:
                 return
             if revision < self.revision:
                 logger.error("the store went back from revision %d to %d: it lost writes", self.revision, revision)
-            records = view.all_collections()
+            self._lost, records = view.lost(), view.all_collections()
             writes = None if revision < self.revision else view.writes_after(self.revision)
             self._indexes.follow(view, records, writes)
             self._records = {record.name: record for record in records if record.state is CollectionState.LIVE}

@@ -21,7 +21,7 @@ from facets.documents.records import CollectionRecord, DocumentRows
 from facets.documents.store import DocumentStore
 from facets.documents.types import CollectionInfo, CountResult, DocumentPage, FilterWarning, GetResult, StoredDocument
 from facets.documents.views import StoreView
-from facets.errors import InvalidInputError, NotReadyError
+from facets.errors import InvalidInputError
 from facets.index.config import MAX_READ_BYTES
 
 _MAC_BYTES = 12
@@ -53,7 +53,7 @@ class Reader:
         """
         with self._store.view() as view:
             record = view.collection(name)
-            revision = check_revision(view.revision(), min_revision)
+            revision = view.check_revision(min_revision)
             rows = view.rows_by_id(record, ids)
             num_bytes = view.num_bytes(rows, facets=include_facets, dim=record.dim)
             if len(rows) > 1 and num_bytes.sum() > MAX_READ_BYTES:
@@ -82,7 +82,7 @@ class Reader:
         """One page of the documents, in the order of ids; it ends by ``MAX_READ_BYTES``, but has one at least."""
         with self._store.view() as view:
             record = view.collection(name)
-            revision = check_revision(view.revision(), min_revision)
+            revision = view.check_revision(min_revision)
             # When it was made: stays, unlike the number, when the collection moves to another model.
             store_id, made = self._store.store_id, record.created_us
             after = ""
@@ -102,7 +102,7 @@ class Reader:
         """Number of documents; only a filter needs to look at them."""
         with self._store.view() as view:
             record = view.collection(name)
-            revision = check_revision(view.revision(), min_revision)
+            revision = view.check_revision(min_revision)
             count = record.num_documents if filter is None else view.count(record, filter)
             warnings = self._checker.warnings(view, record, filter)
             return CountResult(num_documents=count, index_revision=revision, warnings=warnings)
@@ -128,17 +128,6 @@ def info_of(record: CollectionRecord, indexes: IndexManager) -> CollectionInfo:
         num_vectors=0 if live is None else live.num_vectors,
         snapshot_bytes=indexes.snapshot_bytes(record),
     )
-
-
-def check_revision(revision: int, min_revision: int | None) -> int:
-    """The revision, once it is late enough.
-
-    Raises:
-        NotReadyError: It is not.
-    """
-    if min_revision is not None and revision < min_revision:
-        raise NotReadyError(f"index_revision is {revision}, expected at least min_revision {min_revision}")
-    return revision
 
 
 def _read(

@@ -1,7 +1,8 @@
 """Collections and writes as the store knows them."""
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -12,7 +13,10 @@ from numpy.typing import NDArray
 from facets.documents.codes import FacetCode
 from facets.documents.fields import SearchedText, searched_parts
 from facets.documents.types import JsonValue, Part
-from facets.errors import NotFoundError
+from facets.errors import NotFoundError, NotReadyError, WritesLostError
+
+LostRevisions = Sequence[tuple[int, int]]
+"""After which revision, and before which, none was ever given: those in between were of a primary that is gone."""
 
 
 def own_space(model: str, revision: str) -> str:
@@ -78,6 +82,18 @@ class CollectionRecord:
     def created(self) -> datetime:
         """When it was made, UTC."""
         return datetime.fromtimestamp(self.created_us / 1e6, tz=UTC)
+
+
+COLLECTION_COLUMNS = ", ".join(field.name for field in fields(CollectionRecord))
+
+
+def collection_from(values: Sequence[str | int | None]) -> CollectionRecord:
+    """A collection from its ``COLLECTION_COLUMNS``."""
+    named = dict(zip(COLLECTION_COLUMNS.split(", "), values, strict=True))
+    for name in ("config", "search_fields"):
+        named[name] = json.loads(str(named[name]))
+    named["state"] = CollectionState(str(named["state"]))
+    return CollectionRecord(**named)  # type: ignore[arg-type]  # the columns have these types
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,3 +166,23 @@ def deleted_meanwhile(record: CollectionRecord) -> NotFoundError:
     """The error of a call whose collection is gone since it began."""
     message = f"collection {record.name!r} was deleted meanwhile"
     return NotFoundError(message, resource_type="collection", resource_name=record.name)
+
+
+def check_revision(revision: int, min_revision: int | None, lost: LostRevisions = ()) -> int:
+    """The revision, once it is late enough.
+
+    Raises:
+        NotReadyError: It is not.
+        WritesLostError: The write that is to be seen is no part of this history.
+    """
+    if min_revision is None:
+        return revision
+    for after, before in lost:
+        if after < min_revision < before:
+            raise WritesLostError(
+                f"min_revision {min_revision} was acknowledged by a PostgreSQL that is gone, and the one in its place "
+                f"has its writes up to {after}: write again what came later, and read on from {before}"
+            )
+    if revision < min_revision:
+        raise NotReadyError(f"index_revision is {revision}, expected at least min_revision {min_revision}")
+    return revision

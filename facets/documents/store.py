@@ -27,14 +27,20 @@ from facets.documents.codes import (
 from facets.documents.dialects import KEPT_WRITES, SQLITE, Dialect
 from facets.documents.encoding import EncodedBatch
 from facets.documents.filters import Filter
-from facets.documents.records import CollectionRecord, CollectionState, DocumentRows, StoreWrite, deleted_meanwhile
+from facets.documents.records import (
+    COLLECTION_COLUMNS,
+    CollectionRecord,
+    CollectionState,
+    DocumentRows,
+    StoreWrite,
+    collection_from,
+    deleted_meanwhile,
+)
 from facets.documents.types import Part
 from facets.documents.views import (
     AMONG,
-    COLLECTION_COLUMNS,
     StoreView,
     changed,
-    collection_from,
     delete_collection,
     delete_rows,
     document_rows,

@@ -6,16 +6,14 @@ Shape letters: N documents, T facets of all documents, D dimensions.
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.codes import (
+    FacetLine,
     StoredFacets,
     count_terms,
-    facets_checksum,
-    placed,
     read_codes,
     read_terms,
     row_of_part,
@@ -24,7 +22,17 @@ from facets.documents.codes import (
 from facets.documents.dialects import KEPT_WRITES, SQLITE, Dialect
 from facets.documents.filters import Filter, is_path
 from facets.documents.passages import PASSAGE_COLUMNS, Passage, PassageLine, stored_text, whole_document
-from facets.documents.records import CollectionRecord, CollectionState, DocumentRows, StoreWrite, deleted_meanwhile
+from facets.documents.records import (
+    COLLECTION_COLUMNS,
+    CollectionRecord,
+    CollectionState,
+    DocumentRows,
+    LostRevisions,
+    StoreWrite,
+    check_revision,
+    collection_from,
+    deleted_meanwhile,
+)
 from facets.documents.types import MAX_PARTS, StoredDocument
 from facets.errors import DamagedDocumentsError, DamagedError, NotFoundError
 from facets.index.lexical import TermCounts
@@ -43,10 +51,6 @@ _ROWS_OF_COLLECTION = (
 _LOCATED = (
     "FROM json_each(?) AS wanted LEFT JOIN document_parts ON document_parts.row = wanted.value "
     "CROSS JOIN documents ON documents.row = coalesce(document_parts.document, wanted.value)"
-)
-COLLECTION_COLUMNS = (
-    "number, name, model, model_revision, space, code, num_facets, dim, created_us, config, search_fields, revision, "
-    "num_documents, num_parts, state, replaces"
 )
 
 
@@ -71,9 +75,19 @@ class StoreView:
         """Revision of this state."""
         return int(meta(self._connection, "revision"))
 
+    def lost(self) -> LostRevisions:
+        """Revisions that were acknowledged, maybe, and are no part of this state."""
+        if not self._dialect.is_shared:
+            return ()
+        return tuple(self._connection.execute("SELECT after, revision FROM promotions ORDER BY revision").fetchall())
+
+    def check_revision(self, min_revision: int | None) -> int:
+        """Revision of this state, see :func:`facets.documents.records.check_revision`."""
+        return check_revision(self.revision(), min_revision, () if min_revision is None else self.lost())
+
     def writes_after(self, revision: int) -> dict[int, list[StoreWrite]] | None:
-        """What changed documents after a revision, by number of the collection; None: that is too long ago to say."""
-        if self.revision() - revision > KEPT_WRITES:
+        """What changed documents after a revision, by number of the collection; None: nobody knows any more."""
+        if self.revision() - revision > KEPT_WRITES or any(after < revision < next for after, next in self.lost()):
             return None
         found = dict[int, list[StoreWrite]]()
         lines = "SELECT collection, revision, added, removed FROM writes WHERE revision > ? ORDER BY revision"
@@ -336,7 +350,7 @@ class StoreView:
         order = np.argsort(rows, kind="stable")
         return found if (np.diff(order) == 1).all() else found[np.argsort(order)]
 
-    def _facet_lines(self, rows: NDArray[np.int64]) -> list["_FacetLine"]:
+    def _facet_lines(self, rows: NDArray[np.int64]) -> list[FacetLine]:
         """The facets at those of the rows that have any, ascending; codes go on in further parts."""
         cursor = self._connection.execute(
             "SELECT row, checksum, CAST(norms AS BLOB), CAST(spans AS BLOB), CAST(units AS BLOB) FROM facets "
@@ -351,33 +365,9 @@ class StoreView:
         for part, units in sorted(cursor.fetchall()):
             codes[row_of_part(part)].append(units)
         return [
-            _FacetLine(row, checksum, norms or b"", spans, b"".join(codes[row]))
+            FacetLine(row, checksum, norms or b"", spans, b"".join(codes[row]))
             for row, checksum, norms, spans, _ in lines
         ]
-
-
-class _FacetLine(NamedTuple):
-    """The facets of a document as they stand in the tables, whatever became of them."""
-
-    row: int
-    checksum: int
-    norms: bytes
-    spans: bytes | None
-    codes: bytes
-
-    def is_whole(self, num_facets: int) -> bool:
-        """Whether they are what was written, where it was written: at least so many."""
-        said = placed(facets_checksum(self.norms, self.codes, self.spans), self.row)
-        return len(self.norms) >= 4 * num_facets and self.checksum == said
-
-
-def collection_from(values: Sequence[str | int | None]) -> CollectionRecord:
-    """A collection from its ``COLLECTION_COLUMNS``."""
-    named = dict(zip(COLLECTION_COLUMNS.split(", "), values, strict=True))
-    for name in ("config", "search_fields"):
-        named[name] = json.loads(str(named[name]))
-    named["state"] = CollectionState(str(named["state"]))
-    return CollectionRecord(**named)  # type: ignore[arg-type]  # the columns have these types
 
 
 def changed(
@@ -494,7 +484,5 @@ def delete_rows(connection: SqlConnection, rows: NDArray[np.int64]) -> None:
     """
     if len(rows):
         connection.execute(f"DELETE FROM facet_parts WHERE part IN (SELECT part FROM {PARTS_AMONG})", (row_list(rows),))
-        connection.execute(f"DELETE FROM facets WHERE {AMONG}", (row_list(rows),))
-        connection.execute(f"DELETE FROM terms WHERE {AMONG}", (row_list(rows),))
-        connection.execute(f"DELETE FROM document_parts WHERE {AMONG}", (row_list(rows),))
-        connection.execute(f"DELETE FROM documents WHERE {AMONG}", (row_list(rows),))
+        for table in ("facets", "terms", "document_parts", "documents"):
+            connection.execute(f"DELETE FROM {table} WHERE {AMONG}", (row_list(rows),))

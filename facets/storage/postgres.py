@@ -6,6 +6,7 @@ No message holds more of the address than host, port and name of the database.
 import logging
 import re
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -34,6 +35,22 @@ _WAIT_S = 5.0  # for a connection, and for PostgreSQL to answer while one is mad
 _LOCK_SPACE = 0x46414345  # "FACE": of our advisory locks; the other half of their key is the table of the store
 _SETTINGS = {"connect_timeout": str(int(_WAIT_S)), "application_name": "facets-server", "tcp_user_timeout": "10000"}
 _CHECKED_AT = "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::bool"
+# Whose database a connection leads to: cluster, store, table; and the history of the cluster, which a standby that is
+# promoted begins anew, as does one restored to a point in time.
+_IDENTITY = """
+SELECT pg_is_in_recovery(), system_identifier::text, value, 'meta'::regclass::oid::text,
+    CASE WHEN NOT pg_is_in_recovery()
+        THEN system_identifier || '/' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) END,
+    (SELECT value FROM meta WHERE key = 'history')
+FROM pg_control_system(), meta WHERE key = 'store_id'
+"""
+# The lock of a server whose machine is gone must not be held for hours.
+_SESSION = (
+    "SELECT set_config('tcp_keepalives_idle', '10', FALSE), set_config('tcp_keepalives_interval', '5', FALSE), "
+    "set_config('tcp_keepalives_count', '3', FALSE), set_config('synchronous_commit', "
+    # Who turns it off for all trades writes for speed; an acknowledged one of ours is on disk, and on the standby.
+    "replace(replace(current_setting('synchronous_commit'), 'off', 'on'), 'local', 'on'), FALSE)"
+)
 
 # What SQLite calls otherwise: pattern -> PostgreSQL's words, one after another.
 _WORDS = tuple(
@@ -80,11 +97,14 @@ class PostgresSchema:
         title: What messages call it.
         tables: The statements that make it; the first table is ``meta`` with ``key`` and ``value``.
         version: Of the tables; stands in ``meta``.
+        renewal: Statements that are run once when a standby was promoted, or a backup restored: what was written last
+            may be lost, and what others have seen of it must not be taken for what is written next.
     """
 
     title: str
     tables: Sequence[str]
     version: int
+    renewal: Sequence[str] = ()
 
 
 def _register_types(connection: "psycopg.Connection[Any]") -> None:
@@ -165,6 +185,8 @@ class PostgresDatabase:
         conninfo, self.address = _conninfo(url)
         self._conninfo = conninfo
         self._identity: tuple[str, ...] | None = None
+        self._renewal = schema.renewal
+        self._refused: tuple[float, StorageError] | None = None  # why the last connection was of no use, and when
         self._holding = threading.local()
         self._closed = False
         with self._clear_errors("open"):
@@ -226,24 +248,40 @@ class PostgresDatabase:
             )
 
     def _check_connection(self, connection: "psycopg.Connection[Any]") -> None:
-        """Looks whose database a new connection leads to; it is never another one, unnoticed."""
+        """Looks where a new connection leads to: never to another store unnoticed, nor to a standby."""
         _register_types(connection)
-        found = connection.execute(
-            "SELECT (SELECT system_identifier::text FROM pg_control_system()), value, 'meta'::regclass::oid::text "
-            "FROM meta WHERE key = 'store_id'"
-        ).fetchone()
-        identity = tuple(found or ())
-        if self._identity is None:
-            self._identity, self._lock_key = identity, (_LOCK_SPACE, int(identity[2]) % 2**31)
-        elif identity != self._identity:
-            logger.error("%s is another one than when this server started", self._name())
-            raise StoreGoneError(
-                f"{self._name()} is another one than when this server started: two clusters answer at one address, or "
-                "it was made anew; nothing is written any more: put that right, then start again"
-            )
-        # Who turns it off for all trades writes for speed; an acknowledged one of ours is on disk.
-        if _one(connection, "SELECT current_setting('synchronous_commit')") == "off":
-            connection.execute("SET synchronous_commit = on")
+        try:
+            is_standby, *identity, history, known = connection.execute(_IDENTITY).fetchone() or (False, "", "")
+            if self._identity is None:
+                self._identity, self._lock_key = tuple(identity), (_LOCK_SPACE, int(identity[2]) % 2**31)
+            elif tuple(identity) != self._identity:
+                logger.error("%s is another one than when this server started", self._name())
+                raise StoreGoneError(
+                    f"{self._name()} is another one than when this server started: two clusters answer at one address, "
+                    "or it was made anew; nothing is written any more: put that right, then start again"
+                )
+            if is_standby:
+                self._refuse_read_only(connection)
+        except StorageError as error:
+            self._refused = time.monotonic(), error
+            raise
+        self._refused = None
+        if history != known:
+            self._renew(connection, history)
+        connection.execute(_SESSION)
+
+    def _renew(self, connection: "psycopg.Connection[Any]", history: str) -> None:
+        """The first one to see that the cluster goes on as another one notes it."""
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", self._lock_key)
+            known = _one(connection, "SELECT value FROM meta WHERE key = 'history'")
+            if known is None:
+                connection.execute("INSERT INTO meta VALUES ('history', %s)", (history,))
+            elif known != history:
+                logger.warning("%s was promoted or restored: it goes on as %s", self._name(), history)
+                connection.execute("UPDATE meta SET value = %s WHERE key = 'history'", (history,))
+                for statement in self._renewal:
+                    connection.execute(statement)
 
     @contextmanager
     def read(self) -> Iterator[_Connection]:
@@ -361,6 +399,8 @@ class PostgresDatabase:
         try:
             yield
         except (PoolTimeout, psycopg.OperationalError, psycopg.InterfaceError) as error:
+            if self._refused is not None and time.monotonic() - self._refused[0] < 2 * _WAIT_S:
+                raise type(self._refused[1])(str(self._refused[1])) from None
             kind, reason = _explained(error)
             raise kind(f"cannot {action} {self._name()}: {reason}") from None
         except psycopg.Error as error:

@@ -32,6 +32,7 @@ from facets.errors import (
     StoreClosedError,
     StoreGoneError,
     StoreInUseError,
+    WritesLostError,
 )
 
 DOMAIN = "facets.dev"
@@ -110,6 +111,7 @@ _TABLE = (
     _Row(DamagedError, grpc.StatusCode.DATA_LOSS, "STORAGE_DAMAGED"),
     _Row(StoreClosedError, grpc.StatusCode.UNAVAILABLE, "STORE_CLOSED"),
     _Row(StoreGoneError, grpc.StatusCode.DATA_LOSS, "STORE_GONE"),
+    _Row(WritesLostError, grpc.StatusCode.DATA_LOSS, "WRITES_LOST"),
     _Row(StoreInUseError, grpc.StatusCode.UNAVAILABLE, "STORE_IN_USE"),
     _Row(IndexAwayError, grpc.StatusCode.UNAVAILABLE, "INDEX_AWAY"),
     _Row(StorageError, grpc.StatusCode.UNAVAILABLE, "STORAGE_FAILED"),
