@@ -4,7 +4,7 @@ The document store is the truth and the vector index is derived from it. Shape l
 D dimensions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -455,6 +455,14 @@ class CollectionEngine:
         """
         self._lock.check()
         self._store.check_place()
+
+    def checks(self) -> dict[str, Callable[[], None]]:
+        """Who else must answer for every search to be whole, see :meth:`IndexManager.checks`."""
+        return self._indexes.checks()
+
+    def num_pending(self) -> int:
+        """Documents that are stored and found, and wait to be folded into an index or sent to Qdrant."""
+        return self._indexes.num_pending()
 
     def num_writes_behind(self) -> int:
         """Writes that the store has seen and the indexes of this process have not; without other processes 0."""

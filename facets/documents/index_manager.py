@@ -7,7 +7,7 @@ import ctypes
 import logging
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from facets.documents.encoding import EncodedBatch
 from facets.documents.records import CollectionRecord, CollectionState, StoreWrite, deleted_meanwhile
 from facets.documents.store import DocumentStore
 from facets.documents.views import StoreView
-from facets.errors import DamagedDocumentsError, FacetsError, NotFoundError, NotReadyError, StorageError
+from facets.errors import DamagedDocumentsError, FacetsError, IndexAwayError, NotFoundError, NotReadyError, StorageError
 from facets.index.backends import make_backend
 from facets.index.base import IndexBackend, paged
 from facets.index.config import EngineConfig
@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 _RETIRED_CHUNK = 256  # documents of a replaced collection deleted in one transaction: writers wait no longer
 _TERMS_CHUNK = 1024  # documents whose terms are read at a time
+_RETRY_S = 5.0  # after maintenance failed
 CLOSE_TIMEOUT_S = 10.0  # how long closing waits for training to notice
 
 
@@ -41,12 +42,7 @@ class Quarantine:
         self._ids: dict[int, dict[int, str]] = {}  # of each collection: row -> id
 
     def add(self, record: CollectionRecord, damaged: Mapping[int, str]) -> None:
-        """Takes documents in, each logged once.
-
-        Args:
-            record: The collection.
-            damaged: Row -> id.
-        """
+        """Takes documents of a collection in, row -> id, each logged once."""
         with self._lock:
             known = self._ids.setdefault(record.number, {})
             new = {row: id for row, id in damaged.items() if row not in known}
@@ -165,6 +161,14 @@ class IndexManager:
     def collection_lock(self, record: CollectionRecord) -> threading.RLock:
         """Held over every write to the collection; held by a reader, it keeps the collection as it is. Reentrant."""
         return self._collection_locks.setdefault(record.number, threading.RLock())
+
+    def checks(self) -> dict[str, Callable[[], None]]:
+        """Who else must answer for indexes to be searched: name -> a check of a second or so; raises StorageError."""
+        return {self._backend.dependency: self._backend.check} if self._backend.dependency else {}
+
+    def num_pending(self) -> int:
+        """Documents of all collections that wait in exact tails to be folded into the indexes of the backend."""
+        return sum(live.num_pending for live in list(self._live.values()))
 
     def peek(self, record: CollectionRecord) -> LiveIndex | None:
         """The index of a collection if it is in memory."""
@@ -385,23 +389,27 @@ class IndexManager:
 
     def _save(self, record: CollectionRecord, live: LiveIndex) -> None:
         self._store.check_place()  # a directory that was moved: another server may have its own under this name
-        identity = self._identity(record)
-        live.save(lambda index: write_snapshot(self._path(record), index, identity))
+        path, identity = self._path(record), self._identity(record)
+        live.save(lambda index: write_snapshot(path, index, identity))
 
     def _run(self) -> None:
         self._backend.enter_background()
+        has_failed = False
         while True:
-            self._wake.wait()
+            self._wake.wait(_RETRY_S if has_failed else None)
             self._wake.clear()
             if self._closing.is_set():
                 return
             try:
                 self.maintain()
+                has_failed = False
             except Stopped:
                 return
-            except (FacetsError, OSError, RuntimeError, MemoryError):
-                # The index stays as it was and searches stay right; the next write tries again.
-                logger.exception("index maintenance failed")
+            except (FacetsError, OSError, RuntimeError, MemoryError) as error:
+                # The index stays as it was and searches stay right; what was to be sent stays in the tail.
+                has_failed = True
+                away = isinstance(error, IndexAwayError)
+                logger.error("index maintenance failed, tries again: %s", error, exc_info=not away)
 
 
 def _net(writes: Sequence[StoreWrite], *, after: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -411,8 +419,7 @@ def _net(writes: Sequence[StoreWrite], *, after: int) -> tuple[NDArray[np.int64]
     return np.setdiff1d(np.concatenate([none, *(write.added for write in new)]), removed), removed
 
 
-def _remove(path: Path) -> None:
-    """Deletes an index file that nobody needs; one that stays does no harm, and the next start tries again."""
+def _remove(path: Path) -> None:  # one that stays does no harm
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -421,9 +428,8 @@ def _remove(path: Path) -> None:
 
 def _return_free_memory() -> None:
     """Gives what training freed back to the system; glibc would keep it: 580 MB after 60,000 documents."""
-    if sys.platform == "linux":
-        if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # absent in other C libraries
-            trim(0)
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
+        trim(0)
 
 
 class CollectionSource:
@@ -440,14 +446,7 @@ class CollectionSource:
         *,
         state: StoreView | None = None,
     ) -> None:
-        """Names the collection.
-
-        Args:
-            store: The documents.
-            record: The collection.
-            quarantine: Takes the documents that are damaged.
-            state: That every read sees; None: each sees what there is then.
-        """
+        """Names the collection; ``quarantine`` takes damaged documents, ``state`` is one that every read sees."""
         self._state = state
         self._store = store
         self._record = record
@@ -470,6 +469,11 @@ class CollectionSource:
     def _view(self) -> AbstractContextManager[StoreView]:
         return self._store.view() if self._state is None else nullcontext(self._state)
 
+    def revision(self) -> int:
+        """Of the store."""
+        with self._view() as view:
+            return view.revision()
+
     def rows(self) -> NDArray[np.int64]:
         """Rows of all documents, ascending."""
         with self._view() as view:
@@ -485,10 +489,7 @@ class CollectionSource:
             return self.terms(np.setdiff1d(rows, list(error.damaged)))
 
     def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """Those of the rows that still exist whole, ascending, one for each place of theirs, and their facets.
-
-        The facets are ``[S, K, D]``.
-        """
+        """Those of the rows that still exist whole, ascending, one a place, and their facets ``[S, K, D]``."""
         try:
             with self._view() as view:
                 existing = view.existing(rows)

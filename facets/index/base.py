@@ -27,6 +27,10 @@ class FacetSource(Protocol):
     num_facets: int
     dim: int
 
+    def revision(self) -> int:
+        """Of the store; it goes back only where the store was restored from a backup."""
+        ...
+
     def rows(self) -> NDArray[np.int64]:
         """Row numbers of all documents, ascending; a row number stands for one unchanging set of facets."""
         ...
@@ -187,7 +191,20 @@ class FacetIndex(ABC):
 
 
 class IndexBackend(ABC):
-    """Makes the indexes of large collections; one line in ``facets.index.backends``."""
+    """Makes the indexes of large collections; one line in ``facets.index.backends``.
+
+    Attributes:
+        dependency: Who else must answer for it to be searched, as health names it; empty: nobody.
+    """
+
+    dependency = ""
+
+    def check(self) -> None:  # noqa: B027 - most depend on nobody
+        """Asks whoever it depends on whether they answer, within a second or so; for health.
+
+        Raises:
+            StorageError: They do not.
+        """
 
     @abstractmethod
     def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> FacetIndex | None:

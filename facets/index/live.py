@@ -93,6 +93,11 @@ class LiveIndex:
         """Documents in the index of the backend that no snapshot holds."""
         return self._num_unsaved
 
+    @property
+    def num_pending(self) -> int:
+        """Documents, stored and found, that the index of the backend, or one to be built, does not have yet."""
+        return len(self._tail) if self._base is not None or self._wants_building() else 0
+
     def __len__(self) -> int:
         """Documents in the index."""
         with self._lock.read():

@@ -7,14 +7,18 @@ is a point without vector. What is found are candidates: scores come from the st
 change; a row number is never used again, so sending one twice, by two servers perhaps, changes nothing. A deleted
 document is hidden at once, and its point goes when no search that began before can want it.
 
+What is to be sent is what the store has and Qdrant has not: the store itself is the outbox, and no second list of it
+can differ from the truth. Until its points are acknowledged a document is in the exact tail of every server.
+
 Shape letters: N documents, Q queries, J facets of a query, S places of K facets, D dimensions.
 """
 
+import logging
 import time
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +28,9 @@ from facets.extras import require_extra
 from facets.index.base import Chunks, FacetIndex, FacetSource, IndexBackend
 from facets.index.candidates import HALF_PRECISION_ERROR, Candidates, select_candidates
 from facets.index.config import EngineConfig
-from facets.index.qdrant_points import EdgePoints, Found, Points, ServerPoints, connect, server_errors
+from facets.index.qdrant_points import EdgePoints, Found, Points, QdrantServer, ServerPoints
+
+logger = logging.getLogger(__name__)
 
 DELETE_AFTER_S = 600.0  # the longest search
 _BATCH = 256  # points of one request
@@ -38,11 +44,14 @@ class QdrantIndex(FacetIndex):
 
     score_error = 2 * HALF_PRECISION_ERROR  # points and queries are in half precision
 
-    def __init__(self, points: Points, rows: NDArray[np.int64], *, num_facets: int, dim: int) -> None:
-        """Takes the points of these rows as its documents."""
+    def __init__(
+        self, points: Points, rows: NDArray[np.int64], *, source: FacetSource | None, num_facets: int, dim: int
+    ) -> None:
+        """Takes the points of these rows, ascending; the source tells the revision of those that come."""
         super().__init__(num_facets=num_facets, dim=dim)
         self._points = points
-        self._rows = rows.copy()
+        self._source = source
+        self._rows = rows
         self._num_documents = len(rows)
         self._empty = points.rows(empty=True)
         self._sent = np.empty(0, dtype=np.int64)  # points that are there already
@@ -55,7 +64,7 @@ class QdrantIndex(FacetIndex):
 
     @property
     def slots(self) -> NDArray[np.int64]:
-        """Row number of every document, -1 where it was removed."""
+        """Row number of every document, ascending."""
         return self._rows
 
     def prepare(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> NDArray[np.int64]:
@@ -63,6 +72,8 @@ class QdrantIndex(FacetIndex):
         firsts = np.flatnonzero(np.diff(rows, prepend=-1))
         parts = [place.reshape(-1, self.dim) for place in np.split(facets_SKD, firsts[1:])]
         facets = [part[part.any(axis=1)] for part in parts]
+        if self._source is not None:
+            self._points.mark(self._source.revision())
         for start in range(0, len(firsts), _BATCH):
             some = slice(start, start + _BATCH)
             self._points.upsert(rows[firsts[some]].tolist(), facets[some])
@@ -82,17 +93,18 @@ class QdrantIndex(FacetIndex):
     ) -> None:
         """Lets searches see points that :meth:`prepare` has sent."""
         known = np.unique(rows)
-        self._rows = np.concatenate([self._rows, known])
-        self._num_documents += len(known)
+        self._rows = np.union1d(self._rows, known)
+        self._num_documents = len(self._rows)
         self._hide(np.setdiff1d(self._sent, known))
         self._sent = self._sent[:0]
 
     def remove(self, rows: NDArray[np.int64]) -> int:
         """Hides documents; see :meth:`FacetIndex.remove`."""
         known = np.intersect1d(self._rows, rows)
-        removed = super().remove(rows)
+        self._rows = np.setdiff1d(self._rows, known, assume_unique=True)
+        self._num_documents = len(self._rows)
         self._hide(known)
-        return removed
+        return len(known)
 
     def _hide(self, rows: NDArray[np.int64]) -> None:
         if len(rows):
@@ -107,7 +119,6 @@ class QdrantIndex(FacetIndex):
             self._gone.pop(0)
             self.num_masked -= len(rows)
             self._empty = np.setdiff1d(self._empty, rows)
-        self._rows = self._rows[self._rows >= 0]
 
     def settle(self) -> None:
         """Makes codes of what was added."""
@@ -126,12 +137,10 @@ class QdrantIndex(FacetIndex):
         The numbers of the documents that pass a filter go along where they are few, else more points are asked for.
         What comes back is looked up again, and more is asked for until there is enough.
         """
-        allowed = np.sort(self._rows[self._rows >= 0])
-        share = 1.0
+        allowed, share = self._rows, 1.0
         if allowed_rows is not None:
-            known = len(allowed)
             allowed = np.intersect1d(allowed, allowed_rows, assume_unique=True)
-            share = len(allowed) / max(1, known)
+            share = len(allowed) / max(1, len(self._rows))
         if not len(allowed):
             none = np.empty((len(query_QJD), 0))
             return Candidates(rows=none.astype(np.int64), scores=none.astype(np.float32), exhaustive=True)
@@ -180,49 +189,55 @@ class QdrantIndex(FacetIndex):
 class QdrantBackend(IndexBackend):
     """Qdrant in this process (``edge``) or at an address (``qdrant://HOST[:PORT][?api_key=KEY]``)."""
 
-    def __init__(self, config: EngineConfig, client: Any = None) -> None:
+    def __init__(self, config: EngineConfig, server: QdrantServer | None = None) -> None:
         """Connects to nobody yet.
 
         Args:
             config: ``index`` says where.
-            client: Used in place of a connection.
+            server: Used in place of that address.
 
         Raises:
-            ConfigError: What is needed is not installed, or the address is none.
+            ConfigError: That is no address, or the library for it is not installed.
         """
-        self._config, self._client, self._name, self._folder = config, client, "", Path()
-        self._shards: dict[Path, EdgePoints] = {}  # a shard is open once
-        module = ("edge", "qdrant_edge") if config.index == "edge" else ("qdrant", "qdrant_client")
+        self._shards: dict[Path, EdgePoints] = {}
+        self._source: FacetSource | None = None
         try:
-            require_extra(*module)
+            if config.index == "edge":
+                require_extra("edge", "qdrant_edge")
+            self._server = server or (None if config.index == "edge" else QdrantServer(config.index))
+            self.dependency = "" if self._server is None else "qdrant"
         except ImportError as error:
             raise ConfigError(f"index {config.index.split('?')[0]}: {error}") from error
 
     def of(self, name: str, folder: Path) -> "QdrantBackend":
         """The backend of one collection."""
-        if self._client is None and self._config.index != "edge":
-            self._client = connect(self._config.index)
-        bound = QdrantBackend(self._config, self._client)
-        bound._name, bound._folder, bound._shards = name, folder / f"{name}.edge", self._shards
+        bound = copy(self)  # the shards are of all
+        bound._name, bound._folder = name, folder / f"{name}.edge"
         return bound
 
     def open(self, source: FacetSource) -> QdrantIndex | None:
-        """The points that are there; None: there are none."""
-        if not self._exists():
+        """The points that are there; None: there are none, or they are of a store that went back since."""
+        self._source = source
+        if self._server is None and not self._folder.exists():
+            return None
+        if self._server is not None and not self._server.has(self._name):
             return None
         points = self._points(source.dim)
+        if points.marked() > source.revision():  # rows that were lost with the store may have been given again
+            logger.warning("points of %s are newer than the store, which was restored: they are sent anew", self._name)
+            self.drop()
+            return None
         rows = points.rows(empty=False)
-        return QdrantIndex(points, rows, num_facets=source.num_facets, dim=source.dim) if len(rows) else None
+        return self._index(points, rows, source.num_facets, source.dim) if len(rows) else None
 
     def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> QdrantIndex | None:
         """Sends the documents that are not there."""
-        index, there = None, np.empty(0, dtype=np.int64)
+        index, there, none = None, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         for rows, facets_SKD in chunks():
             if index is None:
                 points = self._points(facets_SKD.shape[2])
                 there = points.rows(empty=False)
-                none = np.empty(0, dtype=np.int64)
-                index = QdrantIndex(points, none, num_facets=num_facets, dim=facets_SKD.shape[2])
+                index = self._index(points, none, num_facets, facets_SKD.shape[2])
             held = np.isin(rows, there)
             index.add(rows[~held], facets_SKD[~held])
             index.add_prepared(rows[held], facets_SKD[held], rows[held])
@@ -230,31 +245,32 @@ class QdrantBackend(IndexBackend):
             index.settle()
         return index
 
+    def _index(self, points: Points, rows: NDArray[np.int64], num_facets: int, dim: int) -> QdrantIndex:
+        return QdrantIndex(points, rows, source=self._source, num_facets=num_facets, dim=dim)
+
+    def check(self) -> None:
+        """Asks the server whether it answers; see :meth:`IndexBackend.check`."""
+        if self._server is not None:
+            self._server.check()
+
     def drop(self) -> None:
         """Deletes the points of the collection."""
-        if self._config.index == "edge":
-            shard = self._shards.pop(self._folder, None)
-            if shard is not None:
-                shard.close()
-            rmtree(self._folder, ignore_errors=True)
-        else:
-            with server_errors(self._name):
-                self._client.delete_collection(self._name)
+        if self._server is not None:
+            self._server.drop(self._name)
+            return
+        shard = self._shards.pop(self._folder, None)
+        if shard is not None:
+            shard.close()
+        rmtree(self._folder, ignore_errors=True)
 
     def close(self) -> None:
         """Closes the shards of all collections."""
         while self._shards:
             self._shards.popitem()[1].close()
 
-    def _exists(self) -> bool:
-        if self._config.index == "edge":
-            return self._folder.exists()
-        with server_errors(self._name):
-            return bool(self._client.collection_exists(self._name))
-
     def _points(self, dim: int) -> Points:
-        if self._config.index == "edge":
-            if self._folder not in self._shards:
-                self._shards[self._folder] = EdgePoints(self._folder, dim)
-            return self._shards[self._folder]
-        return ServerPoints(self._client, self._name, dim)
+        if self._server is not None:
+            return ServerPoints(self._server, self._name, dim)
+        if self._folder not in self._shards:
+            self._shards[self._folder] = EdgePoints(self._folder, dim)
+        return self._shards[self._folder]

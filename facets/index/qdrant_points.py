@@ -3,7 +3,8 @@
 Shape letters: Q queries, J facets of a query, F facets of a document, D dimensions.
 """
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from shutil import rmtree
@@ -17,8 +18,11 @@ from facets.errors import ConfigError, DiskFullError, IndexAwayError, StorageErr
 from facets.extras import require_extra
 
 VECTOR = "facets"
+MARK = 2**62  # number of the point that says up to which revision of the store there may be points
 _INDEXING_KB = 2_000  # of a segment: a smaller one is compared without codes
 _TIMEOUT_S = 10
+_CHECK_TIMEOUT_S = 1
+_AWAY_S = 2.0  # who did not answer is not asked again for so long: searches by words do not wait for it each time
 
 Found = tuple[NDArray[np.int64], NDArray[np.float32]]
 
@@ -44,6 +48,12 @@ class Points(Protocol):
         self, query_QJD: NDArray[np.float32], limit: int, *, among: NDArray[np.int64] | None, oversampling: float
     ) -> list[Found]:
         """The best points of each query, best first, among these if there are any; 0 oversampling: all compared."""
+
+    def mark(self, revision: int) -> None:
+        """Says, before points are sent, up to which revision of the store there may be some from now on."""
+
+    def marked(self) -> int:
+        """What :meth:`mark` said last; 0: nothing."""
 
     def settle(self) -> None:
         """Makes codes of what was added, and keeps it."""
@@ -97,7 +107,7 @@ class EdgePoints:
             request = edge.ScrollRequest(offset=offset, limit=10_000, filter=wanted, with_payload=False)
             with self._errors():
                 points, offset = self._shard.scroll(request)
-            found += (int(point.id) for point in points)
+            found += (int(point.id) for point in points if point.id != MARK)
             if offset is None:
                 return np.array(sorted(found), dtype=np.int64)
 
@@ -107,6 +117,17 @@ class EdgePoints:
         points = [self._edge.Point(row, {VECTOR: own.tolist()} if len(own) else {}, {}) for row, own in pairs]
         with self._errors():
             self._shard.update(self._edge.UpdateOperation.upsert_points(points))
+
+    def mark(self, revision: int) -> None:
+        """See :class:`Points`."""
+        with self._errors():
+            mark = self._edge.Point(MARK, {}, {"revision": revision})
+            self._shard.update(self._edge.UpdateOperation.upsert_points([mark]))
+
+    def marked(self) -> int:
+        """See :class:`Points`."""
+        with self._errors():
+            return _revision_of(self._shard.retrieve([MARK], with_payload=True, with_vector=False))
 
     def delete(self, rows: Sequence[int]) -> None:
         """See :class:`Points`."""
@@ -153,23 +174,25 @@ class ServerPoints:
     """A collection of a Qdrant server or cluster.
 
     Args:
-        client: Connected.
+        server: Where it is.
         name: Of the collection, which is made where it is not there.
         dim: D.
+
+    Raises:
+        StorageError: The collection there is of another kind.
     """
 
     kind = "qdrant"
 
-    def __init__(self, client: Any, name: str, dim: int) -> None:
-        require_extra("qdrant", "qdrant_client")
+    def __init__(self, server: "QdrantServer", name: str, dim: int) -> None:
         from qdrant_client import models
 
-        self._client, self._name, self._models = client, name, models
+        self._server, self._client, self._name, self._models = server, server.client, name, models
+        if not server.has(name):
+            self._make(dim)
         with self._errors():
-            if not client.collection_exists(name):
-                self._make(dim)
-            params = client.get_collection(name).config.params.vectors
-            held = params.get(VECTOR) if isinstance(params, dict) else None
+            params = self._client.get_collection(name).config.params.vectors
+        held = params.get(VECTOR) if isinstance(params, dict) else None
         if held is None or held.size != dim or held.distance != models.Distance.DOT:
             what = "no multivector of facets" if held is None else f"{held.size} dimensions and {held.distance}"
             raise StorageError(f"collection {name} of Qdrant has {what}, expected {dim} dimensions and Dot")
@@ -185,7 +208,8 @@ class ServerPoints:
             hnsw_config=models.HnswConfigDiff(m=0),
             quantization_config=models.BinaryQuantization(binary=models.BinaryQuantizationConfig(always_ram=True)),
         )
-        self._client.create_collection(self._name, vectors_config={VECTOR: vector})
+        with self._errors():
+            self._client.create_collection(self._name, vectors_config={VECTOR: vector})
 
     def rows(self, *, empty: bool) -> NDArray[np.int64]:
         """See :class:`Points`."""
@@ -196,7 +220,7 @@ class ServerPoints:
                 points, offset = self._client.scroll(
                     self._name, scroll_filter=wanted, limit=10_000, offset=offset, with_payload=False
                 )
-            found += (int(point.id) for point in points)
+            found += (int(point.id) for point in points if point.id != MARK)
             if offset is None:
                 return np.array(sorted(found), dtype=np.int64)
 
@@ -209,6 +233,17 @@ class ServerPoints:
         ]
         with self._errors():
             self._client.upsert(self._name, points=points, wait=True)
+
+    def mark(self, revision: int) -> None:
+        """See :class:`Points`."""
+        mark = self._models.PointStruct(id=MARK, vector={}, payload={"revision": revision})
+        with self._errors():
+            self._client.upsert(self._name, points=[mark], wait=True)
+
+    def marked(self) -> int:
+        """See :class:`Points`."""
+        with self._errors():
+            return _revision_of(self._client.retrieve(self._name, [MARK], with_payload=True))
 
     def delete(self, rows: Sequence[int]) -> None:
         """See :class:`Points`."""
@@ -242,40 +277,82 @@ class ServerPoints:
         """The server does it by itself."""
 
     def _errors(self) -> AbstractContextManager[None]:
-        return server_errors(self._name)
+        return self._server.errors(self._name)
 
 
-@contextmanager
-def server_errors(name: str) -> Iterator[None]:
-    """What a client of Qdrant raises, as errors by cause.
+class QdrantServer:
+    """A Qdrant server or cluster; it is connected to with the first call, and let alone while it does not answer.
 
-    Raises:
-        DiskFullError: There is no room.
-        StorageError: It refuses what is asked, or the key.
-        IndexAwayError: Nobody answers, or the answer is that of a server in trouble.
-    """
-    try:
-        yield
-    except Exception as error:
-        said = " ".join(str(error).split())[:300]
-        if "no space" in said.lower() or "disk" in said.lower():
-            raise DiskFullError(f"Qdrant has no room for collection {name}: {said}") from error
-        if getattr(error, "status_code", None) in (400, 401, 403, 404, 422):
-            raise StorageError(f"Qdrant refuses what is asked of collection {name}: {said}") from error
-        raise IndexAwayError(f"Qdrant does not answer for collection {name}: {said}") from error
-
-
-def _found(points: Sequence[Any]) -> Found:
-    rows = np.fromiter((point.id for point in points), dtype=np.int64, count=len(points))
-    return rows, np.fromiter((point.score for point in points), dtype=np.float32, count=len(points))
-
-
-def connect(url: str) -> Any:
-    """A client of the server at ``qdrant://HOST[:PORT][?api_key=KEY]``; it connects with the first call.
+    Args:
+        url: ``qdrant://HOST[:PORT][?api_key=KEY]``.
+        client: Used in place of one for that address.
 
     Raises:
         ConfigError: That is no address.
+        ImportError: The client is not installed.
     """
+
+    def __init__(self, url: str, client: Any = None) -> None:
+        require_extra("qdrant", "qdrant_client")
+        self.client = client or _client_of(url, _TIMEOUT_S)
+        self._probe = client or _client_of(url, _CHECK_TIMEOUT_S)
+        self._away_until, self._said = 0.0, ""
+
+    def has(self, name: str) -> bool:
+        """Whether there is a collection of that name."""
+        with self.errors(name):
+            return bool(self.client.collection_exists(name))
+
+    def drop(self, name: str) -> None:
+        """Deletes a collection, if there is one."""
+        with self.errors(name):
+            self.client.delete_collection(name)
+
+    def check(self) -> None:
+        """Asks whether it answers, within a second or so.
+
+        Raises:
+            StorageError: It does not, or refuses the key.
+        """
+        self._away_until = 0.0
+        with self.errors("(health)"):
+            self._probe.get_collections()
+
+    @contextmanager
+    def errors(self, name: str) -> Iterator[None]:
+        """What the client raises for a collection, as errors by cause.
+
+        Raises:
+            DiskFullError: There is no room.
+            StorageError: It refuses what is asked, or the key.
+            IndexAwayError: Nobody answers, or the answer is that of a server in trouble; or it was so a moment ago.
+        """
+        if time.monotonic() < self._away_until:
+            raise IndexAwayError(self._said)
+        try:
+            yield
+        except Exception as error:
+            said = " ".join(str(error).split())[:300]
+            if "no space" in said.lower() or "disk" in said.lower():
+                raise DiskFullError(f"Qdrant has no room for collection {name}: {said}") from error
+            if getattr(error, "status_code", None) in (400, 401, 403, 404, 422):
+                raise StorageError(f"Qdrant refuses what is asked of collection {name}: {said}") from error
+            self._away_until = time.monotonic() + _AWAY_S
+            self._said = f"Qdrant does not answer for collection {name}: {said}"
+            raise IndexAwayError(self._said) from error
+
+
+def _found(points: Sequence[Any]) -> Found:
+    some = [point for point in points if point.id != MARK]
+    rows = np.fromiter((point.id for point in some), dtype=np.int64, count=len(some))
+    return rows, np.fromiter((point.score for point in some), dtype=np.float32, count=len(some))
+
+
+def _revision_of(marks: Iterable[Any]) -> int:
+    return max((int(mark.payload["revision"]) for mark in marks), default=0)
+
+
+def _client_of(url: str, timeout_s: int) -> Any:
     from qdrant_client import QdrantClient
 
     try:
@@ -286,4 +363,4 @@ def connect(url: str) -> Any:
     if not host:
         raise ConfigError(f"index must be qdrant://HOST[:PORT], got {url.split('?')[0]!r}")
     key = parse_qs(parts.query).get("api_key", [None])[0]
-    return QdrantClient(host=host, port=port, api_key=key, https=False, timeout=_TIMEOUT_S, check_compatibility=False)
+    return QdrantClient(host=host, port=port, api_key=key, https=False, timeout=timeout_s, check_compatibility=False)

@@ -4,6 +4,7 @@ The reference is SQLite with everything compared; a row says how another combina
 an index adds a row; the tests need no line.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -39,6 +40,7 @@ class Combination:
 
 FAISS = {"index": "faiss", "exact_max_facets": 300}
 EDGE = {"index": "edge", "exact_max_facets": 300}
+QDRANT = {"index": os.environ.get("FACETS_QDRANT_URL", ""), "exact_max_facets": 300}
 REFERENCE = Combination(index={"exact_max_facets": 10**9}, approximate=False)
 COMBINATIONS = {
     "sqlite+faiss": Combination(index=FAISS),
@@ -46,3 +48,6 @@ COMBINATIONS = {
     "postgres+faiss": Combination(store=postgres, index=FAISS),
     "postgres+edge": Combination(store=postgres, index=EDGE),
 }
+if QDRANT["index"]:  # qdrant://HOST[:PORT] of a real server
+    COMBINATIONS |= {"sqlite+qdrant": Combination(index=QDRANT)}
+    COMBINATIONS |= {"postgres+qdrant": Combination(store=postgres, index=QDRANT)}

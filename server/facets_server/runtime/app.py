@@ -5,7 +5,7 @@ checks -> tokens into the batcher -> forward pass with other calls -> engine -> 
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -190,8 +190,12 @@ def _measure(registry: CollectorRegistry, engine: CollectionEngine, config: Serv
 
 
 def _health(board: HealthBoard, table: Sequence[Service], engine: CollectionEngine) -> HealthMonitor:
-    data = _DataCheck(engine)
-    return HealthMonitor(board, {s.name: (s.health, data.holds) for s in table if s.health is not None})
+    data = _Check(engine.check_directory)
+    return HealthMonitor(
+        board,
+        {s.name: (s.health, data.holds) for s in table if s.health is not None},
+        dependencies={name: _Check(check).holds for name, check in engine.checks().items()},
+    )
 
 
 def _handlers(calls: Calls, table: Sequence[Service]) -> dict[str, Any]:
@@ -217,21 +221,22 @@ def _gateway(front: Front, config: ServerConfig, token: str, registry: Collector
     return gateway
 
 
-class _DataCheck:
-    """Whether the data directory is still there: every service keeps something in it."""
+class _Check:
+    """Whether a check holds: of the data directory, where every service keeps something, or of a dependency."""
 
-    def __init__(self, engine: CollectionEngine) -> None:
-        self._engine = engine
+    def __init__(self, check: Callable[[], None]) -> None:
+        self._check = check
         self._logged = ""
 
     def holds(self) -> bool:
         try:
-            self._engine.check_directory()
+            self._check()
         except StorageError as error:
             if str(error) != self._logged:
                 logger.error("%s", error)
             self._logged = str(error)
             return False
+        self._logged = ""
         return True
 
 

@@ -153,16 +153,24 @@ async def _errors_to_status(context: Context) -> AsyncIterator[None]:
 class HealthMonitor:
     """Keeps gRPC's standard health service up to date."""
 
-    def __init__(self, board: HealthBoard, services: Mapping[str, Sequence[Callable[[], bool]]]) -> None:
+    def __init__(
+        self,
+        board: HealthBoard,
+        services: Mapping[str, Sequence[Callable[[], bool]]],
+        *,
+        dependencies: Mapping[str, Callable[[], bool]] | None = None,
+    ) -> None:
         """Sets everything to NOT_SERVING.
 
         Args:
             board: What gRPC's health service shows.
             services: Full service name -> checks that must all hold. The empty name (the whole server) is
                 SERVING when all services are.
+            dependencies: Name -> check of what services go on without, with less: shown under its name.
         """
         self._board = board
-        self._services = dict(services)
+        self._dependencies = {name: (check,) for name, check in (dependencies or {}).items()}
+        self._services = {**services, **self._dependencies}
         self._shown: dict[str, bool] = {}
         self._lock = threading.Lock()
         self._stopped = threading.Event()
@@ -195,7 +203,8 @@ class HealthMonitor:
         with self._lock:
             if self._stopped.is_set():
                 return
-            for name, is_serving in {**states, "": all(states.values())}.items():
+            whole = all(is_serving for name, is_serving in states.items() if name not in self._dependencies)
+            for name, is_serving in {**states, "": whole}.items():
                 if self._shown.get(name) != is_serving:
                     self._show(name, is_serving)
                     logger.info("health of %s: %s", name or "the server", "SERVING" if is_serving else "NOT_SERVING")

@@ -234,6 +234,8 @@ class _DataCollector(Collector):
             yield GaugeMetricFamily(
                 "facets_index_behind_writes", "Writes of the store not in the indexes", value=behind
             )
+        pending = self._engine.num_pending()
+        yield GaugeMetricFamily("facets_index_pending_documents", "Documents not yet in the index", value=pending)
         disk = disk_of(self._data_dir)
         parts = GaugeMetricFamily("facets_data_bytes", "Bytes on disk", labels=["part"])
         for part, num_bytes in disk.num_bytes.items():

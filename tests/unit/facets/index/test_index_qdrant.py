@@ -14,7 +14,7 @@ from facets.index.base import FacetSource, paged
 from facets.index.config import EngineConfig as Config
 from facets.index.exact import reference_search
 from facets.index.qdrant_index import QdrantBackend
-from facets.index.qdrant_points import connect, server_errors
+from facets.index.qdrant_points import QdrantServer
 
 K, DIM, N = 4, 32, 300
 URL = os.environ.get("FACETS_QDRANT_URL", "")
@@ -41,6 +41,12 @@ QUERIES[5] = -QUERIES[4]
 class Source(FacetSource):
     num_facets, dim = K, DIM
 
+    def __init__(self, revision=7):
+        self._revision = revision
+
+    def revision(self):
+        return self._revision
+
     def rows(self):
         return ROWS
 
@@ -58,8 +64,8 @@ def backend(request, tmp_path):
         return
     from qdrant_client import QdrantClient
 
-    client = QdrantClient(":memory:") if request.param == "memory" else connect(URL)
-    made = QdrantBackend(Config(index=URL or "qdrant://nowhere"), client).of("facets-test-1", tmp_path)
+    server = QdrantServer(URL or "qdrant://nowhere", None if request.param == "server" else QdrantClient(":memory:"))
+    made = QdrantBackend(Config(index="qdrant://nowhere"), server).of("facets-test-1", tmp_path)
     made.drop()
     yield made
     made.drop()
@@ -154,8 +160,8 @@ def test_a_long_document_is_one_point(backend, index):
 def test_another_dimension_an_odd_address_and_nobody_there_are_named(tmp_path):
     from qdrant_client import QdrantClient
 
-    client = QdrantClient(":memory:")
-    backend = QdrantBackend(Config(index="qdrant://nowhere"), client).of("facets-x-1", tmp_path)
+    server = QdrantServer("qdrant://nowhere", QdrantClient(":memory:"))
+    backend = QdrantBackend(Config(index="qdrant://nowhere"), server).of("facets-x-1", tmp_path)
     backend.build(lambda: [(ROWS, UNITS)], num_documents=N, num_facets=K)
 
     class Wider(Source):
@@ -165,14 +171,25 @@ def test_another_dimension_an_odd_address_and_nobody_there_are_named(tmp_path):
         backend.open(Wider())
     for url in ("qdrant://host:port", "qdrant://"):
         with pytest.raises(ConfigError, match=r"qdrant://HOST\[:PORT\]"):
-            connect(url)
+            QdrantServer(url)
     with pytest.raises(ValueError, match="index"):
         Config(index="pinecone://host")
     away = QdrantBackend(Config(index="qdrant://127.0.0.1:1")).of("facets-x-1", tmp_path)
-    with pytest.raises(IndexAwayError, match="does not answer"):
-        away.open(Source())
-    with pytest.raises(DiskFullError, match="no room"), server_errors("x"):
+    for ask in (lambda: away.open(Source()), lambda: away.open(Source()), away.check):  # at once the second time
+        with pytest.raises(IndexAwayError, match="does not answer"):
+            ask()
+    assert backend.dependency == "qdrant" and backend.check() is None
+    with pytest.raises(DiskFullError, match="no room"), server.errors("x"):
         raise RuntimeError("Service internal error: No space left on device")
+
+
+def test_points_of_a_store_that_was_restored_since_are_sent_anew(backend, index):
+    backend.open(Source(revision=9))
+    backend.build(lambda: [(ROWS[:3] + 1, UNITS[:3])], num_documents=3, num_facets=K)
+    assert len(backend.open(Source(revision=9))) == N + 3
+    assert backend.open(Source(revision=8)) is None  # its rows may be given to other documents by now
+    again = backend.build(lambda: [(ROWS, UNITS)], num_documents=N, num_facets=K)
+    assert len(again) == N and sorted(backend.open(Source(revision=8)).rows()) == ROWS.tolist()
 
 
 @pytest.mark.skipif(find_spec("qdrant_edge") is None, reason="no extra 'edge'")

@@ -13,6 +13,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from proto_files import SERVICES as OUR_SERVICES
 from server_fakes import FakeModel
+from waiting import wait_until
 
 SERVICES = ("", "facets.v1.EmbeddingService", "facets.v1.DocumentService", "facets.v1.ModelService")
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -80,6 +81,17 @@ def test_a_failing_model_is_probed_once_a_look_however_many_services_need_it():
     monitor.start()
     monitor.drain()
     assert served.num_probes == 1
+
+
+def test_a_dependency_that_is_away_is_named_and_services_go_on():
+    board, answers = HealthBoard(asyncio.new_event_loop()), [False]
+    monitor = HealthMonitor(board, {"facets.v1.X": (lambda: True,)}, dependencies={"qdrant": lambda: answers[0]})
+    monitor.start()
+    assert [board.state(name) for name in ("", "facets.v1.X", "qdrant")] == [SERVING, SERVING, NOT_SERVING]
+    answers[0] = True
+    wait_until(lambda: board.state("qdrant") == SERVING)
+    monitor.drain()
+    assert board.state("qdrant") == NOT_SERVING
 
 
 def test_health_turns_first_when_stopping_and_running_calls_end_well(running):
