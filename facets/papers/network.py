@@ -13,6 +13,7 @@ from torch.nn import functional
 from facets.config import FacetModelConfig
 from facets.language.vocabulary import rarity_weights
 from facets.model.network import Block, FacetDecoder, RecurrentEncoder, TransformerEncoder, padding_mask
+from facets.papers.records import CandidateKind
 
 _KEY_DIM = 64
 
@@ -31,6 +32,11 @@ class EncodedPapers(NamedTuple):
     author_magnitudes: Tensor
     citation_magnitudes: Tensor
     averages: Tensor
+
+    def scaled(self, kind: CandidateKind) -> Tensor:
+        """``[B, K, D]``: the facets with the magnitudes for authors or for citations (eq. 3.15)."""
+        magnitudes = self.author_magnitudes if kind is CandidateKind.AUTHORS else self.citation_magnitudes
+        return self.facets * magnitudes.unsqueeze(-1)
 
 
 class TypedTokenEmbedding(nn.Module):

@@ -14,7 +14,8 @@ Shape letters: I papers, J authors or citing papers, D dimensions, P pairs, C co
 
 import json
 import lzma
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -203,7 +204,7 @@ def read_papers_part(folder: Path, *, read: Callable[[Path], bytes] = Path.read_
     values = _json(path, read)
     if values.get("format") != _FORMAT:
         raise CheckpointError(f"{path}: expected format {_FORMAT}, got {values.get('format')!r}")
-    try:
+    with _reading(path):
         settings = ScoringSettings(
             facet_weights={kind: float(values["facet_weights"][kind]) for kind in KINDS},
             document_modes={kind: str(values["document_modes"][kind]) for kind in KINDS},
@@ -211,19 +212,13 @@ def read_papers_part(folder: Path, *, read: Callable[[Path], bytes] = Path.read_
             sentences=SentenceSettings(**values["sentences"]) if values.get("sentences") else None,
         )
         papers_folder = (folder / str(values["papers"])).resolve()
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: a setting is missing or wrong: {error}") from error
     tables_path = folder / "tables.safetensors"
     arrays = _load(tables_path, read)
-    try:
+    with _reading(tables_path):
         tables = PaperTables(
             {kind: _vectors(arrays, f"{kind}.vectors") for kind in KINDS},
             {kind: arrays[f"{kind}.spread"].astype(np.float32) for kind in KINDS},
         )
-    except KeyError as error:
-        raise CheckpointError(f"{tables_path}: expected a tensor named {error}") from error
-    except ValueError as error:
-        raise CheckpointError(f"{tables_path}: it is damaged: {error}") from error
     papers, files = _read_known_papers(papers_folder, read)
     for kind in KINDS:
         if len(tables.vectors[kind]) != len(papers.column_ids[kind]):
@@ -243,10 +238,8 @@ def read_papers_part(folder: Path, *, read: Callable[[Path], bytes] = Path.read_
 
 def _read_sentence_vectors(path: Path, read: Callable[[Path], bytes], *, num_papers: int) -> SentenceVectors:
     arrays = _load(path, read)
-    try:
+    with _reading(path):
         axes, center, values = arrays["axes"], arrays["center"], arrays["values"]
-    except KeyError as error:
-        raise CheckpointError(f"{path}: expected a tensor named {error}") from error
     if axes.shape != (len(center), len(values)) or values.shape != (len(values), num_papers):
         raise CheckpointError(
             f"{path}: expected vectors of {num_papers} papers and axes for them, got {values.shape} and {axes.shape}"
@@ -260,7 +253,7 @@ def _read_known_papers(folder: Path, read: Callable[[Path], bytes]) -> tuple[Tra
     arrays_path, texts_path = folder / "papers.safetensors.xz", folder / "papers.json.xz"
     arrays = _load(arrays_path, read)
     texts = _json(texts_path, read)
-    try:
+    with _reading(arrays_path):
         papers = TrainedPapers(
             ids=texts["ids"],
             titles=texts["titles"],
@@ -271,8 +264,6 @@ def _read_known_papers(folder: Path, read: Callable[[Path], bytes]) -> tuple[Tra
             column_names={kind: texts[f"{kind}.names"] for kind in KINDS},
             pairs={kind: arrays[f"{kind}.pairs"].astype(np.int64) for kind in KINDS},
         )
-    except KeyError as error:
-        raise CheckpointError(f"{folder}: expected {error} in the papers' files") from error
     num_papers = len(papers.ids)
     fits = (
         len(papers.titles) == num_papers == len(papers.years) == len(papers.offsets) - 1
@@ -306,21 +297,25 @@ def _write(content: bytes, path: Path) -> None:
         part.write_bytes(content)
 
 
-def _load(path: Path, read: Callable[[Path], bytes]) -> dict[str, NDArray[Any]]:
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Whatever is wrong with a file is a CheckpointError that names it."""
     try:
+        yield
+    except KeyError as error:
+        raise CheckpointError(f"{path}: expected a value or tensor named {error}") from error
+    except (SafetensorError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: it is damaged, or a value is wrong: {error}") from error
+
+
+def _load(path: Path, read: Callable[[Path], bytes]) -> dict[str, NDArray[Any]]:
+    with _reading(path):
         return dict(load(_content(path, read)))
-    except (SafetensorError, ValueError) as error:
-        raise CheckpointError(f"{path}: expected a safetensors file, it is damaged: {error}") from error
 
 
 def _json(path: Path, read: Callable[[Path], bytes]) -> dict[str, Any]:
-    try:
-        values = json.loads(_content(path, read))
-    except ValueError as error:
-        raise CheckpointError(f"{path}: expected JSON, it is damaged: {error}") from error
-    if not isinstance(values, dict):
-        raise CheckpointError(f"{path}: expected a JSON object, got {type(values).__name__}")
-    return values
+    with _reading(path):
+        return dict(json.loads(_content(path, read)))
 
 
 def _content(path: Path, read: Callable[[Path], bytes]) -> bytes:

@@ -16,11 +16,18 @@ from facets.model.loading import load
 from facets.relations.additions import Additions
 from facets.relations.assertion import assertion_of
 from facets.relations.decisions import PatternDecisions, TrainingPatterns
-from facets.relations.direction import asserted_relations, symmetrised
 from facets.relations.entailment import Entailment, background_facets, detect_entailment, entailment_features
 from facets.relations.entailment_features import PairFeatures
 from facets.relations.entities import EntityFinder, EntitySpan, EntityType
-from facets.relations.extraction import PairMention, group_tails, head_spans, pair_mentions, resolve_spans
+from facets.relations.extraction import (
+    PairMention,
+    asserted_relations,
+    group_tails,
+    head_spans,
+    pair_mentions,
+    resolve_spans,
+    symmetrised,
+)
 from facets.relations.model import RelationModel
 from facets.relations.patterns import PairLimits, mirrored, tokenize_patterns
 from facets.relations.results import EntityPair, PatternScore, RankedTail, Relation

@@ -162,12 +162,10 @@ def spread_tables(model: PaperModel) -> PaperTables:
     encoded = model.encode_papers([papers.rows[papers.offsets[i] : papers.offsets[i + 1]] for i in chosen])
     place_I = np.full(len(papers.ids), -1)
     place_I[chosen] = np.arange(len(chosen))
-    vectors, spreads = {}, {}
-    for kind, magnitudes in (
-        ("authors", encoded.author_magnitudes),
-        ("citations", encoded.citation_magnitudes),
-    ):
-        facets_NKD = encoded.facets * magnitudes[:, :, None]
+    vectors: dict[str, NDArray[np.float32]] = {}
+    spreads: dict[str, NDArray[np.float32]] = {}
+    for kind in CandidateKind:
+        facets_NKD = encoded.scaled(kind)
         spreads[kind] = spread_matrix(facets_NKD.reshape(-1, model.dim))
         vectors[kind] = unit_rows(model.tables.vectors[kind] @ spreads[kind].T)
         places_P, columns_P = place_I[papers.pairs[kind][:, 0]], papers.pairs[kind][:, 1]

@@ -98,6 +98,7 @@ AUTOENCODER = "autoencoder"  # beside the kinds of candidates, a part of the los
 LossT = TypeVar("LossT", Tensor, float)
 
 _PAIRS_AT_A_TIME = 8192
+_REFRESH_ROUNDS = 3
 _PASSES = 4  # over the papers, when no number of steps is asked for; after more the held-out loss rises
 _WEIGHTS_FASTER = 5.0  # logarithms of word weights move by units, coordinates of unit vectors by hundredths
 
@@ -190,12 +191,10 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
         self.tables.load_state_dict(state["tables"])
 
     @torch.no_grad()
-    def refresh(self, *, num_rounds: int = 3, use_validation: bool = True) -> None:
-        """Encodes every paper with the network as it is and matches until the tables fit it.
+    def refresh(self) -> None:
+        """Encodes every paper with the network as it is and matches until the tables fit it; the end of training.
 
-        Args:
-            num_rounds: Rounds of matching, each with the vectors of the last.
-            use_validation: Let the held-out papers count from now on; end of training.
+        From now on the held-out papers count too. Each round matches with the vectors of the last.
         """
         self.network.eval()
         corpus, dim = self.corpus, self.config.model.dim
@@ -213,12 +212,10 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
         for kind, pairs in corpus.interactions.items():
             table = self.tables[kind]
             assert isinstance(table, MatchedTable)
-            if use_validation:
-                table.count_all()
-            used = np.flatnonzero(table.is_used.cpu().numpy())
-            for _ in range(num_rounds):
-                for first in range(0, len(used), _PAIRS_AT_A_TIME):
-                    numbers = used[first : first + _PAIRS_AT_A_TIME]
+            table.count_all()
+            for _ in range(_REFRESH_ROUNDS):
+                for first in range(0, len(pairs.papers), _PAIRS_AT_A_TIME):
+                    numbers = np.arange(first, min(first + _PAIRS_AT_A_TIME, len(pairs.papers)))
                     papers_P = torch.from_numpy(pairs.papers[numbers])
                     scaled = facets[papers_P].float() * magnitudes[kind][papers_P].unsqueeze(2)
                     numbers_P = self.tensor(numbers)
@@ -235,15 +232,11 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
 
     def _losses(self, batch: PaperBatch) -> dict[str, Tensor]:
         encoded = self._encode(batch)
-        magnitudes = {
-            CandidateKind.AUTHORS: encoded.author_magnitudes,
-            CandidateKind.CITATIONS: encoded.citation_magnitudes,
-        }
         losses: dict[str, Tensor] = {}
         for kind, pairs in batch.pairs.items():
             table = self.tables[kind]
             assert isinstance(table, MatchedTable)
-            facets_BKD = encoded.facets * magnitudes[kind].unsqueeze(-1)
+            facets_BKD = encoded.scaled(kind)
             numbers_P = self.tensor(pairs.numbers)
             positives_P2 = self.tensor(pairs.pairs)
             own_PD, has_rest_P = table.vectors_without(numbers_P)

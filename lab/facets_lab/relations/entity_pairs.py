@@ -76,6 +76,7 @@ _PERSON_CHARS = 2000
 # What a knowledge base adds to a name and a text leaves out.
 _KIND_SUFFIX = re.compile(r" (?:language|people|cuisine)$")
 _MIN_PRONOUNS = 3
+_COUNTED_TEXTS, _MAX_LOWER_SHARE = 40_000, 0.2  # by which names are told from words
 # A name, a number or a date.
 _NAME_SIGN = re.compile(
     rf"(?<!\w)(?!(?:{SENTENCE_OPENERS})\b)[A-Z][\w'.-]*(?:\s+(?:(?:of|the|de|von|van)\s+)*[A-Z][\w'.-]*)*|\d+"
@@ -230,29 +231,27 @@ def name_variants(name: str) -> list[str]:
     return list(dict.fromkeys([bare, bare.partition(",")[0], _KIND_SUFFIX.sub("", bare)]))
 
 
-def distinctive_names(
-    names: Iterable[str], texts: Iterable[str], *, max_lower_share: float = 0.2, num_texts: int = 40_000
-) -> list[str]:
+def distinctive_names(names: Iterable[str], texts: Iterable[str]) -> list[str]:
     """Names less those of one word that is mostly written in lower case (``Will``, ``It``).
+
+    A name of one word stays when at most a fifth of its occurrences is in lower case.
 
     Args:
         names: Any names.
-        texts: Paragraphs to count the forms in.
-        max_lower_share: A name of one word stays when at most this share of its occurrences is in lower case.
-        num_texts: Paragraphs to read.
+        texts: Paragraphs to count the forms in; 40,000 are read.
 
     Returns:
         Distinct names that hold a letter and have at least three characters, sorted.
     """
     counts: Counter[str] = Counter()
-    for text in islice(texts, num_texts):
+    for text in islice(texts, _COUNTED_TEXTS):
         counts.update(_WORD.findall(text))
     kept = set()
     for name in names:
         if len(name) < 3 or not _WORD.search(name) or "\t" in name:
             continue
         as_is, lower = counts[name], counts[name.lower()]
-        if name == name.lower() or (lower > max_lower_share * (as_is + lower) and " " not in name):
+        if name == name.lower() or (lower > _MAX_LOWER_SHARE * (as_is + lower) and " " not in name):
             continue
         kept.add(name)
     return sorted(kept)

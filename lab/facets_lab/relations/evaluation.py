@@ -200,15 +200,11 @@ def best_decision(
     gold_ER: NDArray[np.bool_],
     *,
     num_missed: int,
-    usual_R: NDArray[np.float32] | float = 0.0,
 ) -> tuple[float, float, float]:
-    """F1, margin and threshold of the best decision with one of each for all relations.
-
-    The threshold holds for scores less ``usual_R``, the margin for the scores as they are.
-    """
+    """F1, margin and threshold of the best decision with one of each for all relations."""
     decisions = []
     for margin in MARGINS:
-        kept_ER = near_best(scores_ER, margin) - usual_R
+        kept_ER = near_best(scores_ER, margin)
         threshold = best_threshold(kept_ER, gold_ER, num_missed=num_missed)
         accepted_ER = kept_ER >= threshold
         hits = int((accepted_ER & gold_ER).sum())

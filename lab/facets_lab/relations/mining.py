@@ -228,7 +228,6 @@ def mine_cells(
     keep_pairs: Iterable[tuple[str, str]] = (),
     keep_patterns: Iterable[str] = (),
     recognizer: str = "",
-    limits: PairLimits | None = None,
     num_workers: int | None = None,
     show_progress: bool = True,
 ) -> MiningReport:
@@ -245,7 +244,6 @@ def mine_cells(
         keep_patterns: Patterns, lower-case tokens joined by blanks, that are kept with one pair too.
         recognizer: What finds more entities, and their kinds: ``capitals`` (``CapitalizedNames``), or an installed
             spaCy pipeline; empty: the gazetteer alone.
-        limits: What is a pattern.
         num_workers: Processes; all cores when not given.
         show_progress: Show a progress bar on standard error.
 
@@ -264,11 +262,10 @@ def mine_cells(
     gazetteer = _gazetteer(files, names, extra_names, titles)
     kept_pairs = {f"{a}\t{b}" for head, tail in keep_pairs for a in name_variants(head) for b in name_variants(tail)}
     kept = (frozenset(kept_pairs), frozenset(keep_patterns))
-    limits = limits or PairLimits()
-    folder = blocks_folder(out_dir, [list(map(str, files)), gazetteer, asdict(limits), recognizer])
+    folder = blocks_folder(out_dir, [list(map(str, files)), gazetteer, recognizer])
     workers = num_workers or os.cpu_count() or 1
     tally = _Tally()
-    with ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(gazetteer, limits, recognizer)) as pool:
+    with ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(gazetteer, recognizer)) as pool:
         size = _RECOGNIZED_BLOCK_CHARS if recognizer else _BLOCK_CHARS
         _mine_blocks(pool, document_blocks(files, size), folder, tally, 2 * workers, show_progress=show_progress)
         num_found, num_cells, num_pairs = _write_cells(pool, folder, tally, kept, out_dir / CELLS_FILE)
@@ -391,9 +388,9 @@ def _write_cells(
 _worker: DocumentMiner
 
 
-def _start_worker(names: list[str], limits: PairLimits, recognizer: str) -> None:
+def _start_worker(names: list[str], recognizer: str) -> None:
     global _worker
-    _worker = DocumentMiner(names, limits, _finder(recognizer))
+    _worker = DocumentMiner(names, PairLimits(), _finder(recognizer))
 
 
 def _finder(recognizer: str) -> EntityFinder | None:

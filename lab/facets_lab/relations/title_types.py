@@ -1,8 +1,7 @@
 """Kinds of the entities that documents are about, read from how an encyclopedia begins: ``Ottawa is the capital of``.
 
 The noun behind the copula of the first sentence decides (a small table), then what stands in the title's parentheses
-(``Mercury (planet)``), then the end of the title (``University of Oslo``). A recogniser, where one is given, is asked
-for the rest.
+(``Mercury (planet)``), then the end of the title (``University of Oslo``).
 """
 
 import re
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from facets.errors import InvalidInputError
 from facets.language.files import read_lines
-from facets.relations.entities import EntityFinder, EntityType
+from facets.relations.entities import EntityType
 from facets_lab.relations.entity_pairs import bare_name
 
 _MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
@@ -38,7 +37,6 @@ _LIFE = re.compile(
 _OPENING_CHARS = 600
 _PHRASE_CHARS = 120
 _MAX_SEGMENTS = 4
-_MAX_ASKED = 20_000  # titles that a recogniser is asked about
 
 
 @cache
@@ -107,38 +105,20 @@ def _kind_of_phrase(text: str) -> EntityType:
 
 
 class TitleTypes:
-    """Kinds of titles, collected over documents; names that titles share have the kind of most of them.
+    """Kinds of titles, collected over documents; names that titles share have the kind of most of them."""
 
-    Args:
-        finder: Asked about titles whose opening does not say it; None: they stay unknown.
-    """
-
-    def __init__(self, finder: EntityFinder | None = None) -> None:
-        self._finder = finder
+    def __init__(self) -> None:
         self._votes: dict[str, Counter[EntityType]] = {}
-        self._unknown: dict[str, str] = {}
 
     def add(self, title: str, paragraphs: Sequence[str]) -> None:
         """Reads one document."""
-        opening = next((paragraph for paragraph in paragraphs if len(paragraph) > 40), "")
-        kind = type_of_opening(title, opening)
-        name = bare_name(title)
-        if kind is EntityType.UNKNOWN:
-            self._unknown.setdefault(name, opening[:200])
-        else:
-            self._votes.setdefault(name, Counter())[kind] += 1
+        kind = type_of_opening(title, next((paragraph for paragraph in paragraphs if len(paragraph) > 40), ""))
+        if kind is not EntityType.UNKNOWN:
+            self._votes.setdefault(bare_name(title), Counter())[kind] += 1
 
     def types(self) -> dict[str, EntityType]:
         """Kind of each name that has one."""
-        found = {name: votes.most_common(1)[0][0] for name, votes in self._votes.items()}
-        if self._finder is not None:
-            asked = [name for name in self._unknown if name not in found][:_MAX_ASKED]
-            for name, spans in zip(asked, self._finder.find([self._unknown[name] for name in asked]), strict=True):
-                opening = self._unknown[name]
-                kinds = [span.type for span in spans if opening[span.start : span.end].removeprefix("The ") == name]
-                if kinds and kinds[0] is not EntityType.UNKNOWN:
-                    found[name] = kinds[0]
-        return found
+        return {name: votes.most_common(1)[0][0] for name, votes in self._votes.items()}
 
 
 def write_types(path: Path, types: Mapping[str, EntityType]) -> None:

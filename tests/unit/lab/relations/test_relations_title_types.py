@@ -1,11 +1,10 @@
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from facets_lab.relations.title_types import TitleTypes, read_types, type_of_opening, write_types
 
 from facets.errors import InvalidInputError
-from facets.relations import EntitySpan, EntityType
+from facets.relations import EntityType
 
 
 @pytest.mark.parametrize(
@@ -30,17 +29,13 @@ def test_type_of_opening_reads_the_noun_behind_the_copula(title: str, opening: s
     assert type_of_opening(title, opening) is kind
 
 
-def test_title_types_take_the_majority_and_ask_a_finder_for_the_rest() -> None:
-    class Finder:
-        def find(self, texts: Sequence[str]) -> list[list[EntitySpan]]:
-            return [[EntitySpan(0, 4, EntityType.ORGANIZATION)] for _ in texts]
-
-    titles = TitleTypes(Finder())
+def test_title_types_take_the_majority() -> None:
+    titles = TitleTypes()
     titles.add("Mars", ["Mars is the fourth planet from the Sun, as everybody knows."])
     titles.add("Mars (god)", ["Mars was the god of war of the Romans, and of agriculture."])
     titles.add("Mars (city)", ["Mars is a town in Pennsylvania with some thousand people."])
     titles.add("Acme", ["Acme sells everything that a coyote can need in the desert."])
-    assert titles.types() == {"Mars": EntityType.PLACE, "Acme": EntityType.ORGANIZATION}
+    assert titles.types() == {"Mars": EntityType.PLACE}
 
 
 def test_types_are_read_as_they_were_written(tmp_path: Path) -> None:

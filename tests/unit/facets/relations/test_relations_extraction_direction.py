@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facets.relations.direction import best_of_pairs, partners_of
+from facets.relations.extraction import best_of_pairs, partners_of
 
 AB, BA, CD = ("a", "b"), ("b", "a"), ("c", "d")
 
