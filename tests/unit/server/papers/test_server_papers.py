@@ -28,7 +28,7 @@ SONG = pb.Paper(title="song", abstract="king")
 
 @pytest.fixture
 def paper_server(make_server):
-    """A server with a sentence model and a model of papers; ``.paper_engine`` is the fake."""
+    """A server with a sentence model and a model of papers; ``.paper_engine`` is the engine."""
     served, paper_engine = served_papers()
     running = make_server(others=[served], limits=LimitsConfig(max_texts_per_request=200, max_evidence_hits=20))
     running.paper_engine = paper_engine
@@ -275,7 +275,7 @@ def test_a_collection_is_encoded_once_for_each_revision_of_a_document(stub, shel
     stub.RankPapers(request, timeout=60)
     stub.RankPapers(request, timeout=60)
     assert paper_server.paper_engine.batches == [3]
-    revision = put(paper_server, "a", "piano piano", title="piano piano").index_revision
+    revision = put(paper_server, "a", "music song piano", title="music song piano").index_revision
     request.min_revision = revision
     reply = stub.RankPapers(request, timeout=60)
     assert paper_server.paper_engine.batches == [3, 1]
@@ -400,9 +400,9 @@ def test_added_authors_are_found(stub):
     ],
 )
 def test_bad_additions_are_named_and_nothing_is_stored(stub, paper_server, papers, field):
-    before = set(paper_server.paper_engine.papers)
+    before = set(paper_server.paper_engine.state.bank.ids)
     assert violations_of(refused(stub.AddPapers, pb.AddPapersRequest(papers=papers))) == [field]
-    assert set(paper_server.paper_engine.papers) == before
+    assert set(paper_server.paper_engine.state.bank.ids) == before
 
 
 @pytest.mark.parametrize(
