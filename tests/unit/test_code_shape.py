@@ -22,6 +22,7 @@ COMMANDS = (
     "lab/facets_lab/training/",
     "lab/facets_lab/evaluation/",
     "lab/facets_lab/heads/__main__",
+    "lab/facets_lab/multicls/__main__",
 )
 
 

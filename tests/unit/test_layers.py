@@ -62,6 +62,7 @@ LAB_ROOMS = {
     "training": {"program"},
     "evaluation": {"program"},
     "heads": {"program", "training", "evaluation"},
+    "multicls": {"program", "training", "evaluation", "papers"},
     **dict.fromkeys((*TASK_ROOMS, "language"), _LAB_SHARED),
 }
 # The two programs with their commands: they are made of all rooms.

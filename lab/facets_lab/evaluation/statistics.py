@@ -4,14 +4,18 @@ The bootstrap says how much a figure depends on the rows that happen to be in th
 resamples or bins, M metrics, C claims.
 """
 
+import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import DegenerateDataWarning, bootstrap
+from scipy.stats import t as student
+
+logger = logging.getLogger(__name__)
 
 Metrics = dict[str, float | None]
 
@@ -129,3 +133,29 @@ def expected_calibration_error(confidence_C: NDArray[np.floating], right_C: NDAr
     bins = reliability(confidence_C, right_C)
     total = sum(found.claims for found in bins)
     return sum(found.claims * abs(found.confidence - found.right) for found in bins) / max(1, total)
+
+
+def repeated(
+    names: Sequence[str], seeds: int, measure: Callable[[str, int], Mapping[str, float]]
+) -> dict[str, dict[str, Any]]:
+    """Runs what is compared with several seeds.
+
+    Args:
+        names: Of what is compared.
+        seeds: How many, from 1.
+        measure: A name and a seed -> figures.
+
+    Returns:
+        Of each name and figure the ``mean`` of the runs, ``ci95``, the half width of a 95 % interval of the mean (None
+        of one run), and ``runs``, all of them.
+    """
+    report: dict[str, dict[str, Any]] = {}
+    for name in names:
+        runs = [measure(name, seed) for seed in range(1, seeds + 1)]
+        logger.info("%s: %s", name, runs)
+        report[name] = {}
+        for figure in runs[0]:
+            values = np.array([run[figure] for run in runs])
+            half = student.ppf(0.975, seeds - 1) * values.std(ddof=1) / seeds**0.5 if seeds > 1 else None
+            report[name][figure] = {"mean": float(values.mean()), "ci95": half, "runs": values.tolist()}
+    return report

@@ -1,14 +1,16 @@
 """``python -m facets_lab.heads``: output layers side by side, one JSON object on standard output."""
 
+import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from facets.errors import ConfigError
+from facets_lab.evaluation.comparison import print_report
+from facets_lab.evaluation.statistics import repeated
 from facets_lab.program import make_program, run_program
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def items(
 
     data = read_sequences(file)
     config = _config("items", encoder=encoder, dim=dim, steps=steps, threads=threads)
-    measured = _measured(
+    measured = repeated(
         head or ["softmax", "c"],
         seeds,
         lambda name, seed: measure_network(
@@ -48,7 +50,7 @@ def items(
         ),
     )
     shape = {"users": len(data.users), "items": data.num_items - 1, "asked_for_again": data.share_repeated}
-    _print({"data": {"file": file.name, **shape}, "baselines": measure_baselines(data), "layers": measured})
+    print_report({"data": {"file": file.name, **shape}, "baselines": measure_baselines(data), "layers": measured})
 
 
 def language(
@@ -72,7 +74,7 @@ def language(
 
     config = _config("language", encoder=encoder, dim=dim, max_length=64, batch_size=32, steps=steps, threads=threads)
     corpus = read_corpus(files, num_tokens=num_tokens, num_words=num_words, length=config.max_length)
-    measured = _measured(
+    measured = repeated(
         head or ["softmax", "sigsoftmax", "mos", "c"],
         seeds,
         lambda name, seed: measure_language_model(
@@ -83,7 +85,7 @@ def language(
         ),
     )
     shape = {"sequences": len(corpus.sequences), "held_out": len(corpus.held_out), "words": corpus.num_words}
-    _print({"data": {**shape, "share_unknown": corpus.share_unknown}, "layers": measured})
+    print_report({"data": {**shape, "share_unknown": corpus.share_unknown}, "layers": measured})
 
 
 def templates(
@@ -115,7 +117,7 @@ def templates(
     rows = read_analogies(analogies, vectors)
     contexts = ambiguous_contexts(vectors, rows, kind=kind)
     config = _config("templates", dim=vectors.dim, max_length=contexts.learned.shape[1], steps=steps, threads=threads)
-    measured = _measured(
+    measured = repeated(
         head or ["softmax", "mos", "mfs-one-partition", "mfs"],
         seeds,
         lambda name, seed: measure_templates(
@@ -123,7 +125,7 @@ def templates(
         ),
     )
     shape = {"analogies": len(rows), "learned": len(contexts.learned), "held_out": len(contexts.held_out)}
-    _print({"data": shape, "dependency": dependency_ratios(vectors, rows), "layers": measured})
+    print_report({"data": shape, "dependency": dependency_ratios(vectors, rows), "layers": measured})
 
 
 def _config(name: str, *, steps: int, threads: int, **values: Any) -> "NetworkTrainingConfig":
@@ -140,38 +142,13 @@ def _config(name: str, *, steps: int, threads: int, **values: Any) -> "NetworkTr
     )
 
 
-def _measured(
-    heads: Sequence[str], seeds: int, measure: Callable[[str, int], Mapping[str, float]]
-) -> dict[str, dict[str, Any]]:
-    """Of each layer the mean of its runs, the half width of a 95 % interval of the mean, and every run."""
-    from scipy.stats import t
-
-    report: dict[str, dict[str, Any]] = {}
-    for name in heads:
-        runs = [measure(name, seed) for seed in range(1, seeds + 1)]
-        for run in runs:
-            typer.echo(f"{name}: {run}", err=True)
-        report[name] = {}
-        for figure in runs[0]:
-            values = np.array([run[figure] for run in runs])
-            half = t.ppf(0.975, seeds - 1) * values.std(ddof=1) / seeds**0.5 if seeds > 1 else None
-            report[name][figure] = {"mean": float(values.mean()), "ci95": half, "runs": values.tolist()}
-    return report
-
-
-def _print(report: Mapping[str, object]) -> None:
-    from facets_lab.evaluation.comparison import print_report
-
-    print_report(report)
-
-
 COMMANDS: dict[str, Callable[..., None]] = {"items": items, "language": language, "templates": templates}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one experiment; returns the exit code: 0, 1 after an error that was reported, 2 for wrong usage."""
     program = make_program("Output layers side by side; one JSON object on standard output.", COMMANDS)
-    return run_program("python -m facets_lab.heads", program, arguments)
+    return run_program("python -m facets_lab.heads", program, arguments, log_level=logging.INFO)
 
 
 if __name__ == "__main__":
