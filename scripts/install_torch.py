@@ -60,18 +60,8 @@ def asks_for_cuda(requirements: Iterable[str]) -> bool:
 
 def _cuda_would_come(constraints: list[str]) -> bool:
     """Asks pip what it would install, without installing it."""
-    report = _pip(
-        "install",
-        "--dry-run",
-        "--no-deps",
-        "--ignore-installed",
-        "--quiet",
-        "--report",
-        "-",
-        *constraints,
-        "torch",
-        capture=True,
-    )
+    options = "--dry-run --no-deps --ignore-installed --quiet --report -".split()
+    report = _pip("install", *options, *constraints, "torch", capture=True)
     (torch,) = json.loads(report)["install"]
     return asks_for_cuda(torch["metadata"].get("requires_dist", ()))
 

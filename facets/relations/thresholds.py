@@ -1,8 +1,11 @@
 """Thresholds and weights, fitted on development data: how scores of relations and of entailment become decisions."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from facets.config import Settings
 
 _MODEL_FEATURES = (
     "coverage",  # how well the premise's facets cover the hypothesis' (eq. 3.10)
@@ -61,8 +64,7 @@ _PARAPHRASE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class EntailmentWeights:
+class EntailmentWeights(Settings):
     """Weights by the names of features; one that is absent counts 0.
 
     Attributes:
@@ -72,37 +74,20 @@ class EntailmentWeights:
         threshold: A label other than neutral needs that probability of entailment in one direction at least.
     """
 
-    entails: Mapping[str, float] = field(default_factory=lambda: dict(_ENTAILS))
-    paraphrase: Mapping[str, float] = field(default_factory=lambda: dict(_PARAPHRASE))
+    entails: Mapping[str, float] = _ENTAILS
+    paraphrase: Mapping[str, float] = _PARAPHRASE
     threshold: float = _THRESHOLD
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """What ``to_dict`` gave.
-
-        Raises:
-            KeyError: A part is missing.
-            TypeError: A part is no table of numbers.
-            ValueError: A feature is unknown, or a weight no number.
-        """
-
-        def table(name: str, features: tuple[str, ...]) -> dict[str, float]:
-            weights = {str(key): float(weight) for key, weight in dict(values[name]).items()}
-            if unknown := weights.keys() - {*features, CONSTANT}:
-                raise ValueError(f"expected features of {name}, got {sorted(unknown)}")
-            return weights
-
-        return cls(
-            table("entails", FEATURES), table("paraphrase", PARAPHRASE_FEATURES), threshold=float(values["threshold"])
-        )
-
-    def to_dict(self) -> dict[str, object]:
-        """For a file."""
-        return {"entails": dict(self.entails), "paraphrase": dict(self.paraphrase), "threshold": self.threshold}
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name, features in (("entails", FEATURES), ("paraphrase", PARAPHRASE_FEATURES)):
+            unknown = getattr(self, name).keys() - {*features, CONSTANT}
+            self.require(name, not unknown, f"of known features, got {sorted(unknown)}")
+        self.require("paraphrase", len(self.model_fields_set & {"entails", "paraphrase"}) != 1, "given with entails")
+        return self
 
 
-@dataclass(frozen=True, slots=True)
-class Confidence:
+class Confidence(Settings):
     """Numbers fitted on development data.
 
     Attributes:
@@ -120,7 +105,7 @@ class Confidence:
         entailment: What the features of a pair of patterns count for each label.
     """
 
-    thresholds: tuple[float, ...]
+    thresholds: Annotated[tuple[float, ...], Field(strict=False)]
     default_threshold: float = 0.5
     use_asymmetric: bool = False
     margin: float = 2.0
@@ -130,31 +115,9 @@ class Confidence:
     schema_scale: float = 1.0
     schema_shift: float = 0.0
     type_weight: float = 0.08
-    entailment: EntailmentWeights = field(default_factory=EntailmentWeights)
+    entailment: EntailmentWeights = EntailmentWeights()
 
     @property
     def peak(self) -> float:
         """What scores are divided by, so that the highest is 1."""
         return max(1.0, self.schema_scale + self.schema_shift)
-
-    def to_dict(self) -> dict[str, object]:
-        """For a file."""
-        return asdict(self) | {"entailment": self.entailment.to_dict()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """What ``to_dict`` gave.
-
-        Raises:
-            TypeError: A setting is unknown or no number.
-            ValueError: A setting is no number.
-        """
-
-        def checked(value: Any) -> Any:
-            if isinstance(value, dict):
-                return EntailmentWeights.from_dict(value)
-            if isinstance(value, list):
-                return tuple(map(float, value))
-            return value if isinstance(value, bool) else float(value)
-
-        return cls(**{name: checked(value) for name, value in values.items()})

@@ -90,11 +90,11 @@ def fit_relations(model: RelationModel, data: PairData, *, threshold: float | No
     table = model.relations
     names = table.names
     data = data.canonical(table.meanings())
-    confidence = replace(table.confidence, schema_scale=1.0, schema_shift=0.0)
+    confidence = table.confidence.replaced(schema_scale=1.0, schema_shift=0.0)
     arrays = RelationEngine(with_confidence(model, confidence)).score_arrays(data.patterns, names)
     gold_ER = data.gold(names)
     choices = [
-        _schema_scale(scores, arrays.universal_schema, data, gold_ER, replace(confidence, use_asymmetric=is_asymmetric))
+        _schema_scale(scores, arrays.universal_schema, data, gold_ER, confidence.replaced(use_asymmetric=is_asymmetric))
         for is_asymmetric, scores in ((False, arrays.symmetric), (True, arrays.asymmetric))
     ]
     # At a tie the symmetric score, which comes first, decides.
@@ -112,8 +112,7 @@ def fit_relations(model: RelationModel, data: PairData, *, threshold: float | No
     # The best relation is what people are told; the others only teach what a gap means.
     weights = np.tile([_BEST_WEIGHT] + [1.0] * (best_EB.shape[1] - 1), len(best_EB))
     curve = LogisticRegression(C=100.0).fit(np.stack(features, axis=1), right, sample_weight=weights)
-    return replace(
-        confidence,
+    return confidence.replaced(
         thresholds=(round(threshold, 4),) * len(names),
         default_threshold=round(threshold, 4),
         margin=margin,
@@ -134,7 +133,7 @@ def _schema_scale(
     tried = []
     for scale in _SCALES:
         for peak in _PEAKS:
-            own = replace(confidence, schema_scale=scale, schema_shift=round(peak - scale, 4))
+            own = confidence.replaced(schema_scale=scale, schema_shift=round(peak - scale, 4))
             scores_ER = pair_scores(data, combined_scores(facet_PR, schema_PR, own))
             tried.append((_mean_precision(scores_ER, gold_ER), own))
     return max(tried, key=lambda choice: choice[0])
@@ -168,7 +167,7 @@ def fit_entailment_model(name_or_path: str | None, files: Sequence[Path], *, dry
     model = load(folder, RelationModel)
     weights, report = fit_across_sources(model, files)
     if not dry_run:
-        confidence = replace(model.relations.confidence, entailment=weights)
+        confidence = model.relations.confidence.replaced(entailment=weights)
         write_tables(folder, replace(model.relations, confidence=confidence), model.table)
     return {"data": [str(file) for file in files], "models": {model.name: report}}
 
@@ -226,7 +225,8 @@ def fit_weights(sources: Sequence[Source]) -> EntailmentWeights:
     fitted = minimize(loss, start_W, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _MAX_STEPS})
     rounded = [round(float(weight), 4) for weight in fitted.x]
     return EntailmentWeights(
-        dict(zip(names[0], rounded, strict=False)), dict(zip(names[1], rounded[len(names[0]) :], strict=True))
+        entails=dict(zip(names[0], rounded, strict=False)),
+        paraphrase=dict(zip(names[1], rounded[len(names[0]) :], strict=True)),
     )
 
 

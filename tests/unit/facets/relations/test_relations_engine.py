@@ -204,7 +204,7 @@ def test_relations_show_thresholds_and_pairs(engine: RelationEngine) -> None:
 
 def test_a_steep_curve_gives_probabilities_without_overflow(engine: RelationEngine) -> None:
     model = copy(engine.model)
-    steep = replace(model.relations.confidence, slope=500.0, gap_slope=500.0)
+    steep = model.relations.confidence.replaced(slope=500.0, gap_slope=500.0)
     model.relations = replace(model.relations, confidence=steep)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
