@@ -4,12 +4,14 @@
 texts need besides. A task with more to ask extends ``Model`` in its own ``contract.py``.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.errors import ErrorPath, InvalidInputError
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors
 
@@ -122,3 +124,38 @@ class SentenceModel(TextModel, Protocol):
     def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
         """Facet embeddings ``[len(rows), K, D]`` of what ``tokenize`` returned."""
         ...
+
+
+FOREIGN = (
+    "has hardly a word that the model knows, expected the language that it was trained on (shipped models: English)"
+)
+_LATIN_LETTER = re.compile(r"[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff]")
+_OTHER_LETTER = re.compile(r"[^\W\d_A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff]")
+_FEW_KNOWN = 0.2  # of the words
+_LOOKED_AT = 8_000  # characters of a text
+
+
+def is_foreign(model: Model, text: str) -> bool:
+    """Whether a text is in a script that is none of the model's: what the model would make of it is nonsense.
+
+    Most of its letters are not Latin, and hardly one of its words is in the vocabulary. Names, code, numbers, emoji and
+    misspelt words are not foreign; other languages in Latin letters cannot be told from these.
+    """
+    if text.isascii():
+        return False
+    letters = text[:_LOOKED_AT]
+    if len(_OTHER_LETTER.findall(letters)) <= len(_LATIN_LETTER.findall(letters)):
+        return False
+    words = [word for word in model.tokenizer.words([letters])[0] if any(map(str.isalpha, word))]
+    known = np.count_nonzero(model.words.vocabulary.rows(words) < len(model.words))
+    return bool(known < _FEW_KNOWN * len(words))
+
+
+def check_readable(model: Model, text: str, path: ErrorPath) -> None:
+    """Refuses a text of which anything that is said would be nonsense.
+
+    Raises:
+        InvalidInputError: It is foreign, see :func:`is_foreign`.
+    """
+    if is_foreign(model, text):
+        raise InvalidInputError(FOREIGN, path=path)

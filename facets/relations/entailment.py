@@ -18,11 +18,12 @@ from torch import Tensor
 
 from facets.errors import InvalidInputError
 from facets.language.wordnet import wordnet
+from facets.model.contract import check_readable
 from facets.relations.assertion import negation_cue
 from facets.relations.entailment_features import PairFeatures, pair_features, word_reason
 from facets.relations.frames import frames
 from facets.relations.model import RelationModel
-from facets.relations.patterns import tokenize_patterns
+from facets.relations.patterns import ARG1, ARG2, tokenize_patterns
 from facets.relations.thresholds import CONSTANT, FEATURES, PARAPHRASE_FEATURES, EntailmentWeights
 from facets.relations.wording import Wording, read_wording
 from facets.scoring.facets import unit_facets
@@ -172,6 +173,10 @@ def _tokenized(
         raise InvalidInputError(
             f"must have one item for each of {len(first)} premises, got {len(second)}", path="hypotheses"
         )
+    for name, patterns in (("premises", premises), ("hypotheses", hypotheses)):
+        for place, pattern in enumerate(patterns):
+            if not pattern.isascii():
+                check_readable(model, pattern.replace(ARG1, "").replace(ARG2, ""), (name, place))
     return first, second
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from facets import scoring
 from facets.errors import ConfigError, ErrorPath, InvalidInputError
 from facets.language.tokenizer import check_text
-from facets.model.contract import TextEncoder, TextModel
+from facets.model.contract import TextEncoder, TextModel, check_readable
 from facets.texts.comparison import Comparison, compare_texts
 from facets.texts.words import COMPONENT_KEYS, TextWords
 
@@ -56,13 +56,15 @@ class PairTexts:
             encoder: What encodes the texts, e.g. a queue before the model; None: the model itself.
 
         Raises:
-            InvalidInputError: A text is blank; the field names it.
+            InvalidInputError: A text is blank or in a foreign script; the field names it.
         """
         rows: dict[str, int] = {}
         self._paths: dict[str, ErrorPath] = {}  # of each text where it stands first
         for i, pair in enumerate(pairs):
             for side, text in zip(("first", "second"), pair, strict=True):
                 check_text(text, ("pairs", i, side))
+                if text not in rows:
+                    check_readable(model, text, ("pairs", i, side))
                 rows.setdefault(text, len(rows))
                 self._paths.setdefault(text, ("pairs", i, side))
         numbers = [(rows[first], rows[second]) for first, second in pairs]

@@ -17,7 +17,7 @@ from facets import scoring
 from facets.errors import ErrorPath, InvalidInputError
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import check_text
-from facets.model.contract import TextEncoder, TextModel
+from facets.model.contract import TextEncoder, TextModel, check_readable
 from facets.texts.coverage import (
     CoverageConfig,
     Covered,
@@ -284,8 +284,8 @@ def summarize(
         One summary a document, in order.
 
     Raises:
-        InvalidInputError: A document or sentence is blank, or a number, the order or the query is not allowed; the
-            field names it.
+        InvalidInputError: A document or sentence is blank, a document is in a foreign script, or a number, the order or
+            the query is not allowed; the field names it.
         TypeError: ``documents`` is one ``str``.
 
     References:
@@ -297,6 +297,7 @@ def summarize(
     split = [_sentences(model, document, ("documents", i)) for i, document in enumerate(documents)]
     if query:
         check_text(query, ("query",))
+        check_readable(model, query, ("query",))
     config = coverage or _COVERAGES.get(model.task, _COVERAGE)
     if isinstance(config, SentenceCoverageConfig):
         covered = sentence_coverages(
@@ -355,6 +356,7 @@ def _check_options(num_sentences: int | None, max_words: int | None, order: str)
 def _sentences(model: TextModel, document: str | Sequence[str], path: ErrorPath) -> list[Sentence]:
     if isinstance(document, str):
         check_text(document, path)
+        check_readable(model, document, path)
         return model.tokenizer.sentences(document)
     if not document:
         raise InvalidInputError("has 0 sentences, expected at least 1", path=path)
@@ -363,6 +365,7 @@ def _sentences(model: TextModel, document: str | Sequence[str], path: ErrorPath)
         check_text(text, (*path, "sentences", i))
         sentences.append(Sentence(text, start, start + len(text), text))
         start += len(text) + 1
+    check_readable(model, " ".join(document), path)
     return sentences
 
 

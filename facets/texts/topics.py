@@ -14,7 +14,7 @@ from facets.errors import InvalidInputError
 from facets.language.reading import read
 from facets.language.tokenizer import check_text
 from facets.language.vectors import WordVectors, unit_rows
-from facets.model.contract import TextModel
+from facets.model.contract import TextModel, check_readable
 from facets.model.score_curves import apply_curve
 from facets.texts.explanation import NearestWord
 
@@ -99,6 +99,7 @@ def suggest_topics(
         raise TypeError(f"texts must be a sequence of str, got one str: try suggest_topics(model, [{texts[:20]!r}])")
     for position, text in enumerate(texts):
         check_text(text, ("texts", position))
+        check_readable(model, text, ("texts", position))
     for name, number in (("num_topics", 1 if num_topics is None else num_topics), ("num_words", num_words)):
         if number < 1:
             raise InvalidInputError(f"must be >= 1, got {number}", path=name)

@@ -22,13 +22,14 @@ from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperOptions
 from facets_lab.evaluation.comparison import if_installed, minilm
 from facets_lab.evaluation.files import read_records
-from facets_lab.papers.data import read_papers
+from facets_lab.papers.data import bm25_weights, read_papers, word_counts
 
 SENSELESS = "senseless"
 _TITLE_SHARE = 0.3  # of texts that stand there as titles alone
 _TITLE_WORDS = 10  # of a text without a title
 _TEXT_CHARS = 1_500
 _NUM_SENSELESS = 80
+_BLOCK = 64  # texts whose BM25 with all papers is computed at a time
 _COMPARED = 2_000  # titles of the training that MiniLM compares with
 _BINS = 10
 _UNSURE = 0.1
@@ -209,7 +210,7 @@ def _baselines(engine: PaperEngine, own: Sequence[Paper], foreign: Sequence[Pape
         "score": [ranked[0].score for ranked in rankings],
         "document": [ranked[0].document_score for ranked in rankings],
         "known words": [text_features(own, vocabulary_size=size)[0] for own in rows],
-        "bm25 of titles": _bm25(engine, titles, texts),
+        "bm25": _bm25(engine, rows),
     }
     for embed in if_installed("minilm", minilm):
         known_TD, asked_ND = embed(titles[:: max(1, len(titles) // _COMPARED)]), embed(texts)
@@ -218,25 +219,16 @@ def _baselines(engine: PaperEngine, own: Sequence[Paper], foreign: Sequence[Pape
     return {name: float(roc_auc_score(is_own, np.asarray(values))) for name, values in signals.items()}
 
 
-def _bm25(engine: PaperEngine, titles: Sequence[str], texts: Sequence[str]) -> list[float]:
-    """BM25 of the best title for each text, as a share of what its words could give."""
-    vocabulary = engine.model.words.vocabulary
-    stop_words = {word for word, is_stop in zip(vocabulary.words, vocabulary.is_stop, strict=False) if is_stop}
-    split = [[word for word in words if word not in stop_words] for words in engine.model.tokenizer.words(titles)]
-    length = np.array([len(words) for words in split])
-    norm = 0.25 + 0.75 * length / length.mean()
-    postings: dict[str, list[int]] = {}
-    for place, words in enumerate(split):
-        for word in set(words):
-            postings.setdefault(word, []).append(place)
-    known, nothing = {word: np.array(places) for word, places in postings.items()}, np.empty(0, dtype=np.int64)
-    best = []
-    for words in engine.model.tokenizer.words(texts):
-        scores, most = np.zeros(len(titles)), 0.0
-        for word in set(words) - stop_words:
-            found = known.get(word, nothing)
-            rarity = float(np.log1p((len(titles) - len(found) + 0.5) / (len(found) + 0.5)))
-            scores[found] += rarity * 2.2 / (1 + 1.2 * norm[found])
-            most += rarity
-        best.append(float(scores.max()) / (most or 1.0))
-    return best
+def _bm25(engine: PaperEngine, rows: Sequence[NDArray[np.uint16]]) -> NDArray[np.float64]:
+    """BM25 of the best paper of the training for each text, as a share of what its words could give."""
+    vocabulary, known = engine.model.words.vocabulary, engine.model.papers
+    size = len(vocabulary)
+    left_out_V = vocabulary.is_stop[:size]
+    weights_NV, most_V = bm25_weights(word_counts(known.rows, known.offsets, size), left_out_V=left_out_V)
+    asked_TV = word_counts(np.concatenate(rows), np.cumsum([0, *map(len, rows)]), size)
+    asked_TV.data = np.minimum(asked_TV.data, 1)
+    unknown_T = np.array([np.count_nonzero(own % (size + 1) == size) for own in rows])
+    most_T = asked_TV @ most_V + unknown_T * most_V.max()
+    blocks = [(asked_TV[start : start + _BLOCK] @ weights_NV.T).max(axis=1) for start in range(0, len(rows), _BLOCK)]
+    best_T = np.concatenate([block.toarray().ravel() for block in blocks])
+    return best_T / np.maximum(most_T, 1e-9)

@@ -319,6 +319,32 @@ def word_counts(rows: NDArray[np.uint16], offsets: NDArray[np.int64], num_words:
     return csr_matrix((ones, (texts[known], words[known])), shape=(len(offsets) - 1, num_words))
 
 
+def bm25_weights(
+    counts_NV: csr_matrix, *, left_out_V: NDArray[np.bool_], k1: float = 1.2, b: float = 0.75
+) -> tuple[csr_matrix, NDArray[np.float64]]:
+    """What each word adds to the BM25 score of a text that has it, ``[N, V]``, and the most it can add, ``[V]``.
+
+    Args:
+        counts_NV: How often each text has each word; lengths are those of known words.
+        left_out_V: Words that add nothing, such as stop words.
+        k1: How soon a word that comes again counts no more.
+        b: How much longer texts weigh less.
+
+    References:
+        Robertson and Zaragoza 2009, with the inverse document frequency of Lucene.
+    """
+    num_texts = counts_NV.shape[0]
+    frequency_V = np.asarray((counts_NV > 0).sum(axis=0), dtype=np.float64).ravel()
+    rarity_V = np.where(left_out_V, 0.0, np.log1p((num_texts - frequency_V + 0.5) / (frequency_V + 0.5)))
+    lengths_N = np.asarray(counts_NV.sum(axis=1), dtype=np.float64).ravel()
+    norms_N = k1 * (1 - b + b * lengths_N / max(lengths_N.mean(), 1e-9))
+    weights_NV = counts_NV.tocsr(copy=True)
+    weights_NV.sum_duplicates()
+    norms = np.repeat(norms_N, np.diff(weights_NV.indptr))
+    weights_NV.data = rarity_V[weights_NV.indices] * weights_NV.data * (k1 + 1) / (weights_NV.data + norms)
+    return weights_NV, rarity_V * (k1 + 1)
+
+
 def singular_word_vectors(counts_NV: csr_matrix, dim: int, *, seed: int = 1) -> NDArray[np.float32]:
     """Unit vectors of the words, ``[V, D]``.
 

@@ -23,6 +23,7 @@ from facets_lab.papers.systems import (
     SENTENCE_ENCODERS,
     PaperData,
     PaperSystem,
+    bm25_systems,
     cbow_systems,
     document_system,
     evaluate_system,
@@ -119,7 +120,7 @@ class PaperRun:
         train: The papers of the training, with texts, for sentence vectors; None: they are left out.
         embeddings: Folder where sentence vectors are kept from run to run; None: nowhere.
         sample: Evaluate a seeded sample of so many authors and citing papers; None: all. Then the papers of
-            these alone are encoded as sentences.
+            these alone are encoded as sentences, and with baselines they are compared with fewer papers.
         tune: Store the best mixtures on this file in the model folders first (development data only).
     """
 
@@ -160,7 +161,7 @@ def run_papers(run: PaperRun) -> dict[str, object]:
     }
     data = make_data(papers, known)
     if run.sample is not None:
-        data = sample_data(data, run.sample)
+        data = sample_data(data, run.sample, fewer_papers=run.baselines)
     results: dict[str, object] = {}
     for system in _systems(run, models, data):
         logger.info("evaluating %s", system.name)
@@ -206,7 +207,8 @@ def _own_system(loaded: _Loaded, texts: EncodedTexts) -> PaperSystem:
 
 
 def _other_documents(run: PaperRun, first: _Loaded, data: PaperData) -> Iterator[PaperSystem]:
-    """Document similarities by words alone and by sentence vectors alone."""
+    """Document similarities by words alone, by BM25 and by sentence vectors alone."""
     yield from words_systems(first.model, first.engine, data)
+    yield from bm25_systems(first.model, first.engine, data)
     for name in SENTENCE_ENCODERS:
         yield from sentence_systems(first.engine, data, name, train=run.train, embeddings=run.embeddings)

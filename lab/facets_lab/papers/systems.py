@@ -25,7 +25,7 @@ from facets.papers.records import CandidateKind, Paper, PaperFacets
 from facets.papers.scoring import HybridScores, hybrid_scores
 from facets.papers.tables import CandidateTable, PaperBank, build_table
 from facets_lab.evaluation.comparison import Embed, minilm
-from facets_lab.papers.data import read_papers, singular_word_vectors, word_counts
+from facets_lab.papers.data import bm25_weights, read_papers, singular_word_vectors, word_counts
 
 _RECALL_AT = (50, 200)
 # Scores compared at a time, positives times papers: 16 million, some 80 MB.
@@ -230,8 +230,19 @@ def make_data(papers: Sequence[Paper], known: Mapping[CandidateKind, set[str]]) 
     return PaperData(papers, ids, positives)
 
 
-def sample_data(data: PaperData, num_candidates: int) -> PaperData:
-    """Keeps a seeded sample of at most so many authors and so many citing papers."""
+_PAPERS_OF_SAMPLE = 5
+"""So many papers a candidate are compared with each other at most, those that are right for none among them."""
+
+
+def sample_data(data: PaperData, num_candidates: int, *, fewer_papers: bool = False) -> PaperData:
+    """Keeps a seeded sample of at most so many authors and so many citing papers.
+
+    Args:
+        data: Everything.
+        num_candidates: Of each kind, at least 1.
+        fewer_papers: Keep theirs and a sample of the other papers alone, five for each of ``num_candidates`` in all
+            unless theirs are more: figures then compare within a run only.
+    """
     ids: dict[CandidateKind, Sequence[str]] = {}
     positives: dict[CandidateKind, Positives] = {}
     for kind in CandidateKind:
@@ -242,7 +253,14 @@ def sample_data(data: PaperData, num_candidates: int) -> PaperData:
         chosen = np.isin(data.positives[kind].columns, used)
         places = np.searchsorted(used, data.positives[kind].columns[chosen])
         positives[kind] = Positives(data.positives[kind].rows[chosen], places.astype(np.int64))
-    return PaperData(data.papers, ids, positives)
+    if not fewer_papers:
+        return PaperData(data.papers, ids, positives)
+    right = np.unique(np.concatenate([of_kind.rows for of_kind in positives.values()]))
+    others = np.setdiff1d(np.arange(len(data.papers)), right)
+    wanted = max(0, min(len(others), _PAPERS_OF_SAMPLE * num_candidates - len(right)))
+    kept = np.sort(np.concatenate([right, np.random.default_rng(0).choice(others, wanted, replace=False)]))
+    moved = {kind: Positives(np.searchsorted(kept, one.rows), one.columns) for kind, one in positives.items()}
+    return PaperData([data.papers[row] for row in kept.tolist()], ids, moved)
 
 
 def evaluate_system(system: PaperSystem, data: PaperData) -> dict[str, dict[str, dict[str, float]]]:
@@ -392,6 +410,35 @@ def words_systems(model: PaperModel, engine: PaperEngine, data: PaperData) -> It
     unseen = model.word_averages(rows)
     for mode in DOCUMENT_MODES:
         yield document_system(f"words-{mode}", unseen, tables, bank=bank, mode=mode)
+
+
+def bm25_systems(model: PaperModel, engine: PaperEngine, data: PaperData) -> Iterator[PaperSystem]:
+    """BM25 of the papers of a candidate for the words of a new paper: the average, the greatest."""
+    vocabulary = model.words.vocabulary
+    known, size = model.papers, len(vocabulary)
+    weights_NV, _ = bm25_weights(word_counts(known.rows, known.offsets, size), left_out_V=vocabulary.is_stop[:size])
+    rows = model.paper_rows([paper.title for paper in data.papers], [paper.abstract for paper in data.papers])
+    asked_QV = word_counts(np.concatenate(rows), np.cumsum([0, *map(len, rows)]), size)
+    asked_QV.data = np.minimum(asked_QV.data, 1)
+
+    def score(
+        reduce: Callable[[NDArray[np.float32]], NDArray[np.float32]], kind: CandidateKind, ids: Sequence[str]
+    ) -> Mapping[str, NDArray[np.float32]]:
+        table = engine.state.tables[kind]
+        scores = np.zeros((len(data.papers), len(ids)), dtype=np.float32)
+        for place, key in enumerate(ids):
+            papers = table.papers_of(table.row_of_id[key])
+            papers = papers[papers < weights_NV.shape[0]]  # papers that were added later have no texts here
+            if len(papers):
+                scores[:, place] = reduce((asked_QV @ weights_NV[papers].T).toarray())
+        return {"documents": scores}
+
+    reductions: Mapping[str, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = {
+        "average": partial(np.mean, axis=1),
+        "max": partial(np.max, axis=1),
+    }
+    for mode in DOCUMENT_MODES:
+        yield PaperSystem(f"bm25-{mode}", ("documents",), partial(score, reductions[mode]))
 
 
 def sentence_systems(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from facets.documents import Document, RankedText, check_search, rerank
-from facets.model.contract import ModelInfo
+from facets.model.contract import ModelInfo, check_readable
 from facets_server.documents.requests import RerankQuery
 from facets_server.runtime.call_context import CallContext
 from facets_server.texts.served import ServedTexts, TextModels
@@ -39,6 +39,7 @@ def rerank_texts(query: RerankQuery, models: TextModels, call: CallContext) -> R
     if query.mode == "lexical":
         return _ranked(query, served, [_unread(text, place) for place, text in enumerate(query.documents)], call)
     served.check_one(query.query, "query")
+    check_readable(served.model, query.query, ("query",))
     served.check(query.documents, "texts")
     pending = served.submit(list(query.documents), call)
     queries = served.encode_queries([query.query], call)

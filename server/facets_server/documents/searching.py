@@ -17,7 +17,7 @@ from facets.documents import (
     SearchResult,
 )
 from facets.errors import InvalidInputError
-from facets.model.contract import TextModel
+from facets.model.contract import FOREIGN, TextModel, check_readable, is_foreign
 from facets_server.documents.recall import RecallSampler
 from facets_server.documents.requests import DocumentQuery
 from facets_server.runtime.call_context import CallContext
@@ -68,7 +68,8 @@ def search(
     Raises:
         NotFoundError: No such collection, or the model is not served.
         ModelMismatchError: The model is of another space than the collection.
-        InvalidInputError: Facets of the wrong dimension, a text without a word.
+        InvalidInputError: Facets of the wrong dimension, a text without a word, or without one that the model knows in
+            mode facets.
         NotReadyError: ``min_revision`` lies in the future.
         DeadlineExceededError: The deadline passed before the texts were encoded.
     """
@@ -93,7 +94,7 @@ def search(
         index_revision=min(result.index_revision for result in results),
         exhaustive=exhaustive,
         recall=None if exhaustive else recall.of(record.number),
-        left_out=next((result.left_out for result in results if result.left_out), ""),
+        left_out=next((result.left_out for result in results if result.left_out), _left_out(query, encoded)),
         index_kind=results[0].index_kind,
         warnings=results[0].warnings,
         model=served.model,
@@ -129,19 +130,28 @@ class _EncodedQuery:
 def _encoded(
     query: DocumentQuery, served: ServedTexts, record: CollectionRecord, call: CallContext
 ) -> list[_EncodedQuery]:
-    """Every query with its facets, those of weight 0 left out; in mode lexical without any."""
+    """Every query with its facets, those of weight 0 left out; without any by words alone."""
     texts = [text for text in query.queries if isinstance(text, str)]
+    none = _EncodedQuery(np.empty((0, record.dim), np.float32), np.empty(0, np.float32))
     if query.mode == "lexical":
-        none = _EncodedQuery(np.empty((0, record.dim), np.float32), np.empty(0, np.float32))
         return [none] * len(texts)
     for place, entry in enumerate(query.queries):
-        if isinstance(entry, str) and (problem := served.problem(entry)):
-            raise InvalidInputError(problem, path=("queries", place, "text"))
-    of_texts = iter(_of_texts(texts, served, call) if texts else ())
+        if isinstance(entry, str):
+            served.check_one(entry, "queries", place, "text")
+            if query.mode == "facets":
+                check_readable(served.model, entry, ("queries", place, "text"))
+    texts = [text for text in texts if not is_foreign(served.model, text)]
+    of_texts = dict(zip(texts, _of_texts(texts, served, call) if texts else (), strict=True))
     return [
-        next(of_texts) if isinstance(entry, str) else _EncodedQuery(entry, _weights_of(entry))
+        of_texts.get(entry, none) if isinstance(entry, str) else _EncodedQuery(entry, _weights_of(entry))
         for entry in query.queries
     ]
+
+
+def _left_out(query: DocumentQuery, encoded: Sequence[_EncodedQuery]) -> str:
+    """Which query was asked by its words alone because the model cannot read it; empty: none."""
+    places = [place for place, one in enumerate(encoded) if query.mode != "lexical" and not len(one.facets)]
+    return f"queries[{places[0]}].text {FOREIGN}: its words alone were looked for" if places else ""
 
 
 def _weights_of(facets: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -193,12 +203,15 @@ def _search_group(
     curve: RelevanceCurve | None,
 ) -> _GroupFound:
     texts = [entry for entry in (query.queries[place] for place in places) if isinstance(entry, str)]
+    mode = query.mode if texts else "facets"
+    if texts and not len(encoded[places[0]].facets):
+        mode = "lexical"
     request = replace(
         query,
         facets=np.stack([encoded[place].facets for place in places]),
         weights=np.stack([encoded[place].weights for place in places]),
         texts=texts or None,
-        mode=query.mode if texts else "facets",
+        mode=mode,
         combine=query.combine or encoded[places[0]].combine,
     )
     find = partial(engine.search, query.collection, curve=curve, seen=record)

@@ -197,7 +197,6 @@ ODD = [
     "the of and is",
     "\U0001f600\U0001f680",
     "?!",
-    "\u5317\u4eac\u662f\u54ea\u91cc",
     "dog " * 10_000,
     '"',
     "a\x00b",
@@ -208,6 +207,25 @@ ODD = [
 @pytest.mark.parametrize("query", ODD, ids=range(len(ODD)))
 def test_odd_queries_are_answered(documents, query, mode):
     assert len(search(documents, query, mode=mode, evidence=True).results) == 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["\u5317\u4eac\u662f\u54ea\u91cc", "\u0433\u0434\u0435 \u0441\u043e\u0431\u0430\u043a\u0430?"],
+    ids=["Chinese", "Russian"],
+)
+def test_a_query_in_a_foreign_script_is_asked_by_its_words_alone_and_says_so(documents, query):
+    said = documents_pb2.Document(id="foreign", text=f"{query} {query}")
+    documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=[said]), timeout=60)
+    found = search(documents, query, evidence=True)
+    assert [hit.id for hit in found.results[0].hits] == ["foreign"]
+    assert found.index_kind == "lexical" and found.left_out.startswith("queries[0].text has hardly a word")
+    assert not search(documents, "dog", query[:2] + " dog plays").left_out
+    both = search(documents, "dog", query)
+    assert both.results[0].hits[0].id != "foreign" and [hit.id for hit in both.results[1].hits] == ["foreign"]
+    assert both.left_out.startswith("queries[1].text")
+    code, details = code_of(search, documents, query, mode=documents_pb2.SEARCH_MODE_FACETS)
+    assert code is grpc.StatusCode.INVALID_ARGUMENT and "queries[0].text has hardly a word" in details
 
 
 @pytest.mark.parametrize(
