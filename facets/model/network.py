@@ -11,7 +11,7 @@ space, H hidden width, W width of a backbone.
 import importlib
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +24,7 @@ from torch.nn import functional
 from facets.config import FacetModelConfig
 from facets.errors import CheckpointError
 from facets.extras import require_extra
+from facets.model.precision import Traced
 
 
 def sinusoidal_positions(num_positions: int, width: int) -> Tensor:
@@ -138,10 +139,11 @@ class TokenEmbedding(nn.Module):
         super().__init__()
         self.register_buffer("word_vectors", word_vectors_VD, persistent=False)
         self.special = nn.Parameter(torch.randn(2, word_vectors_VD.shape[1]) * word_vectors_VD.shape[1] ** -0.5)
+        self._num_words = len(word_vectors_VD)
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
         """``[B, L]`` rows -> ``[B, L + 1, D]`` vectors with <eos> after the last token."""
-        num_words = self.word_vectors.shape[0]
+        num_words = self._num_words
         rows_BL = functional.pad(rows_BL, (0, 1), value=num_words)
         rows_BL = rows_BL.scatter(1, lengths_B.unsqueeze(1), num_words + 1)
         vectors_BLD = functional.embedding(rows_BL.clamp_max(num_words - 1), self.word_vectors)
@@ -327,6 +329,9 @@ class FacetDecoder(nn.Module):
         return facets_BKD
 
 
+_SMALL_TOKENS = 256  # of a batch
+
+
 class FacetNetwork(nn.Module):
     """Token rows in, K facet embeddings out; one forward pass, no autoregression."""
 
@@ -341,6 +346,10 @@ class FacetNetwork(nn.Module):
         else:
             self.encoder = RecurrentEncoder(config, word_vectors_VD)
         self.decoder = FacetDecoder(config)
+        run: Callable[..., tuple[Tensor, Tensor]] = self._facets_and_states
+        if config.encoder == "transformer":
+            run = Traced(self, run, small=_SMALL_TOKENS)
+        self._run = run
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
         """Facets of texts.
@@ -360,7 +369,9 @@ class FacetNetwork(nn.Module):
 
     def forward_with_states(self, rows_BL: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
         """Facets ``[B, K, D]`` and the contextual states ``[B, L + 1, H]`` they were decoded from."""
+        return self._run(rows_BL, lengths_B, padding_mask(lengths_B, rows_BL.shape[1]))
+
+    def _facets_and_states(self, rows_BL: Tensor, lengths_B: Tensor, mask_B11L: Tensor | None) -> tuple[Tensor, Tensor]:
         states_BLH = self.encoder(rows_BL, lengths_B)
-        eos_BH = states_BLH[torch.arange(len(rows_BL), device=rows_BL.device), lengths_B]
-        mask_B11L = padding_mask(lengths_B, rows_BL.shape[1])
+        eos_BH = states_BLH.gather(1, lengths_B[:, None, None].expand(-1, 1, states_BLH.shape[2])).squeeze(1)
         return self.decoder(eos_BH, states_BLH, mask_B11L), states_BLH

@@ -13,6 +13,7 @@ Shape suffixes: T tokens of all texts, B texts, L tokens of the longest text, K 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from facets.config import PassageNetworkConfig, SentenceEncoderConfig
-from facets.model.precision import Int8Linear
+from facets.model.precision import Int8Linear, Traced
 
 _LAYER_NORM_EPSILON = 1e-12  # BERT's
 _LEAST_GELU = -0.17  # its minimum, at -0.75
@@ -31,6 +32,7 @@ _LEAST_GELU = -0.17  # its minimum, at -0.75
 _ROWS_STEP = 64
 _FEW_ROWS = 128
 _FEW_ROWS_STEP = 16
+_SMALL_TOKENS = 256  # of a batch
 _ATTENTION_STEP = 16  # tokens; attention over 31 tokens takes twice the time of 32, over 17 as long
 
 
@@ -90,6 +92,7 @@ class SentenceEncoder(nn.Module):
         self.positions = nn.Embedding(config.max_tokens, config.width)
         self.norm = nn.LayerNorm(config.width, eps=_LAYER_NORM_EPSILON)
         self.layers = nn.ModuleList(_Layer(config) for _ in range(config.num_layers))
+        self._run_layers = Traced(self, self._through_layers, small=_SMALL_TOKENS * self.config.width)
 
     def use_int8(self) -> None:
         """From now on layers multiply whole numbers where nobody asks for gradients; their weights stay."""
@@ -101,6 +104,7 @@ class SentenceEncoder(nn.Module):
                 )
                 layer.feedforward_in = Int8Linear(layer.feedforward_in)
                 layer.feedforward_out = Int8Linear(layer.feedforward_out, least=_LEAST_GELU)
+        self._run_layers = Traced(self, self._through_layers, small=_SMALL_TOKENS * self.config.width)
 
     def forward(self, batch: RaggedBatch) -> Tensor:
         """Contextual states of all tokens, ``[T, W]``."""
@@ -108,9 +112,14 @@ class SentenceEncoder(nn.Module):
         pieces_TW = self.pieces(functional.pad(batch.ids, (0, short)))
         states_TW = self.norm(pieces_TW + self.positions(functional.pad(batch.positions, (0, short))))
         places = PaddedPlaces.of(batch, num_rows=num_tokens + short, dtype=states_TW.dtype)
+        found: Tensor = self._run_layers(states_TW, places.rows, places.places, places.bias)
+        return found[:num_tokens]
+
+    def _through_layers(self, states_TW: Tensor, rows_BL: Tensor, places_T: Tensor, bias: Tensor | None) -> Tensor:
+        places = PaddedPlaces(rows_BL, places_T, bias)
         for layer in self.layers:
             states_TW = layer(states_TW, places)
-        return states_TW[:num_tokens]
+        return states_TW
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +127,14 @@ class PaddedPlaces:
     """Where attention, which alone needs texts of one length, finds the rows of a batch, and linear layers its own.
 
     Attributes:
-        rows: The row of each place of the padded texts; the first of the text where it has ended, ``[B * L]``.
+        rows: The row of each place of the padded texts; the first of the text where it has ended, ``[B, L]``.
         places: The padded place of each row; the first where there is no token, ``[T]``.
         bias: Least possible where a text has ended, else 0, ``[B, 1, 1, L]``; None where no text is padded.
-        num_texts: B.
     """
 
     rows: Tensor
     places: Tensor
     bias: Tensor | None
-    num_texts: int
 
     @classmethod
     def of(cls, batch: RaggedBatch, *, num_rows: int, dtype: torch.dtype) -> "PaddedPlaces":
@@ -144,7 +151,7 @@ class PaddedPlaces:
         if bool(unseen_BL.any()):
             bias_BL = torch.zeros(unseen_BL.shape, dtype=dtype, device=unseen_BL.device)
             bias_B11L = bias_BL.masked_fill_(unseen_BL, torch.finfo(dtype).min)[:, None, None]
-        return cls(rows_BL.flatten(), places_T, bias_B11L, len(batch.lengths))
+        return cls(rows_BL, places_T, bias_B11L)
 
 
 class _Layer(nn.Module):
@@ -160,7 +167,8 @@ class _Layer(nn.Module):
         self.feedforward_norm = nn.LayerNorm(width, eps=_LAYER_NORM_EPSILON)
 
     def forward(self, states_TW: Tensor, places: PaddedPlaces) -> Tensor:
-        joined_BLX = self.attention_in(states_TW).index_select(0, places.rows).unflatten(0, (places.num_texts, -1))
+        joined_PX = self.attention_in(states_TW).index_select(0, places.rows.flatten())
+        joined_BLX = joined_PX.view(*places.rows.shape, joined_PX.shape[1])
         heads = joined_BLX.unflatten(2, (3, self._num_heads, -1)).permute(2, 0, 3, 1, 4)
         queries, keys, values = heads.unbind(0)
         bias = places.bias
@@ -188,8 +196,7 @@ _LARGEST_SHIFT = 0.3  # what one unit of the output of the shift layer moves a f
 _LENGTH_STEP = 32  # few different shapes: half precision keeps a kernel for each it has met
 
 
-@dataclass(frozen=True, slots=True)
-class Slots:
+class Slots(NamedTuple):
     """Where the facets of texts begin to look; those that a text does not have come last.
 
     Attributes:
@@ -294,6 +301,7 @@ class FacetPooling(nn.Module):
         self.shift = _zero_linear(width, 1)
         self.log_width = _zero_linear(width, 1)
         self.correction = _zero_linear(width, width)
+        self._run_facets = Traced(self, self._facets, small=_SMALL_TOKENS * width)
 
     def forward(
         self, states_TW: Tensor, vectors_BW: Tensor, batch: RaggedBatch, *, slots: Slots | None = None
@@ -313,18 +321,21 @@ class FacetPooling(nn.Module):
         slots = slots or equal_slots(batch.lengths, self.config)
         size, length = _round_up(len(vectors_BW)), -(-batch.max_length // _LENGTH_STEP) * _LENGTH_STEP
         more = size - len(vectors_BW)
-        facets_BKW, weights_BKL = self._facets(
+        facets_BKW, weights_BKL = self._run_facets(
             batch.pad(states_TW, shape=(size, length)),
             functional.pad(vectors_BW, (0, 0, 0, more)),
             functional.pad(batch.lengths, (0, more), value=1),
-            slots.padded(size, min(_round_up(slots.used.shape[1]), self.config.num_facets)),
+            *slots.padded(size, min(_round_up(slots.used.shape[1]), self.config.num_facets)),
         )
         short = self.config.num_facets - facets_BKW.shape[1]
         facets_BKW = functional.pad(facets_BKW[: len(vectors_BW)], (0, 0, 0, short))
         return facets_BKW, functional.pad(weights_BKL[: len(vectors_BW), :, : batch.max_length], (0, 0, 0, short))
 
-    def _facets(self, states_BLW: Tensor, vectors_BW: Tensor, lengths_B: Tensor, slots: Slots) -> tuple[Tensor, Tensor]:
+    def _facets(
+        self, states_BLW: Tensor, vectors_BW: Tensor, lengths_B: Tensor, *parts_of_slots: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """As :meth:`forward`, of padded states; every text has a token."""
+        slots = Slots(*parts_of_slots)
         places_L = torch.arange(states_BLW.shape[1], device=states_BLW.device)
         unseen_BL = places_L >= lengths_B[:, None]
         queries_BKW = self.from_place(_waves(slots.centres).to(states_BLW.dtype))

@@ -1,4 +1,4 @@
-"""Number formats: the one that a device multiplies fastest, and products with packed weights of fewer bits.
+"""What makes networks fast on a processor: number formats, products with packed weights, and no Python between them.
 
 Where the processor multiplies bfloat16, networks of passages run in it. Where it does not (AVX2, or AVX-512 without
 BF16), their encoder multiplies whole numbers of 7 and 8 bits (:class:`Int8Linear`), which takes little more than half
@@ -6,11 +6,17 @@ the time of float32. Other checkpoints that hold weights in half precision lose 
 FBGEMM's products (:class:`HalfWeightLinear`); products and sums stay float32. PyTorch's own float32 products are MKL's,
 which on an AMD processor take twice as long, and four times for a single text.
 
+A single text is so little arithmetic that most of its time would be Python's. So what a network does where nobody asks
+for gradients is recorded once and run by PyTorch's interpreter (:class:`Traced`).
+
 Shape suffixes: T rows, X inputs, Y outputs.
 """
 
+import threading
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -56,17 +62,18 @@ class PackedLinear(nn.Linear):
         super().__init__(linear.in_features, linear.out_features, bias=linear.bias is not None, device="meta")
         self.weight, self.bias = linear.weight, linear.bias
         self.train(linear.training)
-        self._packed: tuple[tuple[int, int], object] | None = None
+        self._packed: Any = None
+        self._packed_of: tuple[int, int] | None = None  # weights that the packed ones were made of
 
     def forward(self, inputs: Tensor) -> Tensor:
         """``[..., X]`` to ``[..., Y]``."""
         if inputs.dtype != torch.float32 or inputs.is_cuda or torch.is_grad_enabled() or torch.compiler.is_compiling():
             return functional.linear(inputs, self.weight, self.bias)
-        state = (self.weight.data_ptr(), 0 if self.weight.is_inference() else self.weight._version)
-        packed = self._packed
-        if packed is None or packed[0] != state:
-            packed = self._packed = state, self._pack(self.weight.detach())
-        return self._product(inputs, packed[1])
+        if not _is_tracing():  # before that it was called
+            state = (self.weight.data_ptr(), 0 if self.weight.is_inference() else self.weight._version)
+            if state != self._packed_of:
+                self._packed, self._packed_of = self._pack(self.weight.detach()), state
+        return self._product(inputs, self._packed)
 
     @abstractmethod
     def _pack(self, weight_YX: Tensor) -> object: ...
@@ -76,7 +83,7 @@ class PackedLinear(nn.Linear):
 
     def __getstate__(self) -> dict[str, object]:
         """Without the packed weights, which cannot be copied."""
-        return {**self.__dict__, "_packed": None}
+        return {**self.__dict__, "_packed": None, "_packed_of": None}
 
 
 class HalfWeightLinear(PackedLinear):
@@ -150,3 +157,96 @@ def use_half_weights(network: nn.Module) -> None:
 
 def _is_half(weight: Tensor) -> bool:
     return weight.dtype == torch.float32 and bool((weight.half().float() == weight).all())
+
+
+class Traced:
+    """A function of tensors and of a network's weights, recorded at its first small call and run without Python then.
+
+    It gives the same numbers to the last bit, a single text takes a third of the time, and other threads run Python
+    meanwhile. On a GPU, while training, and where gradients are asked for, the function itself is called; it is
+    recorded anew when a weight has changed.
+
+    What it may not do: depend on the numbers in a tensor, or on a size by an ``int``, in another way than by which of
+    its arguments are None.
+    """
+
+    def __init__(self, network: nn.Module, function: Callable[..., Any], *, small: int) -> None:
+        """Records nothing yet.
+
+        Args:
+            network: Holds the weights; what the function calls is a part of it.
+            function: Tensors, some of which may be None, to tensors.
+            small: Numbers of the first argument in a call that may be recorded: all that is computed stays in memory
+                while it is.
+        """
+        self._network = network
+        self._function = function
+        self._small = small
+        self._lock = threading.Lock()
+        self._recorded: dict[tuple[bool, ...], Callable[..., Any]] = {}
+        self._weights: list[nn.Parameter] = []
+        self._state = (0, 0)
+
+    def __call__(self, *inputs: Tensor | None) -> Any:
+        """What the function gives."""
+        if torch.is_grad_enabled() or self._network.training or not _may_record(inputs):
+            return self._function(*inputs)
+        given = tuple(value is not None for value in inputs)
+        recorded = self._recorded.get(given)
+        if recorded is None or _state_of(self._weights) != self._state:
+            if inputs[0] is None or inputs[0].numel() > self._small:
+                return self._function(*inputs)
+            with self._lock:
+                recorded = self._record(inputs, given)
+        return recorded(*(value for value in inputs if value is not None))
+
+    def _record(self, inputs: tuple[Tensor | None, ...], given: tuple[bool, ...]) -> Callable[..., Any]:
+        weights = [one for one in self._network.parameters() if not one.is_inference()]
+        if _state_of(weights) != self._state:
+            self._recorded, self._weights, self._state = {}, weights, _state_of(weights)
+        if given not in self._recorded:
+            values = tuple(value for value in inputs if value is not None)
+            self._function(*inputs)  # packs weights
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what the class says it may not do, and of a later PyTorch's ways
+                module = _Recorded(self._network, self._function, given)
+                whole = torch.jit.trace(module, values, check_trace=False)  # type: ignore[no-untyped-call]
+                self._recorded[given] = torch.jit.freeze(whole)
+        return self._recorded[given]
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what was recorded, which cannot be copied."""
+        return {"network": self._network, "function": self._function, "small": self._small}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy has recorded nothing."""
+        self.__init__(**state)  # type: ignore[misc]
+
+
+class _Recorded(nn.Module):
+    """The function as a module of the network, as recording wants it; arguments that are None are left out."""
+
+    def __init__(self, network: nn.Module, function: Callable[..., Any], given: tuple[bool, ...]) -> None:
+        super().__init__()
+        self.network = network
+        self._function = function
+        self._given = given
+        self.eval()
+
+    def forward(self, *values: Tensor) -> Any:
+        left = iter(values)
+        return self._function(*(next(left) if is_given else None for is_given in self._given))
+
+
+def _state_of(weights: Sequence[nn.Parameter]) -> tuple[int, int]:
+    """Is another one when a weight was changed or replaced."""
+    return sum(weight._version for weight in weights), sum(weight.data_ptr() for weight in weights)
+
+
+def _is_tracing() -> bool:
+    return bool(torch.jit.is_tracing())  # type: ignore[attr-defined,no-untyped-call]
+
+
+def _may_record(inputs: tuple[Tensor | None, ...]) -> bool:
+    is_inside = _is_tracing() or torch.compiler.is_compiling()
+    return not is_inside and all(value is None or value.device.type == "cpu" for value in inputs)

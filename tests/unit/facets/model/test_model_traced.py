@@ -1,0 +1,101 @@
+"""What is recorded gives the numbers of what it was recorded from."""
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from facets.config import FacetModelConfig
+from facets.model.network import FacetNetwork
+from facets.model.precision import HalfWeightLinear, Traced
+
+
+class _Counted(nn.Module):
+    """Counts how often its function is called by Python."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.num_calls = 0
+        self.run = Traced(self, self.function, small=100)
+        self.eval().requires_grad_(False)
+
+    def function(self, values_BX: Tensor, bias_X: Tensor | None) -> Tensor:
+        self.num_calls += 1
+        found: Tensor = self.linear(values_BX)
+        return found if bias_X is None else found + bias_X
+
+
+@pytest.fixture
+def module() -> _Counted:
+    torch.manual_seed(1)
+    return _Counted()
+
+
+@torch.inference_mode()
+def test_other_sizes_and_missing_arguments_give_what_the_function_gives(module: _Counted) -> None:
+    for num_rows in (2, 1, 7, 3000):
+        for bias in (None, torch.ones(4)):
+            values = torch.randn(num_rows, 4)
+            assert torch.equal(module.run(values, bias), module.function(values, bias))
+
+
+@torch.inference_mode()
+def test_python_is_not_asked_again_once_it_is_recorded(module: _Counted) -> None:
+    module.run(torch.randn(2, 4), None)
+    before = module.num_calls
+    module.run(torch.randn(5, 4), None)
+    module.run(torch.randn(500, 4), None)
+    assert module.num_calls == before
+
+
+@torch.inference_mode()
+def test_a_large_call_is_not_recorded(module: _Counted) -> None:
+    for expected in (1, 2):
+        module.run(torch.randn(50, 4), None)
+        assert module.num_calls == expected
+
+
+def test_changed_weights_are_seen(module: _Counted) -> None:
+    values = torch.randn(2, 4)
+    with torch.inference_mode():
+        first = module.run(values, None)
+    with torch.no_grad():
+        module.linear.weight.mul_(2)
+    with torch.inference_mode():
+        assert not torch.equal(module.run(values, None), first)
+        assert torch.equal(module.run(values, None), module.function(values, None))
+
+
+def test_gradients_are_those_of_the_function(module: _Counted) -> None:
+    module.requires_grad_()
+    with torch.inference_mode():
+        module.run(torch.randn(2, 4), None)
+    module.run(torch.randn(2, 4), None).sum().backward()
+    assert module.linear.weight.grad is not None
+
+
+@torch.inference_mode()
+def test_a_copy_has_weights_of_its_own(module: _Counted) -> None:
+    values = torch.randn(2, 4)
+    first = module.run(values, None)
+    other = copy.deepcopy(module)
+    other.linear.weight.data = torch.zeros(4, 4)
+    assert torch.equal(other.run(values, None), other.linear.bias.expand(2, 4))
+    assert torch.equal(module.run(values, None), first)
+
+
+@torch.inference_mode()
+def test_packed_weights_are_recorded_with_the_network() -> None:
+    torch.manual_seed(2)
+    config = FacetModelConfig(dim=32, hidden_dim=32, num_heads=2, feedforward_dim=32, num_facets=3, max_tokens=12)
+    network = FacetNetwork(config, torch.randn(20, 32)).eval().requires_grad_(False)
+    network.decoder.output = HalfWeightLinear(network.decoder.output)
+    plain = copy.deepcopy(network)
+    for lengths in ([5, 5], [5, 2, 1], [1]):
+        rows, lengths_B = torch.randint(0, 20, (len(lengths), max(lengths))), torch.tensor(lengths)
+        plain.train()  # the function itself, dropout is 0
+        expected = plain(rows, lengths_B)
+        assert torch.equal(network(rows, lengths_B), expected)
+        assert torch.equal(network(rows, lengths_B), expected)
