@@ -30,6 +30,7 @@ from facets_lab.documents.beir import (
     read_pairs,
 )
 from facets_lab.documents.systems import EncodedTexts, SearchedModel, indexed, load_searched
+from facets_lab.evaluation.statistics import weighted_calibration_error
 
 KINDS = ("asked", "removed", "foreign", "behind")
 _BEHIND = KINDS.index("behind")
@@ -40,7 +41,6 @@ _MODES: tuple[SearchMode, ...] = ("hybrid", "facets", "lexical")
 _DEPTH = 60  # hits that are looked through for ten that are not relevant
 _SENSELESS_SHARE = 0.2  # queries without sense, for each query of the folder
 _PARTS = (200, 40, 8)  # documents of the small collections made of each folder
-_BINS = 10
 _DOCSTRINGS = "python:"
 _STOP_WORDS = tuple("the of and to a in is it that for on with as was what who how do you this".split())
 
@@ -179,20 +179,6 @@ def _fit_behind(
         return float((weights_M * (np.logaddexp(0, logits_M) - relevant_M * logits_M)).sum())
 
     return -float(minimize_scalar(loss, bounds=(0.0, _STEEPEST), method="bounded").x)
-
-
-def expected_error(
-    probabilities_M: NDArray[np.floating], relevant_M: NDArray[np.bool_], weights_M: NDArray[np.floating]
-) -> float:
-    """Expected calibration error: mean distance of probability and frequency over ten bins, weighted.
-
-    Example:
-        >>> round(expected_error(np.array([0.8, 0.8]), np.array([True, False]), np.ones(2)), 2)
-        0.3
-    """
-    bins_M = np.minimum((probabilities_M * _BINS).astype(np.int64), _BINS - 1)
-    gaps = np.bincount(bins_M, weights_M * (probabilities_M - relevant_M), minlength=_BINS)
-    return float(np.abs(gaps).sum() / weights_M.sum())
 
 
 def _read(path: Path) -> RetrievalData:
@@ -334,9 +320,9 @@ def _fit_of(weights: Mapping[str, float], mode: SearchMode, hits: FirstHits) -> 
         "auc_asked": auc(asked_M),
         "auc_removed": auc(asked_M | groups["removed"]),
         "auc_foreign": auc(asked_M | groups["foreign"]),
-        "calibration_error": expected_error(given_M, hits.relevant, _weights(hits)),
+        "calibration_error": weighted_calibration_error(given_M, hits.relevant, _weights(hits)),
         "calibration_error_behind": (
-            expected_error(later_M, later.relevant, np.ones(len(later_M))) if len(later_M) else None
+            weighted_calibration_error(later_M, later.relevant, np.ones(len(later_M))) if len(later_M) else None
         ),
         **{f"mean_{name}": mean for name, mean in means.items()},
     }

@@ -159,3 +159,17 @@ def repeated(
             half = student.ppf(0.975, seeds - 1) * values.std(ddof=1) / seeds**0.5 if seeds > 1 else None
             report[name][figure] = {"mean": float(values.mean()), "ci95": half, "runs": values.tolist()}
     return report
+
+
+def weighted_calibration_error(
+    confidence_C: NDArray[np.floating], right_C: NDArray[np.bool_], weights_C: NDArray[np.floating]
+) -> float:
+    """As ``expected_calibration_error``, where claims weigh differently.
+
+    Example:
+        >>> round(weighted_calibration_error(np.array([0.8, 0.8]), np.array([True, False]), np.ones(2)), 2)
+        0.3
+    """
+    bins_C = np.minimum((confidence_C * _NUM_BINS).astype(np.int64), _NUM_BINS - 1)
+    gaps_B = np.bincount(bins_C, weights_C * (confidence_C - right_C), minlength=_NUM_BINS)
+    return float(np.abs(gaps_B).sum() / weights_C.sum())

@@ -22,6 +22,7 @@ from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperOptions
 from facets_lab.evaluation.comparison import if_installed, minilm
 from facets_lab.evaluation.files import read_records
+from facets_lab.evaluation.statistics import weighted_calibration_error
 from facets_lab.papers.data import bm25_weights, read_papers, word_counts
 
 SENSELESS = "senseless"
@@ -31,7 +32,6 @@ _TEXT_CHARS = 1_500
 _NUM_SENSELESS = 80
 _BLOCK = 64  # texts whose BM25 with all papers is computed at a time
 _COMPARED = 2_000  # titles of the training that MiniLM compares with
-_BINS = 10
 _UNSURE = 0.1
 
 
@@ -125,20 +125,6 @@ def first_features(engine: PaperEngine, papers: Sequence[Paper]) -> dict[Candida
     return {kind: np.concatenate(found) for kind, found in features.items()}
 
 
-def expected_error(
-    given_N: NDArray[np.floating], is_own_N: NDArray[np.bool_], weights_N: NDArray[np.floating]
-) -> float:
-    """Expected calibration error: mean distance of probability and frequency over ten bins, weighted.
-
-    Example:
-        >>> round(expected_error(np.array([0.8, 0.8]), np.array([True, False]), np.ones(2)), 2)
-        0.3
-    """
-    bins_N = np.minimum((given_N * _BINS).astype(np.int64), _BINS - 1)
-    gaps = np.bincount(bins_N, weights_N * (given_N - is_own_N), minlength=_BINS)
-    return float(np.abs(gaps).sum() / weights_N.sum())
-
-
 def _texts(folder: Path, num_texts: int, drawing: random.Random) -> list[Paper]:
     """Documents as if they were papers; where they have no title, their first words are one."""
     file = next((path for path in sorted(folder.glob("corpus.jsonl*"))), folder / "corpus.jsonl")
@@ -189,7 +175,7 @@ def _measured(
     weights_N = np.where(is_own_N, 0.5 / len(own_NF), 0.5 / len(foreign_NF))
     return {
         "auc": float(roc_auc_score(is_own_N, given_N)),
-        "calibration_error": expected_error(given_N, is_own_N, weights_N),
+        "calibration_error": weighted_calibration_error(given_N, is_own_N, weights_N),
         "foreign_below": float((given_N[~is_own_N] < _UNSURE).mean()),
         "own_above": float((given_N[is_own_N] >= _UNSURE).mean()),
     }

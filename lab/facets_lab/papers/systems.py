@@ -78,38 +78,19 @@ class ColumnMetrics:
 
 
 def column_metrics(
-    scores_of: Callable[[NDArray[np.int64]], NDArray[np.float32]], positives: Positives, *, num_papers: int
-) -> ColumnMetrics:
-    """Average precision, area under the ROC curve, NDCG and recall of every column with a positive.
-
-    Equal scores share their mean rank, among the papers as among the positives, so that a constant column
-    is neither rewarded nor punished: its AUC is exactly 1/2.
-
-    Args:
-        scores_of: Candidates ``[J]`` -> scores ``[N, J]``, higher is better.
-        positives: The right pairs.
-        num_papers: N.
-
-    Returns:
-        Metrics per candidate.
-    """
-    only = "scores"
-    return column_metrics_by_method(
-        lambda columns: {only: scores_of(columns)}, (only,), positives, num_papers=num_papers
-    )[only]
-
-
-def column_metrics_by_method(
     scores_of: Callable[[NDArray[np.int64]], Mapping[str, NDArray[np.float32]]],
     methods: Sequence[str],
     positives: Positives,
     *,
     num_papers: int,
 ) -> dict[str, ColumnMetrics]:
-    """``column_metrics`` of several scores that are computed together.
+    """Average precision, area under the ROC curve, NDCG and recall of every column with a positive, by method.
+
+    Equal scores share their mean rank, among the papers as among the positives, so that a constant column
+    is neither rewarded nor punished: its AUC is exactly 1/2.
 
     Args:
-        scores_of: Candidates ``[J]`` -> scores ``[N, J]`` of each method.
+        scores_of: Candidates ``[J]`` -> scores ``[N, J]`` of each method, higher is better.
         methods: The methods wanted.
         positives: The right pairs.
         num_papers: N.
@@ -272,7 +253,7 @@ def evaluate_system(system: PaperSystem, data: PaperData) -> dict[str, dict[str,
     for kind in CandidateKind:
         if not data.ids[kind]:
             continue
-        metrics = column_metrics_by_method(
+        metrics = column_metrics(
             partial(_scores_of, system, data, kind), system.methods, data.positives[kind], num_papers=len(data.papers)
         )
         for method in system.methods:
@@ -346,14 +327,15 @@ def tune_weights(facets: PaperSystem, documents: PaperSystem, data: PaperData) -
         facet_scores, document_scores = facets.score(kind, ids)["facets"], documents.score(kind, ids)["documents"]
         for weight in WEIGHTS:
             mixed = np.float32(weight) * facet_scores + np.float32(1 - weight) * document_scores
-            value = column_metrics(partial(_columns, mixed), sample, num_papers=len(data.papers)).means()["map"]
+            found = column_metrics(partial(_columns, mixed), ("mixed",), sample, num_papers=len(data.papers))
+            value = found["mixed"].means()["map"]
             if value > best[str(kind)][1]:
                 best[str(kind)] = (weight, value)
     return best
 
 
-def _columns(scores_NJ: NDArray[np.float32], columns: NDArray[np.int64]) -> NDArray[np.float32]:
-    return scores_NJ[:, columns]
+def _columns(scores_NJ: NDArray[np.float32], columns: NDArray[np.int64]) -> dict[str, NDArray[np.float32]]:
+    return {"mixed": scores_NJ[:, columns]}
 
 
 def _scores_of(

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from facets_lab.evaluation.__main__ import main
-from facets_lab.papers.systems import Positives, column_metrics
+from facets_lab.papers.systems import ColumnMetrics, Positives, column_metrics
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 from toy_papers import toy_paper_model, toy_records
 
@@ -22,9 +22,13 @@ def random_case() -> tuple[np.ndarray, Positives]:
     return scores, Positives.of(rows.astype(np.int64), columns.astype(np.int64))
 
 
+def metrics_of(scores: np.ndarray, positives: Positives) -> ColumnMetrics:
+    return column_metrics(lambda columns: {"m": scores[:, columns]}, ("m",), positives, num_papers=len(scores))["m"]
+
+
 def test_metrics_equal_those_of_scikit_learn() -> None:
     scores, positives = random_case()
-    metrics = column_metrics(lambda columns: scores[:, columns], positives, num_papers=NUM_PAPERS)
+    metrics = metrics_of(scores, positives)
     for place, column in enumerate(positives.used_columns):
         truth = np.zeros(NUM_PAPERS)
         truth[positives.rows[positives.columns == column]] = 1
@@ -36,7 +40,7 @@ def test_metrics_equal_those_of_scikit_learn() -> None:
 
 def test_a_constant_column_shares_mean_ranks() -> None:
     positives = Positives.of(np.array([0, 3]), np.array([0, 0]))
-    metrics = column_metrics(lambda columns: np.zeros((9, len(columns)), np.float32), positives, num_papers=9)
+    metrics = metrics_of(np.zeros((9, 1), np.float32), positives)
     assert metrics.values["auc"][0] == pytest.approx(0.5)
     # Both positives lie at rank 5, and at place 1.5 among the positives.
     assert metrics.values["map"][0] == pytest.approx(1.5 / 5)
@@ -46,7 +50,7 @@ def test_a_constant_column_shares_mean_ranks() -> None:
 def test_tied_positives_at_the_top_are_perfect() -> None:
     scores = np.array([[1.0], [1.0], [0.0]], dtype=np.float32)
     positives = Positives.of(np.array([0, 1]), np.array([0, 0]))
-    metrics = column_metrics(lambda columns: scores[:, columns], positives, num_papers=3)
+    metrics = metrics_of(scores, positives)
     assert metrics.means()["map"] == pytest.approx(1.0)
     assert metrics.means()["auc"] == pytest.approx(1.0)
 
@@ -54,7 +58,7 @@ def test_tied_positives_at_the_top_are_perfect() -> None:
 def test_recall_counts_the_first_fifty() -> None:
     scores = -np.arange(300, dtype=np.float32)[:, None]
     positives = Positives.of(np.array([0, 49, 50, 199, 200]), np.zeros(5, dtype=np.int64))
-    means = column_metrics(lambda columns: scores[:, columns], positives, num_papers=300).means()
+    means = metrics_of(scores, positives).means()
     assert means["recall_50"] == pytest.approx(2 / 5)
     assert means["recall_200"] == pytest.approx(4 / 5)
 
@@ -62,13 +66,13 @@ def test_recall_counts_the_first_fifty() -> None:
 def test_columns_without_a_positive_are_left_out() -> None:
     scores, positives = random_case()
     wider = np.concatenate([scores, scores[:, :1]], axis=1)
-    metrics = column_metrics(lambda columns: wider[:, columns], positives, num_papers=NUM_PAPERS)
+    metrics = metrics_of(wider, positives)
     assert len(metrics.values["map"]) == len(positives.used_columns)
 
 
 def test_no_positive_at_all_is_an_error() -> None:
     empty = np.empty(0, dtype=np.int64)
-    metrics = column_metrics(lambda columns: np.empty((3, 0), np.float32), Positives.of(empty, empty), num_papers=3)
+    metrics = metrics_of(np.empty((3, 0), np.float32), Positives.of(empty, empty))
     with pytest.raises(InvalidInputError, match="expected at least one"):
         metrics.means()
 
