@@ -81,6 +81,10 @@ _MOVERS = (
     "import facets; from facets.texts import score_pairs; "
     "print(score_pairs(facets.load(), [('A dog barks.', 'A puppy barks.')], method='wmd').scores)"
 )
+_LAY_OUT = (
+    "import numpy as np; from facets.diagnose import lay_out; "
+    "print(lay_out(np.eye(12), num_themes=3, seed=1, on_step=lambda: None).method)"
+)
 _OPEN_EDGE = (
     "import tempfile; from facets.documents import CollectionEngine, EngineConfig; "
     "CollectionEngine.open(tempfile.mkdtemp(), EngineConfig(index='edge')).close(); print('open')"
@@ -107,7 +111,7 @@ PARTS = {
     "library": Part("multifacet"),
     "model": Part("multifacet[model]", torch=True),
     "models": Part("multifacet[models]", "model"),
-    **{extra: Part(f"multifacet[{extra}]", "model") for extra in ("edge", "postgres")},
+    **{extra: Part(f"multifacet[{extra}]", "model") for extra in ("edge", "postgres", "map")},
     **{extra: Part(f"multifacet[{extra}]", "models") for extra in ("server", "train", "entities", "backbone", "wmd")},
     "gateway": Part("multifacet[gateway]", "server"),
     "tracing": Part("multifacet[tracing]", "server"),
@@ -161,6 +165,7 @@ CHECKS: dict[str, list[Check]] = {
     "entities": [*_MODEL, _python(_FIND, "place")],
     "backbone": [*_MODEL, _python(_ENCODE.format("'facets-minilm-en'"), "(1, 10, 256)")],
     "wmd": [*_MODEL, _python(_MOVERS)],
+    "map": [_python(_LAY_OUT, "t-SNE")],
 }
 
 

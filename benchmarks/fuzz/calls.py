@@ -38,6 +38,7 @@ VALID: dict[str, list[dict[str, Any]]] = {
     "CollectionService/DeleteCollection": [{"name": "fuzz-other"}],
     "CollectionService/ReindexCollection": [{"name": COLLECTION}],
     "CollectionService/DiagnoseCollection": [{"name": COLLECTION, "queries": ["a dog", "who sells cats?"]}],
+    "CollectionService/MapCollection": [{"name": COLLECTION, "maxDocuments": 50}],
     "DocumentService/Upsert": [{"collection": COLLECTION, "documents": _DOCUMENTS}],
     "DocumentService/UpsertStream": [
         {"open": {"collection": COLLECTION}},

@@ -127,6 +127,8 @@ _ROOMS: Mapping[str, tuple[_Record | _Names, ...]] = {
         _Record("Payoff", "Payoff", "Whether facets pay for these queries."),
         _Record("Reachability", "Reachability", "What the index finds of that which comparing everything finds."),
         _Record("CollectionDiagnosis", "DiagnoseCollectionResponse", "What is known of a collection as a whole."),
+        _Record("MapTheme", "MapTheme"),
+        _Record("CollectionMap", "MapCollectionResponse", "Documents of a collection as points of a plane."),
         _Record("RankedText", "RankedText", "A text and how it answers."),
         _Record(
             "RerankedTexts",

@@ -18,6 +18,7 @@ from facets_client.documents.results import SearchResults, StreamAck, WriteResul
 from facets_client.documents.types import (
     Collection,
     CollectionDiagnosis,
+    CollectionMap,
     Combination,
     Document,
     FoundDocuments,
@@ -117,6 +118,15 @@ class BlockingMethods(BlockingRunner):
         """
         check_sequences(queries=queries)
         return self._run(self._operations.diagnose_collection(name, queries))
+
+    def map_collection(self, name: str, *, max_documents: int = 0) -> CollectionMap:
+        """A collection as points of a plane, documents that are about the same beside each other, and its themes.
+
+        Args:
+            name: The collection.
+            max_documents: Of more a random sample is laid out, the same each time; 0, and at most, 100,000.
+        """
+        return self._run(self._operations.map_collection(name, max_documents=max_documents))
 
     def upsert(
         self, collection: str, documents: Sequence[Document], *, encoded_by: ModelVersion | None = None
@@ -801,6 +811,15 @@ class AsyncMethods(AsyncRunner):
         """
         check_sequences(queries=queries)
         return await self._run(self._operations.diagnose_collection(name, queries))
+
+    async def map_collection(self, name: str, *, max_documents: int = 0) -> CollectionMap:
+        """A collection as points of a plane, documents that are about the same beside each other, and its themes.
+
+        Args:
+            name: The collection.
+            max_documents: Of more a random sample is laid out, the same each time; 0, and at most, 100,000.
+        """
+        return await self._run(self._operations.map_collection(name, max_documents=max_documents))
 
     async def upsert(
         self, collection: str, documents: Sequence[Document], *, encoded_by: ModelVersion | None = None

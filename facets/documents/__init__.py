@@ -1,7 +1,7 @@
 """Documents and search: a durable SQLite store and vector indexes derived from it."""
 
 from facets.documents.confidence import RelevanceCurve, read_relevance
-from facets.documents.diagnosis import MAX_DIAGNOSE_QUERIES, CollectionDiagnosis
+from facets.documents.diagnosis import MAX_DIAGNOSE_QUERIES, CollectionDiagnosis, CollectionMap
 from facets.documents.encoding import check_facets
 from facets.documents.engine import CollectionEngine
 from facets.documents.filters import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range
@@ -39,6 +39,7 @@ __all__ = [
     "CollectionDiagnosis",
     "CollectionEngine",
     "CollectionInfo",
+    "CollectionMap",
     "CollectionRecord",
     "Combination",
     "Contains",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.diagnose import Payoff, VectorReport, describe, payoff
+from facets.diagnose import Payoff, VectorReport, describe, lay_out, payoff
 from facets.documents.ranking import SearchRequest
 from facets.documents.records import CollectionRecord
 from facets.documents.types import SearchResult
@@ -23,6 +23,8 @@ _DESCRIBED = 20_000  # facets that are compared with each other
 _CHUNK = 2_048  # parts whose facets are in memory at a time
 _TOP_K = 10
 _MISSED_SHOWN = 20
+
+_NUM_THEMES = 8
 
 OwnVectors = Callable[[Sequence[str]], NDArray[np.float32]]
 """Texts -> the vector of each as a whole, ``[., D]``."""
@@ -66,6 +68,67 @@ class CollectionDiagnosis:
     payoff: Payoff | None
     reachability: Reachability | None
     index_revision: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CollectionMap:
+    """Documents of a collection as points of a plane.
+
+    Attributes:
+        num_documents: Now stored.
+        ids: Of the documents on the map: all, or a random sample. Letter N.
+        points: ``[N, 2]``, float32; documents that are about the same lie together.
+        document_themes: ``[N]`` which theme each is of, the largest theme first.
+        centers: ``[T, D]`` middle of each theme, in the space of the facets.
+        method: How the plane was found.
+        index_revision: Revision that was read.
+    """
+
+    num_documents: int
+    ids: tuple[str, ...]
+    points: NDArray[np.float32]
+    document_themes: tuple[int, ...]
+    centers: NDArray[np.float32]
+    method: str
+    index_revision: int
+
+
+def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: int, seed: int) -> CollectionMap:
+    """Lays out a collection, each document by the mean of its facets; a long one by its first part.
+
+    Args:
+        view: A state of the store.
+        record: The collection in it.
+        max_documents: Of more a random sample is laid out; 0, and at most, 100,000.
+        seed: Of the sample and the plane.
+
+    Raises:
+        InvalidInputError: The collection is empty, or more documents are asked for.
+    """
+    if max_documents > _MAX_ROWS:
+        raise InvalidInputError(f"is {max_documents}, the limit is {_MAX_ROWS}", path="max_documents")
+    firsts = view.document_rows(record).firsts
+    if not len(firsts):
+        raise InvalidInputError(f"collection {record.name!r} is empty: expected documents to draw", path="name")
+    rows = firsts
+    if len(firsts) > (most := max_documents or _MAX_ROWS):
+        rows = np.sort(np.random.default_rng(seed).choice(firsts, most, replace=False))
+    sums = [np.add.reduceat(facets, starts[:-1], axis=0) for facets, starts in _chunks(view, record, rows)]
+    vectors = np.concatenate(sums)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    plane = lay_out(vectors, num_themes=_NUM_THEMES, seed=seed, on_step=check_interrupted)
+    located: dict[int, tuple[int, str]] = {}
+    for start in range(0, len(rows), _CHUNK):
+        located |= view.located(rows[start : start + _CHUNK])
+    return CollectionMap(
+        num_documents=len(firsts),
+        ids=tuple(located[row][1] for row in rows.tolist()),
+        points=plane.points,
+        document_themes=tuple(plane.themes.tolist()),
+        centers=plane.centers,
+        method=plane.method,
+        index_revision=view.revision(),
+    )
 
 
 def diagnose_collection(

@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.confidence import RelevanceCurve
-from facets.documents.diagnosis import CollectionDiagnosis, OwnVectors, diagnose_collection
+from facets.documents.diagnosis import (
+    CollectionDiagnosis,
+    CollectionMap,
+    OwnVectors,
+    diagnose_collection,
+    map_collection,
+)
 from facets.documents.encoding import (
     check_collection_name,
     check_ids,
@@ -409,13 +415,9 @@ class CollectionEngine:
 
         Args:
             name: The collection.
-            queries: ``[Q, D]``, a vector each of questions as people ask them, in its space; ``[0, D]``: without any
-                only the vectors are described.
+            queries: ``[Q, D]``, a vector each of questions, in its space; ``[0, D]``: only vectors are described.
             own_vectors: Texts -> the vector of each as a whole, by the collection's model.
             seed: Of the samples of a large collection.
-
-        Raises:
-            InvalidInputError: The collection is empty, or the queries are not of its space.
         """
         record = self._record(name)
         with self._store.view() as view:
@@ -427,6 +429,12 @@ class CollectionEngine:
                 search=lambda request: self.search(name, request, seen=record),
                 seed=seed,
             )
+
+    def map(self, name: str, *, max_documents: int = 0, seed: int = 1) -> CollectionMap:
+        """A collection as points of a plane; see ``map_collection``."""
+        with self._store.view() as view:
+            record = view.collection_unchanged(self._record(name))
+            return map_collection(view, record, max_documents=max_documents, seed=seed)
 
     def reindex(self, name: str, target: TargetModel, *, budget_s: float | None = None) -> ReindexStep:
         """Moves a collection to another model, or another revision of its own, by encoding its texts anew.

@@ -211,7 +211,7 @@ def test_papers_that_would_cite_it_have_titles(view: View) -> None:
 def test_map_draws_all_documents_and_names_its_themes(view: View) -> None:
     page = view("map")
     example(page, "The samples")
-    expect(page.locator("main [role=status]")).to_have_text("184 documents drawn")
+    expect(page.locator("main [role=status]")).to_have_text("184 documents drawn, by t-SNE")
     themes = page.get_by_role("group", name="Themes").get_by_role("button")
     expect(themes).to_have_count(8)
     assert not [name for name in themes.all_inner_texts() if name.startswith("theme ")]
@@ -236,4 +236,22 @@ def test_map_of_a_part_says_that_it_is_one(view: View) -> None:
     page.get_by_label("Documents at most").evaluate("select => { select.options[0].value = '60'; }")
     page.get_by_label("Documents at most").select_option("60")
     ask(page, "Draw the map")
-    expect(page.locator("main [role=status]")).to_contain_text("60 documents drawn, the first of 184")
+    expect(page.locator("main [role=status]")).to_contain_text("60 documents drawn, a random sample of 184")
+
+
+def test_an_area_of_the_map_lists_its_documents(view: View) -> None:
+    page = view("map")
+    example(page, "The samples")
+    page.get_by_role("button", name="Select an area").click()
+    box = page.locator("canvas").bounding_box()
+    assert box is not None
+    corners = [(0.02, 0.02), (0.98, 0.02), (0.98, 0.98), (0.02, 0.98)]
+    places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in corners]
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    for place in places[1:]:
+        page.mouse.move(*place, steps=5)
+    page.mouse.up()
+    expect(page.locator(".reading h2")).to_have_text(re.compile(r"^1\d\d documents$"))
+    page.locator(".reading button").first.click()
+    expect(page.locator(".reading .passage")).to_be_visible()

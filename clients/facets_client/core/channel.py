@@ -90,6 +90,7 @@ DEFAULT_TIMEOUT_S = 30.0
 TIMEOUTS_S = {
     name: 120.0
     for name in (
+        "facets.v1.CollectionService.MapCollection",
         "facets.v1.CollectionService.ReindexCollection",
         "facets.v1.DocumentService.UpsertStream",
         "facets.v1.RecommendationService.AddAuthors",

@@ -41,6 +41,7 @@ from facets_client.documents.streams import BATCH_BYTES, UPSERT_STREAM, from_doc
 from facets_client.documents.types import (
     Collection,
     CollectionDiagnosis,
+    CollectionMap,
     Combination,
     Document,
     FoundDocuments,
@@ -122,6 +123,17 @@ class CollectionOperations(RoomOperations):
         request = diagnosis_pb2.DiagnoseCollectionRequest(name=name, queries=queries)
         reply = yield from call(request, diagnosis_pb2.DiagnoseCollectionResponse)
         return from_message(reply, CollectionDiagnosis)
+
+    def map_collection(self, name: str, *, max_documents: int = 0) -> Operation[CollectionMap]:
+        """A collection as points of a plane, documents that are about the same beside each other, and its themes.
+
+        Args:
+            name: The collection.
+            max_documents: Of more a random sample is laid out, the same each time; 0, and at most, 100,000.
+        """
+        request = diagnosis_pb2.MapCollectionRequest(name=name, max_documents=unsigned(max_documents, "max_documents"))
+        reply = yield from call(request, diagnosis_pb2.MapCollectionResponse)
+        return from_message(reply, CollectionMap)
 
 
 class DocumentOperations(RoomOperations):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from facets_client.core.types import FacetMatch, ModelVersion, Span, Timings, TokenStats
+from facets_client.core.types import FacetMatch, ModelVersion, NearestWord, Span, Timings, TokenStats
 from facets_client.core.values import FacetsArray, Listed, check_sequences
 
 SearchMode = Literal["hybrid", "facets", "lexical"]
@@ -362,6 +362,45 @@ class CollectionDiagnosis:
     reachability: Reachability | None
     index_revision: int
     model: ModelVersion
+    timings: Timings
+
+
+@dataclass(frozen=True, slots=True)
+class MapTheme:
+    """What a group of documents is about.
+
+    Attributes:
+        words: Words that are nearest to its middle, and to that of no larger theme.
+        num_documents: Documents of it on the map.
+    """
+
+    words: tuple[NearestWord, ...]
+    num_documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionMap:
+    """Documents of a collection as points of a plane.
+
+    Attributes:
+        num_documents: Documents now stored.
+        ids: Ids of the documents on the map: all, or a random sample.
+        points: Where each stands, [documents, 2], of any range: documents that are about the same lie together. A
+            document stands for the mean of its facets, a long one for its first part.
+        document_themes: Which of the themes each is of, from 0.
+        themes: What the documents are about, the theme of most of them first.
+        method: How the plane was found: "t-SNE"; "principal components" where the server has no openTSNE.
+        index_revision: Revision that was read.
+        timings: Where the time went.
+    """
+
+    num_documents: int
+    ids: tuple[str, ...]
+    points: FacetsArray
+    document_themes: tuple[int, ...]
+    themes: tuple[MapTheme, ...]
+    method: str
+    index_revision: int
     timings: Timings
 
 

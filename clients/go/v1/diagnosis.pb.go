@@ -661,6 +661,234 @@ func (x *Reachability) GetIndexKind() string {
 	return ""
 }
 
+type MapCollectionRequest struct {
+	state         protoimpl.MessageState
+	sizeCache     protoimpl.SizeCache
+	unknownFields protoimpl.UnknownFields
+
+	// Name of the collection.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Of more documents a random sample is laid out, the same each time; 0, and at most, 100,000.
+	MaxDocuments uint32 `protobuf:"varint,2,opt,name=max_documents,json=maxDocuments,proto3" json:"max_documents,omitempty"`
+}
+
+func (x *MapCollectionRequest) Reset() {
+	*x = MapCollectionRequest{}
+	if protoimpl.UnsafeEnabled {
+		mi := &file_facets_proto_v1_diagnosis_proto_msgTypes[7]
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		ms.StoreMessageInfo(mi)
+	}
+}
+
+func (x *MapCollectionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MapCollectionRequest) ProtoMessage() {}
+
+func (x *MapCollectionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_facets_proto_v1_diagnosis_proto_msgTypes[7]
+	if protoimpl.UnsafeEnabled && x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MapCollectionRequest.ProtoReflect.Descriptor instead.
+func (*MapCollectionRequest) Descriptor() ([]byte, []int) {
+	return file_facets_proto_v1_diagnosis_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *MapCollectionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *MapCollectionRequest) GetMaxDocuments() uint32 {
+	if x != nil {
+		return x.MaxDocuments
+	}
+	return 0
+}
+
+// Documents of a collection as points of a plane.
+type MapCollectionResponse struct {
+	state         protoimpl.MessageState
+	sizeCache     protoimpl.SizeCache
+	unknownFields protoimpl.UnknownFields
+
+	// Documents now stored.
+	NumDocuments uint64 `protobuf:"varint,1,opt,name=num_documents,json=numDocuments,proto3" json:"num_documents,omitempty"`
+	// Ids of the documents on the map: all, or a random sample.
+	Ids []string `protobuf:"bytes,2,rep,name=ids,proto3" json:"ids,omitempty"`
+	// Where each stands, [documents, 2], of any range: documents that are about the same lie together. A document stands
+	// for the mean of its facets, a long one for its first part.
+	Points *FacetArray `protobuf:"bytes,3,opt,name=points,proto3" json:"points,omitempty"`
+	// Which of the themes each is of, from 0.
+	DocumentThemes []uint32 `protobuf:"varint,4,rep,packed,name=document_themes,json=documentThemes,proto3" json:"document_themes,omitempty"`
+	// What the documents are about, the theme of most of them first.
+	Themes []*MapTheme `protobuf:"bytes,5,rep,name=themes,proto3" json:"themes,omitempty"`
+	// How the plane was found: "t-SNE"; "principal components" where the server has no openTSNE.
+	Method string `protobuf:"bytes,6,opt,name=method,proto3" json:"method,omitempty"`
+	// Revision that was read.
+	IndexRevision uint64 `protobuf:"varint,7,opt,name=index_revision,json=indexRevision,proto3" json:"index_revision,omitempty"`
+	// Where the time went.
+	Timings *Timings `protobuf:"bytes,8,opt,name=timings,proto3" json:"timings,omitempty"`
+}
+
+func (x *MapCollectionResponse) Reset() {
+	*x = MapCollectionResponse{}
+	if protoimpl.UnsafeEnabled {
+		mi := &file_facets_proto_v1_diagnosis_proto_msgTypes[8]
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		ms.StoreMessageInfo(mi)
+	}
+}
+
+func (x *MapCollectionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MapCollectionResponse) ProtoMessage() {}
+
+func (x *MapCollectionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_facets_proto_v1_diagnosis_proto_msgTypes[8]
+	if protoimpl.UnsafeEnabled && x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MapCollectionResponse.ProtoReflect.Descriptor instead.
+func (*MapCollectionResponse) Descriptor() ([]byte, []int) {
+	return file_facets_proto_v1_diagnosis_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *MapCollectionResponse) GetNumDocuments() uint64 {
+	if x != nil {
+		return x.NumDocuments
+	}
+	return 0
+}
+
+func (x *MapCollectionResponse) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *MapCollectionResponse) GetPoints() *FacetArray {
+	if x != nil {
+		return x.Points
+	}
+	return nil
+}
+
+func (x *MapCollectionResponse) GetDocumentThemes() []uint32 {
+	if x != nil {
+		return x.DocumentThemes
+	}
+	return nil
+}
+
+func (x *MapCollectionResponse) GetThemes() []*MapTheme {
+	if x != nil {
+		return x.Themes
+	}
+	return nil
+}
+
+func (x *MapCollectionResponse) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *MapCollectionResponse) GetIndexRevision() uint64 {
+	if x != nil {
+		return x.IndexRevision
+	}
+	return 0
+}
+
+func (x *MapCollectionResponse) GetTimings() *Timings {
+	if x != nil {
+		return x.Timings
+	}
+	return nil
+}
+
+// What a group of documents is about.
+type MapTheme struct {
+	state         protoimpl.MessageState
+	sizeCache     protoimpl.SizeCache
+	unknownFields protoimpl.UnknownFields
+
+	// Words that are nearest to its middle, and to that of no larger theme.
+	Words []*NearestWord `protobuf:"bytes,1,rep,name=words,proto3" json:"words,omitempty"`
+	// Documents of it on the map.
+	NumDocuments uint64 `protobuf:"varint,2,opt,name=num_documents,json=numDocuments,proto3" json:"num_documents,omitempty"`
+}
+
+func (x *MapTheme) Reset() {
+	*x = MapTheme{}
+	if protoimpl.UnsafeEnabled {
+		mi := &file_facets_proto_v1_diagnosis_proto_msgTypes[9]
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		ms.StoreMessageInfo(mi)
+	}
+}
+
+func (x *MapTheme) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MapTheme) ProtoMessage() {}
+
+func (x *MapTheme) ProtoReflect() protoreflect.Message {
+	mi := &file_facets_proto_v1_diagnosis_proto_msgTypes[9]
+	if protoimpl.UnsafeEnabled && x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MapTheme.ProtoReflect.Descriptor instead.
+func (*MapTheme) Descriptor() ([]byte, []int) {
+	return file_facets_proto_v1_diagnosis_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *MapTheme) GetWords() []*NearestWord {
+	if x != nil {
+		return x.Words
+	}
+	return nil
+}
+
+func (x *MapTheme) GetNumDocuments() uint64 {
+	if x != nil {
+		return x.NumDocuments
+	}
+	return 0
+}
+
 var File_facets_proto_v1_diagnosis_proto protoreflect.FileDescriptor
 
 var file_facets_proto_v1_diagnosis_proto_rawDesc = []byte{
@@ -762,8 +990,39 @@ var file_facets_proto_v1_diagnosis_proto_rawDesc = []byte{
 	0x6d, 0x69, 0x73, 0x73, 0x65, 0x64, 0x5f, 0x69, 0x64, 0x73, 0x18, 0x02, 0x20, 0x03, 0x28, 0x09,
 	0x52, 0x09, 0x6d, 0x69, 0x73, 0x73, 0x65, 0x64, 0x49, 0x64, 0x73, 0x12, 0x1d, 0x0a, 0x0a, 0x69,
 	0x6e, 0x64, 0x65, 0x78, 0x5f, 0x6b, 0x69, 0x6e, 0x64, 0x18, 0x03, 0x20, 0x01, 0x28, 0x09, 0x52,
-	0x09, 0x69, 0x6e, 0x64, 0x65, 0x78, 0x4b, 0x69, 0x6e, 0x64, 0x62, 0x06, 0x70, 0x72, 0x6f, 0x74,
-	0x6f, 0x33,
+	0x09, 0x69, 0x6e, 0x64, 0x65, 0x78, 0x4b, 0x69, 0x6e, 0x64, 0x22, 0x4f, 0x0a, 0x14, 0x4d, 0x61,
+	0x70, 0x43, 0x6f, 0x6c, 0x6c, 0x65, 0x63, 0x74, 0x69, 0x6f, 0x6e, 0x52, 0x65, 0x71, 0x75, 0x65,
+	0x73, 0x74, 0x12, 0x12, 0x0a, 0x04, 0x6e, 0x61, 0x6d, 0x65, 0x18, 0x01, 0x20, 0x01, 0x28, 0x09,
+	0x52, 0x04, 0x6e, 0x61, 0x6d, 0x65, 0x12, 0x23, 0x0a, 0x0d, 0x6d, 0x61, 0x78, 0x5f, 0x64, 0x6f,
+	0x63, 0x75, 0x6d, 0x65, 0x6e, 0x74, 0x73, 0x18, 0x02, 0x20, 0x01, 0x28, 0x0d, 0x52, 0x0c, 0x6d,
+	0x61, 0x78, 0x44, 0x6f, 0x63, 0x75, 0x6d, 0x65, 0x6e, 0x74, 0x73, 0x22, 0xc0, 0x02, 0x0a, 0x15,
+	0x4d, 0x61, 0x70, 0x43, 0x6f, 0x6c, 0x6c, 0x65, 0x63, 0x74, 0x69, 0x6f, 0x6e, 0x52, 0x65, 0x73,
+	0x70, 0x6f, 0x6e, 0x73, 0x65, 0x12, 0x23, 0x0a, 0x0d, 0x6e, 0x75, 0x6d, 0x5f, 0x64, 0x6f, 0x63,
+	0x75, 0x6d, 0x65, 0x6e, 0x74, 0x73, 0x18, 0x01, 0x20, 0x01, 0x28, 0x04, 0x52, 0x0c, 0x6e, 0x75,
+	0x6d, 0x44, 0x6f, 0x63, 0x75, 0x6d, 0x65, 0x6e, 0x74, 0x73, 0x12, 0x10, 0x0a, 0x03, 0x69, 0x64,
+	0x73, 0x18, 0x02, 0x20, 0x03, 0x28, 0x09, 0x52, 0x03, 0x69, 0x64, 0x73, 0x12, 0x2d, 0x0a, 0x06,
+	0x70, 0x6f, 0x69, 0x6e, 0x74, 0x73, 0x18, 0x03, 0x20, 0x01, 0x28, 0x0b, 0x32, 0x15, 0x2e, 0x66,
+	0x61, 0x63, 0x65, 0x74, 0x73, 0x2e, 0x76, 0x31, 0x2e, 0x46, 0x61, 0x63, 0x65, 0x74, 0x41, 0x72,
+	0x72, 0x61, 0x79, 0x52, 0x06, 0x70, 0x6f, 0x69, 0x6e, 0x74, 0x73, 0x12, 0x27, 0x0a, 0x0f, 0x64,
+	0x6f, 0x63, 0x75, 0x6d, 0x65, 0x6e, 0x74, 0x5f, 0x74, 0x68, 0x65, 0x6d, 0x65, 0x73, 0x18, 0x04,
+	0x20, 0x03, 0x28, 0x0d, 0x52, 0x0e, 0x64, 0x6f, 0x63, 0x75, 0x6d, 0x65, 0x6e, 0x74, 0x54, 0x68,
+	0x65, 0x6d, 0x65, 0x73, 0x12, 0x2b, 0x0a, 0x06, 0x74, 0x68, 0x65, 0x6d, 0x65, 0x73, 0x18, 0x05,
+	0x20, 0x03, 0x28, 0x0b, 0x32, 0x13, 0x2e, 0x66, 0x61, 0x63, 0x65, 0x74, 0x73, 0x2e, 0x76, 0x31,
+	0x2e, 0x4d, 0x61, 0x70, 0x54, 0x68, 0x65, 0x6d, 0x65, 0x52, 0x06, 0x74, 0x68, 0x65, 0x6d, 0x65,
+	0x73, 0x12, 0x16, 0x0a, 0x06, 0x6d, 0x65, 0x74, 0x68, 0x6f, 0x64, 0x18, 0x06, 0x20, 0x01, 0x28,
+	0x09, 0x52, 0x06, 0x6d, 0x65, 0x74, 0x68, 0x6f, 0x64, 0x12, 0x25, 0x0a, 0x0e, 0x69, 0x6e, 0x64,
+	0x65, 0x78, 0x5f, 0x72, 0x65, 0x76, 0x69, 0x73, 0x69, 0x6f, 0x6e, 0x18, 0x07, 0x20, 0x01, 0x28,
+	0x04, 0x52, 0x0d, 0x69, 0x6e, 0x64, 0x65, 0x78, 0x52, 0x65, 0x76, 0x69, 0x73, 0x69, 0x6f, 0x6e,
+	0x12, 0x2c, 0x0a, 0x07, 0x74, 0x69, 0x6d, 0x69, 0x6e, 0x67, 0x73, 0x18, 0x08, 0x20, 0x01, 0x28,
+	0x0b, 0x32, 0x12, 0x2e, 0x66, 0x61, 0x63, 0x65, 0x74, 0x73, 0x2e, 0x76, 0x31, 0x2e, 0x54, 0x69,
+	0x6d, 0x69, 0x6e, 0x67, 0x73, 0x52, 0x07, 0x74, 0x69, 0x6d, 0x69, 0x6e, 0x67, 0x73, 0x22, 0x5d,
+	0x0a, 0x08, 0x4d, 0x61, 0x70, 0x54, 0x68, 0x65, 0x6d, 0x65, 0x12, 0x2c, 0x0a, 0x05, 0x77, 0x6f,
+	0x72, 0x64, 0x73, 0x18, 0x01, 0x20, 0x03, 0x28, 0x0b, 0x32, 0x16, 0x2e, 0x66, 0x61, 0x63, 0x65,
+	0x74, 0x73, 0x2e, 0x76, 0x31, 0x2e, 0x4e, 0x65, 0x61, 0x72, 0x65, 0x73, 0x74, 0x57, 0x6f, 0x72,
+	0x64, 0x52, 0x05, 0x77, 0x6f, 0x72, 0x64, 0x73, 0x12, 0x23, 0x0a, 0x0d, 0x6e, 0x75, 0x6d, 0x5f,
+	0x64, 0x6f, 0x63, 0x75, 0x6d, 0x65, 0x6e, 0x74, 0x73, 0x18, 0x02, 0x20, 0x01, 0x28, 0x04, 0x52,
+	0x0c, 0x6e, 0x75, 0x6d, 0x44, 0x6f, 0x63, 0x75, 0x6d, 0x65, 0x6e, 0x74, 0x73, 0x62, 0x06, 0x70,
+	0x72, 0x6f, 0x74, 0x6f, 0x33,
 }
 
 var (
@@ -778,7 +1037,7 @@ func file_facets_proto_v1_diagnosis_proto_rawDescGZIP() []byte {
 	return file_facets_proto_v1_diagnosis_proto_rawDescData
 }
 
-var file_facets_proto_v1_diagnosis_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_facets_proto_v1_diagnosis_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_facets_proto_v1_diagnosis_proto_goTypes = []interface{}{
 	(*DiagnoseCollectionRequest)(nil),  // 0: facets.v1.DiagnoseCollectionRequest
 	(*DiagnoseCollectionResponse)(nil), // 1: facets.v1.DiagnoseCollectionResponse
@@ -787,23 +1046,32 @@ var file_facets_proto_v1_diagnosis_proto_goTypes = []interface{}{
 	(*Payoff)(nil),                     // 4: facets.v1.Payoff
 	(*FacetChoice)(nil),                // 5: facets.v1.FacetChoice
 	(*Reachability)(nil),               // 6: facets.v1.Reachability
-	(*ModelVersion)(nil),               // 7: facets.v1.ModelVersion
-	(*Timings)(nil),                    // 8: facets.v1.Timings
+	(*MapCollectionRequest)(nil),       // 7: facets.v1.MapCollectionRequest
+	(*MapCollectionResponse)(nil),      // 8: facets.v1.MapCollectionResponse
+	(*MapTheme)(nil),                   // 9: facets.v1.MapTheme
+	(*ModelVersion)(nil),               // 10: facets.v1.ModelVersion
+	(*Timings)(nil),                    // 11: facets.v1.Timings
+	(*FacetArray)(nil),                 // 12: facets.v1.FacetArray
+	(*NearestWord)(nil),                // 13: facets.v1.NearestWord
 }
 var file_facets_proto_v1_diagnosis_proto_depIdxs = []int32{
-	2, // 0: facets.v1.DiagnoseCollectionResponse.vectors:type_name -> facets.v1.VectorReport
-	4, // 1: facets.v1.DiagnoseCollectionResponse.payoff:type_name -> facets.v1.Payoff
-	6, // 2: facets.v1.DiagnoseCollectionResponse.reachability:type_name -> facets.v1.Reachability
-	7, // 3: facets.v1.DiagnoseCollectionResponse.model:type_name -> facets.v1.ModelVersion
-	8, // 4: facets.v1.DiagnoseCollectionResponse.timings:type_name -> facets.v1.Timings
-	3, // 5: facets.v1.VectorReport.dot:type_name -> facets.v1.Neighbours
-	3, // 6: facets.v1.VectorReport.cosine:type_name -> facets.v1.Neighbours
-	5, // 7: facets.v1.Payoff.choices:type_name -> facets.v1.FacetChoice
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	2,  // 0: facets.v1.DiagnoseCollectionResponse.vectors:type_name -> facets.v1.VectorReport
+	4,  // 1: facets.v1.DiagnoseCollectionResponse.payoff:type_name -> facets.v1.Payoff
+	6,  // 2: facets.v1.DiagnoseCollectionResponse.reachability:type_name -> facets.v1.Reachability
+	10, // 3: facets.v1.DiagnoseCollectionResponse.model:type_name -> facets.v1.ModelVersion
+	11, // 4: facets.v1.DiagnoseCollectionResponse.timings:type_name -> facets.v1.Timings
+	3,  // 5: facets.v1.VectorReport.dot:type_name -> facets.v1.Neighbours
+	3,  // 6: facets.v1.VectorReport.cosine:type_name -> facets.v1.Neighbours
+	5,  // 7: facets.v1.Payoff.choices:type_name -> facets.v1.FacetChoice
+	12, // 8: facets.v1.MapCollectionResponse.points:type_name -> facets.v1.FacetArray
+	9,  // 9: facets.v1.MapCollectionResponse.themes:type_name -> facets.v1.MapTheme
+	11, // 10: facets.v1.MapCollectionResponse.timings:type_name -> facets.v1.Timings
+	13, // 11: facets.v1.MapTheme.words:type_name -> facets.v1.NearestWord
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_facets_proto_v1_diagnosis_proto_init() }
@@ -897,6 +1165,42 @@ func file_facets_proto_v1_diagnosis_proto_init() {
 				return nil
 			}
 		}
+		file_facets_proto_v1_diagnosis_proto_msgTypes[7].Exporter = func(v interface{}, i int) interface{} {
+			switch v := v.(*MapCollectionRequest); i {
+			case 0:
+				return &v.state
+			case 1:
+				return &v.sizeCache
+			case 2:
+				return &v.unknownFields
+			default:
+				return nil
+			}
+		}
+		file_facets_proto_v1_diagnosis_proto_msgTypes[8].Exporter = func(v interface{}, i int) interface{} {
+			switch v := v.(*MapCollectionResponse); i {
+			case 0:
+				return &v.state
+			case 1:
+				return &v.sizeCache
+			case 2:
+				return &v.unknownFields
+			default:
+				return nil
+			}
+		}
+		file_facets_proto_v1_diagnosis_proto_msgTypes[9].Exporter = func(v interface{}, i int) interface{} {
+			switch v := v.(*MapTheme); i {
+			case 0:
+				return &v.state
+			case 1:
+				return &v.sizeCache
+			case 2:
+				return &v.unknownFields
+			default:
+				return nil
+			}
+		}
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -904,7 +1208,7 @@ func file_facets_proto_v1_diagnosis_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: file_facets_proto_v1_diagnosis_proto_rawDesc,
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -114,3 +114,39 @@ class Reachability(_message.Message):
     missed_ids: _containers.RepeatedScalarFieldContainer[str]
     index_kind: str
     def __init__(self, recall: _Optional[float] = ..., missed_ids: _Optional[_Iterable[str]] = ..., index_kind: _Optional[str] = ...) -> None: ...
+
+class MapCollectionRequest(_message.Message):
+    __slots__ = ("name", "max_documents")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    MAX_DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    max_documents: int
+    def __init__(self, name: _Optional[str] = ..., max_documents: _Optional[int] = ...) -> None: ...
+
+class MapCollectionResponse(_message.Message):
+    __slots__ = ("num_documents", "ids", "points", "document_themes", "themes", "method", "index_revision", "timings")
+    NUM_DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    DOCUMENT_THEMES_FIELD_NUMBER: _ClassVar[int]
+    THEMES_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
+    TIMINGS_FIELD_NUMBER: _ClassVar[int]
+    num_documents: int
+    ids: _containers.RepeatedScalarFieldContainer[str]
+    points: _common_pb2.FacetArray
+    document_themes: _containers.RepeatedScalarFieldContainer[int]
+    themes: _containers.RepeatedCompositeFieldContainer[MapTheme]
+    method: str
+    index_revision: int
+    timings: _common_pb2.Timings
+    def __init__(self, num_documents: _Optional[int] = ..., ids: _Optional[_Iterable[str]] = ..., points: _Optional[_Union[_common_pb2.FacetArray, _Mapping]] = ..., document_themes: _Optional[_Iterable[int]] = ..., themes: _Optional[_Iterable[_Union[MapTheme, _Mapping]]] = ..., method: _Optional[str] = ..., index_revision: _Optional[int] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
+
+class MapTheme(_message.Message):
+    __slots__ = ("words", "num_documents")
+    WORDS_FIELD_NUMBER: _ClassVar[int]
+    NUM_DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
+    words: _containers.RepeatedCompositeFieldContainer[_common_pb2.NearestWord]
+    num_documents: int
+    def __init__(self, words: _Optional[_Iterable[_Union[_common_pb2.NearestWord, _Mapping]]] = ..., num_documents: _Optional[int] = ...) -> None: ...

@@ -66,6 +66,11 @@ class CollectionServiceStub:
                 request_serializer=facets__proto_dot_v1_dot_diagnosis__pb2.DiagnoseCollectionRequest.SerializeToString,
                 response_deserializer=facets__proto_dot_v1_dot_diagnosis__pb2.DiagnoseCollectionResponse.FromString,
                 _registered_method=True)
+        self.MapCollection = channel.unary_unary(
+                '/facets.v1.CollectionService/MapCollection',
+                request_serializer=facets__proto_dot_v1_dot_diagnosis__pb2.MapCollectionRequest.SerializeToString,
+                response_deserializer=facets__proto_dot_v1_dot_diagnosis__pb2.MapCollectionResponse.FromString,
+                _registered_method=True)
 
 
 class CollectionServiceServicer:
@@ -118,6 +123,14 @@ class CollectionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def MapCollection(self, request, context):
+        """Lays out a collection as points of a plane, with the themes that they belong to. Takes seconds, of 100,000 documents
+        up to minutes; the last maps are kept until something is written. INVALID_ARGUMENT for an empty collection.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CollectionServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -150,6 +163,11 @@ def add_CollectionServiceServicer_to_server(servicer, server):
                     servicer.DiagnoseCollection,
                     request_deserializer=facets__proto_dot_v1_dot_diagnosis__pb2.DiagnoseCollectionRequest.FromString,
                     response_serializer=facets__proto_dot_v1_dot_diagnosis__pb2.DiagnoseCollectionResponse.SerializeToString,
+            ),
+            'MapCollection': grpc.unary_unary_rpc_method_handler(
+                    servicer.MapCollection,
+                    request_deserializer=facets__proto_dot_v1_dot_diagnosis__pb2.MapCollectionRequest.FromString,
+                    response_serializer=facets__proto_dot_v1_dot_diagnosis__pb2.MapCollectionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -315,6 +333,33 @@ class CollectionService:
             '/facets.v1.CollectionService/DiagnoseCollection',
             facets__proto_dot_v1_dot_diagnosis__pb2.DiagnoseCollectionRequest.SerializeToString,
             facets__proto_dot_v1_dot_diagnosis__pb2.DiagnoseCollectionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def MapCollection(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/facets.v1.CollectionService/MapCollection',
+            facets__proto_dot_v1_dot_diagnosis__pb2.MapCollectionRequest.SerializeToString,
+            facets__proto_dot_v1_dot_diagnosis__pb2.MapCollectionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -7,7 +7,7 @@ from facets_proto.v1 import diagnosis_pb2, documents_pb2, documents_pb2_grpc
 
 from facets.documents import CollectionEngine, CollectionInfo, DocumentPage
 from facets.errors import InvalidInputError
-from facets_server.documents.diagnosis import diagnose
+from facets_server.documents.diagnosis import Maps, diagnose
 from facets_server.documents.ingest import Ingest, open_ingest
 from facets_server.documents.recall import RecallSampler
 from facets_server.documents.reindexing import step_budget_s, target_of
@@ -30,6 +30,7 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
         self._models = models
         self._engine = engine
         self._limits = limits
+        self._maps = Maps(models, engine)
 
     def CreateCollection(
         self, request: documents_pb2.CreateCollectionRequest, call: CallContext
@@ -98,6 +99,15 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
         """What is known of a collection as a whole."""
         found, model = diagnose(request.name, list(request.queries), self._engine, models=self._models, call=call)
         return to_message(found, diagnosis_pb2.DiagnoseCollectionResponse, model=model, timings=call)
+
+    def MapCollection(
+        self, request: diagnosis_pb2.MapCollectionRequest, call: CallContext
+    ) -> diagnosis_pb2.MapCollectionResponse:
+        """A collection as points of a plane."""
+        with call.stages.measured("search"):
+            found = self._maps.of(request.name, request.max_documents)
+        call.num_items = len(found.map.ids)
+        return to_message(found.map, diagnosis_pb2.MapCollectionResponse, themes=found.themes, timings=call)
 
 
 class DocumentService(documents_pb2_grpc.DocumentServiceServicer):

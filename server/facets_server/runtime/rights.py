@@ -36,6 +36,7 @@ RIGHTS = {
             "DeleteCollection": _ADMIN,
             "ReindexCollection": _ADMIN,
             "DiagnoseCollection": _READ,
+            "MapCollection": _READ,
         },
         "DocumentService": {
             "Upsert": _WRITE,

@@ -59,3 +59,29 @@ def test_what_nothing_can_be_told_of_is_refused(engine, make_documents):
         engine.diagnose("docs", np.ones((2, 16)), never)
     with pytest.raises(NotFoundError):
         engine.diagnose("nowhere", NONE, never)
+
+
+def test_a_map_has_every_document_once(engine, make_documents):
+    documents = make_documents(30)
+    engine.upsert("docs", documents)
+    found = engine.map("docs")
+    assert sorted(found.ids) == sorted(document.id for document in documents)
+    assert found.points.shape == (30, 2)
+    assert len(found.document_themes) == 30 and max(found.document_themes) < len(found.centers)
+    assert found.index_revision == engine.revision
+
+
+def test_a_map_of_a_part_is_a_random_sample_and_always_the_same(engine, make_documents):
+    engine.upsert("docs", make_documents(60))
+    first, second = engine.map("docs", max_documents=20), engine.map("docs", max_documents=20)
+    assert (first.num_documents, len(first.ids)) == (60, 20)
+    assert first.ids == second.ids != tuple(sorted(document.id for document in make_documents(60))[:20])
+
+
+def test_what_cannot_be_drawn_is_refused(engine):
+    with pytest.raises(InvalidInputError, match="empty"):
+        engine.map("docs")
+    with pytest.raises(InvalidInputError, match="limit is 100000"):
+        engine.map("docs", max_documents=100_001)
+    with pytest.raises(NotFoundError):
+        engine.map("nowhere")

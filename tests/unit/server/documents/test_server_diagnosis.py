@@ -54,3 +54,18 @@ def test_broken_rules_are_named(collections, asked, code, says):
     with pytest.raises(grpc.RpcError, match=says) as error:
         collections.DiagnoseCollection(asked, timeout=60)
     assert error.value.code().name == code
+
+
+def test_a_map_names_its_themes_and_is_kept_until_something_is_written(collections):
+    asked = diagnosis_pb2.MapCollectionRequest(name="few")
+    found = collections.MapCollection(asked, timeout=60)
+    assert sorted(found.ids) == ["0", "1", "2"] and list(found.points.shape) == [3, 2]
+    assert sum(theme.num_documents for theme in found.themes) == 3
+    words = [word.word for theme in found.themes for word in theme.words]
+    assert words and len(set(words)) == len(words)
+    assert found.method == "principal components"
+    again = collections.MapCollection(asked, timeout=60)
+    assert again.points == found.points and again.index_revision == found.index_revision
+    collections.DeleteCollection(documents_pb2.DeleteCollectionRequest(name="few"), timeout=60)
+    with pytest.raises(grpc.RpcError, match="few"):
+        collections.MapCollection(asked, timeout=60)

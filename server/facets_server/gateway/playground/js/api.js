@@ -59,11 +59,12 @@ export function hasKey() {
  * @param {string} method "Service/Method" of the package facets.v1.
  * @param {Object} request The message as proto3 JSON.
  * @param {AbortSignal} [signal]
+ * @param {number} [timeoutMs] Milliseconds that the answer may take.
  * @returns {Promise<Object>} The reply as proto3 JSON: fields that are zero or empty are missing.
  * @throws {CallError}
  */
-export async function call(method, request, signal) {
-  const reply = await fetched(method, request, signal);
+export async function call(method, request, signal, timeoutMs = TIMEOUT_MS) {
+  const reply = await fetched(method, request, signal, timeoutMs);
   connection.reached();
   if (reply.ok) return await body(reply, signal);
   throw await failure(reply);
@@ -79,11 +80,11 @@ async function body(reply, signal) {
   }
 }
 
-async function fetched(method, request, signal) {
+async function fetched(method, request, signal, timeoutMs) {
   const headers = {
     "Content-Type": "application/json",
     "Connect-Protocol-Version": "1",
-    "Connect-Timeout-Ms": String(TIMEOUT_MS),
+    "Connect-Timeout-Ms": String(timeoutMs),
   };
   if (key) headers.Authorization = `Bearer ${key}`;
   try {

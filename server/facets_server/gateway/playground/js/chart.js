@@ -3,19 +3,25 @@
 import { h, hue } from "./dom.js";
 
 const RADIUS = 4.5;
+const MANY = 3_000; // points from which on they are small squares
+const SMALL = 2;
 const REACH = 14; // pixels from a point that still hit it
 const MARGIN = 28;
 const NUM_HUES = 8;
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
-/** Sends "choose" with the point chosen by a press or a key, and "hover" with the one under the pointer or null. */
+/**
+ * Sends "choose" with the point chosen by a press or a key, "hover" with the one under the pointer or null, "area" with
+ * the points that a line was drawn around, and "mode" with whether the next line is such a one.
+ */
 export class Chart extends EventTarget {
-  /** @type {{x: number, y: number, hue: number, themes: Set<number>}[]} Coordinates of any range. */
+  /** @type {{x: number, y: number, hue: number, key: string}[]} Coordinates of any range. */
   points = [];
   #view = { scale: 1, x: 0, y: 0 };
   #theme = null;
   #labels = [];
-  #found = new Set();
+  #ring = null; // places along the line that is drawn around an area
+  #selecting = false;
   #chosen = null;
   #hovered = null;
   #drag = null;
@@ -67,10 +73,11 @@ export class Chart extends EventTarget {
     this.redraw();
   }
 
-  /** Rings around the points of these keys. */
-  ring(keys) {
-    this.#found = new Set(keys);
-    this.redraw();
+  /** The next line that is drawn chooses the points within it; asked for again, it moves the map as before. */
+  selectArea() {
+    this.#selecting = !this.#selecting;
+    this.canvas.classList.toggle("selecting", this.#selecting);
+    this.dispatchEvent(new CustomEvent("mode", { detail: this.#selecting }));
   }
 
   zoom(factor, center = [this.canvas.clientWidth / 2, this.canvas.clientHeight / 2]) {
@@ -109,7 +116,7 @@ export class Chart extends EventTarget {
     const hues = this.paints.map((paint) => getComputedStyle(paint).color);
     for (const point of this.#order()) this.#dot(point, hues);
     const ink = getComputedStyle(canvas).color;
-    for (const point of this.points) if (this.#found.has(point.key)) this.#circle(point, RADIUS + 4, ink, 1.5);
+    if (this.#ring) this.#line(ink);
     this.#write(hues, getComputedStyle(canvas));
     for (const point of [this.#hovered, this.#chosen]) if (point) this.#circle(point, RADIUS + 3.5, ink, 2.5);
   }
@@ -140,19 +147,35 @@ export class Chart extends EventTarget {
   #order() {
     if (this.#theme === null) return this.points;
     const [others, mine] = [[], []];
-    for (const point of this.points) (point.themes.has(this.#theme) ? mine : others).push(point);
+    for (const point of this.points) (point.hue === this.#theme ? mine : others).push(point);
     return [...others, ...mine];
   }
 
   #dot(point, hues) {
-    const dimmed = this.#theme !== null && !point.themes.has(this.#theme);
+    const dimmed = this.#theme !== null && point.hue !== this.#theme;
     const [x, y] = this.#place(point);
-    this.context.globalAlpha = dimmed ? 0.12 : 0.82;
-    this.context.fillStyle = hues[(dimmed || this.#theme === null ? point.hue : this.#theme) % NUM_HUES];
-    this.context.beginPath();
-    this.context.arc(x, y, RADIUS, 0, 2 * Math.PI);
-    this.context.fill();
-    this.context.globalAlpha = 1;
+    const { context, canvas } = this;
+    if (x < -RADIUS || y < -RADIUS || x > canvas.clientWidth + RADIUS || y > canvas.clientHeight + RADIUS) return;
+    context.globalAlpha = dimmed ? 0.12 : 0.82;
+    context.fillStyle = hues[point.hue % NUM_HUES];
+    if (this.points.length > MANY) {
+      const side = Math.min(RADIUS, SMALL * Math.sqrt(this.#view.scale));
+      context.fillRect(x - side / 2, y - side / 2, side, side);
+    } else {
+      context.beginPath();
+      context.arc(x, y, RADIUS, 0, 2 * Math.PI);
+      context.fill();
+    }
+    context.globalAlpha = 1;
+  }
+
+  #line(color) {
+    const { context } = this;
+    context.strokeStyle = color;
+    context.lineWidth = 1.5;
+    context.setLineDash([5, 4]);
+    context.stroke(outline(this.#ring));
+    context.setLineDash([]);
   }
 
   #circle(point, radius, color, width) {
@@ -168,12 +191,15 @@ export class Chart extends EventTarget {
     const on = (event, listener, options) => this.canvas.addEventListener(event, listener, options);
     on("pointerdown", (event) => {
       this.#drag = { from: at(event), moved: false, view: this.#view };
+      if (this.#selecting || event.shiftKey) this.#ring = [at(event)];
       this.canvas.setPointerCapture(event.pointerId);
     });
     on("pointermove", (event) => this.#moved(event));
     on("pointerup", (event) => {
-      if (this.#drag && !this.#drag.moved) this.#choose(this.#nearest(at(event)));
-      this.#drag = null;
+      const [drag, ring] = [this.#drag, this.#ring];
+      this.#drag = this.#ring = null;
+      if (drag?.moved && ring) this.#area(ring);
+      else if (drag && !drag.moved) this.choose(this.#nearest(at(event)));
     });
     on("pointerleave", () => this.#hover(null));
     on("wheel", (event) => {
@@ -190,15 +216,20 @@ export class Chart extends EventTarget {
     const [dx, dy] = [x - this.#drag.from[0], y - this.#drag.from[1]];
     this.#drag.moved ||= Math.hypot(dx, dy) > 4;
     if (!this.#drag.moved) return undefined;
+    if (this.#ring) {
+      this.#ring.push([x, y]);
+      return this.redraw();
+    }
     this.#view = { ...this.#drag.view, x: this.#drag.view.x + dx, y: this.#drag.view.y + dy };
     return this.redraw();
   }
 
   #key(event) {
     const steps = { "+": 1.4, "=": 1.4, "-": 1 / 1.4 };
-    if (event.key in ARROWS) this.#choose(this.#toward(ARROWS[event.key]));
+    if (event.key in ARROWS) this.choose(this.#toward(ARROWS[event.key]));
     else if (event.key in steps) this.zoom(steps[event.key]);
     else if (event.key === "0") this.reset();
+    else if (event.key.toLowerCase() === "s") this.#area([[0, 0], [this.canvas.clientWidth, 0], [this.canvas.clientWidth, this.canvas.clientHeight], [0, this.canvas.clientHeight]]);
     else return;
     event.preventDefault();
   }
@@ -230,7 +261,21 @@ export class Chart extends EventTarget {
     return best;
   }
 
-  #choose(point) {
+  /** The points within a line; by the key S those that are in sight. */
+  #area(ring) {
+    const path = outline(ring);
+    const { context } = this;
+    context.save();
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    const inside = this.points.filter((point) => context.isPointInPath(path, ...this.#place(point)));
+    context.restore();
+    if (this.#selecting) this.selectArea();
+    this.redraw();
+    this.dispatchEvent(new CustomEvent("area", { detail: inside }));
+  }
+
+  /** Makes a point the chosen one. */
+  choose(point) {
     if (!point) return;
     this.#chosen = point;
     this.redraw();
@@ -244,6 +289,13 @@ export class Chart extends EventTarget {
     this.redraw();
     this.dispatchEvent(new CustomEvent("hover", { detail: point }));
   }
+}
+
+function outline(ring) {
+  const path = new Path2D();
+  ring.forEach(([x, y], place) => (place ? path.lineTo(x, y) : path.moveTo(x, y)));
+  path.closePath();
+  return path;
 }
 
 function at(event) {

@@ -4,7 +4,7 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { ModelVersion, Timings } from "./common_pb.js";
+import type { FacetArray, ModelVersion, NearestWord, Timings } from "./common_pb.js";
 import { file_facets_proto_v1_common } from "./common_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file facets_proto/v1/diagnosis.proto.
  */
 export const file_facets_proto_v1_diagnosis: GenFile = /*@__PURE__*/
-  fileDesc("Ch9mYWNldHNfcHJvdG8vdjEvZGlhZ25vc2lzLnByb3RvEglmYWNldHMudjEiOgoZRGlhZ25vc2VDb2xsZWN0aW9uUmVxdWVzdBIMCgRuYW1lGAEgASgJEg8KB3F1ZXJpZXMYAiADKAki1AIKGkRpYWdub3NlQ29sbGVjdGlvblJlc3BvbnNlEhUKDW51bV9kb2N1bWVudHMYASABKAQSEQoJbnVtX3BhcnRzGAIgASgEEhYKDm51bV9wYXJ0c19zZWVuGAMgASgEEhMKC251bV9xdWVyaWVzGAQgASgEEigKB3ZlY3RvcnMYBSABKAsyFy5mYWNldHMudjEuVmVjdG9yUmVwb3J0EiEKBnBheW9mZhgGIAEoCzIRLmZhY2V0cy52MS5QYXlvZmYSLQoMcmVhY2hhYmlsaXR5GAcgASgLMhcuZmFjZXRzLnYxLlJlYWNoYWJpbGl0eRIWCg5pbmRleF9yZXZpc2lvbhgIIAEoBBImCgVtb2RlbBgJIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgKIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIpECCgxWZWN0b3JSZXBvcnQSEAoIbnVtX3Jvd3MYASABKAQSEgoKbnVtX293bmVycxgCIAEoBBILCgNkaW0YAyABKA0SEAoIbnVtX3plcm8YBCABKAQSFgoObnVtX2R1cGxpY2F0ZXMYBSABKAQSGQoRbGFyZ2VzdF9kdXBsaWNhdGUYBiABKAQSFgoOZWZmZWN0aXZlX3JhbmsYByABKAESFAoMZXBzaWxvbl9yYW5rGAggASgNEiIKA2RvdBgJIAEoCzIVLmZhY2V0cy52MS5OZWlnaGJvdXJzEiUKBmNvc2luZRgKIAEoCzIVLmZhY2V0cy52MS5OZWlnaGJvdXJzEhAKCGZpbmRpbmdzGAsgAygJInwKCk5laWdoYm91cnMSEwoLbnVtX3F1ZXJpZXMYASABKAQSEgoKc2VsZl9maXJzdBgCIAEoARIRCgl1bnJlYWNoZWQYAyABKAESEwoLbGFyZ2VzdF9odWIYBCABKAQSCwoDaHViGAUgASgEEhAKCHNrZXduZXNzGAYgASgBImMKBlBheW9mZhITCgtudW1fcXVlcmllcxgBIAEoBBINCgVkZWx0YRgCIAEoARInCgdjaG9pY2VzGAMgAygLMhYuZmFjZXRzLnYxLkZhY2V0Q2hvaWNlEgwKBGJlc3QYBCABKA0iZAoLRmFjZXRDaG9pY2USEgoKbnVtX2ZhY2V0cxgBIAEoDRIQCghjb250cmFzdBgCIAEoARIbChNmYWNldHNfcGVyX2RvY3VtZW50GAMgASgBEhIKCnNhbWVfZmlyc3QYBCABKAEiRgoMUmVhY2hhYmlsaXR5Eg4KBnJlY2FsbBgBIAEoARISCgptaXNzZWRfaWRzGAIgAygJEhIKCmluZGV4X2tpbmQYAyABKAliBnByb3RvMw", [file_facets_proto_v1_common]);
+  fileDesc("Ch9mYWNldHNfcHJvdG8vdjEvZGlhZ25vc2lzLnByb3RvEglmYWNldHMudjEiOgoZRGlhZ25vc2VDb2xsZWN0aW9uUmVxdWVzdBIMCgRuYW1lGAEgASgJEg8KB3F1ZXJpZXMYAiADKAki1AIKGkRpYWdub3NlQ29sbGVjdGlvblJlc3BvbnNlEhUKDW51bV9kb2N1bWVudHMYASABKAQSEQoJbnVtX3BhcnRzGAIgASgEEhYKDm51bV9wYXJ0c19zZWVuGAMgASgEEhMKC251bV9xdWVyaWVzGAQgASgEEigKB3ZlY3RvcnMYBSABKAsyFy5mYWNldHMudjEuVmVjdG9yUmVwb3J0EiEKBnBheW9mZhgGIAEoCzIRLmZhY2V0cy52MS5QYXlvZmYSLQoMcmVhY2hhYmlsaXR5GAcgASgLMhcuZmFjZXRzLnYxLlJlYWNoYWJpbGl0eRIWCg5pbmRleF9yZXZpc2lvbhgIIAEoBBImCgVtb2RlbBgJIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgKIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIpECCgxWZWN0b3JSZXBvcnQSEAoIbnVtX3Jvd3MYASABKAQSEgoKbnVtX293bmVycxgCIAEoBBILCgNkaW0YAyABKA0SEAoIbnVtX3plcm8YBCABKAQSFgoObnVtX2R1cGxpY2F0ZXMYBSABKAQSGQoRbGFyZ2VzdF9kdXBsaWNhdGUYBiABKAQSFgoOZWZmZWN0aXZlX3JhbmsYByABKAESFAoMZXBzaWxvbl9yYW5rGAggASgNEiIKA2RvdBgJIAEoCzIVLmZhY2V0cy52MS5OZWlnaGJvdXJzEiUKBmNvc2luZRgKIAEoCzIVLmZhY2V0cy52MS5OZWlnaGJvdXJzEhAKCGZpbmRpbmdzGAsgAygJInwKCk5laWdoYm91cnMSEwoLbnVtX3F1ZXJpZXMYASABKAQSEgoKc2VsZl9maXJzdBgCIAEoARIRCgl1bnJlYWNoZWQYAyABKAESEwoLbGFyZ2VzdF9odWIYBCABKAQSCwoDaHViGAUgASgEEhAKCHNrZXduZXNzGAYgASgBImMKBlBheW9mZhITCgtudW1fcXVlcmllcxgBIAEoBBINCgVkZWx0YRgCIAEoARInCgdjaG9pY2VzGAMgAygLMhYuZmFjZXRzLnYxLkZhY2V0Q2hvaWNlEgwKBGJlc3QYBCABKA0iZAoLRmFjZXRDaG9pY2USEgoKbnVtX2ZhY2V0cxgBIAEoDRIQCghjb250cmFzdBgCIAEoARIbChNmYWNldHNfcGVyX2RvY3VtZW50GAMgASgBEhIKCnNhbWVfZmlyc3QYBCABKAEiRgoMUmVhY2hhYmlsaXR5Eg4KBnJlY2FsbBgBIAEoARISCgptaXNzZWRfaWRzGAIgAygJEhIKCmluZGV4X2tpbmQYAyABKAkiOwoUTWFwQ29sbGVjdGlvblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIVCg1tYXhfZG9jdW1lbnRzGAIgASgNIu0BChVNYXBDb2xsZWN0aW9uUmVzcG9uc2USFQoNbnVtX2RvY3VtZW50cxgBIAEoBBILCgNpZHMYAiADKAkSJQoGcG9pbnRzGAMgASgLMhUuZmFjZXRzLnYxLkZhY2V0QXJyYXkSFwoPZG9jdW1lbnRfdGhlbWVzGAQgAygNEiMKBnRoZW1lcxgFIAMoCzITLmZhY2V0cy52MS5NYXBUaGVtZRIOCgZtZXRob2QYBiABKAkSFgoOaW5kZXhfcmV2aXNpb24YByABKAQSIwoHdGltaW5ncxgIIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIkgKCE1hcFRoZW1lEiUKBXdvcmRzGAEgAygLMhYuZmFjZXRzLnYxLk5lYXJlc3RXb3JkEhUKDW51bV9kb2N1bWVudHMYAiABKARiBnByb3RvMw", [file_facets_proto_v1_common]);
 
 /**
  * @generated from message facets.v1.DiagnoseCollectionRequest
@@ -391,4 +391,129 @@ export type Reachability = Message<"facets.v1.Reachability"> & {
  */
 export const ReachabilitySchema: GenMessage<Reachability> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_diagnosis, 6);
+
+/**
+ * @generated from message facets.v1.MapCollectionRequest
+ */
+export type MapCollectionRequest = Message<"facets.v1.MapCollectionRequest"> & {
+  /**
+   * Name of the collection.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Of more documents a random sample is laid out, the same each time; 0, and at most, 100,000.
+   *
+   * @generated from field: uint32 max_documents = 2;
+   */
+  maxDocuments: number;
+};
+
+/**
+ * Describes the message facets.v1.MapCollectionRequest.
+ * Use `create(MapCollectionRequestSchema)` to create a new message.
+ */
+export const MapCollectionRequestSchema: GenMessage<MapCollectionRequest> = /*@__PURE__*/
+  messageDesc(file_facets_proto_v1_diagnosis, 7);
+
+/**
+ * Documents of a collection as points of a plane.
+ *
+ * @generated from message facets.v1.MapCollectionResponse
+ */
+export type MapCollectionResponse = Message<"facets.v1.MapCollectionResponse"> & {
+  /**
+   * Documents now stored.
+   *
+   * @generated from field: uint64 num_documents = 1;
+   */
+  numDocuments: bigint;
+
+  /**
+   * Ids of the documents on the map: all, or a random sample.
+   *
+   * @generated from field: repeated string ids = 2;
+   */
+  ids: string[];
+
+  /**
+   * Where each stands, [documents, 2], of any range: documents that are about the same lie together. A document stands
+   * for the mean of its facets, a long one for its first part.
+   *
+   * @generated from field: facets.v1.FacetArray points = 3;
+   */
+  points?: FacetArray | undefined;
+
+  /**
+   * Which of the themes each is of, from 0.
+   *
+   * @generated from field: repeated uint32 document_themes = 4;
+   */
+  documentThemes: number[];
+
+  /**
+   * What the documents are about, the theme of most of them first.
+   *
+   * @generated from field: repeated facets.v1.MapTheme themes = 5;
+   */
+  themes: MapTheme[];
+
+  /**
+   * How the plane was found: "t-SNE"; "principal components" where the server has no openTSNE.
+   *
+   * @generated from field: string method = 6;
+   */
+  method: string;
+
+  /**
+   * Revision that was read.
+   *
+   * @generated from field: uint64 index_revision = 7;
+   */
+  indexRevision: bigint;
+
+  /**
+   * Where the time went.
+   *
+   * @generated from field: facets.v1.Timings timings = 8;
+   */
+  timings?: Timings | undefined;
+};
+
+/**
+ * Describes the message facets.v1.MapCollectionResponse.
+ * Use `create(MapCollectionResponseSchema)` to create a new message.
+ */
+export const MapCollectionResponseSchema: GenMessage<MapCollectionResponse> = /*@__PURE__*/
+  messageDesc(file_facets_proto_v1_diagnosis, 8);
+
+/**
+ * What a group of documents is about.
+ *
+ * @generated from message facets.v1.MapTheme
+ */
+export type MapTheme = Message<"facets.v1.MapTheme"> & {
+  /**
+   * Words that are nearest to its middle, and to that of no larger theme.
+   *
+   * @generated from field: repeated facets.v1.NearestWord words = 1;
+   */
+  words: NearestWord[];
+
+  /**
+   * Documents of it on the map.
+   *
+   * @generated from field: uint64 num_documents = 2;
+   */
+  numDocuments: bigint;
+};
+
+/**
+ * Describes the message facets.v1.MapTheme.
+ * Use `create(MapThemeSchema)` to create a new message.
+ */
+export const MapThemeSchema: GenMessage<MapTheme> = /*@__PURE__*/
+  messageDesc(file_facets_proto_v1_diagnosis, 9);
 

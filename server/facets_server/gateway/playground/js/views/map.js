@@ -1,16 +1,17 @@
-/** A map of a collection: documents by what they are about, coloured by the theme that most of their facets share. */
+/** A map of a collection, laid out by the server: documents by what they are about, coloured by theme. */
 
 import { call } from "../api.js";
 import { Chart } from "../chart.js";
 import { attend, count, field, h, hue, plural, select } from "../dom.js";
+import { title } from "../hits.js";
 import { panel } from "../panel.js";
 import { collectionField, withoutCollections } from "../served.js";
-import { excerpt, marked, span, Text } from "../text.js";
-import { arrayMessage, closest, clusters, dot, mean, normalized, principalPlane, project, rowsOf } from "../vectors.js";
+import { excerpt, Text } from "../text.js";
 
-const PAGE = 50;
-const NUM_THEMES = 8;
-const SIZES = [["200", "200"], ["500", "500"], ["1000", "1,000"], ["2000", "2,000"]];
+const SIZES = [["2000", "2,000"], ["10000", "10,000"], ["100000", "100,000"]];
+const TIMEOUT_MS = 300_000; // a large collection takes a while
+const MOST_LISTED = 40;
+const HOVER_MS = 120; // before the name of a point is asked for
 
 /** Fills `root` with the view. */
 export async function open(root) {
@@ -20,24 +21,19 @@ export async function open(root) {
   const view = panel(root, {
     name: "map",
     title: "Map",
-    lede: "Documents that are about the same lie together. Colours are themes: groups of facets, named on the map by their nearest words.",
-    controls: [
-      h(
-        "div",
-        { class: "columns" },
-        collection.element,
-        field("Documents at most", select("size", SIZES, "500")),
-      ),
-    ],
+    lede: "Documents that are about the same lie together. Colours are themes, named by their nearest words.",
+    controls: [h("div", { class: "columns" }, collection.element, field("Documents at most", select("size", SIZES, "10000")))],
     action: "Draw the map",
-    examples: collection.hasSamples ? [{ label: "The samples", values: { collection: "samples", size: "200" } }] : [],
-    ask: async (values, signal, progress) => {
-      atlas?.close();
-      atlas = new Atlas(values.collection);
-      await atlas.fill(Number(values.size), signal, progress);
-      return atlas;
+    examples: collection.hasSamples ? [{ label: "The samples", values: { collection: "samples", size: "10000" } }] : [],
+    ask: async (values, signal) => {
+      const request = { name: values.collection, maxDocuments: Number(values.size) };
+      return call("CollectionService/MapCollection", request, signal, TIMEOUT_MS);
     },
-    show: (drawn) => drawn.told(),
+    show: (drawn, values) => {
+      atlas?.close();
+      atlas = new Atlas(values.collection, drawn);
+      return { nodes: atlas.nodes, status: told(drawn) };
+    },
   });
   const close = () => {
     atlas?.close();
@@ -46,177 +42,126 @@ export async function open(root) {
   return { ...view, close };
 }
 
-/** The documents read so far, their map, its legend and the document that is read now. */
+function told(drawn) {
+  const sample = drawn.ids.length < Number(drawn.numDocuments) ? `, a random sample of ${count(drawn.numDocuments)}` : "";
+  return `${plural(drawn.ids.length, "document")} drawn${sample}, by ${drawn.method}`;
+}
+
+/** The map, its legend, and the documents that are read now. */
 class Atlas {
-  constructor(collection) {
+  constructor(collection, { ids, points, documentThemes = [], themes }) {
     this.collection = collection;
-    this.documents = [];
-    this.total = 0;
-    this.plane = { axes: [] };
-    this.fitted = 0;
-    this.centers = [];
-    this.themes = [];
-    this.chart = new Chart("Map of the collection. Arrow keys go from document to document, plus and minus zoom, 0 shows all.");
-    this.legend = h("div", { class: "legend-list", role: "group", "aria-label": "Themes" });
+    this.names = themes.map((theme) => (theme.words ?? []).map((near) => near.word));
+    this.read = new Map(); // id -> document, of those that were asked for
+    this.chart = new Chart("Map of the collection. Arrow keys go from document to document, plus and minus zoom, 0 shows all, S chooses an area.");
     this.reading = h("section", { class: "card reading", "aria-live": "polite", "aria-label": "Document" });
-    this.reading.append(h("p", { class: "hint" }, "Press a point, or go to the map and use the arrow keys, to read a document."));
+    this.reading.append(h("p", { class: "hint" }, "Press a point, or go to the map and use the arrow keys, to read a document. \u201cSelect\u201d and a ring around points lists them."));
     this.tip = h("span", { class: "tip", "aria-hidden": "true" });
-    this.nodes = [h("div", { class: "map-grid" }, this.#stage(), h("div", { class: "stack" }, this.legend, this.reading))];
-    this.chart.addEventListener("choose", (event) => this.#read(event.detail.document));
-    this.chart.addEventListener("hover", (event) => (this.tip.textContent = event.detail ? titleOf(event.detail.document) : ""));
+    const legend = h("div", { class: "legend-list", role: "group", "aria-label": "Themes" }, themes.map((theme, place) => this.#themeButton(place, theme)));
+    this.nodes = [h("div", { class: "map-grid" }, this.#stage(), h("div", { class: "stack" }, legend, this.reading))];
+    const places = floats(points);
+    const dots = ids.map((id, place) => ({ x: places[2 * place], y: places[2 * place + 1], key: id, hue: documentThemes[place] ?? 0 }));
+    this.chart.show(dots);
+    this.chart.name(this.names.map((words, theme) => label(theme, words, dots)).filter(Boolean));
+    this.chart.addEventListener("choose", (event) => this.#open(event.detail));
+    this.chart.addEventListener("hover", (event) => this.#tell(event.detail));
+    this.chart.addEventListener("area", (event) => this.#list(event.detail));
   }
 
   close() {
+    clearTimeout(this.waiting);
     this.chart.close();
   }
 
-  /** Reads page after page and draws after each. */
-  async fill(size, signal, progress) {
-    let pageToken = "";
-    const counted = await call("DocumentService/CountDocuments", { collection: this.collection }, signal);
-    this.total = Number(counted.numDocuments ?? 0);
-    do {
-      const pageSize = Math.min(PAGE, size - this.documents.length);
-      const request = { collection: this.collection, pageSize, pageToken, includeFacets: true };
-      const page = await call("DocumentService/ListDocuments", request, signal);
-      this.documents.push(...(page.documents ?? []).map(read).filter((document) => document.facets.length));
-      pageToken = page.nextPageToken ?? "";
-      if (this.documents.length === 0) break;
-      this.#draw(!pageToken || this.documents.length >= size);
-      progress({ nodes: this.nodes.length ? this.nodes : undefined, status: this.#status() });
-    } while (pageToken && this.documents.length < size);
-    if (this.documents.length) await this.#name(signal);
-  }
-
-  told() {
-    if (this.documents.length) return { status: this.#status() };
-    const text = "This collection is empty: there is nothing to draw yet.";
-    return { nodes: [h("div", { class: "nothing card" }, h("h2", {}, "Empty"), h("p", {}, text))], status: "" };
-  }
-
-  #status() {
-    const drawn = this.documents.length;
-    const part = drawn < this.total ? `, the first of ${count(this.total)} by id` : "";
-    return `${plural(drawn, "document")} drawn${part}`;
-  }
-
   #stage() {
-    const zoom = (label, text, act) => h("button", { type: "button", class: "quiet", "aria-label": label, on: { click: act } }, text);
+    const act = (name, text, press) => h("button", { type: "button", class: "quiet", "aria-label": name, on: { click: press } }, text);
+    const area = act("Select an area", "Select", () => this.chart.selectArea());
+    this.chart.addEventListener("mode", (event) => area.setAttribute("aria-pressed", String(event.detail)));
     const buttons = h(
       "div",
       { class: "zoom" },
-      zoom("Zoom in", "+", () => this.chart.zoom(1.5)),
-      zoom("Zoom out", "\u2212", () => this.chart.zoom(1 / 1.5)),
-      zoom("Show the whole map", "All", () => this.chart.reset()),
+      area,
+      act("Zoom in", "+", () => this.chart.zoom(1.5)),
+      act("Zoom out", "\u2212", () => this.chart.zoom(1 / 1.5)),
+      act("Show the whole map", "All", () => this.chart.reset()),
     );
     return h("div", { class: "card stage" }, this.chart.canvas, this.tip, buttons);
   }
 
-  /** Plane and themes are found anew when there are twice as many documents, and at the end; else they stay. */
-  #draw(last) {
-    if (last || this.documents.length >= 2 * this.fitted) this.#fit();
-    this.chart.show(this.documents.map((document) => this.#point(document)));
-    this.#list();
-  }
-
-  #fit() {
-    this.fitted = this.documents.length;
-    this.centers = clusters(this.documents.flatMap((document) => document.facets.map((facet) => facet.vector)), NUM_THEMES);
-    for (const document of this.documents) this.#assign(document);
-    // The plane in which themes differ most, not single documents: so they lie apart.
-    const groups = this.centers.map((_, theme) => this.documents.filter((document) => document.theme === theme)).filter((group) => group.length);
-    const means = groups.map((group) => mean(group.map((document) => document.vector)));
-    this.plane = principalPlane(means.length > 2 ? means : this.documents.map((document) => document.vector), this.plane.axes);
-  }
-
-  #assign(document) {
-    for (const facet of document.facets) facet.theme = closest(facet.vector, this.centers);
-    document.theme = mainTheme(document.facets, this.centers);
-  }
-
-  #point(document) {
-    this.#assign(document);
-    const [x, y] = project(document.vector, this.plane);
-    return { x, y: -y, key: document.id, hue: document.theme, themes: new Set(document.facets.map((facet) => facet.theme)), document };
-  }
-
-  /** What the themes are about: a search whose queries are their centers says which words are nearest. */
-  async #name(signal) {
-    const queries = this.centers.map((center) => ({ facetEmbeddings: arrayMessage([center]) }));
-    const request = {
-      collection: this.collection,
-      queries,
-      topK: 1,
-      mode: "SEARCH_MODE_FACETS",
-      evidence: true,
-      numWords: 3,
-      includeDocument: false,
-    };
-    const answer = await call("DocumentService/Search", request, signal);
-    this.themes = answer.results.map((result) => (result.hits?.[0]?.evidence?.[0]?.firstWords ?? []).map((near) => near.word).join(", "));
-    this.#list();
-  }
-
-  #list() {
-    const sizes = this.centers.map((_, theme) => this.chart.points.filter((point) => point.themes.has(theme)).length);
-    const order = [...sizes.keys()].sort((first, second) => sizes[second] - sizes[first]);
-    this.chart.name(order.filter((theme) => this.themes[theme]).map((theme) => this.#label(theme)).filter(Boolean));
-    this.legend.replaceChildren(...order.map((theme) => this.#themeButton(theme, sizes[theme])));
-  }
-
-  /** The name of a theme, in the middle of the documents that are mostly of it. */
-  #label(theme) {
-    const mine = this.chart.points.filter((point) => point.hue === theme);
-    if (!mine.length) return null;
-    const middle = (axis) => mine.map((point) => point[axis]).sort((a, b) => a - b)[Math.floor(mine.length / 2)];
-    return { x: middle("x"), y: middle("y"), hue: theme, text: this.themes[theme].split(", ").slice(0, 2).join(", ") };
-  }
-
-  #themeButton(theme, size) {
+  #themeButton(place, theme) {
     const button = h(
       "button",
-      { type: "button", class: `facet ${hue(theme)}` },
+      { type: "button", class: `facet ${hue(place)}` },
       h("span", { class: "swatch" }),
-      h("span", {}, this.themes[theme] || "\u2026"),
-      h("span", { class: "number" }, count(size)),
+      h("span", {}, this.names[place].join(", ") || "\u2026"),
+      h("span", { class: "number" }, count(theme.numDocuments ?? 0)),
     );
     attend(
       button,
-      () => this.chart.focusTheme(theme),
+      () => this.chart.focusTheme(place),
       () => this.chart.focusTheme(null),
     );
     return button;
   }
 
-  #read(document) {
-    const text = new Text(document.text);
-    const marks = document.facets.filter((facet) => facet.span).map((facet) => ({ ...facet.span, kind: `spot ${hue(facet.theme)}` }));
-    const themes = [...new Set(document.facets.map((facet) => facet.theme))];
+  /** Documents by id; each is asked for once. */
+  async #documents(ids) {
+    const missing = ids.filter((id) => !this.read.has(id));
+    if (missing.length) {
+      const found = await call("DocumentService/GetDocuments", { collection: this.collection, ids: missing });
+      for (const document of found.documents ?? []) this.read.set(document.id, document);
+    }
+    return ids.map((id) => this.read.get(id)).filter(Boolean);
+  }
+
+  #tell(point) {
+    clearTimeout(this.waiting);
+    this.tip.textContent = point ? title(this.read.get(point.key) ?? { id: point.key }) : "";
+    if (!point || this.read.has(point.key)) return;
+    this.waiting = setTimeout(async () => {
+      const [document] = await this.#documents([point.key]).catch(() => []); // the id stands there already
+      if (document && this.tip.textContent === point.key) this.tip.textContent = title(document);
+    }, HOVER_MS);
+  }
+
+  async #open(point) {
+    const [document] = await this.#documents([point.key]);
+    if (!document) return this.reading.replaceChildren(h("p", {}, `${point.key} is gone: draw the map again.`));
+    const text = new Text(document.text ?? "");
     const part = excerpt(text, null, 500);
+    return this.reading.replaceChildren(
+      h("h2", {}, title(document)),
+      h("p", { class: "passage" }, text.slice(part.start, part.end), part.end < text.length && " \u2026"),
+      h("p", { class: `small ${hue(point.hue)}` }, h("span", { class: "swatch" }), " ", this.names[point.hue].join(", ")),
+    );
+  }
+
+  /** The documents of an area. */
+  async #list(points) {
+    const shown = points.slice(0, MOST_LISTED);
+    const documents = await this.#documents(shown.map((point) => point.key));
+    const entry = (document) => {
+      const point = points.find((one) => one.key === document.id);
+      const button = h("button", { type: "button", class: `quiet ${hue(point.hue)}`, on: { click: () => this.chart.choose(point) } }, h("span", { class: "swatch" }), " ", title(document));
+      return h("li", {}, button);
+    };
     this.reading.replaceChildren(
-      h("h2", {}, titleOf(document)),
-      h("p", { class: "passage" }, marked(text, marks, part), part.end < text.length && " \u2026"),
-      h("ul", { class: "plain-list" }, themes.map((theme) => h("li", { class: hue(theme) }, h("span", { class: "swatch" }), this.themes[theme]))),
+      h("h2", {}, points.length ? plural(points.length, "document") : "No document in this area"),
+      h("ul", { class: "plain-list" }, documents.map(entry)),
+      points.length > shown.length && h("p", { class: "hint" }, `The first ${MOST_LISTED} are listed.`),
     );
   }
 }
 
-function read(given) {
-  const spans = given.facetSpans ?? [];
-  const facets = rowsOf(given.facetEmbeddings).map(({ row, vector }) => ({ vector: normalized(vector), span: span(spans[row]) }));
-  const vector = facets.length ? normalized(mean(facets.map((facet) => facet.vector))) : null;
-  return { id: given.id, text: given.text ?? "", payload: given.payload ?? {}, facets, vector };
+/** The name of a theme, in the middle of its documents. */
+function label(theme, words, dots) {
+  const mine = dots.filter((dot) => dot.hue === theme);
+  if (!mine.length || !words.length) return null;
+  const middle = (axis) => mine.map((dot) => dot[axis]).sort((a, b) => a - b)[Math.floor(mine.length / 2)];
+  return { x: middle("x"), y: middle("y"), hue: theme, text: words.slice(0, 2).join(", ") };
 }
 
-function titleOf(document) {
-  return typeof document.payload.title === "string" && document.payload.title ? document.payload.title : document.id;
-}
-
-/** The theme that most facets have; of several the closest. */
-function mainTheme(facets, centers) {
-  const weights = new Map();
-  for (const facet of facets) {
-    weights.set(facet.theme, (weights.get(facet.theme) ?? 0) + 1 + dot(facet.vector, centers[facet.theme]));
-  }
-  return [...weights].sort((first, second) => second[1] - first[1])[0][0];
+/** The numbers of a FacetArray message. */
+function floats(array) {
+  return new Float32Array(Uint8Array.from(atob(array.data), (byte) => byte.charCodeAt(0)).buffer);
 }
