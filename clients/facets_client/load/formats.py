@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Literal, get_args
 
-from facets_client.load.pages import read_html, read_markdown, read_pdf, read_text
+from facets_client.load.pages import read_docx, read_html, read_markdown, read_pdf, read_text
 from facets_client.load.records import ReadOptions, Rows, read_objects
 from facets_client.load.source import InputError, RecordSource
 from facets_client.load.tables import read_arrow, read_csv, read_json, read_parquet, read_tsv
 
-FormatName = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow", "text", "markdown", "html", "pdf"]
+FormatName = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow", "text", "markdown", "html", "docx", "pdf"]
 # Names of texts that have no suffix, in lower case.
 _NAMES = frozenset(
     "authors changelog changes citation code_of_conduct contributing contributors copying copyright credits history"
@@ -60,6 +60,7 @@ FORMATS: dict[str, Format] = {
         Format(name="text", suffixes=(".txt", ".text", ".rst", ".rest"), read=read_text, holds="text"),
         Format(name="markdown", suffixes=(".md", ".markdown"), read=read_markdown, holds="text"),
         Format(name="html", suffixes=(".html", ".htm", ".xhtml"), read=read_html, holds="text"),
+        Format(name="docx", suffixes=(".docx", ".docm"), read=read_docx, holds="text", jumps=True),
         Format(name="pdf", suffixes=(".pdf",), read=read_pdf, holds="pages", jumps=True),
     )
 }
@@ -110,7 +111,7 @@ def format_of(source: RecordSource, asked: FormatName | None) -> Format:
     what = "standard input" if source.name == "-" else source.name
     raise InputError(
         f"{what}: cannot tell its format: say --format, one of {', '.join(FORMATS)}",
-        hint="save sheets and office documents as CSV, text, HTML or PDF",
+        hint="save sheets and slides as CSV, text, HTML or PDF",
     )
 
 

@@ -1,4 +1,4 @@
-"""Text, Markdown, HTML and PDF: a document a file, of a PDF one a page."""
+"""Text, Markdown, HTML, Word and PDF: a document a file, of a PDF one a page."""
 
 import codecs
 import logging
@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
+from zipfile import BadZipFile, ZipFile
+from zlib import error as ZlibError
 
 from facets_client.core.extras import require_extra
 from facets_client.load.records import EXCERPT_CHARS, ReadOptions, Rejection, Row, Rows
@@ -272,6 +274,103 @@ class _Page:
         self.written.add(text, kind=kind, depth=self._level, quoted=self._around["blockquote"])
         if not text.isspace() and text:
             self._kind = ""
+
+
+_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_STYLE = re.compile(r"(heading|title|list ?(?:bullet|number)|toc)(?![a-z]) ?(\d?)")
+_FLOW = ("body", "sdt", "sdtContent", "customXml", "ins", "tc")  # paragraphs and tables stand in these
+
+
+def read_docx(source: RecordSource, options: ReadOptions) -> Rows:
+    """The text of a Word document with headings, items and tables; the title is that of its properties or the first.
+
+    Headers, footers, comments, tables of contents and what was deleted are no text.
+
+    Raises:
+        InputError: It is no Word document.
+        ImportError: The reader is not installed.
+    """
+    require_extra("files", "lxml")
+    from lxml.etree import LxmlError
+
+    try:
+        with ZipFile(source.seekable()) as archive:
+            if (num_bytes := archive.getinfo("word/document.xml").file_size) > _MAX_FILE_BYTES:
+                message = f"document has {num_bytes} bytes, the limit is {_MAX_FILE_BYTES}: split it"
+                yield Rejection(1, 0, "file_too_long", message)
+                return
+            document = _xml(archive, "word/document.xml")
+            styles = _xml(archive, "word/styles.xml")
+            about = _xml(archive, "docProps/core.xml")
+    except (BadZipFile, KeyError, LxmlError, ZlibError, OSError, EOFError, RuntimeError) as error:
+        raise InputError(f"{source.name}: expected a Word document: {error}") from error
+    names = {
+        style.get(f"{_WORD}styleId"): str(name.get(f"{_WORD}val", "")).lower()
+        for style in styles.iter(f"{_WORD}style")
+        for name in style.iter(f"{_WORD}name")
+    }
+    written = _Written()
+    for element in _flow(document):
+        if element.tag == f"{_WORD}tbl":
+            for row in element.iterchildren(f"{_WORD}tr"):
+                written.add_row([" ".join(map(_said_by, _flow(cell))) for cell in row.iter(f"{_WORD}tc")])
+        else:
+            _add_paragraph(written, element, names)
+    title = " ".join((about.findtext("{http://purl.org/dc/elements/1.1/}title") or "").split())
+    first = next((text.lstrip("# ") for kind, text in written.blocks if kind == "heading"), "")
+    if written.blocks:
+        yield _document(written.text(), title or first)
+    else:
+        yield Rejection(1, 0, "no_text", "the document has no text: it may hold pictures, which need OCR first")
+
+
+def _xml(archive: ZipFile, name: str) -> Any:
+    """A part of a document, nothing where it has no such part; entities and addresses in it are not followed."""
+    from lxml.etree import XML, XMLParser
+
+    if name not in archive.namelist() and name != "word/document.xml":
+        return XML("<nothing/>")
+    with archive.open(name) as part:
+        data = part.read(_MAX_FILE_BYTES)
+    return XML(data, XMLParser(resolve_entities=False, no_network=True))
+
+
+def _flow(parent: Any) -> Iterator[Any]:
+    """Paragraphs and tables, in order."""
+    for element in parent.iterchildren(f"{_WORD}*"):
+        name = element.tag.removeprefix(_WORD)
+        if name in ("p", "tbl"):
+            yield element
+        elif name in _FLOW:
+            yield from _flow(element)
+
+
+def _add_paragraph(written: _Written, paragraph: Any, names: Mapping[str, str]) -> None:
+    found = {name: paragraph.find(f"{_WORD}pPr//{_WORD}{name}") for name in ("pStyle", "outlineLvl", "ilvl", "numPr")}
+    said = {name: "" if one is None else str(one.get(f"{_WORD}val", "")) for name, one in found.items()}
+    match = _STYLE.match(names.get(said["pStyle"], said["pStyle"].lower()))
+    style, level = match.groups() if match else ("", "")
+    outline, deep = (int(said[name]) + 1 if said[name].isdigit() else 0 for name in ("outlineLvl", "ilvl"))
+    if outline or style in ("heading", "title"):
+        written.add(_said_by(paragraph), kind="heading", depth=min(6, outline or int(level or 1)))
+    elif found["numPr"] is not None or style.startswith("list"):
+        written.add(_said_by(paragraph), kind="item", depth=deep or int(level or 1))
+    elif style != "toc":
+        written.add(_said_by(paragraph))
+
+
+def _said_by(element: Any) -> str:
+    """What a paragraph or a table says; a picture with text says it twice, once for older readers."""
+    wanted = {f"{_WORD}{name}" for name in ("t", "tab", "br", "cr", "p")}
+    skipped = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+    pieces, stack = [], [element]
+    while stack:
+        one = stack.pop()
+        if one.tag in wanted:
+            pieces.append(one.text or "" if one.tag == f"{_WORD}t" else " ")
+        if one.tag != skipped:
+            stack += reversed(one)
+    return "".join(pieces)
 
 
 def read_pdf(source: RecordSource, options: ReadOptions) -> Rows:

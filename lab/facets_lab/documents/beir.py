@@ -6,13 +6,15 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.encoding import check_ids, check_text
+from facets.documents.types import JsonValue
 from facets.errors import ConfigError, InvalidInputError
 from facets.index.config import MAX_TEXT_BYTES
 from facets_lab.evaluation.files import fields_of, number_of, read_lines, read_records
@@ -33,6 +35,7 @@ class RetrievalData:
         query_ids: Queries with at least one relevant document, in the order of the file.
         queries: Their texts, in the same places; never blank.
         judgements: For each of these queries, ids of documents -> grade; above 0 is relevant.
+        titles: Of the documents that have title and text, by id: their documents are these, a new line, and the text.
     """
 
     name: str
@@ -41,6 +44,12 @@ class RetrievalData:
     query_ids: tuple[str, ...]
     queries: tuple[str, ...]
     judgements: Mapping[str, Mapping[str, int]]
+    titles: Mapping[str, str] = field(default_factory=dict)
+
+    def apart(self, place: int) -> tuple[str, dict[str, JsonValue]]:
+        """The text of a document and its title as a payload."""
+        text, title = self.documents[place], self.titles.get(self.document_ids[place], "")
+        return (text[len(title) + 1 :], {"title": title}) if title else (text, {})
 
 
 def read_beir(folder: Path) -> RetrievalData:
@@ -58,7 +67,8 @@ def read_beir(folder: Path) -> RetrievalData:
     if not folder.is_dir():
         raise InvalidInputError(f"{folder}: expected a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv")
     corpus, queries, qrels = (_file(folder, name) for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"))
-    documents = _texts(corpus, _document)
+    titles: dict[str, str] = {}
+    documents = _texts(corpus, partial(_document, titles))
     asked = _texts(queries, _query)
     judgements = _judgements(qrels, asked, documents)
     kept = [query for query in asked if any(grade > 0 for grade in judgements.get(query, {}).values())]
@@ -71,6 +81,7 @@ def read_beir(folder: Path) -> RetrievalData:
         query_ids=tuple(kept),
         queries=tuple(asked[query] for query in kept),
         judgements={query: judgements[query] for query in kept},
+        titles=titles,
     )
 
 
@@ -135,12 +146,14 @@ def _texts(path: Path, text_of: Callable[[Mapping[str, object], str], str]) -> d
     return texts
 
 
-def _document(record: Mapping[str, object], place: str) -> str:
+def _document(titles: dict[str, str], record: Mapping[str, object], place: str) -> str:
     title = record.get("title")
     if title is not None and not isinstance(title, str):
         raise InvalidInputError(f"{place}: expected a string as title, got {type(title).__name__}")
-    parts = (title or "", _string(record, "text", place))
-    text = "\n".join(part for part in parts if _is_visible(part))
+    parts = [part for part in (title or "", _string(record, "text", place)) if _is_visible(part)]
+    if len(parts) > 1:
+        titles[_id(record, place)] = parts[0]
+    text = "\n".join(parts)
     with _at(place, "document"):
         check_text(text, path=(), max_bytes=MAX_TEXT_BYTES)
     return text

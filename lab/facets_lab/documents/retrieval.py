@@ -123,6 +123,7 @@ class RetrievalRun:
             when the same is asked again; None: nowhere. The code is not among what is compared.
         seed: Of the drawing and the clustering.
         num_resamples: Of the queries, for intervals in each folder; 0: none.
+        title_field: Whether each model is also measured with titles as a field of the payload, as ``NAME+title``.
     """
 
     folders: Sequence[Path]
@@ -135,6 +136,7 @@ class RetrievalRun:
     results: Path | None = None
     seed: int = 0
     num_resamples: int = 0
+    title_field: bool = False
 
 
 def run_retrieval(run: RetrievalRun) -> dict[str, object]:
@@ -221,7 +223,10 @@ def _metrics(ranked: Ranked, data: RetrievalData, num_resamples: int) -> dict[st
 def _systems(run: RetrievalRun, cache: Path) -> list[RetrievalSystem]:
     baselines = BASELINE_MODELS if run.baselines else ()
     models = load_systems(run.models, baselines, load_searched)
-    systems: list[RetrievalSystem] = [CollectionSystem(model) for model in models]
+    variants = (False, True) if run.title_field else (False,)
+    systems: list[RetrievalSystem] = [
+        CollectionSystem(model, title_field=title_field) for model in models for title_field in variants
+    ]
     if run.baselines:
         systems += baseline_systems(cache, num_facets=run.num_facets, seed=run.seed)
     return systems

@@ -7,7 +7,7 @@ all documents, D dimensions.
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, runtime_checkable
@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.engine import CollectionEngine
-from facets.documents.fields import SearchedText
-from facets.documents.parts import split_text
+from facets.documents.parts import EncodedText, from_encoded, split_text
 from facets.documents.ranking import SearchRequest
-from facets.documents.types import Document, Hit, SearchMode
+from facets.documents.types import Hit, SearchMode
 from facets.index.config import EngineConfig
 from facets.model.checkpoint import read_settings
+from facets.model.contract import Model
 from facets.model.facet_model import FacetModel
 from facets.model.loading import TASKS, load
 from facets.model.passage_checkpoint import TASK
@@ -143,41 +143,12 @@ _DOCUMENT_BATCH = 1_000
 _QUERY_BATCH = 64
 
 
-class SearchedModel(Protocol):
-    """What a collection needs of a model."""
-
-    @property
-    def space(self) -> str:
-        """The space of its facets."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """Name of the checkpoint."""
-        ...
-
-    @property
-    def revision(self) -> str:
-        """Content hash."""
-        ...
-
-    @property
-    def num_facets(self) -> int:
-        """K."""
-        ...
-
-    @property
-    def dim(self) -> int:
-        """D."""
-        ...
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Facet embeddings ``[len(texts), K, D]`` of texts that are not blank; zeros where a text has fewer."""
-        ...
+SearchedModel = Model
+"""What a collection needs of a model."""
 
 
 @runtime_checkable
-class PassageSearchedModel(SearchedModel, Protocol):
+class PassageSearchedModel(Protocol):
     """What it uses where a model has more: one vector a text, queries of their own."""
 
     def encode_passages(self, texts: Sequence[str]) -> PassageFacets:
@@ -236,13 +207,18 @@ def load_searched(name_or_path: str | None) -> SearchedModel:
     return load(folder, PassageModel) if is_of_passages else load(folder, FacetModel)
 
 
-EncodedTexts = dict[str, tuple[NDArray[np.float32], NDArray[np.int32] | None]]
-"""Facets of texts that were encoded, and their spans."""
+EncodedTexts = dict[str, EncodedText]
+"""What a model made of texts."""
 
 
 @contextmanager
 def indexed(
-    model: SearchedModel, data: RetrievalData, encoded: EncodedTexts | None = None, *, in_parts: bool = True
+    model: SearchedModel,
+    data: RetrievalData,
+    encoded: EncodedTexts | None = None,
+    *,
+    in_parts: bool = True,
+    title_field: bool = False,
 ) -> Iterator[IndexedCollection]:
     """The documents in a temporary folder, indexed as a server would have them.
 
@@ -251,6 +227,7 @@ def indexed(
         data: The documents.
         encoded: Texts that need not be encoded again; those that are come in.
         in_parts: Whether long documents are cut, as a server does; else each is one text.
+        title_field: Whether titles are a field of the payload; else they stand before the text.
     """
     kept: EncodedTexts = {} if encoded is None else encoded
     config = EngineConfig(background=False, snapshot_on_close=False)
@@ -266,13 +243,14 @@ def indexed(
         record = engine.record(_COLLECTION)
         num_facets = 0
         for start in range(0, len(data.documents), _DOCUMENT_BATCH):
-            batch = slice(start, start + _DOCUMENT_BATCH)
-            cut = [(text, split_text(text) if in_parts else ()) for text in data.documents[batch]]
-            said = [record.said(text, {}, parts) for text, parts in cut]
-            _encode_new(model, [part.read for parts in said for part in parts], kept)
+            batch = range(start, min(start + _DOCUMENT_BATCH, len(data.documents)))
+            texts = [data.apart(row) if title_field else (data.documents[row], {}) for row in batch]
+            parts = [split_text(text) if in_parts else () for text, _ in texts]
+            said = [record.said(*of, cut) for of, cut in zip(texts, parts, strict=True)]
+            _encode_new(model, [part.read for one in said for part in one], kept)
             documents = [
-                _document(Document(id=key, text=text, facet_embeddings=_NOTHING, parts=parts), its, kept)
-                for key, (text, parts), its in zip(data.document_ids[batch], cut, said, strict=True)
+                from_encoded(key, *of, parts=cut, said=one, encoded=[kept[part.read] for part in one])
+                for key, of, cut, one in zip(data.document_ids[start:], texts, parts, said, strict=False)
             ]
             num_facets += sum(int(document.facet_embeddings.any(axis=1).sum()) for document in documents)
             engine.upsert(_COLLECTION, documents)
@@ -282,33 +260,19 @@ def indexed(
         yield IndexedCollection(engine=engine, model=model, num_facets=num_facets / len(data.documents))
 
 
-_NOTHING = np.zeros((0, 0), dtype=np.float32)
-
-
-def _document(document: Document, said: Sequence[SearchedText], encoded: EncodedTexts) -> Document:
-    """A document with the facets of what its parts say."""
-    read = [encoded[part.read] for part in said]
-    spans = [part.in_document(part.kept_spans(of)) for part, (_, of) in zip(said, read, strict=True) if of is not None]
-    return replace(
-        document,
-        facet_embeddings=np.concatenate([facets for facets, _ in read]),
-        facet_spans=np.concatenate(spans) if len(spans) == len(read) else None,
-        part_facets=[len(facets) for facets, _ in read],
-    )
-
-
 def _encode_new(model: SearchedModel, texts: Sequence[str], kept: EncodedTexts) -> None:
     """Encodes texts that are not kept; a blank one has nothing to meet and keeps zeros."""
-    nothing_KD = np.zeros((model.num_facets, model.dim), dtype=np.float32)
     new = [text for text in dict.fromkeys(texts) if text not in kept]
-    nothing_K2 = np.zeros((model.num_facets, 2), dtype=np.int32) if isinstance(model, PassageSearchedModel) else None
-    kept.update((text, (nothing_KD, nothing_K2)) for text in new if not text.strip())
+    nothing = EncodedText.of_nothing(model.num_facets, model.dim)
+    if not isinstance(model, PassageSearchedModel):
+        nothing = EncodedText(nothing.facets)
+    kept.update((text, nothing) for text in new if not text.strip())
     known = [text for text in new if text.strip()]
     if known and isinstance(model, PassageSearchedModel):
         encoded = model.encode_passages(known)
-        kept.update((text, encoded.document(place)) for place, text in enumerate(known))
+        kept.update((text, EncodedText(*encoded.document(place))) for place, text in enumerate(known))
     elif known:
-        kept.update((text, (facets_KD, None)) for text, facets_KD in zip(known, model.encode(known), strict=True))
+        kept.update((text, EncodedText(facets_KD)) for text, facets_KD in zip(known, model.encode(known), strict=True))
 
 
 def _encode_queries(
@@ -364,16 +328,16 @@ class CollectionSystem:
     A model of passages is measured by its one vector besides, every document compared.
     """
 
-    def __init__(self, model: SearchedModel, *, in_parts: bool = True) -> None:
-        """Takes the model, and whether long documents are cut, as a server does."""
-        self.name = model.name
-        self.version = f"{model.name} {model.revision}{'' if in_parts else ' whole'}"
+    def __init__(self, model: SearchedModel, *, in_parts: bool = True, title_field: bool = False) -> None:
+        """Takes the model, and whether long documents are cut and titles a field, see :func:`indexed`."""
+        self.name = f"{model.name}+title" if title_field else model.name
+        self.version = f"{self.name} {model.revision}{'' if in_parts else ' whole'}"
         self._model = model
-        self._in_parts = in_parts
+        self._options = {"in_parts": in_parts, "title_field": title_field}
 
     def rank(self, data: RetrievalData) -> Ranked:
         """See ``RetrievalSystem``; the collection lies in a temporary folder meanwhile."""
-        with indexed(self._model, data, in_parts=self._in_parts) as collection:
+        with indexed(self._model, data, **self._options) as collection:
             found = collection.search(data.queries, _MODES, top_k=DEPTH + 1)
         rankings = self._by_vector(data)
         for mode, hits in found.items():

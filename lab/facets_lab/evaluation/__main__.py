@@ -318,6 +318,9 @@ def retrieval(
         Path | None,
         typer.Option(metavar="DIR", help="Keep what is measured here, system by system, and go on from there."),
     ] = None,
+    title_field: Annotated[
+        bool, typer.Option("--title-field", help="Each model also with titles as a field, as NAME+title.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the drawn queries and of k-means.")] = 0,
 ) -> None:
     """Search, through the engine that serves: folders in BEIR's layout.
@@ -338,6 +341,7 @@ def retrieval(
         results=results,
         seed=seed,
         num_resamples=bootstrap,
+        title_field=title_field,
     )
     print_report(run_retrieval(run))
 

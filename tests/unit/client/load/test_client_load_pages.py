@@ -8,6 +8,8 @@ from facets_client.load.batches import Place
 from facets_client.load.files import ColumnChoice, DocumentFiles
 from facets_client.load.formats import find_files
 from facets_client.load.records import ReadOptions, Record
+from facets_client.load.source import InputError
+from made_docx import make_docx
 from made_pdf import make_pdf
 
 pytestmark = pytest.mark.skipif(
@@ -98,3 +100,59 @@ def test_what_is_no_text_is_not_taken_for_one(tmp_path):
     (tmp_path / "thing").write_bytes(b"\x00\x01binary\xff")
     with pytest.raises(Exception, match="cannot tell its format"):
         read(tmp_path / "thing")
+
+
+def styled(text, style="", more=""):
+    return f'<w:p><w:pPr><w:pStyle w:val="{style}"/>{more}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>'
+
+
+def test_a_word_document_keeps_headings_items_and_tables(tmp_path):
+    row = "<w:tr>{}</w:tr>".format
+    cell = "<w:tc><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc>".format
+    body = [
+        styled("Cranes", "berschrift1"),
+        "<w:p><w:r><w:t>A cra</w:t></w:r><w:r><w:t>ne fell</w:t><w:br/><w:t>in May.</w:t></w:r></w:p>",
+        "<w:p><w:del><w:r><w:delText>Not this.</w:delText></w:r></w:del></w:p>",
+        styled("Contents 3", "Verzeichnis1"),
+        styled("First", "x", '<w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr>'),
+        styled("Second", "x", '<w:numPr><w:ilvl w:val="1"/><w:numId w:val="1"/></w:numPr>'),
+        "<w:tbl>" + row(cell("Town") + cell("People")) + row(cell("Oslo") + cell("709,000")) + "</w:tbl>",
+        "<w:sdt><w:sdtContent>" + styled("A field.") + "</w:sdtContent></w:sdt>",
+        styled("Outlined", "x", '<w:outlineLvl w:val="1"/>'),
+    ]
+    styles = {"berschrift1": "heading 1", "Verzeichnis1": "toc 1", "x": "Normal"}
+    make_docx(tmp_path / "a.docx", "".join(body), styles=styles)
+    assert read(tmp_path / "a.docx") == [
+        "# Cranes\n\nA crane fell in May.\n\n- First\n  - Second\n\n| Town | People |\n| Oslo | 709,000 |\n\nA field."
+        "\n\n## Outlined"
+    ]
+
+
+def test_the_title_of_a_word_document_is_that_of_its_properties_or_its_first_heading(tmp_path):
+    for name, title in (("a.docx", "The contract"), ("b.docx", "")):
+        make_docx(tmp_path / name, styled("Terms", "Heading1") + styled("Pay."), title=title)
+    with DocumentFiles(find_files([str(tmp_path)], None), ReadOptions(), choice=ColumnChoice(), form=None) as files:
+        assert [item.payload["title"] for item in files.read(Place())] == ["The contract", "Terms"]
+
+
+def test_word_documents_that_are_none_are_told(tmp_path):
+    make_docx(tmp_path / "pictures.docx", "<w:p/>")
+    assert read(tmp_path / "pictures.docx") == ["no_text"]
+    bomb = '<!DOCTYPE a [<!ENTITY b "' + "c" * 99 + '">]>'
+    make_docx(tmp_path / "entities.docx", styled("before") + styled("&b;"), head=bomb)
+    assert read(tmp_path / "entities.docx") == ["before"]
+    for name, data in (
+        ("old.docx", b"\xd0\xcf\x11\xe0rest"),
+        ("cut.docx", (tmp_path / "pictures.docx").read_bytes()[:90]),
+    ):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(InputError, match="expected a Word document"):
+            read(tmp_path / name)
+    make_docx(tmp_path / "damaged.docx", "<w:p>")
+    with pytest.raises(InputError, match="expected a Word document"):
+        read(tmp_path / "damaged.docx")
+
+
+def test_a_word_document_that_unpacks_to_too_much_is_left_out(tmp_path):
+    make_docx(tmp_path / "bomb.docx", styled("a " * 33_700_000))
+    assert read(tmp_path / "bomb.docx") == ["file_too_long"]

@@ -105,6 +105,23 @@ def test_the_query_itself_does_not_count_as_found(tmp_path: Path) -> None:
     assert metrics["recall_100"] == 1.0, "an equal id alone is a coincidence"
 
 
+def test_titles_may_stand_apart_as_a_field(tmp_path: Path, model_folder: Path) -> None:
+    data = read_beir(write_beir(tmp_path / "beir"))
+    assert [data.apart(row) for row in range(4)] == [
+        ("A dog plays the guitar. The man plays music.", {"title": "Dogs"}),
+        ("The man lifting weights. A garage.", {}),
+        ("Music music music.", {"title": "Songs"}),
+        ("", {}),
+    ]
+    with indexed(toy_model(), data, title_field=True) as collection:
+        (hits,) = collection.search(["songs"], ("lexical",), top_k=4, reasons=True)["lexical"]
+    assert [(hit.id, hit.text) for hit in hits] == [("song", "Music music music.")]
+    assert hits[0].answer is not None and hits[0].answer.field == "title"
+    run = RetrievalRun(folders=[tmp_path / "beir"], models=[str(model_folder)], title_field=True)
+    models = run_retrieval(run)["models"]
+    assert isinstance(models, dict) and set(models) == {"toy", "toy+title"}
+
+
 def test_the_report_has_folders_and_their_means(
     tmp_path: Path, model_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

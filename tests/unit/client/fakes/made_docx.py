@@ -1,0 +1,21 @@
+"""Word documents of the parts that the reader looks at."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+_NAMESPACE = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+
+
+def make_docx(
+    path: Path, body: str, *, styles: Mapping[str, str] | None = None, title: str = "", head: str = ""
+) -> None:
+    """Writes a document with this content of its body, names of styles by their ids, and a title."""
+    named = "".join(
+        f'<w:style w:styleId="{id}"><w:name w:val="{name}"/></w:style>' for id, name in (styles or {}).items()
+    )
+    about = f'<a xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{title}</dc:title></a>'
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", f"{head}<w:document {_NAMESPACE}><w:body>{body}</w:body></w:document>")
+        archive.writestr("word/styles.xml", f"<w:styles {_NAMESPACE}>{named}</w:styles>")
+        archive.writestr("docProps/core.xml", about)
