@@ -60,10 +60,14 @@ test-adapters: ## Run the adapters against the real frameworks, in an environmen
 
 TYPESCRIPT := clients/typescript
 NPM := npm --prefix $(TYPESCRIPT) --no-audit --no-fund --no-update-notifier
+FURTHER_NODES := 22 24
 
 test-typescript: $(VENV)/.installed-all ## Build the TypeScript client and run its tests against a real server
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(TYPESCRIPT)/node_modules/.made && $(NPM) run build && \
-	$(PYTEST) tests/integration/test_typescript_client.py tests/unit/proto $(PYTEST_ARGS); else \
+	nodes= && for version in $(FURTHER_NODES); do folder=$(CURDIR)/$(VENV)-node-$$version; \
+	npm --prefix $$folder install --silent --no-save --no-audit --no-fund node@$$version && nodes=$$nodes:$$folder/node_modules/node/bin/node || \
+	echo "facets: Node $$version could not be fetched: the TypeScript client is not tested on it" >&2; done; \
+	FACETS_NODES=$$nodes $(PYTEST) tests/integration/test_typescript_client.py tests/unit/proto $(PYTEST_ARGS); else \
 	echo "facets: npm is not there: Node 20 or newer brings it; the TypeScript client was not tested" >&2; fi
 
 test-go: $(VENV)/.installed-all ## Run the tests of the Go client against a real server

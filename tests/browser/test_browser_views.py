@@ -54,7 +54,7 @@ def test_filter_from_a_payload_keeps_only_its_documents(view: View) -> None:
     page = view("search")
     page.get_by_label("Question").fill("animals that live in Australia")
     ask(page, "Search")
-    page.get_by_role("button", name="Only documents whose topic is animals").first.click()
+    page.get_by_role("button", name="topic: animals, only these documents").first.click()
     settled(page)
     chips = page.locator(".hit .chip", has_text="topic:")
     assert set(chips.all_text_contents()) == {"topic: animals"}
@@ -255,3 +255,15 @@ def test_an_area_of_the_map_lists_its_documents(view: View) -> None:
     expect(page.locator(".reading h2")).to_have_text(re.compile(r"^1\d\d documents$"))
     page.locator(".reading button").first.click()
     expect(page.locator(".reading .passage")).to_be_visible()
+
+
+def test_an_answer_leads_to_what_may_come_next(view: View) -> None:
+    page = view("search")
+    example(page, "games played with a ball")
+    page.get_by_role("button", name="Explore next").first.click()
+    topics = page.get_by_role("group", name="What may come next").get_by_role("button")
+    expect(topics.first).to_be_visible()
+    words = topics.first.inner_text()
+    topics.first.click()
+    expect(page.get_by_label("Question")).to_have_value(words)
+    settled(page)

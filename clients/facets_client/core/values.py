@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from facets_client.core.extras import require_extra
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
     from pyarrow import Table
 
 FacetsArray: TypeAlias = NDArray[np.floating]  # float32, or float16 when asked for
@@ -62,6 +63,16 @@ class Listed(Sequence[EntryT]):
         import pyarrow
 
         return pyarrow.Table.from_pylist(self.to_dicts())
+
+    def to_pandas(self) -> "DataFrame":
+        """The rows of ``to_dicts`` as a DataFrame.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        import pandas
+
+        return pandas.DataFrame(self.to_dicts())
 
 
 class _Score(Protocol):

@@ -79,3 +79,9 @@ def test_as_text():
     assert first == ' 1  confidence 0.90  a"<b>  Q&A <1>'
     assert second.startswith("    A & B <script>")
     assert str(results(())) == "nothing found"
+
+
+def test_a_dataframe_where_pandas_is():
+    pytest.importorskip("pandas")
+    frame = results((hit(), hit(id="second"))).to_pandas()
+    assert frame["rank"].tolist() == [1, 2] and frame["id"].tolist()[1] == "second"

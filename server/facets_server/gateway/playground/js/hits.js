@@ -15,7 +15,10 @@ export function folded(summary, content) {
   return h("details", { class: "folded" }, h("summary", {}, summary), content);
 }
 
-/** Cards of hits; `context.addFilter` is called with what a press on a payload means, `note` says more of a hit. */
+/**
+ * Cards of hits; `context.addFilter` is called with what a press on a payload means, `note` says more of a hit, and
+ * `next` gives what a text may lead to: words, and what a press on them does.
+ */
 export function hitList(hits, context, before) {
   return h("ol", { class: "hits", start: before + 1 }, hits.map((hit) => hitCard(hit, context)));
 }
@@ -37,8 +40,20 @@ function hitCard(hit, context) {
     passage,
     more,
     evidence.length > 0 && facetsMet(evidence, passage),
-    h("div", { class: "row small" }, payloadChips(hit.payload ?? {}, context), scores(hit)),
+    h("div", { class: "row small" }, payloadChips(hit.payload ?? {}, context), context.next && hit.text && nextButton(hit, context), scores(hit)),
   );
+}
+
+/** What may come after a text, asked for when it is wanted. */
+function nextButton(hit, context) {
+  const button = h("button", { type: "button", class: "link" }, "Explore next");
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    const found = await context.next(hit).catch((error) => ({ why: error.message, topics: [] }));
+    const chips = found.topics.map(({ words, ask }) => h("button", { type: "button", class: "chip small", on: { click: ask } }, words));
+    button.replaceWith(h("span", { class: "row", role: "group", "aria-label": "What may come next" }, chips.length ? chips : (found.why ?? "Nothing more comes to mind.")));
+  });
+  return button;
 }
 
 /** What a document is called. */
@@ -113,7 +128,7 @@ function payloadChips(payload, { addFilter }) {
         {
           type: "button",
           class: "chip small",
-          "aria-label": `Only documents whose ${name} is ${value}`,
+          "aria-label": `${name}: ${typeof value === "number" ? count(value) : value}, only these documents`,
           on: { click: () => addFilter(name, String(value)) },
         },
         `${name}: ${typeof value === "number" ? count(value) : value}`,

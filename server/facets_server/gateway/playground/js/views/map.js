@@ -81,9 +81,9 @@ class Atlas {
       "div",
       { class: "zoom" },
       area,
-      act("Zoom in", "+", () => this.chart.zoom(1.5)),
-      act("Zoom out", "\u2212", () => this.chart.zoom(1 / 1.5)),
-      act("Show the whole map", "All", () => this.chart.reset()),
+      act("+ Zoom in", "+", () => this.chart.zoom(1.5)),
+      act("\u2212 Zoom out", "\u2212", () => this.chart.zoom(1 / 1.5)),
+      act("All of the map", "All", () => this.chart.reset()),
     );
     return h("div", { class: "card stage" }, this.chart.canvas, this.tip, buttons);
   }

@@ -6,9 +6,11 @@ import { FilterRows, fieldsOf } from "../filters.js";
 import { folded, hitList, unlikely } from "../hits.js";
 import { intro } from "../intro.js";
 import { panel } from "../panel.js";
-import { collectionField, withoutCollections } from "../served.js";
+import { collectionField, modelChoices, withoutCollections } from "../served.js";
 
 const SAMPLED = 100;
+const NUM_TOPICS = 5;
+const LONGEST_TOLD = 4_000; // characters of a text, from its end, that topics come from
 export const MODES = [
   ["", "Facets and words"],
   ["SEARCH_MODE_FACETS", "Facets only"],
@@ -31,6 +33,7 @@ export async function open(root) {
   const collection = await collectionField();
   if (collection.count === 0) return withoutCollections(root, "Search");
   const filters = new FilterRows();
+  const canSuggest = (await modelChoices("sentences")).length > 0;
   const query = h("input", { name: "query", type: "search", required: true, autocomplete: "off" });
   const view = panel(root, {
     name: "search",
@@ -51,7 +54,7 @@ export async function open(root) {
     examples: collection.hasSamples ? EXAMPLES : [],
     before: intro,
     ask: (values, signal) => call("DocumentService/Search", request(values, filters), signal),
-    show: (answer, values) => show(answer, { values, addFilter }),
+    show: (answer, values) => show(answer, { values, addFilter, next: canSuggest && next }),
   });
   const learn = () => learnFields(collection.control.value, filters);
   collection.control.addEventListener("change", learn);
@@ -60,6 +63,16 @@ export async function open(root) {
   function addFilter(name, value) {
     filters.add({ field: name, value });
     view.run();
+  }
+  /** Topics that a text may go on with, as questions of their own. */
+  async function next(hit) {
+    const reply = await call("TopicService/SuggestTopics", { texts: [hit.text.slice(-LONGEST_TOLD)], numTopics: NUM_TOPICS });
+    const topics = (reply.texts?.[0]?.topics ?? []).map((topic) => topic.words.map((near) => near.word).join(" "));
+    const ask = (words) => () => {
+      query.value = words;
+      view.run();
+    };
+    return { topics: topics.map((words) => ({ words, ask: ask(words) })) };
   }
   await learn();
   return view;
