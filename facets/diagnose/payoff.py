@@ -86,9 +86,10 @@ def payoff(
             )
         if starts[0] or starts[-1] != len(facets) or (np.diff(starts) < 1).any():
             raise InvalidInputError("must give every document a facet, from 0 to their number", path="starts")
-        every.add(queries, facets, starts)
-        for count, found in by_count.items():
-            found.add(queries, *fewer_facets(facets, starts, count))
+        most = int(np.diff(starts).max())
+        every.add(queries, facets, starts, others=[found for count, found in by_count.items() if count >= most])
+        for count in (count for count in by_count if count < most):
+            by_count[count].add(queries, *fewer_facets(facets, starts, count))
     if not every.num_documents:
         raise InvalidInputError("has no documents: expected at least one", path="chunks")
     documents, places = np.unique(every.first, return_inverse=True)
@@ -146,38 +147,51 @@ class _Found:
 
     Attributes:
         first: Number of the document found first, ``[Q]``.
-        best: The highest scores so far, highest first, ``[Q, .]``, at most 60.
+        best: The highest scores so far, highest first, ``[Q, 60]``; ``-inf`` where there are fewer documents.
         num_documents: Seen so far.
         num_facets: Theirs.
     """
 
     def __init__(self, num_queries: int) -> None:
         self.first = np.zeros(num_queries, dtype=np.int64)
-        self.best = np.empty((num_queries, 0), dtype=np.float32)
+        self.best = np.full((num_queries, _LAST_RANK), -np.inf, dtype=np.float32)
         self.num_documents = self.num_facets = 0
         self._sums = np.zeros((2, num_queries))
 
-    def add(self, queries: NDArray[np.float32], facets: NDArray[np.float32], starts: NDArray[np.int64]) -> None:
-        """Scores some documents more."""
+    def add(
+        self,
+        queries: NDArray[np.float32],
+        facets: NDArray[np.float32],
+        starts: NDArray[np.int64],
+        *,
+        others: Sequence["_Found"] = (),
+    ) -> None:
+        """Scores some documents more, of which ``others`` keep the same facets."""
         block = max(1, _SCORES // len(facets))
-        lines = []
         for begin in range(0, len(queries), block):
             check_interrupted()
             some = slice(begin, begin + block)
-            scores_QN = np.maximum.reduceat(queries[some] @ facets.T, starts[:-1], axis=1)
-            self._sums[:, some] += [scores_QN.sum(axis=1, dtype=float), np.square(scores_QN, dtype=float).sum(axis=1)]
-            before = self.best[some]
-            nearest = scores_QN.argmax(axis=1)
-            leads = scores_QN[np.arange(len(nearest)), nearest] > (before[:, 0] if before.size else -np.inf)
-            self.first[some] = np.where(leads, self.num_documents + nearest, self.first[some])
-            lines.append(-np.sort(-np.concatenate([before, scores_QN], axis=1), axis=1)[:, :_LAST_RANK])
-        self.best = np.concatenate(lines)
-        self.num_documents += len(starts) - 1
-        self.num_facets += len(facets)
+            # Facets first: the greatest of each document's rows are taken side by side, several times as fast.
+            scores_QN = np.ascontiguousarray(np.maximum.reduceat(facets @ queries[some].T, starts[:-1]).T)
+            for found in (self, *others):
+                found._take(some, scores_QN)
+        for found in (self, *others):
+            found.num_documents += len(starts) - 1
+            found.num_facets += len(facets)
+
+    def _take(self, some: slice, scores_QN: NDArray[np.float32]) -> None:
+        squares = np.einsum("qn,qn->q", scores_QN, scores_QN)
+        self._sums[:, some] += [scores_QN.sum(axis=1), squares]
+        before = self.best[some]
+        nearest = scores_QN.argmax(axis=1)
+        leads = scores_QN[np.arange(len(nearest)), nearest] > before[:, 0]
+        self.first[some] = np.where(leads, self.num_documents + nearest, self.first[some])
+        together = np.concatenate([before, scores_QN], axis=1)
+        self.best[some] = -np.sort(np.partition(-together, _LAST_RANK - 1, axis=1)[:, :_LAST_RANK], axis=1)
 
     def contrasts(self) -> NDArray[np.float64]:
         """Of each query, by how many deviations of all scores the first stands above ranks 11 to 60."""
         means = self._sums[0] / self.num_documents
         deviations = np.sqrt(np.clip(self._sums[1] / self.num_documents - means**2, 0.0, None))
-        chance = self.best[:, min(_FIRST_RANK, self.best.shape[1] - 1) :].mean(axis=1)
+        chance = self.best[:, min(_FIRST_RANK, self.num_documents - 1) : self.num_documents].mean(axis=1)
         return (self.best[:, 0] - chance) / np.where(deviations > 1e-9, deviations, 1.0)

@@ -101,7 +101,8 @@ def describe(
     num_duplicates, largest = _duplicates(kept, kept_owners)
     effective_rank, epsilon_rank = _ranks(kept, seed)
     dot = _neighbours(kept, kept_owners, seed)
-    cosine = _neighbours(kept / norms[there, None], kept_owners, seed)
+    is_unit = bool(np.abs(norms[there] - 1.0).max() < _LEVEL)
+    cosine = dot if is_unit else _neighbours(kept / norms[there, None], kept_owners, seed)
     return VectorReport(
         num_rows=len(rows),
         num_owners=len(np.unique(owners)),
